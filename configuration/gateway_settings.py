@@ -9,13 +9,13 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-# The caller who has no name, where none are declared.
+# The name of the only caller, if none are declared.
 ANYONE = ""
 
 
 class CallerSettings(Struct, frozen=True):
-    """One caller of the gateway. `token` is the variable with its token; `models` are patterns, empty: all models.
-    None of the others: no bound of its own."""
+    """One caller of the gateway. `token` is the environment variable of its token; `models` are patterns of the models
+    it may ask, empty: all. `max_cost` is in dollars, `rpm` and `tpm` per minute; None: no bound of its own."""
 
     name: str
     token: str
@@ -27,8 +27,8 @@ class CallerSettings(Struct, frozen=True):
 
 
 class GatewaySettings(Struct, frozen=True):
-    """The gateway's settings. `token` is the variable of the one plain token; `models` maps clients' names to
-    models."""
+    """The gateway's settings. `token` is the environment variable of the one token without a caller's name; `hosts` and
+    `origins` are the Host and Origin headers that are accepted; `models` maps clients' names to models."""
 
     token: str | None = None
     hosts: tuple[str, ...] = ()

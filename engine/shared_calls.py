@@ -294,7 +294,7 @@ class SharedCalls:
 
 
 def shared_outcome(call: Call, outcome: Outcome) -> Outcome:
-    """The outcome of an identical call that somebody else began, as this call's own: it costs nothing more."""
+    """Returns the outcome of an identical call that another caller began, as this call's own: its cost is 0.0 or None."""
     return Outcome(
         call,
         reply=outcome.reply,

@@ -31,16 +31,16 @@ _SET_ASIDE = "with --set-aside-damaged the same command moves such lines away an
 
 
 class Rows(Journal):
-    """Holds rows until they are written to the output. The output's lines have another program's shape without room
-    for a checksum; the notes hold that."""
+    """A journal of output rows, without checksums: the output has another program's format, and the notes hold the
+    checksums."""
 
     def append(self, row: bytes) -> None:
         self._pending.append(row + b"\n")
 
 
 class RowChecksums:
-    """Holds the checksums of every line's row, by kind of note. A kill between note and row leaves a note without a
-    row, and the line may get another answer when it is sent again. Takes fifteen bytes a line."""
+    """The checksums of every line's row, by kind of note, in fifteen bytes a line. A kill between note and row leaves a
+    note without a row, and the line may get another answer when it is sent again."""
 
     KINDS = ANSWERED, FAILED, RETIRED = 0, 1, 2
 
@@ -68,9 +68,9 @@ class RowChecksums:
 
 
 class Book:
-    """Holds the output of one batch open for this process. Use as a context manager. `tag` begins the id of every
-    row; `last` is the number of the input's last line. `set_aside`: rows that are damaged are moved to a file of
-    their own."""
+    """The output of one batch, open for this process. Use as a context manager. `tag` begins the id of every row;
+    `last` is the number of the input's last line, from 1. `set_aside`: damaged rows are moved to a file of their
+    own."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Book:
             self.folder = opened.enter_context(_folder(place, specification, retry=retry, set_aside=set_aside))
             self._outputs = [_held(path, opened) for path in place.files]
             if is_new:
-                _check_is_free(place)  # what another batch wrote meanwhile
+                _check_is_free(place)  # another batch may have written there meanwhile
             # Before the first row: an output without a manifest beside it is another program's.
             self.folder.write_manifest()
             self._files = opened.enter_context(ExitStack())
@@ -122,7 +122,7 @@ class Book:
         return self.folder.fault or next((rows.fault for rows in self._rows.values() if rows.fault is not None), None)
 
     def keep(self, written: NotedRow) -> None:
-        """Take a row and its note; `flush` writes them."""
+        """Adds a row and its note to those that `flush` writes."""
         self.note(written.note)
         is_error = self.place.errors is not None and not written.note.is_answer
         self._rows[self.place.files[is_error]].append(written.row)
@@ -139,8 +139,8 @@ class Book:
             rows.flush()
 
     def count(self, *, is_unchanged: bool = False) -> PairCounts:
-        """Returns how the rows on disk ended, read from their notes. The cost is that of every call ever sent for
-        them. `is_unchanged`: nothing was written since they were read."""
+        """Returns how the rows on disk ended, read from their notes. The cost, in dollars, is that of every call ever
+        sent for them. `is_unchanged`: nothing was written since they were read."""
         with _as_fault(self.place.out):
             return self._counted(is_unchanged=is_unchanged)
 
@@ -151,7 +151,7 @@ class Book:
         noted = self._noted
         ended = PairCounts()
         for kind, note in self._notes():
-            # Of several notes of one line one is the row's.
+            # A line may have several notes; one of them is its row's.
             if note.row_crc is None or note.line > self._last or self.done[note.line] != kind + 1:
                 continue
             if noted.has(kind, note.line, note.row_crc):
@@ -201,7 +201,7 @@ class Book:
                 yield decode(line)
 
     def _read_notes(self) -> tuple[RowChecksums, float | None]:
-        """Returns the checksums in the notes, and the cost of all calls; None: no model has a price."""
+        """Returns the checksums in the notes, and the cost of all calls in dollars; None: no model has a price."""
         noted, cost, is_priced = RowChecksums(self._last), 0.0, False
         for kind, note in chain(self._notes(), ((RowChecksums.RETIRED, note) for note in self._retired())):
             noted.add(kind, note)
@@ -210,7 +210,8 @@ class Book:
         return noted, cost if is_priced else None
 
     def _read_rows(self, noted: RowChecksums) -> tuple[bytearray, int]:
-        """Returns which lines have their row, and how many rows have to be removed."""
+        """Returns for each line of the input the kind of its row plus one (0: it has none), and how many rows have to
+        be removed."""
         done, taken_out = bytearray(self._last + 1), 0
         for path in self.place.files:
             for _, aside in self._judged(path, noted, done):

@@ -20,7 +20,7 @@ class Digests:
         self._shards = [_Shard() for _ in range(_SHARDS)]
 
     def first(self, text: bytes, number: int) -> int:
-        """Stores a number for a text that has none. Returns the number that it had; 0: it had none."""
+        """Stores a number for a text that has none yet. Returns the number that it had before; 0: it had none."""
         key = _key_of(text)
         shard = self._shards[key % _SHARDS]
         place = shard.place_of(key)
@@ -30,7 +30,7 @@ class Digests:
         return found
 
     def add(self, text: bytes, count: int) -> int:
-        """Adds to the number of a text. Returns what the number was before."""
+        """Adds `count` to the number of a text. Returns what the number was before; 0 for a new text."""
         key = _key_of(text)
         shard = self._shards[key % _SHARDS]
         place = shard.place_of(key)

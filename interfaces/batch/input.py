@@ -19,7 +19,7 @@ from msgspec import Struct
 from ...configuration.errors import UsageError
 from ...engine.fault import LocalFault
 
-# As much as an answer may have: what is larger is no request but a fault of whoever wrote the file.
+# As many bytes as an answer may have: a longer line is a mistake in the file.
 LINE_MAX = 16 << 20
 _PIECE = 1 << 20
 _MARK = b"\xef\xbb\xbf"
@@ -34,7 +34,8 @@ class InputLine(NamedTuple):
 
 
 class Splitter:
-    """Splits pieces of any size into lines. It counts blank lines and skips them, and skips a byte order mark."""
+    """Splits pieces of any size into lines, numbered from 1. It counts blank lines and skips them, and skips a byte
+    order mark."""
 
     def __init__(self, most: int = LINE_MAX) -> None:
         self.number = 0
@@ -52,7 +53,7 @@ class Splitter:
         self._keep(piece[begin:])
 
     def end(self) -> Iterator[InputLine]:
-        """Returns the text after the last newline as a line."""
+        """Yields the text after the last newline as a line, if there is any."""
         if (self._rest or self._is_too_long) and (line := self._take()) is not None:
             yield line
 
@@ -78,7 +79,7 @@ class Splitter:
 
 
 class InputSurvey(Struct, frozen=True):
-    """Identity of an input file, its number of requests, and the number of its last line."""
+    """The SHA-256 of an input file in hex, its number of requests, and the number of its last line, from 1."""
 
     digest: str
     requests: int
@@ -167,7 +168,7 @@ async def lines_of_pipe(fd: int) -> AsyncIterator[InputLine]:
             except RuntimeError:
                 return  # the loop has ended without waiting for more
 
-    # Nothing can end a read that nothing comes for: the thread must not hold up the end of the process.
+    # A read of a silent pipe can't be ended: the thread must not hold up the end of the process.
     threading.Thread(target=read_on, name="stdin", daemon=True).start()
     splitter = Splitter()
     while True:

@@ -1,6 +1,6 @@
 """A file of rows that one batch has locked, and its replacement as a whole.
 
-Two batches may name one file, most likely for their errors: the second is refused. Knows a row's id, not who writes
+Two batches may name one file, most likely for their errors: the second is rejected. Knows a row's id, not who writes
 rows.
 """
 
@@ -59,7 +59,7 @@ class Output:
         place, before, is_in_order = 0, 0, True
         for row in read_lines(self.path):
             line = line_of(row, tag)
-            if line is not None:  # what was written was looked at when it was counted
+            if line is not None:  # rows were checked when they were counted
                 places[line], sizes[line] = place, len(row) + 1
                 is_in_order, before = is_in_order and line > before, line
             place += len(row) + 1
@@ -73,7 +73,7 @@ def _held(path: Path) -> int:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Else it was replaced between the two.
+            # False if the file was replaced between the two.
             if os.path.samestat(os.fstat(fd), path.stat()):
                 return fd
         except BlockingIOError as error:

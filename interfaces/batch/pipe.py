@@ -31,7 +31,7 @@ _LOOK_EVERY_S = 0.01
 
 
 class Pipe:
-    """Writes rows to their streams; `errors` None: all rows go to one stream. Use as a context manager."""
+    """The output streams of a batch through pipes; `errors` None: all rows go to one. Use as a context manager."""
 
     def __init__(self, out: Path | None, errors: Path | None) -> None:
         self.fault: LocalFault | None = None
@@ -40,7 +40,7 @@ class Pipe:
         self._waiting: queue.SimpleQueue[tuple[int, bytes] | None] = queue.SimpleQueue()
         self._out = STDOUT if out is None else self._make(out)
         self._errors = self._out if errors is None else self._make(errors)
-        # A reader that takes its time must hold up no answer on its way.
+        # A slow reader must not hold up answers that are being received.
         self._writer = threading.Thread(target=self._write_on, name="rows", daemon=True)
         self._writer.start()
 
@@ -98,7 +98,7 @@ class Pipe:
 
 
 def carry_out_through(batch: Batch, source: InputFile | None, out: Path | None, errors: Path | None) -> BatchResult:
-    """Runs a batch from `source` (None: stdin) to `out` (None: stdout)."""
+    """Runs a batch from `source` (None: stdin) to `out` (None: stdout), and returns its result."""
     began, total = time.monotonic(), None
     tag = uuid.uuid4().hex[:TAG_CHARS]
     if source is not None:
@@ -109,7 +109,7 @@ def carry_out_through(batch: Batch, source: InputFile | None, out: Path | None, 
         lines = _while_there_is_room(lines_of_pipe(STDIN) if source is None else source.lines(), pipe)
         counts = (total, 0) if batch.show_progress and total is not None else None
         sent = sent_by(send(batch, lines, sink, lambda line: False, None, counts))
-    # Once all is written: what stdout did not take is known by now.
+    # After everything is written: now it is known what stdout did not take.
     sent.fault = sent.fault or pipe.fault
     money = None if batch.settings.max_cost is None else sent.charged
     requests = sent.seen if total is None else total

@@ -24,7 +24,7 @@ class BatchPlace(Struct, frozen=True):
 
     @property
     def folder(self) -> Path:
-        """Returns the folder beside the output, with the lock, the manifest and the notes of the rows."""
+        """The folder beside the output, with the lock, the manifest and the notes of the rows."""
         return self.out.with_name(f"{self.out.name}{BESIDE}")
 
     @property
@@ -33,7 +33,7 @@ class BatchPlace(Struct, frozen=True):
 
     @property
     def retired(self) -> list[Path]:
-        """Returns the files with the notes of failures that were sent again, the oldest first."""
+        """The files with the notes of failures that were sent again, the oldest first."""
         return sorted(self.folder.glob("failures-*.jsonl"), key=lambda path: path.stat().st_mtime_ns)
 
 

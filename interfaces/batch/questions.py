@@ -26,13 +26,14 @@ from .input import InputLine
 from .requests import BadLine, BatchRequest, envelope_of, gist_of, request_of
 from .sink import BatchSink, OpenRequest
 
-# Each has a lane with workers of its own: a file with a new name on every line is a mistake, and would need them all.
+# Each model has a lane with its own workers: a file with a new name on every line is a mistake, and would need them
+# all.
 MODELS_MAX = 256
 _LOOK_UP_EVERY = 64
 
 
 class BatchModels:
-    """The models that a batch sends to. `names` maps words of the requests to models; `always` replaces the model of
+    """The models that a batch sends to. `names` maps names in the requests to models; `always` replaces the model of
     every line."""
 
     def __init__(self, settings: Settings, names: Mapping[str, str], always: str | None = None) -> None:
@@ -68,7 +69,7 @@ class BatchModels:
         return True
 
     def worst_cost(self, call: Call) -> float:
-        """Returns the most dollars that a call can cost; 0 without a price or a bound, in which case a limit on cost
+        """Returns the most dollars that a call can cost; 0.0 without a price or a bound, in which case a limit on cost
         keeps the line from being sent."""
         price = self._settings.price_table().get(call.model)
         return 0.0 if price is None else worst_cost(call, price, TokenEstimate()) or 0.0
@@ -111,8 +112,8 @@ def _calls(lines: Iterable[InputLine], models: BatchModels) -> Iterator[Call]:
 
 
 class Questions:
-    """Yields the calls of a batch. `is_done` returns whether a line has its row; `reached` is called with the name
-    of each new model."""
+    """The calls of a batch, made from its lines. `is_done` returns whether a line has its row; `reached` is called with
+    the name of each new model."""
 
     def __init__(
         self,

@@ -28,7 +28,7 @@ from .input import LINE_MAX, InputLine
 
 _SHOWN_MAX = 60
 _CODES = {"unknown_model": "model_not_found"}
-# Alike for two calls that ask the same, whatever the order of their fields was.
+# Equal bytes for two calls that ask the same, whatever the order of their fields.
 _ENCODER = msgspec.json.Encoder(order="deterministic", enc_hook=dict)
 
 
@@ -69,7 +69,8 @@ class BatchRequest(Struct, frozen=True):
 
 
 class BadLine(Struct, frozen=True):
-    """A line that holds no valid request. `param` is the field that is wrong."""
+    """A line that holds no valid request: `said` is the message, `param` the field that is wrong (None: the whole
+    line)."""
 
     line: int
     custom_id: str | None
@@ -117,8 +118,8 @@ def envelope_of(line: InputLine) -> Envelope | BadLine:
 def request_of(
     envelope: Envelope, named: Callable[[str, str], str], family_of: Callable[[str], str]
 ) -> BatchRequest | BadLine:
-    """Returns the request of an envelope, or its BadLine. `named` returns the model that a client's word means in a
-    family's dialect."""
+    """Returns the request of an envelope, or its BadLine. `named` returns the model that a client's name for it means
+    in a family's dialect."""
     spoken = envelope.spoken
     try:
         asked = spoken.dialect.read(envelope.body, lambda word: named(word, spoken.family))
@@ -128,13 +129,14 @@ def request_of(
         code = _CODES.get(problem.kind, "invalid_request")
         return BadLine(envelope.line, envelope.custom_id, code, f"body: {problem.message}", problem.param)
     if asked.call.stream:
-        # A row of a file is whole.
+        # A row of a file has a whole answer.
         asked = structs.replace(asked, call=structs.replace(asked.call, stream=False))
     return BatchRequest(envelope.line, envelope.custom_id, spoken, asked)
 
 
 def gist_of(call: Call) -> bytes:
-    """Returns bytes that are equal for calls with the same question, and for no others."""
+    """Returns bytes that are equal for calls with the same content, whatever the order of their fields, and for no
+    others."""
     return _ENCODER.encode(call)
 
 

@@ -21,8 +21,9 @@ TAG_CHARS = 16
 
 
 class Note(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The note kept of a row beside the output: its line, the row's checksum, and its cost. The `status` of a broken
-    line is its code. `row_crc` is None while some of the samples are missing, so that there is no row yet."""
+    """The note kept of a row beside the output: its line (from 1), the row's CRC-32, and its cost in dollars. The
+    `status` of a broken line is its code. `row_crc` is None while some of the samples are missing, so that there is
+    no row yet."""
 
     id: str | None
     line: int

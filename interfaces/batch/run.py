@@ -36,8 +36,8 @@ from .sink import BatchSink
 
 
 class Batch(Struct, frozen=True, kw_only=True):
-    """The specification of a batch. `model` replaces every line's own; `names` maps words for models to models.
-    `said` has the options that decide answers."""
+    """The specification of a batch. `model` replaces every line's own; `names` maps clients' names to models; `said`
+    has the options that decide answers."""
 
     settings: Settings
     model: str | None = None
@@ -52,7 +52,7 @@ class Batch(Struct, frozen=True, kw_only=True):
 
 class SendingEnd(Struct):
     """How sending ended. `maybe_billed`: attempts for calls that are still pending and in no row. `charged`: dollars
-    that counted against the limit, surely and at most."""
+    that counted against the limit, certainly and at most. `seen`: how many lines were read."""
 
     stops: Sequence[Stop] = ()
     signal: int | None = None
@@ -64,8 +64,8 @@ class SendingEnd(Struct):
 
 
 class BatchResult(Struct, kw_only=True):
-    """The rows in the output, and why there are no more. `place` is None for a batch through a pipe, whose
-    `requests` are those that were read."""
+    """The result of a batch: how its rows ended, and why there are no more. `place` is None for a batch through a pipe,
+    whose `requests` are those that were read. `already`: rows that were there before."""
 
     place: BatchPlace | None
     ended: PairCounts
@@ -88,14 +88,14 @@ class BatchResult(Struct, kw_only=True):
             return refusal.SIGNAL + self.sent.signal
         if self.sent.fault is not None:
             return refusal.LOCAL_FAULT
-        # A redirect stopped its lane, however many calls it met in flight.
+        # A redirect stops its lane, however many calls in flight were redirected.
         if self.pending or "redirect" in self.ended.failed or (self.place is None and self.sent.stops):
             return refusal.RESUMABLE
         return refusal.WITH_FAILURES if self.ended.failures else refusal.DONE
 
 
 def carry_out(batch: Batch, source: InputFile, place: BatchPlace) -> BatchResult:
-    """Runs a batch from a file into a file. The same command resumes it after a stop."""
+    """Runs a batch from a file into a file, and returns its result. The same command resumes it after a stop."""
     began, survey = time.monotonic(), source.survey()
     tag = survey.digest[:TAG_CHARS]
     check_first(source.read(), BatchModels(batch.settings, batch.names, batch.model))
@@ -122,7 +122,8 @@ def sent_by(sending: Coroutine[None, None, SendingEnd]) -> SendingEnd:
 
 
 def _settings(batch: Batch, book: Book, source: InputFile, survey: InputSurvey, *, is_done: bool) -> Settings:
-    """Returns the settings of an engine that resumes an earlier batch."""
+    """Returns the settings of an engine for this batch, which may continue an earlier one; writes its start to the
+    manifest."""
     manifest, cost = book.folder.manifest, book.spent or 0.0
     unsure = unsure_of(book.folder.folder, manifest, cost)
     budget = None
@@ -159,8 +160,8 @@ async def send(
     book: Book | None,
     counts: tuple[int, int] | None,
 ) -> SendingEnd:
-    """Sends the lines that have no row. `counts` has the number of all requests and of those done before, where
-    progress is shown."""
+    """Sends the lines that have no row, and returns how that ended. `counts`: the number of all requests and of those
+    done before, for the progress; None: it is not shown."""
     from ..terminal.progress import RunDisplay
 
     task = asyncio.current_task()
@@ -219,7 +220,7 @@ async def send(
 
 
 def _conclude(batch: Batch, book: Book, survey: InputSurvey, sent: SendingEnd, *, is_unchanged: bool) -> BatchResult:
-    """Counts the rows on disk, puts them in order, and closes the manifest."""
+    """Counts the rows on disk, puts them in order, closes the manifest and returns the result."""
     try:
         book.close_rows()
     except LocalFault as fault:

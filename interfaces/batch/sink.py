@@ -26,7 +26,7 @@ class Keeper(Protocol):
 
 
 class OpenRequest:
-    """A request that waits for its samples, one call each."""
+    """A request that waits for its samples, one call each, and the outcomes it has so far."""
 
     __slots__ = ("outcomes", "request")
 
@@ -36,7 +36,7 @@ class OpenRequest:
 
 
 class BatchSink:
-    """Collects outcomes into rows. `ended` is called after each row."""
+    """The sink that collects a batch's outcomes into rows. `ended` is called after each row."""
 
     def __init__(self, keeper: Keeper, tag: str) -> None:
         self.ended: Callable[[], None] = lambda: None

@@ -18,7 +18,8 @@ from ...report.text import table
 
 
 class CacheGroup(Struct):
-    """The entries of one endpoint and model."""
+    """The stored answers of one endpoint and model: their number, their bodies' bytes, and the times of the oldest and
+    newest in seconds since 1970."""
 
     endpoint: str
     model: str
@@ -29,7 +30,7 @@ class CacheGroup(Struct):
 
 
 class CacheContents(Struct, frozen=True):
-    """The contents of a cache. `bytes` of groups are those of answers; the file is larger."""
+    """The contents of a cache. `bytes` of groups are those of answers' bodies; the file is larger."""
 
     statistics: CacheStatistics
     groups: tuple[CacheGroup, ...]

@@ -24,7 +24,7 @@ from ...format import size_text
 from ...wiring import Settings
 from ..terminal.output import note, say, say_json
 
-# A manifest tells whole seconds.
+# A manifest has times in whole seconds.
 _ENDED_WITHIN_S = 1.0
 
 

@@ -26,7 +26,7 @@ from ...engine.store.entries import StoredAnswer, StoredFailure
 from ...engine.store.run_keys import SortedKeys
 from ...engine.version import VERSION
 
-# What a host said; whatever else stands beside a response is our own.
+# Headers that a host sent; the others in a stored response are our own.
 _HEADERS = {
     "content-type": "Content-Type",
     "content-encoding": "Content-Encoding",
@@ -38,7 +38,7 @@ _BREAKS = re.compile(r"[\x00-\x20\x7f-\xa0\u2028\u2029]")
 
 
 class WarcSize(Struct):
-    """Counts of a WARC file. `silent`: pages whose hosts sent no response."""
+    """Counts of a WARC file: `responses` in it, `silent` pages whose hosts sent no response, and its size in bytes."""
 
     responses: int = 0
     silent: int = 0
@@ -46,8 +46,8 @@ class WarcSize(Struct):
 
 
 def write_warc(cache: Cache, keys: Iterable[tuple[bytes, bool]], path: Path, about: dict[str, str]) -> WarcSize:
-    """Writes the pages as WARC records, each compressed if the name ends with `.gz`. An existing file is replaced
-    only by a whole one. `about` goes into the first record."""
+    """Writes the pages as WARC records, each compressed if the name ends with `.gz`, and returns the counts. An
+    existing file is replaced only by a whole one. `about` goes into the first record."""
     draft, written = path.with_name(f"{path.name}.new"), WarcSize()
     try:
         with SortedKeys(path.parent) as wanted, draft.open("wb") as file:

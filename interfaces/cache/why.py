@@ -1,6 +1,6 @@
-"""Explains why the cache answers a call or not: compares its key with everything stored for the same prompt.
+"""Explains why the cache answers a call or not: compares its cache key with everything stored for the same prompt.
 
-Builds a call's request as the engine does, but without a key: credentials are no part of a cache key. Sends nothing and
+Builds a call's request as the engine does, but without an API key, which is no part of a cache key. Sends nothing and
 writes nothing.
 """
 
@@ -28,7 +28,7 @@ _GROUPS_SHOWN = 8
 
 
 class EncodedCall(Struct, frozen=True):
-    """A call as the provider's request, and its key in the cache."""
+    """A call as the provider's request, and its cache key."""
 
     call: Call
     request: Request
@@ -37,7 +37,7 @@ class EncodedCall(Struct, frozen=True):
 
 
 class StoredSamples(Struct, frozen=True):
-    """Stored answers to the same prompt under one endpoint and one set of parameters."""
+    """The trial numbers of stored answers to the same prompt under one endpoint and one set of parameters."""
 
     identity: str
     params: bytes
@@ -55,7 +55,8 @@ def asked_for(call: Call, settings: Settings) -> EncodedCall:
 
 
 def explain(cache: Cache, asked: EncodedCall) -> list[str]:
-    """Returns the verdict, then each stored answer to the same prompt and how it differs, one line each."""
+    """Returns lines of text: the call, the verdict, then each kind of stored answer to the same prompt and how it
+    differs."""
     entry = cache.get(asked.key)
     told = [f"call {asked.key.hex()}", _described(asked)]
     if entry is not None:
@@ -88,7 +89,7 @@ def explain_keys(cache: Cache, line: KeyedLine) -> list[str]:
 
 
 def _stored(cache: Cache, key: str) -> str | None:
-    """Returns a description of the entry under a key with its age; None: there is no entry."""
+    """Returns a description of the entry under a cache key, with its time; None: there is no entry."""
     try:
         name = bytes.fromhex(key)
     except ValueError:

@@ -23,15 +23,15 @@ from ...wiring import ConfigurationError, Engine, Settings, accesses_to
 
 PROMPT = "Reply with the word OK."
 QUERY = "weather"
-# OpenAI's Responses take no less.
+# The least that OpenAI's Responses API accepts.
 MAX_TOKENS = 16
 TIMEOUT_S = 60.0
 PATIENCE_S = 20.0
 
 
 class Check(Struct, frozen=True):
-    """The result of one test call. `status`: ok or refused; a kind of failure; why a lane stopped; or not_sent,
-    where a key or an address is missing here."""
+    """The result of one test call. `key`: the environment variable of the API key. `status`: ok or refused; a kind of
+    failure; why a lane stopped; or not_sent, if a key or an address is missing here. `cost` is in dollars."""
 
     model: str
     key: str
@@ -80,7 +80,7 @@ async def _check_all(models: Sequence[str], settings: Settings) -> list[Check]:
             try:
                 keys.setdefault(model, []).extend(_variables_of(model, name, settings))
             except UnknownProvider:
-                raise  # a slip in the command, which no key mends
+                raise  # a mistake in the command, which no key mends
             except ConfigurationError as error:
                 found[model, name] = Check(model, name, "not_sent", str(error))
         keys[model] = _each_once(keys.get(model, []), settings)
@@ -100,14 +100,14 @@ async def _check_all(models: Sequence[str], settings: Settings) -> list[Check]:
 
 
 def _variables_of(model: str, name: str, settings: Settings) -> list[str]:
-    """Returns the variables that hold the key. `name` is the variable that a lane names for it; empty: it names
+    """Returns the variables that hold the API key. `name` is the variable that a lane names for it; empty: it names
     none."""
     made = structs.replace(settings, key_variables={model: (name,)} if name else {})
     return [access.variable for access in accesses_to(model, made)]
 
 
 def _each_once(names: list[str], settings: Settings) -> list[str]:
-    """Drops a variable that holds the same key as an earlier one."""
+    """Returns the variables without those that hold the same key as an earlier one."""
     first: dict[str, str] = {}
     for name in names:
         first.setdefault(settings.variables.get(name, "").strip(), name)

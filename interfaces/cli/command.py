@@ -48,7 +48,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs one command. Returns its exit code."""
+    """Runs one command and returns its exit code. `argv` None: the process's arguments."""
     arguments = sys.argv[1:] if argv is None else argv
     try:
         return _dispatch(arguments)
@@ -87,7 +87,7 @@ def _dispatch(arguments: list[str]) -> int:
         raise UsageError(f"unknown {what} {verb!r}{nearest(verb, VERBS)}; verbs are {', '.join(VERBS)}")
     module = _module_of(verb)
     parser = _Parser(prog=f"millstream {verb}", description=module.HELP, epilog=EXIT_CODES, allow_abbrev=False)
-    # Which options there are depends on the benchmark that is named, or whose runs are.
+    # The options depend on the benchmark that is named, or whose runs are.
     module.add_arguments(parser, rest) if verb in _OF_BENCHMARKS else module.add_arguments(parser)
     try:
         options, unknown = parser.parse_known_args(rest)

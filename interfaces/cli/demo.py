@@ -1,7 +1,7 @@
-"""The demo behind `make run`: a full grid, small ones and conversations against the simulated outside, on loopback.
+"""The demo behind `make run`: a full grid, small ones and conversations against simulated providers, on loopback.
 
-Owns the run file it writes and the process of the outside, which ends with this one in every case. The run is that of
-`millstream run FILE`.
+Owns the run file it writes and the process of the simulation, which ends with this one in every case. The run is that
+of `millstream run FILE`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from . import command
 START_S = 60.0
 STOP_S = 5.0
 CONCURRENCY = 256
-# Far above what one process sends, so that quotas are kept and cost what they cost, but hold nothing up.
+# Far above what one process sends: quotas are kept, at their usual cost, but delay nothing.
 RPM = 3_000_000
 TPM = 3_000_000_000
-# Hosts enough that sparing each of them (a second between two of its pages) holds nothing up.
+# So many hosts that the pause of a second between two pages of one delays nothing.
 WEB = ("--web", "--hosts", "240")
 
 _RUN_FILE = """\
@@ -126,7 +126,7 @@ def _demonstrate(runs: Path, limit: int | None) -> int:
 
 
 def _new_folder(runs: Path) -> Path:
-    """Creates a folder named by this second; a second demo in the same second waits for the next one."""
+    """Creates and returns a folder named by this second. A second demo in the same second waits for the next one."""
     while True:
         folder = runs / datetime.now().strftime("%Y-%m-%d-%H%M%S")
         try:
@@ -168,7 +168,7 @@ def _announced(folder: Path, limit: int | None) -> str:
 
 
 class Ports(NamedTuple):
-    """Where the simulated outside listens."""
+    """The ports on which the simulated provider and web listen."""
 
     provider: int
     web: int
@@ -180,10 +180,11 @@ class Ports(NamedTuple):
 
 @contextmanager
 def _outside() -> Iterator[Ports]:
-    """The simulated provider, web and search engine in a process of their own, while the block lasts; their ports.
+    """Runs the simulated provider, web and search engine in a process of their own while the block lasts; gives their
+    ports.
 
-    Its standard input is a pipe of ours that nobody writes to: it closes when we end, a kill included. It is no member
-    of our process group, so that Ctrl-C stops us alone and what is in flight is still answered.
+    Its standard input is a pipe of ours that is never written to: it closes when we end, a kill included. It is no
+    member of our process group, so that Ctrl-C stops us alone and calls in flight are still answered.
     """
     with tempfile.TemporaryDirectory(prefix="millstream-demo-") as folder:
         port_file, web_port_file = Path(folder) / "port", Path(folder) / "web-port"

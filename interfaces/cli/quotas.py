@@ -1,6 +1,6 @@
 """The known quotas of lanes: those declared, those learned from answers, and what was used in the last minute.
 
-Reads the notes and ledgers beside the cache; sends nothing, and creates none. A key is named by its variable.
+Reads the notes and ledgers beside the cache; sends nothing, and creates none. An API key is named by its variable.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class KnownLane(Struct, frozen=True):
 
 
 def lanes_of(settings: Settings, models: Sequence[str]) -> list[KnownLane]:
-    """Returns the lanes of these models, one for each key. Raises ConfigurationError if a key is missing."""
+    """Returns the lanes of these models, one for each API key. Raises ConfigurationError if a key is missing."""
     found = []
     for model in models:
         for access in accesses_to(model, settings):
@@ -59,7 +59,7 @@ def lanes_of(settings: Settings, models: Sequence[str]) -> list[KnownLane]:
 
 
 def recent_lanes(cache: Path, but: Iterable[KnownLane] = ()) -> list[KnownLane]:
-    """Returns every other lane that was used in the last day, with the quotas declared then."""
+    """Returns every lane that was used in the last day, except those in `but`, with the quotas declared then."""
     told = {(lane.model, lane.key, lane.address) for lane in but}
     notes = [(path.with_suffix(""), note) for path, note in notes_in(lanes_folder(cache))]
     return [

@@ -17,7 +17,7 @@ from ...engine.runs.run_folder import RECORDS
 
 
 def report(results: Sequence[RunResult]) -> Iterator[str]:
-    """Writes the reports. Returns lines about the files; those that begin with `millstream: ` are remarks."""
+    """Writes the reports and yields lines about the files; those that begin with `millstream: ` are remarks."""
     own = [result.prepared.out for result in results if result.answered]
     if own and any(result.signal is not None or result.fault is not None for result in results):
         yield f"millstream: no report, since the run was cut short; millstream report {own[0]} writes one"
@@ -41,7 +41,7 @@ def report(results: Sequence[RunResult]) -> Iterator[str]:
 
 
 def _write(folders: Sequence[BenchmarkFolder], out: Path) -> WrittenReport:
-    # In the order in which they were begun, whichever of them has just been resumed.
+    # In the order in which they were begun, even if one of them has just been resumed.
     begun = sorted(folders, key=lambda folder: (str((folder.manifest or {}).get("started")), folder.path))
     return write(begun, out, has_figures=False)
 

@@ -85,7 +85,7 @@ def _remarks(result: RunResult) -> list[str]:
 
 def _how_to_go_on(result: RunResult) -> str:
     out, reasons = result.prepared.out, {stop.reason for stop in result.stops}
-    # What was rejected alike is asked again by no resume.
+    # Calls that were rejected with the same message are not sent again by `resume`.
     if "rejected" in reasons:
         return _once_mended("the model takes it", f"millstream retry {out}")
     if "truncated" in reasons:
@@ -96,7 +96,8 @@ def _how_to_go_on(result: RunResult) -> str:
 
 
 def _once_mended(there: str, command: str) -> str:
-    """Returns advice to use a new folder: a folder holds one specification, which no command changes."""
+    """Returns advice: use another folder, since a folder's specification never changes, or run `command` once `there`
+    is true."""
     return f"{_ELSEWHERE}; once {there}: {command}"
 
 

@@ -1,4 +1,4 @@
-"""The search engines in the list of `models`: the key and address each needs, whether they are set, price and
+"""The search engines in the list of `models`: the API key and address each needs, whether they are set, price and
 remarks.
 
 Variables are listed by name, never with their contents.

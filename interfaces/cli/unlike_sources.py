@@ -1,6 +1,6 @@
-"""The remark of `score` on runs that stand in one table but were not made in the same way.
+"""The remark of `score` on runs that are in one table but were not made in the same way.
 
-Their scores are computed and ranked apart, so nothing has to be left out.
+Their scores are computed and ranked separately, so nothing has to be left out.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from ...bench.evaluation.benchmark import Benchmark
 
 
 def unlike(scored: Mapping[str, tuple[Benchmark, Mapping[str, Any]]], given: Mapping[str, Any]) -> str:
-    """Returns the names of the settings in which the sources differ; empty: they are alike. `given` are the readings
-    of the scores."""
+    """Returns a sentence that names the settings in which the sources differ; empty if they are alike. `given` are the
+    readings of the scores."""
     manners = {
         source: {
             "benchmark": benchmark.title,

@@ -1,6 +1,6 @@
 """A batch's output as records: each row with its note and its samples, decoded from its dialect.
 
-Owns where a body in each dialect has its text, its tool calls and its reason to end. Knows no table format.
+Owns where each dialect's body has its text, its tool calls and its finish reason. Knows no table format.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _PREFIX_CHARS = len("batch_req_")
 
 
 def rows_of_batch(place: BatchPlace) -> Iterator[dict[str, Any]]:
-    """Yields the rows of the output, then those of a file of errors that the folder beside it names. Without that
-    folder, a row has only what the output says."""
-    # A note is written before its row: what is added while we read may have one that we have not.
+    """Yields the rows of the output, then those of its file of errors, as records. Without the folder beside the
+    output, a record has only what the output says."""
+    # A note is written before its row: a row added while we read may have a note that we have not read.
     sizes = {path: path.stat().st_size for path in place.files if path == place.out or path.exists()}
     notes = _NotePlaces(place.folder)
     try:
@@ -43,7 +43,7 @@ def rows_of_batch(place: BatchPlace) -> Iterator[dict[str, Any]]:
 
 
 class _NotePlaces:
-    """Holds the position of each line's note, in eight bytes a line for each of the two journals."""
+    """The position of each line's note in the two journals, in eight bytes a line for each journal."""
 
     def __init__(self, beside: Path) -> None:
         self._places: list[tuple[int, array[int]]] = []
@@ -136,7 +136,7 @@ _NOT_KEPT = ("id", "line", "row_crc", "error")
 
 
 def _choices_of(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """Returns every sample of an answer, in any dialect."""
+    """Returns every sample of an answer, in any dialect, as text, finish reason and tool calls."""
     if "choices" in body:
         return [_of_chat(each) for each in body["choices"]]
     if "candidates" in body:

@@ -17,7 +17,8 @@ from msgspec import Struct
 from ...bench.evaluation.registry import benchmark_named
 from ...engine.call import Usage
 
-# Few values in many rows: kept once each, and read as categories. A benchmark adds fields of its own.
+# Columns with few values in many rows: each value is stored once, and read as a category. A benchmark adds fields of
+# its own.
 CATEGORIES = frozenset({"model", "status", "group", "role", "judge"})
 _JSON = {b"content": b"json"}
 

@@ -26,7 +26,7 @@ from .columns import decoder_of, schema_of, table_of
 from .rows import RecordSource, records_of
 
 ROWS_MAX = 20_000
-# Of the texts in a row group: a few long answers must not need what many short ones do.
+# The most characters in a row group: a few long answers must not need the memory of many short ones.
 _CHARS_MAX = 32 << 20
 _COMPRESSION = "zstd"
 _FRESH = ".millstream-new"

@@ -23,7 +23,7 @@ from ..batch.place import BESIDE, BatchPlace, place_at
 
 class RecordSource(Struct, frozen=True):
     """The files of one run. `place`: its folder, or a batch's output. `manifest` None: another program's records.
-    `errors`: a batch's errors, where they lie apart."""
+    `errors`: a batch's own file of errors; None: it has none."""
 
     place: Path
     benchmark: str
@@ -42,7 +42,7 @@ class RecordSource(Struct, frozen=True):
 
     @property
     def metadata(self) -> dict[str, str]:
-        """Returns the description of the run that is stored inside its table."""
+        """The description of the run that is stored inside its table."""
         manifest = self.manifest or {}
         specification = manifest.get("specification") or {}
         models = specification.get("models") or [specification.get("model")]
@@ -86,7 +86,7 @@ def _batch(place: BatchPlace) -> RecordSource:
 
 
 def records_of(source: RecordSource, decode: Callable[[bytes], Any]) -> Iterator[dict[str, Any]]:
-    """Yields records, then final failures. `decode` raises for a line that is not a record."""
+    """Yields records, then final failures. `decode` raises for a line that is no record."""
     for name in (RECORDS, FAILURES):
         path = source.place / name
         if name == RECORDS and not path.exists():
@@ -98,8 +98,8 @@ def records_of(source: RecordSource, decode: Callable[[bytes], Any]) -> Iterator
 
 
 def read_record(line: bytes, decode: Callable[[bytes], Any], where: str) -> dict[str, Any]:
-    """Decodes a record as it stands; a missing field stays missing. Unpaired surrogates, which no table can hold,
-    are replaced."""
+    """Returns a line as a record without adding defaults: a missing field stays missing. Unpaired surrogates, which no
+    table can hold, are replaced. Raises UsageError if the line is no record."""
     try:
         decode(line)
     except (msgspec.MsgspecError, UnicodeError) as error:

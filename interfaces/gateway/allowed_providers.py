@@ -1,7 +1,7 @@
-"""Which providers callers may name: those that somebody set up.
+"""Decides which providers callers may name: those that were set up.
 
-A provider that needs no key and has an address on this machine built in would lead any caller to a port that nobody
-meant for it. Pure: knows no request.
+A provider that needs no API key and has a built-in address on this machine would lead any caller to a local port that
+was not meant for it. Pure: knows no request.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from ...wiring import Settings
 
 
 def unreached(settings: Settings, gateway: GatewaySettings) -> frozenset[str]:
-    """Providers of this machine that neither the configuration names nor a variable or --base-url leads to."""
+    """Returns the providers with an address on this machine that neither the configuration, a variable nor --base-url
+    sets up."""
     if settings.base_url is not None:
         return frozenset()
     named = {*settings.providers, *(_provider_of(lane.model) for lane in settings.lanes)}

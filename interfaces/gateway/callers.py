@@ -1,6 +1,7 @@
-"""One caller at work: which models it may ask, its own lane and its own budget.
+"""One caller of the gateway: which models it may ask, its own lane and its own budget.
 
-What waits here holds nothing of a provider's, and a stored answer passes by all of it. Knows no token and no HTTP.
+A call that waits here holds no slot of a provider's, and a stored answer needs neither lane nor budget. Knows no token
+and no HTTP.
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ from .spending import caller_purse
 
 FOLDER = "gateway"
 _LANE = "caller"
-# A call that was not sent after all takes nothing of the caller's minute.
+# A call that was not sent does not count in the caller's minute.
 _NOT_SENT = Fault("connect", "", "never", quota="refund")
 
 
 class Caller:
-    """`folder` lies beside the cache. `repr` tells lane and budget."""
+    """One caller of the gateway, with its lane and its budget, where it has any. `folder` holds their files, beside the
+    cache."""
 
     def __init__(self, settings: CallerSettings, folder: Path) -> None:
         self.settings = settings
@@ -64,11 +66,12 @@ class Caller:
         return not self.settings.models or any(fnmatchcase(model, pattern) for pattern in self.settings.models)
 
     async def admit(self, tokens: Tokens) -> Permit | None:
-        """Wait until this caller may have one more call sent. Every permit must come back."""
+        """Waits until this caller may have one more call sent, and returns the permit for `give_back`; None without a
+        lane."""
         return None if self._lane is None else await self._lane.admit(tokens)
 
     def give_back(self, permit: Permit | None, used: Tokens | None) -> None:
-        """`used` None: it was not sent."""
+        """Gives a permit back. `used`: the tokens of the call; None: it was not sent, and counts nothing."""
         if permit is None or self._lane is None:
             return
         now = asyncio.get_running_loop().time()
@@ -79,7 +82,8 @@ class Caller:
         self._lane.release(permit, now)
 
     async def reserve(self, most: float) -> None:
-        """Wait while calls that are under way could still leave enough of the budget; RequestRefusal if they can't."""
+        """Reserves `most` dollars; waits while calls under way could still leave enough. Raises RequestRefusal if they
+        can't."""
         while not self.try_reserve(most):
             assert self.purse is not None
             if self.purse.is_idle:
@@ -88,7 +92,8 @@ class Caller:
             await self._settled.wait()
 
     def try_reserve(self, most: float) -> bool:
-        """Raises LocalFault where it can't be written down."""
+        """Reserves `most` dollars if the budget can bear them now; returns whether it did. Raises LocalFault if the
+        budget's file can't be written."""
         assert self.purse is not None
         if not self.purse.fits(most):
             return False
@@ -117,8 +122,8 @@ class Caller:
 
 
 class CallPayment:
-    """One call of a caller's as the engine sees its payer: a place in the caller's lane, and each attempt reserved in
-    its budget. `spent` takes what attempts cost and `used` the answers, both by the caller's name."""
+    """The payer of one caller's call: takes a place in the caller's lane, and reserves each attempt in its budget.
+    `spent` is called with what attempts cost in dollars, `used` with the answers, both with the caller's name."""
 
     def __init__(
         self,
@@ -139,7 +144,8 @@ class CallPayment:
         self._was_sent = False
 
     async def admit(self, tokens: Tokens, worst_cost: float) -> None:
-        """Raises RequestRefusal where the budget can't bear the call, LocalFault where it can't be written down."""
+        """Waits for the caller's lane, then reserves the first attempt. Raises RequestRefusal if the budget can't bear
+        it, LocalFault if the budget's file can't be written."""
         self._permit = await self._caller.admit(tokens)
         if self._caller.purse is not None:
             await self._caller.reserve(worst_cost)

@@ -1,6 +1,6 @@
-"""The calls of one request, from the question to who waits for their outcomes.
+"""The calls of one request, from the question to those that wait for their outcomes.
 
-Owns what is checked before the engine is asked: the caller's models, how many models there may be, what no budget can
+Owns the checks before the engine is asked: the caller's models, how many models there may be, calls that no budget can
 bear. Numbers the trials. Knows no HTTP and no dialect.
 """
 
@@ -30,15 +30,15 @@ from .metrics import Metrics
 from .request_parser import Question
 from .trials import RequestTrials, TrialCounter
 
-# Every model has a lane with files of its own that stay open, and a name costs whoever asks nothing. Those that are
-# declared or have a price are not counted.
+# Every model has a lane with files that stay open, and any client can make up names. Models that are declared or have a
+# price are not counted.
 MODELS_MAX = 256
 _TRIED_BYTES = 4 << 20
 
 
 class CallGroup(Struct, eq=False):
-    """The calls of one request, one for each trial: stored outcomes, calls to send, and who waits for those that are
-    under way."""
+    """The calls of one request, one for each trial. Each of `parts` is a stored outcome, a call to send, or the waiter
+    for one under way."""
 
     asked: ServedRequest
     taken: RequestTrials
@@ -46,7 +46,7 @@ class CallGroup(Struct, eq=False):
 
     @property
     def known(self) -> list[Outcome] | None:
-        """All outcomes, if they are there by now."""
+        """All outcomes; None while one is missing."""
         found = [part.known if isinstance(part, CallWaiter) else part for part in self.parts]
         known = [one for one in found if isinstance(one, Outcome)]
         return known if len(known) == len(found) else None
@@ -59,7 +59,7 @@ class CallGroup(Struct, eq=False):
         return (first.pending if isinstance(first, CallWaiter) else first).key.hex()
 
     async def outcomes(self) -> list[Outcome]:
-        """Waits for all. Raises LaneStopped, RequestRefusal, LocalFault."""
+        """Waits for all outcomes and returns them. Raises LaneStopped, RequestRefusal, LocalFault."""
         waiting = [part.outcome() for part in self.parts if isinstance(part, CallWaiter)]
         if len(waiting) == len(self.parts) == 1:
             return [await waiting[0]]
@@ -67,15 +67,15 @@ class CallGroup(Struct, eq=False):
         return [part if isinstance(part, Outcome) else next(found) for part in self.parts]
 
     def leave(self) -> None:
-        """Nobody waits for these calls any more."""
+        """Stops waiting for these calls; one that nobody else waits for is cancelled."""
         for part in self.parts:
             if isinstance(part, CallWaiter):
                 part.leave()
 
 
 class Dispatch:
-    """The engine as callers share it. `has_budgets`: some caller's; `purse`: the engine's; `family_of`: the protocol
-    that a model is asked in."""
+    """Prepares and begins the calls of all callers in the one engine. `has_budgets`: a caller has one; `purse`: the
+    engine's budget; `family_of` returns the protocol of a model."""
 
     def __init__(
         self,
@@ -102,7 +102,8 @@ class Dispatch:
         return f"<Dispatch {self._scheduler}>"
 
     def prepare(self, caller: Caller, question: Question) -> CallGroup:
-        """What is stored of a question's calls, and what has to be sent. Raises RequestRefusal, ConfigurationError."""
+        """Returns a question's calls: those that are stored, and those that have to be sent. Raises RequestRefusal,
+        ConfigurationError."""
         asked = self._checked(caller, question)
         try:
             encoded = self._scheduler.encoded(asked.call)
@@ -113,7 +114,7 @@ class Dispatch:
     async def prepare_long(
         self, caller: Caller, question: Question, run: Callable[..., asyncio.Future[CallEncoding | None]]
     ) -> CallGroup:
-        """The same of a long body, whose encoding `run` runs in a thread."""
+        """Does what `prepare` does, for a long body; `run` runs its encoding in a thread."""
         asked = self._checked(caller, question)
         route = self._scheduler.route_of(asked.call.lane)
 
@@ -127,8 +128,8 @@ class Dispatch:
         return self._looked_up(caller, question, asked, await run(encoded))
 
     def begin(self, caller: Caller, group: CallGroup, hear: Hear | None, on_end: Callable[[], None] | None) -> None:
-        """Has the calls sent that have to be, or joins those that are under way. `hear` listens to the first one;
-        `on_end` is called when a call has ended, well or not. Raises RequestRefusal, LocalFault."""
+        """Sends the calls that have to be sent, or joins those under way. `hear` listens to the first one; `on_end` is
+        called whenever a call has ended, with an outcome or an error. Raises RequestRefusal, LocalFault."""
         for number, part in enumerate(group.parts):
             if not isinstance(part, PendingCall):
                 continue
@@ -162,7 +163,8 @@ class Dispatch:
         return CallGroup(asked, taken, [look_up(one, encoded) for one in numbered])
 
     def _refuse_one_model_too_many(self, model: str) -> None:
-        """Before anything is asked of the engine about it: even a call's key needs the model's lane."""
+        """Raises RequestRefusal if too many undeclared models were asked. Must come first: even a cache key needs the
+        model's lane."""
         routes = self._scheduler.routes
         if model in routes or model in self._known or len(routes.keys() - self._known) < MODELS_MAX:
             return
@@ -172,7 +174,8 @@ class Dispatch:
         )
 
     def _refuse_what_no_budget_bears(self, caller: Caller, pending: PendingCall) -> None:
-        """One call that is too dear must not stop its whole lane, as it would in a run."""
+        """Raises RequestRefusal for a call that the engine's or the caller's budget can never bear; in the queue it
+        would stop its whole lane."""
         purse = self._purse
         if purse.limit is not None:
             most = _worst_cost(pending)
@@ -189,17 +192,17 @@ class Dispatch:
     # Lanes and disks in trouble
 
     def reopens_in_s(self, stop: Stop) -> int | None:
-        """When a model that stopped is tried again, in whole seconds."""
+        """Returns the whole seconds, rounded up, until a stopped model is tried again; None: it won't be."""
         left = self._scheduler.reopens_in_s(stop.lane)
         return None if left is None else math.ceil(left)
 
     @property
     def is_halted(self) -> bool:
-        """Nothing is sent to anybody."""
+        """Whether sending has stopped for all models."""
         return self._scheduler.halted is not None
 
     async def resume(self) -> None:
-        """Where a full disk had halted everything, tries now and then whether it takes something again."""
+        """Ends a halt that a full disk caused, if the disk has room again; looks only now and then."""
         halted = self._scheduler.halted
         if halted is None or halted[0] != "local_fault":
             return
@@ -212,7 +215,7 @@ class Dispatch:
 
 
 def _worst_cost(pending: PendingCall) -> float:
-    """The most that an attempt can cost. Raises RequestRefusal where nobody knows."""
+    """Returns the most dollars that an attempt can cost. Raises RequestRefusal if that is not known."""
     if pending.route.price is None:
         said = f"model {pending.call.model!r} has no price, so max_cost can't be kept: give it one under [prices]"
         raise RequestRefusal(said, "model")
@@ -233,7 +236,7 @@ def refusal_of(problem: Problem) -> RequestRefusal:
 
 
 def _has_room(folder: Path) -> bool:
-    """Whether the disk of a folder takes a file again. Written for real: free space is reported of full disks too."""
+    """Whether the folder's disk has room. It writes a file of 4 MiB, since free space is reported of full disks too."""
     file = folder / f"room.{os.getpid()}"
     try:
         with file.open("wb") as tried:

@@ -1,7 +1,7 @@
-"""Who may ask: the one decision over a request's method, target, Host, Origin, Sec-Fetch-Site, address and credentials.
+"""Decides who may ask, by a request's method, target, Host, Origin, Sec-Fetch-Site, address and token.
 
-Pure. A page in somebody's browser, a name that was led here (DNS rebinding) and whoever lacks the token get nothing.
-What a proxy says of others (X-Forwarded-…) counts for nothing. Knows no path and no body.
+Pure. Rejects web pages in a browser, host names that were pointed here (DNS rebinding) and callers without the token.
+Headers of proxies (X-Forwarded-…) count for nothing. Knows no path and no body.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([1-9][0-9]{0,4}))?
 _PLAIN_JSON = "application/json"
 _JSON = re.compile(r"application/json\s*(?:;.*)?", re.IGNORECASE)
 _KEY_HEADERS = ("x-api-key", "api-key", "x-goog-api-key")
-# A browser says so of a page of our own, of which there is none, and of an address that a person typed.
+# What a browser sends for a page of our own, of which there is none, and for an address that a person typed.
 _OWN_SITES = ("none", "same-origin")
 
 
 class CallerToken(Struct, frozen=True):
-    """What a caller proves itself with, as its digest."""
+    """A caller's name with the SHA-256 of its token."""
 
     caller: str
     digest: bytes
 
 
 class GuardRules(Struct, frozen=True):
-    """`hosts`: names (or NAME:PORT) that lead here beside loopback's own; `origins`: those of pages that may ask; no
-    `tokens`: anyone on this machine may."""
+    """The rules of who may ask. `hosts`: accepted names (or NAME:PORT) in the Host header, beside loopback's own;
+    `origins`: accepted Origin headers of web pages; empty `tokens`: everybody on this machine may ask."""
 
     port: int
     hosts: frozenset[str] = frozenset()
@@ -52,7 +52,7 @@ def digest_of(token: str) -> bytes:
 
 
 def judge(seen: RequestHead, rules: GuardRules) -> str | Problem:
-    """The caller's name, or why the request gets nothing."""
+    """Returns the caller's name, or the problem for which the request is rejected."""
     if seen.method not in METHODS:
         return Problem(405, "invalid", f"method {seen.method}: expected GET, HEAD or POST")
     if not seen.target.startswith("/"):
@@ -94,7 +94,7 @@ def _of_name(given: str, local: str, hosts: frozenset[str], own_port: int) -> Pr
 
 
 def _written(address: str) -> str:
-    """As a Host header has it."""
+    """Returns an address as a Host header has it, IPv6 in brackets."""
     return f"[{address}]" if ":" in address else address
 
 
@@ -111,7 +111,8 @@ def _is_loopback(name: str) -> bool:
 
 
 def _of_page(found: Mapping[str, list[str]], rules: GuardRules) -> Problem | None:
-    """Browsers name the page that asks, and programs have none."""
+    """Returns the problem with a request that a web page makes; None: it may. Browsers name the page that asks,
+    programs don't."""
     origins, sites = found.get("origin", []), found.get("sec-fetch-site", [])
     if origins and not (len(origins) == 1 and origins[0] in rules.origins):
         return Problem(403, "forbidden", "a web page may not ask this gateway: name its Origin in [gateway] origins")
@@ -126,7 +127,7 @@ def _caller_of(found: Mapping[str, list[str]], seen: RequestHead, rules: GuardRu
             return ANYONE
         return Problem(401, "unauthorized", "without a token only this machine is answered: set [gateway] token")
     given = [digest_of(secret) for secret in _credentials(found, seen.target)]
-    # All are compared with all, so that the time taken tells nothing.
+    # All are compared with all, so that the time taken reveals nothing.
     known = [
         token.caller for token in rules.tokens if sum(hmac.compare_digest(digest, token.digest) for digest in given)
     ]
@@ -141,7 +142,7 @@ def _caller_of(found: Mapping[str, list[str]], seen: RequestHead, rules: GuardRu
 
 
 def _credentials(found: Mapping[str, list[str]], target: str) -> Iterable[str]:
-    """Every way that clients have to send a key."""
+    """Yields the tokens in a request, from every header and parameter in which clients send an API key."""
     for value in found.get("authorization", ()):
         scheme, _, secret = value.strip().partition(" ")
         if scheme.lower() == "bearer" and secret.strip():

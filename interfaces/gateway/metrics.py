@@ -1,7 +1,7 @@
-"""What a scraper is told, in Prometheus' words: requests, answers, money, waits, and how lanes and callers stand.
+"""The gateway's Prometheus metrics: requests, answers, money, waits, and the state of lanes and callers.
 
 Owns the names of the metrics and a registry of its own, so that several gateways and other programs live in one
-process. Counts are plain numbers until somebody asks. Callers stand there by their names, never by a token.
+process. Counts are plain numbers until they are read. Callers appear by name, never by token.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from .callers import Caller
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 _Labels: TypeAlias = tuple[str, ...]
-# Models that nobody declared and that have no price: so many of them have series of their own, once they have answered.
+# How many undeclared models without a price have series of their own, once they have answered.
 UNDECLARED_SHOWN = 64
 OTHER = "other"
 
 
 class _Durations:
-    """How many took how long: one more bucket than there are bounds."""
+    """A histogram of durations: one more bucket than there are bounds, and their sum in seconds."""
 
     def __init__(self) -> None:
         self.buckets = [0] * (len(_SECONDS) + 1)
@@ -44,7 +44,7 @@ class _Durations:
 
 
 class Metrics(Collector):
-    """Counts since the gateway began. The plain ones are for its last line."""
+    """Counts since the gateway began. The public attributes are for the summary at its end."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Metrics(Collector):
         self._refused[(str(problem.status),)] += 1
 
     def answered(self, dialect: str, caller: Caller, status: int, outcomes: Sequence[Outcome], seconds: float) -> None:
-        """One request has ended; without outcomes it brought no answer."""
+        """Counts one request that has ended after `seconds`; empty `outcomes`: it has no answer."""
         is_cached = bool(outcomes) and all(outcome.cached for outcome in outcomes)
         self.requests += 1
         self.from_cache += is_cached
@@ -130,7 +130,7 @@ class Metrics(Collector):
         return family
 
     def spent(self, name: str, cost: float) -> None:
-        """One attempt of a caller's, whoever gets its answer."""
+        """Adds the dollars of one attempt to the caller that pays for it, even if another caller gets the answer."""
         self._cost[(name,)] = self._cost.get((name,), 0.0) + cost
 
     def used(self, name: str, outcome: Outcome) -> None:
@@ -149,7 +149,8 @@ class Metrics(Collector):
             self._calls[self._name(event.lane), event.kind] += 1
 
     def _name(self, model: str) -> str:
-        """A name costs whoever asks nothing, and a series would stay for good."""
+        """Returns the model as a label; `other` for undeclared models beyond the bound, since a time series stays for
+        good."""
         return model if model in self._shown else OTHER
 
 

@@ -1,6 +1,6 @@
 """The models that a caller may name, as far as they are known beforehand: any other of a known provider works too.
 
-What somebody declared comes first, then what has a price. Sends nothing.
+Declared models come first, then models with a price. Sends nothing.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from .callers import Caller
 def models_for(
     caller: Caller, gateway: GatewaySettings, settings: Settings, unreached: Container[str]
 ) -> list[ServedModel]:
-    """Each once, in order: names of the gateway's own, declared lanes, models with a price whose provider can be
-    reached and is not `unreached`."""
+    """Returns the models once each, in order: the gateway's own names, declared lanes, then models with a price whose
+    provider can be reached and is not `unreached`."""
     listed = {name: ServedModel(name, model.partition("/")[0]) for name, model in gateway.models.items()}
     listed = {name: one for name, one in listed.items() if caller.may_ask(gateway.models[name])}
     for model in _known(settings):

@@ -1,7 +1,7 @@
-"""What a path asks for, and in which dialect. Pure: knows no model and no caller.
+"""Reads what a path asks for, and in which dialect. Pure: knows no model and no caller.
 
-Clients put different things before the same words: `/v1`, nothing, Azure's deployments, Google's projects; all of it
-may stand behind `/run/NAME`, which names a run for clients whose address is all that can be set.
+Clients begin the same paths differently: `/v1`, nothing, Azure's deployments, Google's projects. All of them may follow
+`/run/NAME`, which names a run for clients in which only the address can be set.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _OF_GOOGLE = ("x-goog-api-key", "x-goog-api-client")
 
 
 class RequestPath(Struct, frozen=True):
-    """What is asked. `model`: the word in the path, where it stands there. `is_list`: Google's way to stream without
-    events, one list of answers; `problem`: why nothing is answered."""
+    """What a path asks for. `model`: the model's name in the path, empty: it has none. `is_list`: Google's way to
+    stream without events, as one list of answers; `problem`: why the request is rejected."""
 
     kind: Kind
     dialect: str = CHAT
@@ -47,7 +47,8 @@ class RequestPath(Struct, frozen=True):
 
 
 def read_path(method: str, target: str, headers: Mapping[str, object]) -> RequestPath:
-    """Reads a request's method and target. A path that does not exist, or not for this method, is a problem."""
+    """Returns what a request's method and target ask for. One that does not exist, or not for this method, has a
+    `problem`."""
     path = target.partition("?")[0]
     way = _way_of(method, target, headers)
     if way is None:
@@ -76,14 +77,14 @@ def _way_of(method: str, target: str, headers: Mapping[str, object]) -> RequestP
         return RequestPath("ask", CHAT, unquote(match[1]), run)
     if match := _GENERATE.fullmatch(path):
         return _generate(match, query, run)
-    # What else Google's clients post is a model's name and a verb.
+    # Other posts of Google's clients are a model's name and a verb.
     if method != "POST" and (match := _MODELS.fullmatch(path)):
         return RequestPath("model" if match[1] else "models", dialect_of(path, headers), unquote(match[1] or ""), run)
     return None
 
 
 def dialect_of(path: str, headers: Mapping[str, object]) -> str:
-    """In whose words somebody is answered whose path doesn't say it."""
+    """Returns the dialect in which a request is answered whose path does not say it."""
     if "anthropic-version" in headers or path.endswith("/messages") or "/messages/" in path:
         return MESSAGES
     if "/v1beta" in path or ":" in path.rpartition("/")[2] or any(name in headers for name in _OF_GOOGLE):
@@ -94,7 +95,7 @@ def dialect_of(path: str, headers: Mapping[str, object]) -> str:
 def _generate(match: re.Match[str], query: str, run: str) -> RequestPath:
     publisher, model = unquote(match[1] or ""), unquote(match[2])
     if publisher and publisher != "google":
-        # What Google's own client makes of a name with a slash in it.
+        # Google's own client writes a name with a slash in it so.
         model = f"{publisher}/{model}"
     is_streamed = match[3] == "streamGenerateContent"
     is_list = is_streamed and ("alt", "sse") not in parse_qsl(query)

@@ -1,6 +1,6 @@
 """One request from its arrival to its answer: guard, path, question, calls, answer.
 
-Owns that order. Every mistake of a client's, and every call that brings no reply, ends as a problem in the client's own
+Owns that order. Every mistake of a client's, and every call without a reply, ends as a problem in the client's own
 dialect. Opens no socket: http_connection does.
 """
 
@@ -34,17 +34,17 @@ from .response_headers import DRAIN_S, AnswerFacts, answer, facts_of, refusal, s
 from .streaming import PING_S, StreamedText, stream_out
 from .trials import TrialCounter
 
-# What nobody was told: the client had hung up.
+# A status that was never sent: the client had left.
 _GONE = 499
 _DRAINING = Problem(503, "interrupted", "the gateway is stopping: ask again when it is back", retry_after_s=DRAIN_S)
-# What the engine tells whoever has a run, and what there is to do here.
+# The engine's advice to a person with a run, and the advice here in its place.
 _RESUMED = ", then resume"
 _LATER = "; the gateway goes on by itself when there is room"
 
 
 class GatewayState(Struct, eq=False):
-    """What all requests to one gateway share. `callers` by their names; `rules` are set once the port is known;
-    `under_way`: requests that wait for their answer."""
+    """What all requests to one gateway share. `callers` are by name; `rules` are set once the port is known;
+    `under_way`: requests that wait for their answer; `count`: all requests so far."""
 
     dispatch: Dispatch
     parser: RequestParser
@@ -62,14 +62,15 @@ class GatewayState(Struct, eq=False):
     count: int = 0
 
     async def drained(self) -> None:
-        """Takes no new request that asks a model, and waits until all that are under way are answered."""
+        """Begins no new request to a model, and waits until all that are under way are answered."""
         self.is_draining = True
         if self.under_way:
             await self.is_idle.wait()
 
 
 class RequestHandler:
-    """One request from its arrival to its end. `told`: called when what goes on without a task of its own has ended."""
+    """One request to a model, from its arrival to its end. `told` is called when a request without a task of its own
+    has ended."""
 
     __slots__ = (
         *("_began", "_caller", "_facts", "_group", "_id", "_outcomes", "_request", "_saying", "_state", "_status"),
@@ -104,7 +105,7 @@ class RequestHandler:
         return DIALECTS[self._way.dialect]
 
     def begin(self, body: bytes) -> None:
-        """All that has to wait for nothing: what is stored is answered, and the calls are on their way."""
+        """Answers a request whose calls are all stored, else begins its calls; never waits."""
         state = self._state
         try:
             question = state.parser.question(self._request, self._way, body)
@@ -113,7 +114,7 @@ class RequestHandler:
             self._refuse(error)
 
     async def _begin_long(self, body: bytes) -> None:
-        """The same of a long body: in a thread, one at a time, whatever only this body needs."""
+        """Does what `begin` does, for a long body, which is read and encoded in a thread, one body at a time."""
         state = self._state
         async with state.parser.in_thread() as run:
             question = await run(state.parser.question, self._request, self._way, body)
@@ -121,11 +122,11 @@ class RequestHandler:
         self._begin(group)
 
     def _begin(self, group: CallGroup) -> None:
-        """Raises RequestRefusal, LocalFault."""
+        """Begins the calls that are not stored; answers if all are known. Raises RequestRefusal, LocalFault."""
         self._group, dispatch = group, self._state.dispatch
         known = group.known
         if known is None:
-            # What a stream's head can say, before the answer is there.
+            # What a stream's head can contain before the answer is known.
             self._facts = AnswerFacts(False, group.taken.numbers, group.first_key)
             if group.asked.is_streamed:
                 self._saying = StreamedText()
@@ -140,7 +141,7 @@ class RequestHandler:
             self.told()
 
     def finish(self) -> HttpResponse | None:
-        """The answer, once the call has ended; None: it brought no outcome."""
+        """Returns the answer, once the call has ended; None: the call has no outcome."""
         group = self._group
         known = None if group is None else group.known
         if known is None:
@@ -152,14 +153,14 @@ class RequestHandler:
         return self.whole
 
     async def answer(self, back: ClientStream) -> HttpResponse | None:
-        """None: it went back as a stream."""
+        """Waits for the answer and returns it; None: it was sent as a stream."""
         try:
             if self._group is None:
                 await self._state.dispatch.resume()
                 body = await body_of(self._request, back, within_s=self._state.body_s)
                 if len(body) > LONG_BYTES:
                     begun = self._begin_long(body)
-                    del body  # it may be long before this one is answered
+                    del body  # it may take long until this request is answered
                     await begun
                 else:
                     self.begin(body)
@@ -205,7 +206,7 @@ class RequestHandler:
             self._outcomes = work.result()
 
     def _tell(self, outcomes: Sequence[Outcome]) -> None:
-        """Raises RequestRefusal where one has no reply."""
+        """Sets `whole` to the answer with these outcomes. Raises RequestRefusal if one has no reply."""
         group, dialect = self._group, self._dialect
         assert group is not None
         _check_replies(outcomes)
@@ -226,14 +227,14 @@ class RequestHandler:
         self.whole = refusal(problem, self._dialect, self._way.dialect, self._id, facts)
 
     def end(self) -> None:
-        """It is answered, or its client has gone."""
+        """Ends the request: it was answered, or its client has left."""
         state, group = self._state, self._group
         if group is not None:
             group.leave()
             state.trials.end(group.taken, is_answered=bool(self._outcomes))
         seconds = time.perf_counter() - self._began
         state.metrics.answered(self._way.dialect, self._caller, self._status, self._outcomes, seconds)
-        # Its waiters know it and it knows its waiters: a long body must not wait for the collector.
+        # A reference cycle with its waiters: a long body must not stay until the garbage collector runs.
         self._group, self._outcomes = None, ()
         state.under_way -= 1
         if not state.under_way:
@@ -241,7 +242,7 @@ class RequestHandler:
 
 
 def begin_request(state: GatewayState, request: HttpRequest) -> HttpResponse | RequestHandler:
-    """The answer to anything that came as a request, or what brings it."""
+    """Returns the answer to a request, or the handler that will make it."""
     state.count += 1
     number = f"{state.name}{state.count:08x}"
     seen = request.seen
@@ -265,14 +266,14 @@ def begin_request(state: GatewayState, request: HttpRequest) -> HttpResponse | R
 
 
 def failed_request(error: BaseException) -> HttpResponse:
-    """The answer to a request at which the gateway itself failed; the defect is one line on stderr."""
+    """Returns the answer to a request at which the gateway itself failed; reports the defect in a line on stderr."""
     note(f"millstream serve: a defect, please report it: {type(error).__name__}: {error}")
     problem = Problem(500, "local_fault", "the gateway failed at this request")
     return structs.replace(refusal(problem, DIALECTS[CHAT], CHAT, ""), is_last=True)
 
 
 def _look(state: GatewayState, way: RequestPath, caller: Caller, number: str) -> HttpResponse:
-    """The answer to a request that sends nothing."""
+    """Returns the answer to a request that needs no call: health, metrics, models."""
     dialect, told = DIALECTS[way.dialect], AnswerFacts(False)
     if way.kind == "health":
         health = {"status": "stopping" if state.is_draining else "ok", "in_flight": state.under_way}
@@ -292,7 +293,7 @@ def _look(state: GatewayState, way: RequestPath, caller: Caller, number: str) ->
 
 
 def _check_replies(outcomes: Sequence[Outcome]) -> None:
-    """All of them are needed."""
+    """Raises RequestRefusal if one of the outcomes is a failure, since all are needed."""
     for outcome in outcomes:
         if outcome.failure is not None:
             raise refusal_of(problem_of_failure(outcome.failure))

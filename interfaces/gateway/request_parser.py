@@ -1,4 +1,4 @@
-"""What a request asks for: its body read by its dialect, its model found, its run and trial from headers and path.
+"""Reads what a request asks for: its body by its dialect, its model, and its run and trial from headers and path.
 
 Owns which headers and parts of a path say what about a call. Knows no caller and no engine.
 """
@@ -40,15 +40,15 @@ DIALECTS: Mapping[str, Dialect] = MappingProxyType(
 _FAMILIES: Mapping[str, str] = MappingProxyType(
     {CHAT: "openai", RESPONSES: "openai-responses", MESSAGES: "anthropic", GENERATE: "gemini"}
 )
-# Words for models, of each family, whose meaning is kept; a longer one is looked at anew every time.
+# How many names of models are cached, for each family; a longer name is resolved anew every time.
 _NAMES_KEPT = 256
 _SWITCH_S = 0.0005
 _NAME_KEPT_CHARS = 200
 
 
 class Question(Struct):
-    """What one request asks for. `trial`: the first number that its client gave, if it gave any; `idempotency`: what
-    the client calls its request, and `digest` then tells its body from another."""
+    """What one request asks for. `trial`: the first trial number that its client gave, None: it gave none.
+    `idempotency`: the Idempotency-Key header, empty: there is none; `digest`: the body's SHA-256 if there is one."""
 
     asked: ServedRequest
     family: str
@@ -59,8 +59,8 @@ class Question(Struct):
 
 
 class RequestParser:
-    """Reads requests by their dialects. `names`: clients' names for models; `unreached`: providers that nobody set up;
-    `is_provider`: whether there is one of that name."""
+    """Reads requests by their dialects. `names` maps clients' names to models; `unreached`: providers that were not set
+    up; `is_provider`: whether a provider of that name exists."""
 
     def __init__(self, names: Mapping[str, str], unreached: frozenset[str], is_provider: Callable[[str], bool]) -> None:
         self.unreached = unreached
@@ -68,11 +68,11 @@ class RequestParser:
         self._turn = asyncio.Lock()
         # One thread: several would share one interpreter, and each would hold up the loop in its turn.
         self._reader = ThreadPoolExecutor(1, "long bodies")
-        # The functions that know which model a name means, by dialect.
+        # Functions that return the model for a name, by dialect.
         self._named = {dialect: self._names_of(family, names) for dialect, family in _FAMILIES.items()}
 
     def question(self, request: HttpRequest, way: RequestPath, body: bytes) -> Question:
-        """Raises RequestRefusal, ConfigurationError."""
+        """Returns what a request's body, headers and path ask for. Raises RequestRefusal, ConfigurationError."""
         given = object_of(body)
         if way.dialect == GENERATE:
             given = {**given, "model": way.model, "stream": way.is_streamed}
@@ -89,7 +89,7 @@ class RequestParser:
 
     @asynccontextmanager
     async def in_thread(self) -> AsyncIterator[Callable[..., asyncio.Future[Any]]]:
-        """Gives what runs a function in the thread for long bodies: one body at a time."""
+        """Gives a function that runs another in the thread for long bodies, during the block; one block at a time."""
         async with self._turn, _frequent_switches():
             yield partial(asyncio.get_running_loop().run_in_executor, self._reader)
 
@@ -97,7 +97,7 @@ class RequestParser:
         self._reader.shutdown(wait=False)
 
     def model(self, way: RequestPath) -> str:
-        """The model that a path names. Raises RequestRefusal."""
+        """Returns the model that a path names. Raises RequestRefusal."""
         return self._named[way.dialect](way.model)
 
     def _names_of(self, family: str, names: Mapping[str, str]) -> Callable[[str], str]:
@@ -116,7 +116,8 @@ class RequestParser:
 
 @asynccontextmanager
 async def _frequent_switches() -> AsyncIterator[None]:
-    """Each socket that is ready has to win the interpreter's lock from the reader: after 0.5 ms instead of 5."""
+    """Lets threads switch every 0.5 ms instead of 5 during the block, since each ready socket has to win the
+    interpreter's lock from the thread that reads a body."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH_S)
     try:
@@ -126,7 +127,7 @@ async def _frequent_switches() -> AsyncIterator[None]:
 
 
 def _trial_of(request: HttpRequest, count: int) -> int:
-    """The first of `count` trial numbers that a client gives."""
+    """Returns the first of `count` trial numbers that a client gives, from 0. Raises RequestRefusal."""
     said = request.header("x-millstream-trial") or ""
     if not said.isascii() or not said.isdigit() or len(said) > 19 or int(said) + count > TRIAL_MAX:
         raise RequestRefusal("X-Millstream-Trial: expected a whole number, 0 or more", "X-Millstream-Trial")
@@ -134,7 +135,7 @@ def _trial_of(request: HttpRequest, count: int) -> int:
 
 
 def _run_of(request: HttpRequest, way: RequestPath) -> str:
-    """The run's name, from header or path; they must not differ."""
+    """Returns the run's name from header or path; empty: neither has one. Raises RequestRefusal if they differ."""
     said = request.header("x-millstream-run") or ""
     if said and not RUN_NAME.fullmatch(said):
         raise RequestRefusal(

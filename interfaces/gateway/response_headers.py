@@ -1,7 +1,7 @@
-"""What goes back: status, headers and body of every answer, streams' headers too.
+"""Makes the answers: status, headers and body, and the headers of streams.
 
-Owns the headers that clients may rely on. Every answer says whether it came from the cache; an error says that it is
-not to be sent again, since all that could help was done here. Knows no call and no caller.
+Owns the headers that clients may rely on. Every answer says whether it is from the cache; an error says that it is not
+to be sent again, since the gateway has made all retries. Knows no call and no caller.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from .paths import MESSAGES
 
 JSON = "application/json"
 CACHED, TRIAL, KEY, COST = "X-Millstream-Cached", "X-Millstream-Trial", "X-Millstream-Key", "X-Millstream-Cost"
-# What FAULTS gives a drain.
+# The seconds that a drain takes at most.
 DRAIN_S = 30
 _ALLOWED = "GET, HEAD, POST"
 _PAYMENT_REQUIRED = 402
-# So that a proxy in between passes on each piece as it comes.
+# With these a proxy in between passes on each piece at once.
 _STREAMED = "Cache-Control: no-cache\r\nX-Accel-Buffering: no\r\n"
 
 
 class AnswerFacts(Struct, frozen=True):
-    """What an answer's headers say of its calls. `cost` None: not known, or not yet."""
+    """What an answer's headers say of its calls: `numbers` are their trial numbers, `key` is the first cache key.
+    `cost` is in dollars; None: not known, or not yet."""
 
     is_cached: bool
     numbers: tuple[int, ...] = ()
@@ -44,7 +45,7 @@ def facts_of(outcomes: Sequence[Outcome], numbers: tuple[int, ...]) -> AnswerFac
 
 
 def fields_of(told: AnswerFacts, request_id: str, media_type: str) -> str:
-    """Lines of a head."""
+    """Returns the lines of a head, each with its line end."""
     fields = (
         f"Content-Type: {media_type}\r\n{CACHED}: {'true' if told.is_cached else 'false'}\r\n"
         f"x-request-id: {request_id}\r\nX-Content-Type-Options: nosniff\r\nServer: millstream\r\n"
@@ -69,7 +70,7 @@ def answer(body: bytes, told: AnswerFacts, request_id: str, media_type: str = JS
 def refusal(
     problem: Problem, dialect: Dialect, name: str, request_id: str, told: AnswerFacts | None = None
 ) -> HttpResponse:
-    """An error in the words of the client's dialect; `name` is the dialect's path."""
+    """Returns a problem as an answer in the client's dialect; `name` is the dialect's name in `paths`."""
     status = problem.status
     if problem.kind == "over_budget" and name == MESSAGES:
         status = _PAYMENT_REQUIRED

@@ -1,6 +1,7 @@
 """A gateway's life: built from settings, announced, drained at a signal, summed up.
 
-Owns what is refused before anything listens: no token beyond this machine, and an upstream that is the gateway itself.
+Owns what is rejected before it listens: no token beyond this machine, and a provider address that is the gateway
+itself.
 """
 
 from __future__ import annotations
@@ -37,14 +38,15 @@ from .request_handler import GatewayState, begin_request, failed_request
 from .request_parser import RequestParser
 from .trials import TrialCounter
 
-# Short enough to guess is no token.
+# A shorter token could be guessed.
 _TOKEN_CHARS_LEAST = 8
-# A model whose lane stopped is tried again after so long.
+# Seconds after which a model whose lane stopped is tried again.
 REOPENED_S = 60.0
 
 
 class ServeOptions(Struct, frozen=True):
-    """Where to listen. `port_file`: written once it listens, with the port."""
+    """Where to listen. `port` 0: any free one; `port_file`: where the port is written once it listens; `is_counting`:
+    repeats are new trials."""
 
     host: str
     port: int
@@ -53,7 +55,7 @@ class ServeOptions(Struct, frozen=True):
 
 
 class ServeEnd(Struct, frozen=True):
-    """`signal`: what ended it. `was_cut`: something under way was cut off."""
+    """How serving ended. `signal`: the number of the signal that ended it; `was_cut`: requests were cut off."""
 
     summary: Mapping[str, Any]
     signal: int | None
@@ -61,12 +63,13 @@ class ServeEnd(Struct, frozen=True):
 
 
 class RunningGateway:
-    """A gateway that listens while it is entered. Raises UsageError, ConfigurationError, LocalFault before it does."""
+    """A gateway that listens while it is entered. Raises UsageError, ConfigurationError or LocalFault before it
+    listens."""
 
     def __init__(self, settings: Settings, gateway: GatewaySettings, place: ServeOptions) -> None:
         policy = settings.policy
         reopened_s = REOPENED_S if policy.reopened_s is None else policy.reopened_s
-        # What one client does wrong must not end a model for all.
+        # One client's mistakes must not stop a model for all.
         policy = structs.replace(policy, rejections_max=None, cut_max=None, reopened_s=reopened_s)
         settings = structs.replace(settings, policy=policy)
         self._rules = rules_of(gateway, place, settings.variables)
@@ -85,7 +88,7 @@ class RunningGateway:
         async with contextlib.AsyncExitStack() as opening:
             settings, place = self.engine.settings, self.place
             await opening.enter_async_context(self.engine)
-            # A commit may take the disk long, and others wait for answers that need none.
+            # A commit may take long on the disk, and other requests wait for answers that need none.
             scheduler = self.engine.scheduler
             scheduler.cache.spares_loop = True
             folder = settings.cache_folder() / FOLDER
@@ -108,7 +111,7 @@ class RunningGateway:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """What is under way is cut off: drain before."""
+        """Closes the gateway and cuts off all requests under way, unless they were drained before."""
         await self._open.aclose()
 
     def _state_of(self, scheduler: Scheduler) -> GatewayState:
@@ -151,7 +154,7 @@ class RunningGateway:
 async def serve(
     settings: Settings, gateway: GatewaySettings, place: ServeOptions, announce: Callable[[str], None]
 ) -> ServeEnd:
-    """Serve until a signal."""
+    """Serves until a signal, and returns how that ended. `announce` is called with the first lines once it listens."""
     async with RunningGateway(settings, gateway, place) as running:
         with calm_collector():
             signal, was_cut = await _until_signal(running, lambda: announce(told(place.host, running.port)))
@@ -159,7 +162,8 @@ async def serve(
 
 
 def rules_of(gateway: GatewaySettings, place: ServeOptions, variables: Mapping[str, str]) -> GuardRules:
-    """Who may ask. Beyond this machine nobody may without a token."""
+    """Returns the rules of who may ask. Raises UsageError if other machines could ask without a token,
+    ConfigurationError for a missing or repeated token."""
     named = [(caller.name, caller.token) for caller in gateway.callers]
     named += [] if gateway.token is None else [(ANYONE, gateway.token)]
     tokens = tuple(CallerToken(name, digest_of(_token_in(variable, variables))) for name, variable in named)
@@ -183,14 +187,15 @@ def is_loopback(host: str) -> bool:
 
 
 def check_upstreams(settings: Settings, host: str, port: int) -> None:
-    """A shell that has a client's variables set would lead every call back here."""
+    """Raises UsageError if a provider's address is this gateway itself, as in a shell in which a client's variables are
+    set: every call would come back here."""
     if not port:
         return
     for name, row in {**PROVIDERS, **settings.providers}.items():
         try:
             address = access_to(f"{name}/any", structs.replace(settings, needs_keys=False)).target.base_url
         except ConfigurationError:
-            continue  # told when it is asked for
+            continue  # reported when it is asked for
         parts = urlsplit(address)
         own = parts.port or (443 if parts.scheme == "https" else 80)
         if own == port and _is_here(parts.hostname or "", host):
@@ -208,7 +213,7 @@ def _is_here(name: str, host: str) -> bool:
 
 
 def told(host: str, port: int) -> str:
-    """The first lines: where it is, and what clients are to be told."""
+    """Returns the first lines of output: the gateway's address, and the variables to set for clients."""
     name = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
     address = f"http://{name}:{port}"
     return "\n".join(
@@ -244,7 +249,7 @@ def _token_in(variable: str, variables: Mapping[str, str]) -> str:
 
 
 def _write_port(path: Path | None, port: int) -> None:
-    """Whole or not at all: somebody waits for it."""
+    """Writes the port to a file, whole or not at all, since another program waits for it. `path` None: nothing."""
     if path is None:
         return
     draft = path.with_name(f"{path.name}.{os.getpid()}")

@@ -1,7 +1,7 @@
-"""One answer on its way to a client as events: pieces while they come, the rest when the answer is proven whole.
+"""Sends one answer to a client as events: pieces as they are received, the rest when the answer is proven whole.
 
-The head goes out with the first piece, or after ten seconds, so that whatever fails before is an error with a status.
-Knows no dialect but through its Stream, and no engine.
+The head is sent with the first piece, or after ten seconds, so that a failure before is an error with a status. Knows a
+dialect only by its AnswerStream, and no engine.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _OTHERWISE = Problem(
 
 
 class StreamedText:
-    """What is heard of an answer, and what of it was said on. An attempt that begins anew is said on from where it goes
-    beyond what was said; one that says something else is not. A piece costs its own length, whatever came before."""
+    """The text of an answer as received, and the part of it already sent to the client. A new attempt that begins with
+    the same text continues where that ends; one with another text is not sent. A piece costs its own length only."""
 
     def __init__(self) -> None:
         self.is_news = asyncio.Event()
         self._said: list[str] = []
         self._news: list[str] = []
-        # What an attempt that begins anew has to say again before anything new, and how much of that it has said.
+        # The text that a new attempt has to repeat before anything new, and how much of it was repeated.
         self._again = ""
         self._repeated = 0
         self._is_same = True
@@ -46,7 +46,7 @@ class StreamedText:
             self._add(piece)
 
     def take(self) -> str:
-        """What is new."""
+        """Returns the text that is new since the last call, which counts as sent; empty: there is none."""
         self.is_news.clear()
         piece = "".join(self._news)
         self._news.clear()
@@ -79,8 +79,8 @@ async def stream_out(
     *,
     ping_s: float,
 ) -> Problem | None:
-    """Write what `work` brings. Raises what it raises as long as the head has not gone out; afterwards a problem is the
-    stream's last words, and what is given back."""
+    """Streams the answer that `work` returns, and returns None, or the problem with which the stream ended. Raises the
+    errors of `work` as long as the head was not sent. A ping is sent after `ping_s` seconds without text."""
     news = asyncio.ensure_future(saying.is_news.wait())
     try:
         while not work.done():

@@ -1,7 +1,8 @@
-"""Which trial a request is: said by the caller, or counted, so that a question asked again is a new sample.
+"""Decides which trial a request is: given by the caller, or counted, so that a repeated question is a new sample.
 
-Owns the counts: by caller, run and question, in memory, for as long as the gateway lives. Two requests never get one
-number by counting; a number whose request brought no answer is given to the next. Full counts refuse; they forget none.
+Owns the counts: by caller, run and question, in memory, for as long as the gateway lives. Counting never gives two
+requests the same number; the number of a request without an answer is given to the next. When the memory for counts is
+full, new questions are rejected; none is forgotten.
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ from collections import OrderedDict
 
 from ...providers.llm.serve_dialect import RequestRefusal
 
-# Some 120 bytes each.
+# About 120 bytes each.
 QUESTIONS_MAX = 2_000_000
 REPEATED_MAX = 100_000
 _SIZE = 16
 
 
 class RequestTrials:
-    """The numbers of one request, and of those that are the same request again (`holders`)."""
+    """The trial numbers of one request, from 0. `holders`: how many requests with the same Idempotency-Key have them
+    now."""
 
     __slots__ = ("asked", "holders", "is_answered", "name", "numbers", "question")
 
@@ -33,7 +35,8 @@ class RequestTrials:
 
 
 class TrialCounter:
-    """`is_counting` False: every repeat is the same question. `repr` tells how much is known."""
+    """The trial numbers that were given out, by caller, run and question. `is_counting` False: every repeat is the same
+    trial."""
 
     def __init__(
         self, *, is_counting: bool = True, questions_max: int = QUESTIONS_MAX, repeated_max: int = REPEATED_MAX
@@ -43,15 +46,15 @@ class TrialCounter:
         self._repeated_max = repeated_max
         self._next: dict[bytes, int] = {}
         self._returned: dict[bytes, list[int]] = {}
-        # By what a caller calls its request (Idempotency-Key), the oldest first.
+        # By the caller's Idempotency-Key, the oldest first.
         self._repeated: OrderedDict[bytes, RequestTrials] = OrderedDict()
 
     def __repr__(self) -> str:
         return f"<TrialCounter [{len(self._next):,} questions, {len(self._repeated):,} named requests]>"
 
     def take(self, scope: str, key: bytes, count: int, body: bytes, idempotency: str = "") -> RequestTrials:
-        """Numbers for one request. `scope`: caller and run; `key`: the question's; `body`: its digest. Nothing awaits
-        here, so no two requests are counted as one."""
+        """Returns `count` trial numbers for one request. `scope`: caller and run; `key`: the question's hash; `body`:
+        the body's hash. Never awaits, so no two requests get the same number."""
         name = _digest(scope, idempotency.encode("utf-8", "surrogateescape"), b"name") if idempotency else b""
         # Some clients name the model in the path: the same body may be another question.
         asked = hashlib.sha256(key + b"\0" + body).digest() if idempotency else b""
@@ -70,7 +73,7 @@ class TrialCounter:
         return taken
 
     def end(self, taken: RequestTrials, *, is_answered: bool) -> None:
-        """One request with these numbers has ended. What nobody was given an answer for goes back."""
+        """Ends one request with these numbers. They are free again if no request with them was answered."""
         taken.is_answered |= is_answered
         taken.holders -= 1
         if taken.holders or taken.is_answered:
@@ -107,7 +110,7 @@ class TrialCounter:
         return RequestTrials(tuple(numbers), question)
 
     def _give_back(self, taken: RequestTrials) -> None:
-        """They wait for who asks next. A question of which all came back is as if it had never been asked."""
+        """Frees the numbers for the next request. A question whose numbers are all free is forgotten."""
         returned = self._returned.setdefault(taken.question, [])
         for number in taken.numbers:
             heapq.heappush(returned, number)
@@ -115,7 +118,8 @@ class TrialCounter:
             del self._next[taken.question], self._returned[taken.question]
 
     def _forget_oldest(self) -> None:
-        """Beyond its bound a name is forgotten: who uses it again asks a new question, never gets another's answer."""
+        """Forgets the oldest Idempotency-Keys beyond the bound: one that is used again begins a new question, and never
+        gets the answer of another."""
         while len(self._repeated) > self._repeated_max:
             self._repeated.popitem(last=False)
 

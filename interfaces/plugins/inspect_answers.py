@@ -47,7 +47,8 @@ _TOO_LONG = re.compile(
 
 
 class InspectCallError(Exception):
-    """A call that failed after its retries. Inspect tells errors apart by their messages."""
+    """A call that failed after its retries. Inspect tells errors apart by their messages; `status`: the HTTP status,
+    None: there was none."""
 
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)
@@ -76,7 +77,7 @@ def output_of(outcomes: Sequence[Outcome], tools: Sequence[ToolInfo]) -> ModelOu
 
 
 def record_of(outcomes: Sequence[Outcome]) -> ModelCall:
-    """Returns how the calls were made, for the log. Their texts are in the log already."""
+    """Returns how the calls were made, for Inspect's log. Their texts are in the log already."""
     first = outcomes[0]
     request = {"model": first.call.model, "trials": [outcome.call.trial for outcome in outcomes]}
     taken = [outcome.latency_ms for outcome in outcomes if outcome.latency_ms is not None]

@@ -31,7 +31,7 @@ from ...engine.content import Image, Native, Part, Tool, ToolCall, ToolResult
 # What Inspect keeps for us in a part of a message, under this name.
 OURS = "millstream"
 
-# Settings that shape answers and that no field of a call covers: in whose words they can be said all the same.
+# Settings that shape answers and that no field of a call covers, with the protocols that have a field for them.
 _IN_THE_BODY: Mapping[str, tuple[str, ...]] = {
     "frequency_penalty": ("openai", "openai-completions"),
     "presence_penalty": ("openai", "openai-completions"),
@@ -49,7 +49,8 @@ _IN_THE_BODY: Mapping[str, tuple[str, ...]] = {
     "extra_headers": (),
 }
 
-# Providers that only keep strictly to a schema of their own kind: unless Inspect wants that, it is asked for loosely.
+# Providers that accept only their own kind of schema in strict mode: unless Inspect asks for strict, the schema is sent
+# as not strict.
 _LOOSE: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "openai": lambda told: {"response_format": {"type": "json_schema", "json_schema": told}},
     "openai-responses": lambda told: {"text": {"format": {"type": "json_schema", **told}}},
@@ -113,13 +114,13 @@ def _parts(contents: Iterable[Content], family: str, model: str) -> Iterable[Par
             case ContentImage():
                 yield _image_of(content)
             case ContentReasoning():
-                # Another provider's thoughts are told in words, as Inspect's own providers do.
+                # Another provider's thoughts become plain text, as in Inspect's own providers.
                 yield _native_of(content.internal, family) or content.text
             case ContentData():
                 if (native := _native_of(content.data, family)) is not None and "tool_call" not in _ours(content.data):
                     yield native
             case ContentToolUse():
-                pass  # what another provider did by itself is part of what it said
+                pass  # what another provider's own tools did is part of its text
             case _:
                 raise UsageError(
                     f"{model} can't be sent {content.type} through millstream: expected text, images and tools"
@@ -154,7 +155,7 @@ def _ours(kept: object) -> Mapping[str, Any]:
 
 
 def _native_of(kept: object, family: str) -> Native | None:
-    """Returns the provider's own form of an earlier answer, if it was given in this model's protocol."""
+    """Returns the provider's own form of an earlier answer; None if it was not given in this model's protocol."""
     ours = _ours(kept)
     return Native(family, ours["value"]) if ours.get("protocol") == family else None
 
@@ -184,7 +185,7 @@ def _schema_of(config: GenerateConfig) -> dict[str, Any] | None:
     asked = config.response_schema
     if asked is None:
         return None
-    # A title is the name that providers are told.
+    # The title is the name that is sent to providers.
     return {"title": asked.name, **asked.json_schema.model_dump(exclude_none=True)}
 
 

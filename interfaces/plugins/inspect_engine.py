@@ -46,8 +46,8 @@ class SharedEngine:
             self._ended(self)
 
     async def ask(self, call: Call) -> Outcome:
-        """Runs the call in a task of its own, since Inspect's scopes cancel what is awaited in them again and again,
-        and freeing a slot may have to wait."""
+        """Returns the outcome of a call, which runs in a task of its own: Inspect's scopes cancel what is awaited in
+        them again and again, and freeing a slot may have to wait."""
         engine = await asyncio.shield(self._opened)
         task = asyncio.get_running_loop().create_task(engine.ask(call), context=Context())
         self._asking.add(task)
@@ -61,7 +61,7 @@ class SharedEngine:
     def _asked(self, task: asyncio.Task[Outcome]) -> None:
         self._asking.discard(task)
         if not task.cancelled():
-            task.exception()  # who asked may be gone, and nobody is to be told that it was never looked at
+            task.exception()  # the caller may be gone: marks the error as seen, so that asyncio does not report it
 
     async def close(self) -> None:
         self._closing.set()
@@ -69,8 +69,7 @@ class SharedEngine:
 
 
 class LoopEngines:
-    """The engines of one event loop, by their arguments, and its numbers of identical calls. It is empty once its
-    engines have ended."""
+    """The engines of one event loop, by their arguments, and the loop's trial numbers."""
 
     def __init__(self) -> None:
         self.trials = TrialNumbers()

@@ -33,9 +33,9 @@ _LOOPS: WeakKeyDictionary[AbstractEventLoop, LoopEngines] = WeakKeyDictionary()
 
 
 class MillstreamAPI(ModelAPI):
-    """Its arguments (-M NAME=VALUE) are cache, mode, max_cost, rpm, tpm, concurrency, timeout, patience and
-    config_file, as on Millstream's command line. Keys come from the provider's own variable, or as that file names
-    them."""
+    """Inspect's model class for `millstream/PROVIDER/MODEL`. Its arguments (-M NAME=VALUE) are cache, mode, max_cost,
+    rpm, tpm, concurrency, timeout, patience and config_file, as on Millstream's command line. API keys come from the
+    provider's own variable, or as that file names them."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class MillstreamAPI(ModelAPI):
 
 
 async def _ask(engine: SharedEngine, call: Call, trial: Trial) -> Outcome:
-    """Asks for one sample. After a failure the same sample is asked for again."""
+    """Returns the outcome of one trial. After a failure the trial number is free again."""
     is_answered = False
     try:
         outcome = await engine.ask(structs.replace(call, trial=trial.number))
@@ -127,7 +127,7 @@ def _engines_here() -> LoopEngines:
 
 
 def _place_here() -> Asker:
-    """Returns the sample that makes this call. Outside an evaluation, every call is a new sample."""
+    """Returns the sample of Inspect that makes this call. Outside an evaluation, every call is a new sample."""
     active = sample_active()
     if active is None:
         return Asker(None, None, None)

@@ -14,7 +14,7 @@ from msgspec import Struct
 from ...configuration.errors import UsageError
 from ...engine.call import Call, Message
 
-# OpenAI takes no more; what they don't end is cut here.
+# OpenAI accepts this many at most; the answer is cut here at the others.
 _STOPS_MAX = 4
 _TOKEN_NAMES = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
 _NOTHING = (None, "None", "none")
@@ -27,21 +27,21 @@ class ChatPrompt(str):
 
 
 class LmEvalGeneration(Struct, frozen=True):
-    """A call, and the texts that end its answer."""
+    """A call to generate, and the texts at which its answer ends."""
 
     call: Call
     until: tuple[str, ...]
 
     def cut(self, text: str) -> str:
-        """Returns the answer up to the first text that ends it: not every server leaves that out."""
+        """Returns the answer up to the first text that ends it, since not every server leaves that out."""
         return text[: min((at for stop in self.until if (at := text.find(stop)) >= 0), default=None)]
 
 
 def generation_of(
     model: str, context: str, given: Mapping[str, Any], *, max_tokens: int, seed: int | None
 ) -> LmEvalGeneration:
-    """Returns the call of a request to generate. It is greedy unless the task says otherwise. `temperature` and
-    `until` of None are not sent, for models that take none; unknown arguments go into the body."""
+    """Returns the call of a request to generate. Its temperature is 0 unless the task says otherwise. `temperature` and
+    `until` of None are not sent, for models that accept none; unknown arguments go into the body."""
     rest = dict(given)
     limits = [rest.pop(name) for name in _TOKEN_NAMES if name in rest]
     is_sampled = rest.pop("do_sample", None) is not False
@@ -78,6 +78,6 @@ def _input_of(context: str) -> str | tuple[Message, ...]:
 
 
 def weighing_of(model: str, text: str) -> Call:
-    """Returns a call that gives back the log-probabilities of a text's tokens. It asks for one token more, since not
-    every server allows none."""
+    """Returns a call that asks for the log-probabilities of a text's tokens, and for one token more, since not every
+    server allows none."""
     return Call(model, text, temperature=0.0, max_tokens=1, logprobs=1, extra={"echo": True})

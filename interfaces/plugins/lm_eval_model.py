@@ -1,7 +1,7 @@
-"""A model of lm-eval's whose requests run through a Millstream engine, under the name `millstream`.
+"""lm-eval's model class whose requests run through a Millstream engine, under the name `millstream`.
 
-A repeated request in one list is another sample, as for a task's repeats; the same evaluation run again gets the same
-samples. Knows no protocol.
+A repeated request in one list is another trial, as for a task's repeats; the same evaluation run again gets the same
+trials. Knows no protocol.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class CallsFailed(Exception):
 
 @register_model("millstream")
 class MillstreamLM(LM):  # type: ignore[misc]
-    """`model` is provider/model. cache, mode, base_url, max_cost, rpm, tpm, concurrency, timeout, patience and
-    config_file mean what they mean on Millstream's command line. `prefix` stands before texts that have no context
-    (such as `<|endoftext|>`), so that their first token has a probability too. lm-eval's batch_size, max_batch_size and
-    device say nothing to a provider."""
+    """lm-eval's model class `millstream`. `model` is provider/model. cache, mode, base_url, max_cost, rpm, tpm,
+    concurrency, timeout, patience and config_file are those of Millstream's command line. `prefix` stands before
+    texts without a context (such as `<|endoftext|>`), so that their first token has a probability too. batch_size,
+    max_batch_size and device are ignored."""
 
     def __init__(
         self,
@@ -120,7 +120,8 @@ class MillstreamLM(LM):  # type: ignore[misc]
         return generation_of(self.model, context, given, max_tokens=self._max_gen_toks, seed=self._seed)
 
     def _weigh(self, pairs: Sequence[tuple[str, str]], disable_tqdm: bool) -> list[ContinuationScore]:
-        """Returns log-likelihoods. These calls have no sample number: the same text has the same weight."""
+        """Returns the log-likelihood of each second text after the first. All calls are trial 0: a text always has the
+        same one."""
         if self._family != WEIGHS:
             raise UnsupportedTask(
                 f"{self.model} tells no log-likelihoods of texts: expected a provider of kind {WEIGHS} (vLLM, "
@@ -161,8 +162,8 @@ class MillstreamLM(LM):  # type: ignore[misc]
 
     @contextmanager
     def _engine(self) -> Iterator[SyncEngine]:
-        """Returns an engine for one list of requests, with what earlier lists spent. lm-eval never closes a model,
-        and at the end of a program it is too late to."""
+        """Opens an engine for one list of requests, with what earlier lists spent. lm-eval never closes a model, and at
+        the end of a program it is too late."""
         with SyncEngine(settings=self._settings) as engine:
             try:
                 yield engine

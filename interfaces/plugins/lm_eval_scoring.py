@@ -33,7 +33,7 @@ class ContinuationScore(Struct, frozen=True):
 
 def score(tokens: Sequence[TokenLogprob], context: str, continuation: str) -> ContinuationScore:
     """Returns the log-likelihood of `continuation` after `context`. The first token of all has no probability. White
-    space at the end of the context counts as part of the continuation, as in the tokens."""
+    space at the end of the context counts as part of the continuation, as in the tokens. Raises CantScore."""
     border = len(context.rstrip().encode())
     prompt = (context + continuation).encode()
     said = [tokens[at] for at, end in _ends(tokens, prompt) if end > border and at > 0]
@@ -47,8 +47,8 @@ def _is_greedy(token: TokenLogprob) -> bool:
 
 
 def _ends(tokens: Sequence[TokenLogprob], prompt: bytes) -> Iterator[tuple[int, int]]:
-    """Yields the number of each token of the prompt and the place where it ends. Tokens after the prompt are left
-    out."""
+    """Yields the number of each token of the prompt, from 0, and the byte offset at which it ends. Tokens after the
+    prompt are left out."""
     at, unknown = 0, list[int]()
     for number, token in enumerate(tokens):
         if at >= len(prompt):
@@ -60,9 +60,9 @@ def _ends(tokens: Sequence[TokenLogprob], prompt: bytes) -> Iterator[tuple[int, 
         start = _found(prompt, spelt, at, _BYTES_OF_ONE * sum(len(tokens[each].token) for each in unknown))
         if start is None:
             if at == 0 and not unknown:
-                continue  # a mark of the beginning, that nobody wrote
+                continue  # a mark of the beginning, which is not in the prompt
             if unknown and number == len(tokens) - 1:
-                break  # said after the prompt, whose own last tokens are unknown
+                break  # generated after the prompt, whose own last tokens are unknown
             raise CantScore(
                 f"the server's tokens don't spell the prompt: {token.token!r} at byte {at} of {prompt!r:.80}"
             )
@@ -78,7 +78,8 @@ def _ends(tokens: Sequence[TokenLogprob], prompt: bytes) -> Iterator[tuple[int, 
 
 
 def _found(prompt: bytes, spelt: bytes, at: int, reach: int) -> int | None:
-    """Returns where a token begins: here, or after the bytes that unknown tokens before it may have."""
+    """Returns the byte offset at which a token begins: `at`, or up to `reach` bytes later, which unknown tokens before
+    it may have; None: not there."""
     starts = range(at + 1, min(at + reach, len(prompt)) + 1) if reach else (at,)
     return next((start for start in starts if prompt.startswith(spelt, start)), None)
 

@@ -20,8 +20,8 @@ _EPOCH_BITS = 32
 
 
 class Asker(Struct, frozen=True):
-    """The identity of a caller: one attempt at a sample in one epoch (from 1) of a run. A later attempt at the same
-    sample asks the same calls again."""
+    """The origin of a call: one attempt at a sample in one epoch (from 1) of a run. A later attempt at the same sample
+    makes the same calls again."""
 
     run: Hashable
     sample: Hashable
@@ -30,7 +30,7 @@ class Asker(Struct, frozen=True):
 
 
 class Trial(Struct, frozen=True):
-    """A trial number that was taken. `give_back` frees it."""
+    """A trial number that was taken; `give_back` frees it."""
 
     number: int
     _taken: set[int]
@@ -42,7 +42,7 @@ class Trial(Struct, frozen=True):
 
 
 class TrialNumbers:
-    """Numbers identical calls 0, 1, 2, … in the order in which they are made, in each epoch of a run."""
+    """The trial numbers of identical calls: 0, 1, 2, … in the order in which they are made, in each epoch of a run."""
 
     def __init__(self) -> None:
         self._next: dict[Hashable, int] = {}
@@ -50,7 +50,7 @@ class TrialNumbers:
         self._taken: dict[Hashable, dict[Hashable, dict[bytes, set[int]]]] = {}
 
     def take(self, call: Call, place: Asker) -> Trial:
-        """Takes the next number of these identical calls. The call's own trial does not count."""
+        """Returns the next trial of these identical calls. The call's own trial does not count."""
         question = digest_of(call)
         sample = (place.run, place.sample, place.epoch)
         had = self._had.setdefault((*sample, question), [])
@@ -65,7 +65,7 @@ class TrialNumbers:
         return Trial(number_of(place.epoch, count), taken, count)
 
     def _of_attempt(self, sample: Hashable, attempt: Hashable) -> dict[bytes, set[int]]:
-        """Returns the numbers that this attempt has taken, and forgets those of earlier attempts."""
+        """Returns the numbers that this attempt has taken, by call, and forgets those of earlier attempts."""
         attempts = self._taken.get(sample)
         if attempts is None or attempt not in attempts:
             attempts = self._taken[sample] = {attempt: {}}

@@ -90,7 +90,7 @@ def evaluate(
     report: bool = True,
     **options: Unpack[EvaluateOptions],
 ) -> Evaluation:
-    """Ask every model every row of a task, score the answers, and give what they come to.
+    """Asks every model every row of a task, scores the answers, and returns the evaluation.
 
     task: what is asked.
     models: who is asked, as "openai/gpt-4o-mini".
@@ -150,7 +150,8 @@ class _Under:
 
     @contextmanager
     def watch(self, engine: Engine, total: int, already: int, item: str) -> Iterator[ItemProgress]:
-        """Called when the first call is about to be sent."""
+        """Notes the engine and the loop of the run, and shows its progress, during the block; begins with the first
+        call."""
         self._loop, self._engine, self._task = asyncio.get_running_loop(), engine, asyncio.current_task()
         try:
             with self._watch(engine, total, already, item) as progress:
@@ -177,7 +178,7 @@ class _Under:
 
 
 def _executed(prepared: PreparedRun, manner: ExecutionOptions) -> RunResult:
-    """Runs the evaluation in a thread, since the caller's thread may have a running loop."""
+    """Runs the evaluation in a thread, since the caller's thread may have a running loop, and returns its result."""
     under = _Under(manner.watch)
     ended: Future[RunResult] = Future()
 
@@ -202,7 +203,7 @@ def _executed(prepared: PreparedRun, manner: ExecutionOptions) -> RunResult:
 
 
 def _written(result: RunResult) -> Path | None:
-    """Writes the report, if the run has something to report. Returns its page."""
+    """Writes the report and returns its page; None if there is no answer, or the report failed."""
     from ...bench.evaluation.reporting import read, write
     from ...engine.remarks import remark
 

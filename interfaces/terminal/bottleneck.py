@@ -16,17 +16,18 @@ CPU = "CPU"
 CONCURRENCY = "concurrency"
 ANSWERS = "answers"
 RETRY = "retry"
-# The pauses that hosts are spared with, between two of their pages.
+# Pauses between two pages of one host.
 POLITENESS = "politeness"
 # A process that has more than this of a core has no time of its own left.
 CPU_FULL = 0.9
-# A timer this late found the loop busy, or the machine.
+# If a timer is this late, the loop or the machine is busy.
 LAG_FULL_S = 0.1
 
 
 class LaneSpan(Struct, frozen=True):
-    """A lane between two looks. `held_s`: waits of the queue's head that ended meanwhile, by reason; `holding`: the
-    reason of the one under way; `retry_s`: back-offs that ended, summed over callers."""
+    """A lane between two looks. `held_s`: seconds of waits at the queue's head that ended meanwhile, by reason;
+    `holding`: the reason of the wait under way, empty: none; `retry_s`: seconds of back-offs that ended, summed over
+    callers."""
 
     length_s: float
     held_s: Mapping[str, float]
@@ -39,7 +40,7 @@ class LaneSpan(Struct, frozen=True):
 
 
 class WaitShare(NamedTuple):
-    """A part of the time, from 0 to 1."""
+    """A reason for waiting, and its share of the time, from 0 to 1."""
 
     reason: str
     share: float
@@ -92,8 +93,8 @@ class Bottleneck:
         return given
 
     def _held(self, span: LaneSpan) -> dict[str, float]:
-        """Returns the waits of the queue's head by reason. A wait under way is counted as it goes on, so that its
-        end adds only the rest."""
+        """Returns the seconds of waits at the queue's head by reason. A wait under way is counted as it goes on, so
+        that its end adds only the rest."""
         held: dict[str, float] = {}
         for reason, seconds in span.held_s.items():
             if reason == self._holding:

@@ -17,13 +17,14 @@ from .output import note
 _SKIP, _UNDO, _MORE, _QUIT = "S", "U", "M", "Q"
 _MARGIN = "| "
 _LINES_LEAST = 4
-# Below the text stand how much is left, an empty line and the prompt.
+# Below the text are a line with what is left, an empty line and the prompt.
 _LINES_BELOW = 3
 _COLUMNS_LEAST = 10
 
 
 class LabelKeeper(Protocol):
-    """Keeps labels, as names of choices by the place of their answer. A label is on disk when `set_label` returns."""
+    """The store of labels: names of choices, by the number of their answer, from 0. A label is on disk when `set_label`
+    returns; None: the answer has no label."""
 
     @property
     def labelled(self) -> int: ...
@@ -36,7 +37,8 @@ class LabelKeeper(Protocol):
 
 
 class Terminal(Protocol):
-    """Writes lines to a person and reads lines from one. `ask` returns None at the end of the input."""
+    """A screen and a keyboard: writes lines to a person and reads lines from one. `ask` returns None at the end of the
+    input."""
 
     def size(self) -> tuple[int, int]: ...
 
@@ -72,7 +74,8 @@ class Screen:
 
 
 def hold(shown: Sequence[Label], labels: LabelKeeper, terminal: Terminal, kept_in: str) -> None:
-    """Asks for the missing labels until all are given or the person leaves. Each is saved before the next question."""
+    """Asks for the missing labels until all are given or the person leaves. Each is saved before the next question;
+    `kept_in` is where, for the message."""
     dialogue = _Dialogue(shown, labels, terminal)
     if not dialogue.waiting:
         return
@@ -85,8 +88,8 @@ def hold(shown: Sequence[Label], labels: LabelKeeper, terminal: Terminal, kept_i
 
 
 class _Dialogue:
-    """The order of the questions. `waiting` are the places still to be labelled, `passed` those already shown, the
-    latest last."""
+    """The order of the questions. `waiting` are the numbers of answers still to be labelled, `passed` those already
+    shown, the latest last."""
 
     def __init__(self, shown: Sequence[Label], labels: LabelKeeper, terminal: Terminal) -> None:
         self._shown = shown
@@ -108,7 +111,7 @@ class _Dialogue:
         self._terminal.say("\n".join(wrapped(told.strip(), columns)))
 
     def take_one(self) -> bool:
-        """Shows the next answer and carries out the person's command. Returns False at the end."""
+        """Shows the next answer and carries out the person's command. Returns False if that was to quit."""
         asked = self._ask(_Pages(self._page_lines(), self._terminal.size()[1]))
         if asked == _QUIT:
             return False

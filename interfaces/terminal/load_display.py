@@ -31,7 +31,7 @@ LOOK_EVERY_S = 0.5
 LATELY_S = 5.0
 _SAMPLE_S = 0.05
 _CPU_OVER_S = 1.0
-# The latest answers whose times are told; of more in the last seconds, these are the newest.
+# The number of latest answers whose times are shown; if the last seconds had more, these are the newest.
 _RING = 2_048
 _LAGS = round(LATELY_S / _SAMPLE_S)
 
@@ -67,7 +67,7 @@ class _ModelTally:
         return Lately(_quick(fresh[1]), _quick(fresh[2]))
 
     def read(self) -> Iterator[None]:
-        """Reads the percentiles from the meters, with pauses in which other tasks may run."""
+        """Reads the percentiles from the meters; each `yield` is a pause in which other tasks may run."""
         if self.measured is not None:
             meter = self.measured.meter
             latency = _both(meter.latency)
@@ -98,7 +98,7 @@ def _both(histogram: Histogram) -> Quick | None:
 
 
 class LoadDisplay:
-    """Shows a load test that it is a witness of. `stream` None: shows nothing."""
+    """The live display of a load test, which calls it at each event. `stream` None: shows nothing."""
 
     def __init__(self, stream: TextIO | None, *, cpu: Callable[[], float] = time.process_time) -> None:
         self._stream = stream
@@ -170,7 +170,7 @@ class LoadDisplay:
         return now
 
     async def _look(self, session: LoadSession) -> LoadView:
-        """Returns the view, made model by model, so that the loop is free in between."""
+        """Returns the view, made model by model, with pauses for the loop in between."""
         models = []
         for model in session.spec.models:
             for _ in self._of(model).read():

@@ -27,8 +27,8 @@ class Lately(Struct, frozen=True):
 
 
 class ModelView(Struct, frozen=True, kw_only=True):
-    """One model at one look. `asked`: calls a second now, None in a closed loop or a trace; `sent`: calls a second
-    of the last seconds. `step`: the present step of a search."""
+    """One model at one look. `asked`: the calls per second due now, None in a closed loop or a trace; `sent`: calls per
+    second of the last seconds. `step`: the present step of a search."""
 
     model: str
     asked: float | None
@@ -42,7 +42,8 @@ class ModelView(Struct, frozen=True, kw_only=True):
 
 
 class LoadView(Struct, frozen=True, kw_only=True):
-    """A test at one look. `of_s`, `of_calls`, `cap`: its limits; `client`: why the client is the bottleneck now."""
+    """A test at one look. `of_s` (seconds), `of_calls` and `cap` (dollars) are its limits, None: no limit; `client`:
+    why the client is the bottleneck now, empty: it is not."""
 
     elapsed_s: float
     calls: int
@@ -56,7 +57,7 @@ class LoadView(Struct, frozen=True, kw_only=True):
 
     @property
     def share(self) -> float | None:
-        """The share of the test that is over, by the limit that is nearest; None: it has no limit."""
+        """The share of the test that is over, from 0 to 1, by the limit that is nearest; None: it has no limit."""
         shares = [
             each / most
             for each, most in ((self.elapsed_s, self.of_s), (self.calls, self.of_calls), (self.spent, self.cap))

@@ -21,7 +21,7 @@ _BAR_MIN, _BAR_MAX = 10, 40
 
 Tone = Literal["plain", "strong", "good", "bad", "faint"]
 _CODES: dict[Tone, str] = {"plain": "", "strong": "1", "good": "32", "bad": "31", "faint": "90"}
-# For terminals whose encoding has no better signs.
+# For terminals whose encoding lacks these characters.
 _ASCII = str.maketrans("━─…–", "=-~-")
 
 
@@ -38,8 +38,8 @@ Draw = Callable[[int], Sequence[PaintedLine]]
 
 
 class Painter:
-    """Paints one display until `end`. `stream` None: paints nothing. While it paints over stderr, what others write
-    there goes above the picture."""
+    """The painter of one display until `end`. `stream` None: paints nothing. While it paints over stderr, other output
+    to stderr is written above the picture."""
 
     def __init__(self, stream: TextIO | None, now: float = 0.0) -> None:
         self._stream = stream
@@ -56,7 +56,7 @@ class Painter:
             self._above = sys.stderr = _Above(self, stream)
 
     def is_due(self, now: float) -> bool:
-        """True if `show` would write something now."""
+        """Whether `show` would write something now; `now` is in seconds."""
         return self.is_screen or now >= self._next_log
 
     def show(self, draw: Draw, plain: Callable[[], Iterable[str]], now: float) -> None:
@@ -77,7 +77,7 @@ class Painter:
         self._write("".join(f"{line}\n" for line in lines))
 
     def clear(self) -> None:
-        """Takes the picture away: the next one begins where the cursor is then."""
+        """Removes the picture: the next one begins where the cursor is then."""
         if self._height:
             self._write(self._home() + "\x1b[J")
             self._height = 0
@@ -93,7 +93,7 @@ class Painter:
         self.close()
 
     def close(self) -> None:
-        """Leaves the stream to others, without what is painted over."""
+        """Removes the picture, and leaves the stream to others."""
         self.clear()
         if self._above is not None:
             if sys.stderr is self._above:
@@ -122,11 +122,11 @@ class Painter:
             self._stream.write(text.encode(encoding, "replace").decode(encoding))
             self._stream.flush()
         except (OSError, ValueError):
-            self._stream = None  # the terminal is gone, or the log's reader; what is done is worth more
+            self._stream = None  # the terminal or the log's reader is gone; the work matters more
 
 
 class _Above(io.TextIOBase):
-    """Stands in for stderr: whole lines that are written to it go above the painter's picture."""
+    """A stand-in for stderr: whole lines that are written to it go above the painter's picture."""
 
     def __init__(self, painter: Painter, stream: TextIO) -> None:
         self.stream = stream

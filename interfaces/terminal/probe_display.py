@@ -19,7 +19,8 @@ _DETAIL_MAX = 160
 
 
 class ProbeDisplay:
-    """Watches a probe. `spent` gives its calls and dollars so far (None: not known). `stream` None: shows nothing."""
+    """The display of a probe. `spent` returns its calls and dollars so far (None: not known). `stream` None: shows
+    nothing."""
 
     def __init__(self, stream: TextIO | None, spent: Callable[[], tuple[int, float | None]]) -> None:
         self._painter = Painter(stream)
@@ -51,12 +52,12 @@ class ProbeDisplay:
             self._show(f"waits {seconds:,.0f} s{self._why}")
 
     def close(self) -> None:
-        """Leave the stream clean: others write to it now."""
+        """Removes the line and leaves the stream to others."""
         self._stop_counting()
         self._painter.close()
 
     def _tick(self) -> None:
-        """Shows a wait that counts down."""
+        """Shows the seconds that are left of a wait, and again each second."""
         loop = asyncio.get_running_loop()
         left_s = (self._until or 0.0) - loop.time()
         if self._until is None or left_s < 0:
@@ -85,7 +86,7 @@ class ProbeDisplay:
 
 
 def round_line(seen: Sequence[TimedAnswer], unsent: int) -> str:
-    """`a burst of 40: 37 admitted, 1 refused, 2 not sent any more`."""
+    """Returns one round in words: `a burst of 40: 37 admitted, 1 refused, 2 not sent any more`."""
     size = max(one.size for one in seen)
     count = len(seen) + unsent
     what = "1 call" if count == 1 else f"a burst of {count:,}"

@@ -36,8 +36,9 @@ class DisplayedEngine(Protocol):
 
 
 class RunDisplay:
-    """Shows an engine's run of `total` items, `already` of which were done before it. Start it inside the running
-    loop, while the engine is open. `item`: what is counted, where that is not a call. `stream` None: shows nothing."""
+    """The display of an engine's run of `total` items, `already` of which were done before it. Start it inside the
+    running loop, while the engine is open. `item`: the word for what is counted, empty: calls. `stream` None: shows
+    nothing."""
 
     def __init__(
         self,
@@ -90,7 +91,7 @@ class RunDisplay:
             self._progress.item_ended()
 
     def stop(self) -> None:
-        """Paint the last state and leave the stream clean. Safe to call twice."""
+        """Paints the last state and leaves the stream to others. A second time does nothing."""
         progress, painter = self._progress, self._painter
         self._progress = self._painter = None
         if self._timer is not None:
@@ -119,14 +120,15 @@ class RunDisplay:
     def _look(self, progress: RunProgress, lag_s: float) -> RunView:
         now, cpu_s = asyncio.get_running_loop().time(), self._cpu_s()
         passed_s = now - self._looked
-        # Over a few milliseconds the clock's grain says more than the process does.
+        # Over a few milliseconds the clock's resolution would decide the result.
         cpu_share = (cpu_s - self._cpu_before) / passed_s if passed_s > LOOK_EVERY_S / 10 else 0.0
         self._looked, self._cpu_before = now, cpu_s
         return progress.look(now, cpu_share, lag_s)
 
 
 def watch_on_stderr(*, is_shown: bool = True) -> Watch:
-    """Returns what opens the progress of a run on stderr. A process that was started with stderr closed has none."""
+    """Returns a function that makes the display of a run on stderr. A process that was started with stderr closed has
+    none."""
     stream = sys.stderr if is_shown else None
 
     def watch(engine: Engine, total: int, already: int, item: str) -> RunDisplay:

@@ -1,4 +1,4 @@
-"""Remarks of the rooms below, shown on stderr while a command runs."""
+"""Remarks of all packages, shown on stderr while a command runs."""
 
 from __future__ import annotations
 

@@ -23,18 +23,19 @@ from .bottleneck import CPU_FULL, LAG_FULL_S, POLITENESS, RETRY, Bottleneck, Lan
 LOOK_EVERY_S = 0.25
 WINDOW_S = 10.0
 _LOOKS = round(WINDOW_S / LOOK_EVERY_S)
-# A quota is what limits a lane when this much of its time went to waiting for it.
+# A lane is limited by its quota if it waits for it for at least this share of its time.
 _QUOTA_SHARE = 0.5
-# What admission leaves free of a declared quota, so that no sliding minute exceeds it.
+# The share of a declared quota that is used, so that no sliding minute exceeds it.
 _QUOTA_USED = 0.987
 _DETAILED = frozenset({"failed", "unsent", "retried", "waited"})
-# Pages are told as one lane, whatever their hosts; how many may be under way at once is not known here.
+# Pages are shown as one lane, whatever their hosts; how many may be under way at once is not known here.
 _PAGES_AT_ONCE = 1_000_000
 _FREE = Price(0.0, 0.0)
 
 
 class LaneView(Struct, frozen=True):
-    """One lane at one look. `per_s` counts finished calls. `lost`: keys that have stopped while others go on."""
+    """One lane at one look. `per_s` counts finished calls per second. `stopped`: why it stopped, empty: it has not.
+    `lost`: keys that have stopped while others go on."""
 
     model: str
     done: int
@@ -47,9 +48,9 @@ class LaneView(Struct, frozen=True):
 
 
 class RunView(Struct, frozen=True):
-    """A run at one look. `expected` and `left_s` are None while nothing is known to reckon them from; `spent` is
-    None where no model has a price. `item` is what is counted, where that is not a call; pages that failed stand apart,
-    since a run goes on without them."""
+    """A run at one look. `expected` (dollars) and `left_s` are None while nothing is known to compute them from;
+    `spent` is in dollars, None if no model has a price. `item` is the word for what is counted, empty: calls. Failed
+    pages are counted apart, since a run goes on without them."""
 
     total: int
     done: int
@@ -107,9 +108,9 @@ class _Counts:
 
 
 class RunProgress:
-    """Counts a run of `total` items, `already` of which were done before. Subscribe `hear` to the engine's events,
-    then call `look` now and then. With a name for `item`, calls are no items, and each item is counted by
-    `item_ended`. `hosts` are the routes to hosts of pages."""
+    """The counts of a run of `total` items, `already` of which were done before. Subscribe `hear` to the engine's
+    events, then call `look` now and then. With a word for `item`, calls are no items, and each item is counted by
+    `item_ended`. `hosts` are the routes to web hosts."""
 
     def __init__(
         self,
@@ -147,7 +148,7 @@ class RunProgress:
         counts.kinds[kind] += 1
         if kind in _DETAILED:
             if event.lane == WEB and kind == "unsent":
-                return  # a page that failed before, met again
+                return  # a page that failed before and is needed again
             if kind == "waited":
                 counts.waits[event.detail] = counts.waits.get(event.detail, 0.0) + event.value
             else:
@@ -155,8 +156,8 @@ class RunProgress:
                 told[event.detail] = told.get(event.detail, 0) + 1
 
     def look(self, now: float, cpu_share: float, lag_s: float) -> RunView:
-        """Returns the state of the run. `cpu_share` is our process's share of a core since the last look, `lag_s`
-        the delay of this look."""
+        """Returns the state of the run at `now` seconds. `cpu_share` is our process's share of a core since the last
+        look, `lag_s` the delay of this look in seconds."""
         length_s = max(0.0, now - self._looked)
         self._looked = now
         is_cpu_full = cpu_share > CPU_FULL or lag_s > LAG_FULL_S
@@ -184,7 +185,7 @@ class RunProgress:
             counts.in_flight = max(0, in_flight)
             return
         lane = route.lane
-        # A caller that was cancelled told no end: what holds a slot bounds what can be on its way.
+        # No event reports the end of a cancelled caller: slots in use bound the calls in flight.
         counts.in_flight = max(0, min(in_flight, lane.in_flight))
         span = LaneSpan(
             length_s,
@@ -199,8 +200,8 @@ class RunProgress:
         counts.bottleneck.add(span)
 
     def _is_all_ours(self, counts: _Counts) -> bool:
-        """Returns whether a lane without calls in flight works on answers from the cache: these wait for nobody
-        else. An item of several calls may wait for another lane."""
+        """Whether a lane without calls in flight works on answers from the cache, so that it waits for nothing but our
+        own process. An item of several calls may wait for another lane."""
         return self._items is None and counts.looks[-1][1] > counts.looks[-2][1]
 
     def _view(self, now: float) -> RunView:
@@ -256,12 +257,13 @@ class RunProgress:
         return (after - before) / (now - began) if now > began else 0.0
 
     def _spent(self) -> float | None:
-        # Searches that cost nothing are no price of models that have none.
+        # A free search does not count as a price for models that have none.
         is_priced = any(route.price not in (None, _FREE) for route in self._routes.values())
         return self._purse.spent if is_priced or self._purse.spent > 0 else None
 
     def _expected(self, spent: float, answered: int, done: int) -> float | None:
-        """Returns the expected cost of the whole run, if the cache answers the rest as often as lately."""
+        """Returns the expected dollars of the whole run, if the cache answers the rest as often as lately; None: not
+        known yet."""
         if not done:
             return None
         left = max(0, self._total - self._already - done)
@@ -290,8 +292,8 @@ class RunProgress:
 
     @staticmethod
     def _per_s_to_come(counts: _Counts, lane: LaneQueue, now: float) -> float:
-        """Returns the expected rate of a lane: the present one, or the quota's if waiting for the quota limits the
-        lane."""
+        """Returns the expected calls per second of a lane: the present rate, or the quota's if the lane waits for its
+        quota."""
         if lane.stopped is not None:
             return 0.0
         seen = counts.per_s()

@@ -99,14 +99,15 @@ def _check_pipe_options(options: argparse.Namespace) -> None:
             raise UsageError(f"--{name.replace('_', '-')}: expected IN and OUT to be files, got - for one of them")
     for name, given, stream in (("IN", options.input, sys.stdin), ("OUT", options.out, sys.stdout)):
         if given == _PIPE and stream is None:
-            # What is opened next has its number.
+            # The next file that is opened gets its number.
             raise UsageError(f"{name}: expected - to be open, got {'stdin' if name == 'IN' else 'stdout'} closed")
     if options.json and options.out == _PIPE:
         raise UsageError("--json: expected OUT to be a file, as stdout is where the answers go")
 
 
 def _place(options: argparse.Namespace) -> BatchPlace:
-    """Returns the batch's files with links resolved, so that a file has one name only."""
+    """Returns the batch's files with links resolved, so that a file has one name only. Raises UsageError if one can't
+    be used."""
     from ...batch.place import BESIDE, BatchPlace
 
     if options.errors == _PIPE:
@@ -166,7 +167,7 @@ def _told(result: BatchResult, options: argparse.Namespace) -> int:
     if options.json:
         say_json(as_json(result))
     else:
-        # stdout may be where the answers went.
+        # The answers may have gone to stdout.
         (note if options.out == _PIPE else say)(tell(result))
     if result.sent.fault is not None:
         note(f"millstream: {result.sent.fault}")

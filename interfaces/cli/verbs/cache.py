@@ -1,4 +1,5 @@
-"""`millstream cache`: what is stored, why a call is or is not answered from it, dropping what is old, and files of it.
+"""`millstream cache`: what is stored, why a call is or is not answered from it, dropping old entries, export and
+import.
 
 Owns the arguments and the opening and closing of the cache. `stats` and `why` open it for reading alone.
 """
@@ -146,7 +147,7 @@ def _explained(call: Call, settings: Settings) -> list[str]:
 
 
 def _why_of_run(options: argparse.Namespace) -> int:
-    """Explains a record of a run, by its call made again or by the keys that the record keeps."""
+    """Explains a record of a run: by its call, if that can be made again, else by the cache keys in the record."""
     benchmark, line, sending = _line_of(options)
     found = benchmark.call_of(line)
     lines = _keys_explained(line, sending) if found is None else _call_explained(found, sending)

@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _carried_out(spec: LoadSpec, options: argparse.Namespace) -> int:
-    """Runs the test and prints its figures before the report is drawn, since drawing can fail."""
+    """Runs the test and returns the exit code. Prints the figures before the report is drawn, since that can fail."""
     import sys
 
     import msgspec
@@ -63,7 +63,7 @@ def _report(spec: LoadSpec, options: argparse.Namespace) -> None:
     try:
         page = write_page([spec.out], spec.out)
     except (LocalFault, UsageError) as error:
-        # The test is done and its figures are written: a page that can't be is no failure of it.
+        # The test is done and its figures are written: a missing page is no failure of it.
         note(f"millstream: no report was written: {error}")
         return
     note(f"millstream: report: {page}") if options.json else say(f"report: {page}")

@@ -1,6 +1,7 @@
-"""`millstream models`: providers and search engines, what key each needs and whether it is set, and what models cost.
+"""`millstream models`: providers and search engines, the API key each needs and whether it is set, and prices of
+models.
 
-Owns the arguments and the tables of models. Search engines: search_listing; whether a key works, and how: checks.
+Owns the arguments and the tables of models. Search engines: search_listing; whether a key works: checks.
 """
 
 from __future__ import annotations

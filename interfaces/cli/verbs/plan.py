@@ -1,4 +1,4 @@
-"""`millstream plan`: what a run would ask, cost and take; writes no run's folder and sends nothing but a pilot."""
+"""`millstream plan`: what a run would ask, its cost and time; writes no run folder and sends nothing but a pilot."""
 
 from __future__ import annotations
 

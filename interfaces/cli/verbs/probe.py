@@ -1,6 +1,6 @@
-"""`millstream probe`: finds a provider's quotas by asking, under hard caps, and writes them as a lanes file.
+"""`millstream probe`: finds a provider's quotas by sending calls, under hard caps, and writes them as a lanes file.
 
-Owns the arguments, and what is said before. How it is found and carried out: bench/probe.
+Owns the arguments and the announcement. How quotas are found: bench/probe.
 """
 
 from __future__ import annotations

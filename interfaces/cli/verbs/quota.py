@@ -1,6 +1,6 @@
-"""`millstream quota`: what each lane was told, has learned and has used in the last minute.
+"""`millstream quota`: each lane's declared quota, what it has learned and what it has used in the last minute.
 
-Owns the arguments, and which lanes are asked about. What is known of one: quotas.
+Owns the arguments, and which lanes are shown. What is known of one: quotas.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`millstream resume`: go on with a run from what its folder keeps, and with the failures again for `retry`."""
+"""`millstream resume`: continues a run from what its folder keeps; `retry` uses it to send failures again."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def prepared_of(folder: Path, options: argparse.Namespace) -> PreparedRun:
-    """Returns the run of a folder as its manifest has it. Quotas, keys, cache and mode may be given anew."""
+    """Returns the run of a folder as its manifest describes it. Quotas, API keys, cache and mode may be given anew."""
     from msgspec import structs
 
     from ....bench.evaluation.benchmark import Order

@@ -1,4 +1,4 @@
-"""`millstream retry`: send the calls again that failed for good; what is pending goes too."""
+"""`millstream retry`: sends the calls of a run again that failed for good, and those that are pending."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`millstream review`: a person labels a sample of a run's answers, and is told how far our readings agree.
+"""`millstream review`: a person labels a sample of a run's answers, and sees how far our readings agree.
 
 At a terminal it asks; elsewhere, or with --csv, it writes a file to be filled in and reads it again.
 """
@@ -108,7 +108,7 @@ def _is_at_a_terminal() -> bool:
 def _begun(
     folder: Path, path: Path, options: argparse.Namespace, answers: AnswerFile
 ) -> tuple[LabelFile, Sequence[SampleEntry]]:
-    """Creates a file of labels. Nothing is drawn or written if anything is wrong."""
+    """Creates a file of labels and returns it with its sample. Nothing is drawn or written if anything is wrong."""
     from ....bench.evaluation.labelling.label_file import begin
 
     drawn = _drawn(options, answers)
@@ -128,7 +128,8 @@ def _drawn(options: argparse.Namespace, answers: AnswerFile) -> list[SampleEntry
 def _read(
     folder: Path, path: Path, options: argparse.Namespace, answers: AnswerFile
 ) -> tuple[LabelFile, Sequence[SampleEntry]]:
-    """Reads an existing file of labels. It decides the sample; options that ask for another one are refused."""
+    """Returns an existing file of labels and its sample, which the file decides. Raises UsageError for options that ask
+    for another sample."""
     from ....bench.evaluation.labelling.label_file import LabelFile, read
 
     sheet = read(path)

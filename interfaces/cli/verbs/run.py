@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) ->
 def prepared_from(
     options: argparse.Namespace, *, is_sent: bool = True, needs_keys: bool = True
 ) -> tuple[PreparedRun, ...]:
-    """Returns every run that the options ask for, checked. A plan needs no folder, and keys only for a pilot."""
+    """Returns every run that the options ask for, checked. A plan needs no folder, and API keys only for a pilot."""
     from ....bench.evaluation.benchmark import Order
     from ....bench.evaluation.registry import prepare
     from ....configuration.configuration import read_configuration
@@ -127,8 +127,8 @@ def _from_file(options: argparse.Namespace, sending: SendingOptions, *, needs_ke
 
 
 def _named(words: Sequence[str]) -> str | None:
-    """Returns the benchmark that a command line names. A word behind a flag may be the flag's value, so it counts
-    only if no other word names one."""
+    """Returns the benchmark that a command line names; None: it names none. A word behind a flag may be the flag's
+    value, so it counts only if no other word names one."""
     behind = [word for before, word in pairwise(("", *words)) if before.startswith("-")]
     others = [word for before, word in pairwise(("", *words)) if not before.startswith("-")]
     candidates = (word for word in (*others, *behind) if not word.startswith("-"))
@@ -179,7 +179,7 @@ def carry_out(
         from ..run_report import report
 
         for line in report(results):
-            # Where it can't be told, the scores have been all the same.
+            # If it can't be written, the scores were printed all the same.
             with suppress(LocalFault):
                 note(line) if options.json or line.startswith("millstream: ") else say(line)
     return code

@@ -1,6 +1,6 @@
-"""`millstream sim`: the simulated outside on loopback, until it is interrupted: a model provider, with --web a web too.
+"""`millstream sim`: a simulated model provider on loopback, with --web also a web, until it is interrupted.
 
-Owns the port at which the provider name `sim` expects it. What it can do is the simulated provider's own.
+Owns the port at which the provider name `sim` expects it. What it can do: fixtures/provider.
 """
 
 from __future__ import annotations
@@ -157,7 +157,8 @@ def _told(provider: ModelProvider) -> str:
 
 
 def _told_of_web(web: SimulatedWeb, provider: ModelProvider) -> str:
-    """Returns the settings that lead searches and their pages to this web. Any token will do, unless one was given."""
+    """Returns the settings that lead searches and their pages to this web, as text. Any token works, unless one was
+    set."""
     from ....bench.evaluation.declarations import declarations
     from ....providers.table import SIM_PORT
 

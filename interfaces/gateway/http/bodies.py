@@ -1,6 +1,6 @@
-"""A request's body as the JSON object that it has to be: whole, in time, and not too large.
+"""Reads a request's body as a JSON object: whole, in time, and not too large.
 
-Knows no dialect. What is wrong is the client's own mistake, told as such.
+Knows no dialect. Whatever is wrong is the client's mistake, and is reported to it.
 """
 
 from __future__ import annotations
@@ -20,23 +20,24 @@ from .http_request import BODY_BYTES_MAX, ClientStream, HttpRequest, too_large
 BODY_S = 60.0
 _PACKED = ("", "identity", "gzip", "deflate")
 _PACKED_OTHERWISE = "the body is packed in a way that is not read here: send it as it is, or in gzip"
-# Decompressor more than this would hold up everybody else.
+# Decompressing more than this in the loop would hold up all other requests.
 _UNPACKED_HERE_MAX = 16 << 10
 
 
 def is_plain(request: HttpRequest) -> bool:
-    """All of it is there, as it is, and short."""
+    """Whether the body is whole, uncompressed and short, so that it can be read at once."""
     return request.body.is_whole and not request.is_long
 
 
 async def body_of(request: HttpRequest, back: ClientStream, *, within_s: float) -> bytes:
-    """The bytes, unpacked where they came packed."""
+    """Waits for a request's body and returns it, decompressed. Raises RequestRefusal if it is not whole within
+    `within_s` seconds, is too large or can't be decompressed."""
     packed = (request.header("content-encoding") or "").strip().lower()
     if packed not in _PACKED:
         raise RequestRefusal(_PACKED_OTHERWISE, status=415)
     if request.length > BODY_BYTES_MAX:
         raise too_large()
-    # However long there is no room for it, it may still take its time.
+    # The time for the body begins only when there is memory for it.
     await request.admitted()
     body = request.body
     if not body.is_whole and not body.size and _waits(request):
@@ -68,7 +69,7 @@ def object_of(body: bytes) -> dict[str, Any]:
 
 
 def _waits(request: HttpRequest) -> bool:
-    """Its client sends the body when it is told to."""
+    """Whether the client sends the body only after it has received `100 Continue`."""
     return request.is_new and (request.header("expect") or "").strip().lower() == "100-continue"
 
 

@@ -1,7 +1,7 @@
-"""The memory that long bodies may take together: each waits for its part, first come, first served.
+"""The bound on the memory of all long bodies together: each waits for its share, first come, first served.
 
 A share lasts from a body's first bytes until its request has been answered, since a call under way holds as much as its
-body. Knows no socket: whoever holds a share that waits reads nothing more of the body.
+body. Knows no socket: while a share waits, its connection reads nothing more of the body.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ ROOM_BYTES = 24 << 20
 
 
 class MemoryShare:
-    """A part of the room for one body. `granted` is called when a share that waits is given its part."""
+    """One body's share of the memory, `size` bytes. `granted` is called when a waiting share is given its bytes."""
 
     __slots__ = ("_room", "granted", "is_granted", "size")
 
@@ -26,7 +26,7 @@ class MemoryShare:
         self.is_granted = False
 
     def shrink(self, size: int) -> None:
-        """The body turned out to be shorter."""
+        """Gives back what a shorter body does not need; `size` is its bytes."""
         if size < self.size:
             self._room.give_back(self, self.size - size)
 
@@ -35,7 +35,7 @@ class MemoryShare:
 
 
 class BodyMemory:
-    """`repr` tells how much is taken and how many wait."""
+    """The memory of all long bodies: `size` bytes, given out in shares."""
 
     def __init__(self, size: int = ROOM_BYTES) -> None:
         self._size = size

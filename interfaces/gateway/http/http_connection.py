@@ -1,7 +1,7 @@
 """One client's connection: its requests answered in their order, one at a time, and its end.
 
 Owns the socket's two directions: what is read while an answer is under way, what waits until a client takes it, and how
-long nothing may come. Where requests begin and end: http_framing. What they are answered: whoever is asked for it.
+long a connection may be idle. Where requests begin and end: http_framing. How they are answered: `ConnectionContext`.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from .http_framing import RequestFramer
 from .http_request import HttpRequest, PendingAnswer
 from .http_response import CONTINUE, LAST_CHUNK, HttpResponse, chunk, stream_head
 
-# Of requests that came before the one before them was answered; reading stops above.
+# Bounds on requests that wait for the answer to an earlier one; reading stops above.
 WAITING_MAX = 64
 WAITING_BYTES_MAX = 1 << 20
-# A client that is told to go may still be sending: were it cut off at once, it would not read what it is told.
+# A client whose connection ends may still be sending: if it were cut off at once, it would not read its answer.
 LINGER_S = 10.0
 
 
 class ConnectionContext(Protocol):
-    """What all connections of a gateway have in common."""
+    """What all connections of a gateway share: the time limits in seconds, the memory for bodies, and `begin`, which
+    answers a request."""
 
     idle_s: float
     taking_s: float
@@ -35,11 +36,11 @@ class ConnectionContext(Protocol):
     def opened(self, connection: Connection) -> None: ...
     def closed(self, connection: Connection) -> None: ...
     def failed(self, error: BaseException) -> HttpResponse:
-        """The answer to a request at which the gateway itself failed."""
+        """Returns the answer to a request at which the gateway itself failed with this error."""
 
 
 class Connection(asyncio.Protocol):
-    """`repr` tells what it does."""
+    """One client's connection, as asyncio's protocol."""
 
     def __init__(self, served: ConnectionContext, loop: asyncio.AbstractEventLoop) -> None:
         self._served = served
@@ -60,21 +61,21 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_writing(self) -> bool:
-        """Something of an answer has not left this process."""
+        """Whether a part of an answer has not left this process."""
         return self._transport.get_write_buffer_size() > 0
 
     @property
     def task(self) -> asyncio.Task[None] | None:
-        """What carries an answer that takes its time."""
+        """The task that waits for an answer; None: there is none."""
         return self._task
 
     # What the loop tells it
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's are of no class of asyncio's
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's transports are of no class of asyncio's
         remote, local = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
         self._framing = RequestFramer(str(remote[0]) if remote else "", str(local[0]) if local else "")
-        # The system tells of a client that is gone, or that stands still; writing would wait for it for ever.
+        # The system reports a client that is gone or stands still; a write would wait for it for ever.
         if hasattr(socket, "TCP_USER_TIMEOUT"):
             taken_by = transport.get_extra_info("socket")
             taken_by.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(self._served.taking_s * 1_000))
@@ -93,7 +94,7 @@ class Connection(asyncio.Protocol):
         self._served.closed(self)
 
     def eof_received(self) -> bool:
-        return False  # who sends nothing more has left
+        return False  # a client that sends nothing more has left
 
     def data_received(self, data: bytes) -> None:
         if self._is_ending:
@@ -110,7 +111,7 @@ class Connection(asyncio.Protocol):
         self._regulate()
 
     def _regulate(self) -> None:
-        """Read on, or not: while too much waits here, or while there is no room for a long body."""
+        """Pauses reading while too much waits here, or while there is no memory for a long body; else resumes it."""
         if self._is_ending:
             return
         coming = self._framing.coming
@@ -167,19 +168,19 @@ class Connection(asyncio.Protocol):
                 self._carry_on(request, begun)
 
     def _heard(self) -> None:
-        """What went on by itself has come to an end."""
+        """Writes the answer to a request that went on without a task, or gives it to a task if it has none yet."""
         request, work = self._request, self._work
         assert request is not None and work is not None
         try:
             whole = work.finish()
         except Exception as error:  # noqa: BLE001
-            # As above: others may wait for the same call.
+            # As above; other requests may wait for the same call.
             whole = self._served.failed(error)
         if whole is None:
             self._carry_on(request, work)
         else:
             self._tell(request, whole)
-            # Once it is on its way.
+            # After the answer was written.
             self._loop.call_soon(self._ended)
 
     def _carry_on(self, request: HttpRequest, work: PendingAnswer) -> None:
@@ -196,7 +197,7 @@ class Connection(asyncio.Protocol):
             self._tell(request, whole)
 
     def _carried(self, task: asyncio.Task[None]) -> None:
-        """However it ended, be it before its first step."""
+        """Ends a request whose task has ended, even before its first step."""
         self._task = None
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
         if isinstance(error, Exception):
@@ -270,7 +271,7 @@ class Connection(asyncio.Protocol):
     # Its end
 
     def _leave(self) -> None:
-        """Nothing more is answered here. What is written still goes out."""
+        """Ends the connection: no more requests are answered, but everything written is still sent."""
         self._is_ending = True
         self._forget_waiting()
         if self._framing.is_between and not self._is_read_paused:
@@ -278,7 +279,7 @@ class Connection(asyncio.Protocol):
             return
         if self._is_read_paused:
             self._transport.resume_reading()
-        # What still comes is read, and dropped.
+        # Data that is still received is dropped.
         self._transport.write_eof()
         if self._timer is not None:
             self._timer.cancel()
@@ -290,7 +291,7 @@ class Connection(asyncio.Protocol):
         self._waiting.clear()
 
     def _look(self) -> None:
-        """Whether anything came or went of late."""
+        """Closes the connection if it has been idle for too long, else looks again later."""
         left = self._quiet_since + self._served.idle_s - self._loop.time()
         if self._request is None and not self.is_writing and left <= 0:
             self._is_ending = True

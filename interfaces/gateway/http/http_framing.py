@@ -1,7 +1,7 @@
-"""What comes on a connection, as requests: where each begins and ends, and what is none.
+"""Splits the bytes of a connection into requests: where each begins and ends, and what is none.
 
 Owns HTTP's framing by llhttp, how long a head may be, and that no two readers can differ about where a body ends. Pure:
-bytes in, requests out. What is done with them: connection.
+bytes in, requests out. What is done with them: http_connection.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import httptools
 from ....providers.llm.serve_dialect import Problem, RequestRefusal
 from .http_request import BODY_BYTES_MAX, HttpRequest, RequestHead, too_large
 
-# Of one header, or of the request's target; and of a head that is not whole yet.
+# The most bytes of one header or of the request's target, and of a head that is not whole yet.
 LINE_MAX = 8_190
 HEAD_MAX = 64 << 10
-# A chunk has less than so many bytes around it for each byte in it.
+# A chunk has fewer bytes around it than this for each byte in it.
 _FRAME_MAX = 32
 _VERSIONS = ("1.1", "1.0")
 _TOO_LONG = "the request's head is too long: cut the path or the headers"
@@ -27,13 +27,13 @@ _VERSION = "expected HTTP/1.1 or HTTP/1.0"
 
 @lru_cache(512)
 def _name(name: bytes) -> str:
-    """A header's; there are few, and clients write them in few ways."""
+    """Returns a header's name in lower case. Cached, since there are few and clients write them in few ways."""
     return name.decode("latin-1").lower()
 
 
 class RequestFramer:
-    """One connection's reader. `remote` and `local`: the addresses at its two ends. `is_over`: nothing more is read,
-    since no other request may follow, or nobody knows where it would begin."""
+    """The parser of one connection. `remote` and `local`: the addresses at its two ends. `is_over`: nothing more is
+    read, since no other request may follow, or it is unknown where it would begin."""
 
     def __init__(self, remote: str, local: str) -> None:
         self.is_over = False
@@ -41,27 +41,28 @@ class RequestFramer:
         self._local = local
         self._parser = httptools.HttpRequestParser(self)
         self._came: list[HttpRequest] = []
-        self._request: HttpRequest | None = None  # the one whose body is coming
+        self._request: HttpRequest | None = None  # the one whose body is being received
         self._is_in_message = False
         self._is_read_anew = False
         self._target = b""
         self._headers: dict[str, list[str]] = {}
         self._fed = 0  # bytes of the piece that is being read
-        self._beside = 0  # those of a message that came in pieces with nothing of its body
+        self._beside = 0  # bytes of a message that was received in pieces, beside its body
         self._fault: str | None = None
 
     @property
     def coming(self) -> HttpRequest | None:
-        """The request whose body is coming."""
+        """The request whose body is being received; None: there is none."""
         return self._request
 
     @property
     def is_between(self) -> bool:
-        """No part of a request has come that is not whole."""
+        """Whether every request that has begun was received whole."""
         return not self._is_in_message
 
     def feed(self, data: bytes) -> list[HttpRequest]:
-        """The requests whose heads are whole now; their bodies may still be coming. One with a fault is the last."""
+        """Parses `data` and returns the requests whose heads are whole now; their bodies may still be on their way. One
+        with a fault is the last."""
         if self.is_over:
             return []
         self._fed = len(data)
@@ -71,7 +72,7 @@ class RequestFramer:
         except httptools.HttpParserUpgrade as upgrade:
             self._go_on_behind(data, upgrade.args[0])
         except httptools.HttpParserError as error:
-            if not self.is_over:  # else it came behind a request that is the last
+            if not self.is_over:  # else it stands behind a request that is the last
                 self._fault = self._fault or self._told(error)
         if self._is_in_message:
             request = self._request
@@ -88,7 +89,7 @@ class RequestFramer:
         return came
 
     def _refuse(self, said: str) -> None:
-        """The one that is being read, and all that might follow it."""
+        """Rejects the request that is being read, and everything that might follow it."""
         self._fault = None
         self.is_over = True
         if self._request is not None:
@@ -107,8 +108,8 @@ class RequestFramer:
         return RequestHead(method, target, self._headers, self._remote, self._local)
 
     def _go_on_behind(self, data: bytes, offset: int) -> None:
-        """Nobody here speaks what a client offers to go over to: it goes on as it began. llhttp takes no body for that
-        of a request with such an offer, so its framing is told it anew."""
+        """Continues after a client's offer to upgrade the protocol, which is ignored. llhttp takes the body of such a
+        request for another protocol, so a new parser is given its framing again."""
         request = self._request
         rest = data[offset:]
         if self.is_over:
@@ -144,7 +145,7 @@ class RequestFramer:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._request is not None or self.is_over:
-            return  # what stands behind a body in chunks, or is read anew
+            return  # a trailer behind a body in chunks, or a head that is read again
         if len(name) + len(value) > LINE_MAX:
             self._fault = self._fault or _LINE_TOO_LONG
         key = _name(name)

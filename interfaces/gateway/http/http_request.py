@@ -1,6 +1,6 @@
-"""One request as it came on a connection, its body as far as it came, and what answers it.
+"""One request on a connection, the part of its body received so far, and the interface of its answer.
 
-Owns the bound on bodies. Knows no socket, no path and no JSON: framing makes requests, handling reads them.
+Owns the bound on bodies. Knows no socket, no path and no JSON: http_framing makes requests, request_handler reads them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .body_memory import LONG_BYTES, BodyMemory, MemoryShare
 from .http_response import HttpResponse
 
 BODY_BYTES_MAX = 16 << 20
-# The rest of so short a body is on its way, and not worth a connection.
+# The rest of a body this short is on its way: closing the connection for it is not worth while.
 _SOON_BYTES = 64 << 10
 _PIECE_BYTES = 256 << 10
 
@@ -26,8 +26,8 @@ def too_large() -> RequestRefusal:
 
 
 class RequestHead(Struct, frozen=True):
-    """One request as it came: of each header, by its name in lower case, all that it was given, in order. `remote` and
-    `local`: the addresses at the two ends of its connection."""
+    """The head of one request. `headers` has all values of each header in order, by its name in lower case. `remote`
+    and `local`: the addresses at the two ends of the connection."""
 
     method: str
     target: str
@@ -37,15 +37,15 @@ class RequestHead(Struct, frozen=True):
 
 
 class Body:
-    """What came of a request's body, packed as it came."""
+    """The received part of a request's body, still compressed. `size` is in bytes."""
 
     __slots__ = ("_fault", "_pieces", "_waiter", "is_whole", "size")
 
     def __init__(self) -> None:
         self.size = 0
         self.is_whole = False
-        # Small ones grow together, since each would cost many times its length; none grows so that it would take long
-        # to move.
+        # Small pieces are joined, since each would cost many times its length; none grows so large that moving it takes
+        # long.
         self._pieces: list[bytes | bytearray] = []
         self._fault: RequestRefusal | None = None
         self._waiter: asyncio.Future[None] | None = None
@@ -59,7 +59,7 @@ class Body:
             self._pieces.append(data if not last or len(data) >= _PIECE_BYTES else bytearray(data))
 
     def end(self, fault: RequestRefusal | None = None) -> None:
-        """All of it has come; `fault`: why it never will."""
+        """Marks the body as whole; `fault`: why it never will be."""
         self.is_whole = fault is None
         self._fault = fault
         if fault is not None:
@@ -68,7 +68,7 @@ class Body:
             self._waiter.set_result(None)
 
     def forget(self) -> None:
-        """Nobody needs the bytes any more."""
+        """Drops the bytes, which are not needed any more."""
         self._pieces.clear()
 
     @property
@@ -77,11 +77,11 @@ class Body:
 
     @property
     def data(self) -> bytes:
-        """The bytes in one piece: made anew where they came in several."""
+        """The bytes received so far in one piece, joined anew at each access."""
         return b"".join(self._pieces)
 
     async def whole(self) -> None:
-        """Wait until all of it is there, one at a time. Raises RequestRefusal where it can't be had."""
+        """Waits until the body is whole; only one may wait. Raises RequestRefusal if it never will be."""
         if not self.is_whole and self._fault is None:
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
@@ -90,8 +90,9 @@ class Body:
 
 
 class HttpRequest:
-    """`seen`: what the guard looks at. `is_new`: HTTP/1.1; `is_last`: none follows it on its connection; `length`: its
-    body's as declared; `fault`: why it can't be read at all; `share`: a long body's part of the room."""
+    """One request on a connection. `is_new`: it is HTTP/1.1, else 1.0; `is_last`: none follows it on its connection;
+    `length`: its body's declared bytes, 0 if not declared; `fault`: why it can't be read at all; `share`: a long
+    body's share of the memory, None for a short one."""
 
     __slots__ = ("_admitted", "body", "fault", "is_last", "is_new", "length", "seen", "share")
 
@@ -115,16 +116,16 @@ class HttpRequest:
 
     @property
     def is_long(self) -> bool:
-        """Its body is long, or may become so when it is unpacked."""
+        """Whether the body is long, or may become so when it is decompressed."""
         return max(self.length, self.body.size) > LONG_BYTES or "content-encoding" in self.seen.headers
 
     @property
     def is_waiting(self) -> bool:
-        """There is no room for its body yet."""
+        """Whether the body still waits for its share of the memory."""
         return self.share is not None and not self.share.is_granted
 
     def enter(self, room: BodyMemory, granted: Callable[[], None]) -> None:
-        """Take a part of the room, or wait for one."""
+        """Takes a share of the memory, or waits for one; `granted` is called when it has it."""
 
         def admitted() -> None:
             if self._admitted is not None and not self._admitted.done():
@@ -133,11 +134,11 @@ class HttpRequest:
 
         size = self.length
         if "content-encoding" in self.seen.headers or not size:
-            size = BODY_BYTES_MAX  # nobody knows before it is there
+            size = BODY_BYTES_MAX  # not known before it is received
         self.share = room.enter(min(size, BODY_BYTES_MAX), admitted)
 
     async def admitted(self) -> None:
-        """There is room for the body. Waited for by one."""
+        """Waits until there is memory for the body; only one may wait."""
         if self.is_waiting:
             self._admitted = asyncio.get_running_loop().create_future()
             await self._admitted
@@ -149,42 +150,44 @@ class HttpRequest:
 
     @property
     def is_soon_whole(self) -> bool:
-        """Where the next request begins is known, or will be in a moment: a client that waits for a word before it
-        sends its body may not send it any more."""
+        """Whether the body is whole, or is so short that it soon will be. False for a client that waits for `100
+        Continue`, since it may not send the body any more."""
         body = self.body
         if body.is_whole or body.is_broken:
             return body.is_whole
         return 0 < self.length <= _SOON_BYTES and "expect" not in self.seen.headers
 
     def header(self, name: str) -> str | None:
-        """As HTTP reads one that came twice: so none of its values is taken for the only one."""
+        """Returns a header's values joined by commas, as HTTP defines it, so that none of several is taken for the only
+        one; None if it is missing."""
         given = self.seen.headers.get(name)
         return None if given is None else ", ".join(given)
 
 
 class ClientStream(Protocol):
-    """The way back to whoever asked, for what is not told at once."""
+    """The way back to the client for an answer that is sent in pieces."""
 
     @property
     def has_begun(self) -> bool:
-        """A head is out, and no other answer can be given any more."""
+        """Whether the head was sent, so that no other answer can be given any more."""
 
     def invite(self) -> None:
-        """Tell a client that waits for it to send its body."""
+        """Sends `100 Continue` to a client that waits for it before it sends its body."""
 
     async def begin(self, fields: str, data: bytes) -> None:
-        """Head and first piece of a stream. As every piece, it waits until the client takes what there is."""
+        """Sends the head (`fields` are its lines) and the first piece. Like `write`, it waits until the client takes
+        the bytes."""
 
     async def write(self, data: bytes) -> None: ...
 
     def end(self) -> None:
-        """The stream is whole."""
+        """Ends the stream, which is whole."""
 
 
 class PendingAnswer(Protocol):
-    """A request on its way to its answer. `whole`: the answer, once it is there. `is_begun`: it goes on by itself, and
-    calls `told` when it comes to an end: then `finish` has the answer, or it has to be waited for with `answer` as any
-    other. `end` is called once, when the answer has been handed over or nobody waits for it any more."""
+    """A request on its way to its answer. `whole`: the answer, once it is known. `is_begun`: it goes on by itself and
+    calls `told` at its end; then `finish` returns the answer, or None if it must be waited for by `answer`. `end` is
+    called once, when the answer was handed over or its client has left."""
 
     whole: HttpResponse | None
     told: Callable[[], None] | None
@@ -195,6 +198,6 @@ class PendingAnswer(Protocol):
     def finish(self) -> HttpResponse | None: ...
 
     async def answer(self, back: ClientStream) -> HttpResponse | None:
-        """None: it went back as a stream."""
+        """Waits for the answer and returns it; None: it was sent as a stream."""
 
     def end(self) -> None: ...

@@ -1,6 +1,6 @@
-"""The bytes of an answer: its head, and its body where that is known.
+"""The bytes of an answer: its head, and its body if that is known.
 
-Owns what a head says of the connection and of the body's length. Which other headers there are: answers.
+Owns the headers about the connection and the body's length. The other headers: response_headers.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
 class HttpResponse(Struct, frozen=True):
-    """An answer that is written at once. `fields`: lines of its head, each with its end, beside Content-Length, Date
-    and Connection; `is_last`: nothing more is read from whoever asked."""
+    """An answer that is written at once. `fields`: lines of its head, each with its line end, beside Content-Length,
+    Date and Connection; `is_last`: nothing more is read from this client."""
 
     status: int
     fields: str
@@ -27,7 +27,8 @@ class HttpResponse(Struct, frozen=True):
     is_last: bool = False
 
     def data(self, *, is_new: bool, closes: bool, is_head: bool) -> bytes:
-        """`is_new`: in HTTP/1.1; `is_head`: the client wants no body."""
+        """Returns the bytes of the answer. `is_new`: in HTTP/1.1, else 1.0; `closes`: the connection ends after it;
+        `is_head`: without the body."""
         head = (
             f"HTTP/1.{'1' if is_new else '0'} {self.status} {_PHRASES.get(self.status, '')}\r\n{self.fields}"
             f"Content-Length: {len(self.body)}\r\nDate: {_date(int(time.time()))}\r\n{_connection(is_new, closes)}\r\n"
@@ -36,7 +37,7 @@ class HttpResponse(Struct, frozen=True):
 
 
 def stream_head(fields: str, *, is_new: bool, closes: bool) -> bytes:
-    """What comes before a stream: in chunks, or up to the connection's end where the client knows none."""
+    """Returns the head of a stream: in chunks with HTTP/1.1 (`is_new`), else up to the connection's end."""
     framing = "Transfer-Encoding: chunked\r\n" if is_new else ""
     return (
         f"HTTP/1.{'1' if is_new else '0'} 200 OK\r\n{fields}{framing}Date: {_date(int(time.time()))}\r\n"
@@ -49,7 +50,7 @@ def chunk(data: bytes) -> bytes:
 
 
 def _connection(is_new: bool, closes: bool) -> str:
-    """What is not said is understood."""
+    """Returns the Connection header; empty where HTTP's default is meant."""
     if is_new:
         return "Connection: close\r\n" if closes else ""
     return "" if closes else "Connection: keep-alive\r\n"

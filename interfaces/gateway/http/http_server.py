@@ -1,7 +1,7 @@
-"""The socket that listens, all connections that are open, and their end.
+"""The listening socket, all open connections, and their end.
 
-Owns the bound on connections, draining and closing. What happens on a connection: http_connection. What answers a
-request is given as a function.
+Owns the bound on connections, draining and closing. What happens on a connection: http_connection. The function that
+answers a request is passed in.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from .http_connection import Connection
 from .http_request import HttpRequest, PendingAnswer
 from .http_response import HttpResponse
 
-# A connection on which nothing comes is closed after so long, one that never brought a whole head too.
+# Seconds after which an idle connection is closed, also one that never sent a whole head.
 IDLE_S = 75.0
-# One whose client takes nothing of what waits for it is closed after so long: a person may look at something else.
+# Seconds after which a connection is closed whose client takes no data: a person may look at something else meanwhile.
 TAKING_S = 120.0
 _BACKLOG = 1_024
 _LOOK_EVERY_S = 0.02
-# What is cut off gets so long to end.
+# Seconds that requests get to end when they are cut off.
 _CUT_S = 1.0
 
 
 class Connections:
-    """All that are open, and what they have in common."""
+    """All open connections, and what they share."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Connections:
             self._is_empty.set()
 
     async def cut(self) -> None:
-        """All of them, whatever is under way."""
+        """Closes all connections, whatever is under way, and waits for their end for at most two seconds."""
         tasks = [connection.task for connection in self._open if connection.task is not None]
         for connection in self:
             connection.abort()
@@ -80,15 +80,15 @@ class Connections:
 
 
 class _NoRoom(asyncio.Protocol):
-    """One connection too many: closed at once, so that those there are can be answered."""
+    """A connection beyond the bound: closed at once, so that the others can be answered."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         transport.close()
 
 
 class HttpServer:
-    """A socket that listens while it is entered. `port` 0: any free one. `begin` answers a request, `failed` one at
-    which that raised; `drained` waits until no request is under way any more, and takes no new one."""
+    """A socket that listens while it is entered. `port` 0: any free one. `begin` answers a request, `failed` returns
+    the answer if that raised; `drained` waits until no request is under way, and lets no new one begin."""
 
     def __init__(
         self,
@@ -125,15 +125,15 @@ class HttpServer:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """What is under way is cut off."""
+        """Closes the socket and cuts off all requests under way."""
         assert self._server is not None
         self._server.close()
         await self.connections.cut()
 
     async def drain(self) -> None:
-        """Take no new connection, and wait until all that is under way is answered, and the answers have left."""
+        """Accepts no new connection, and waits until all requests under way are answered and their answers sent."""
         assert self._server is not None
         self._server.close()
         await self._drained()
-        while self.connections.is_writing:  # noqa: ASYNC110 (nobody tells)
+        while self.connections.is_writing:  # noqa: ASYNC110 (no event reports it)
             await asyncio.sleep(_LOOK_EVERY_S)
