@@ -294,7 +294,7 @@ class SharedCalls:
 
 
 def shared_outcome(call: Call, outcome: Outcome) -> Outcome:
-    """Returns the outcome of an identical call that another caller began, as this call's own: its cost is 0.0 or None."""
+    """Returns the outcome of an identical call that another began, as this call's own: its cost is 0.0 or None."""
     return Outcome(
         call,
         reply=outcome.reply,
