@@ -1,1 +1,1 @@
-"""What is run: benchmarks, load tests. Each asks through the engine and speaks no wire protocol."""
+"""The benchmarks, load tests and probes. All send their calls through the engine and know no wire protocol."""

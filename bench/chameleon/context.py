@@ -28,7 +28,7 @@ class PromptCuts(Struct, frozen=True, omit_defaults=True):
 
 
 class AnswerPrompt(Struct, frozen=True):
-    """An answer's prompt, with the sources and the number of turns that it contains."""
+    """An answer's prompt, with the pages in it and the number of earlier turns in it."""
 
     messages: tuple[Message, ...]
     sources: tuple[ShownPage, ...]
@@ -52,7 +52,8 @@ def page_text(text: str, tokens: int) -> tuple[str, bool]:
 
 
 def _first(text: str, most: int) -> str:
-    """Returns as many of a text's first characters as weigh at most `most`."""
+    """Returns the longest beginning of a text that weighs at most `most`; a character of a heavy script weighs more
+    than 1."""
     low, high = 0, len(text)
     while low < high:
         middle = (low + high + 1) // 2
@@ -61,12 +62,13 @@ def _first(text: str, most: int) -> str:
 
 
 def title_of(title: str, otherwise: str) -> str:
-    """Returns a title, or `otherwise` if it is empty, in one line of limited length."""
+    """Returns a title on one line of at most 300 characters; `otherwise` if it is empty."""
     return (" ".join(title.split()) or " ".join(otherwise.split()))[:TITLE_MAX]
 
 
 def fit_answer(history: Sequence[PastTurn], sources: Sequence[ShownPage], question: str, tokens: int) -> AnswerPrompt:
-    """Returns the prompt for an answer within `tokens`, as far as omitting history and pages can achieve that."""
+    """Returns the prompt for an answer: omits the oldest history, then the last pages, until it fits into `tokens` or
+    none are left."""
     messages = answer_messages(history, sources_text(sources), question)
     sizes = [weight_of(message.words) for message in messages]
     excess = sum(sizes) - chars_for(tokens)
@@ -87,7 +89,7 @@ def fit_answer(history: Sequence[PastTurn], sources: Sequence[ShownPage], questi
 def fit_judge(
     prompt: JudgePrompt, topic: str, history: Sequence[PastTurn], question: str, answer: str, tokens: int
 ) -> tuple[tuple[Message, ...], int]:
-    """Returns the judge's prompt, and how many turns of history it contains."""
+    """Returns the judge's messages, fitted into `tokens`, and how many turns of history they contain."""
     most = chars_for(tokens)
     kept = list(history) if prompt == "extended" else []
     # Omitted turns change the labels of the others, but labels cost nothing beyond their characters.

@@ -30,7 +30,7 @@ _T = TypeVar("_T")
 
 
 class ScriptTurn(NamedTuple):
-    """A question with its number, from 1."""
+    """One turn to be asked: its number, from 1, its question, and its ranks among turns with equal prompts."""
 
     number: int
     question: str
@@ -46,7 +46,7 @@ class RecordedTurn(NamedTuple):
 
 
 class ConversationScript(Struct, frozen=True):
-    """The questions of one conversation, and the turns that were answered before, by number."""
+    """The questions of one conversation, and the turns that an earlier part of the run recorded, by number."""
 
     conversation: Conversation
     turns: tuple[ScriptTurn, ...]
@@ -54,7 +54,7 @@ class ConversationScript(Struct, frozen=True):
 
 
 class ConversationSettings(Struct, frozen=True):
-    """How one pair's conversations are held. `tokens` is the budget of an answer's prompt."""
+    """The settings of one pair's conversations. `tokens` is the budget of an answer's prompt."""
 
     pair: Pair
     wanted: RetrievalSettings

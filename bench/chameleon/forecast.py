@@ -150,8 +150,8 @@ def forecast(
 
 
 def _retrievals(asked: ConversationSpec) -> tuple[int, int]:
-    """Returns how often each turn is retrieved, least and most: once for all, or for each pair; a model that writes the
-    same query at every temperature has it searched once."""
+    """Returns how often each turn is retrieved, at least and at most: once if queries are shared; else once for each
+    model (if it writes the same query at every temperature), or for each pair."""
     if asked.queries_by is not None:
         return 1, 1
     return len({pair.model for pair in asked.pairs}), len(asked.pairs)
@@ -184,7 +184,8 @@ def _add_turn(
     asked: ConversationSpec,
     assumed: Assumptions,
 ) -> None:
-    """Adds one answer and its judgement; the `before` previous turns have questions of `earlier` tokens."""
+    """Adds one answer and its judgement to the loads; the `before` previous turns have questions of `earlier` tokens in
+    all."""
     sources = _sources(asked, assumed)
     labels = before * _LABELS * TOKENS_PER_CHAR
     history = LikelyRange(*(earlier + labels + before * answer for answer in assumed.answer))

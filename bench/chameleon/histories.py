@@ -60,7 +60,7 @@ def read_done(folder: RunFolder) -> FinishedItems:
 
 
 def held_of(lines: Iterable[bytes]) -> dict[int, RecordedTurn]:
-    """Returns the turns that have a record, by number."""
+    """Returns the recorded turns of these journal lines, by number from 1."""
     held: dict[int, RecordedTurn] = {}
     for data in lines:
         line = msgspec.json.decode(data, type=_Text)

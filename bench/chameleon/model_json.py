@@ -15,12 +15,12 @@ _LIST = re.compile(r"\[")
 
 
 def objects_in(text: str) -> Iterator[dict[str, Any]]:
-    """Yields every outermost JSON object in a text, in order."""
+    """Yields the outermost JSON objects in a text, in order; text that is no JSON is skipped."""
     yield from _values(text, _OBJECT)
 
 
 def lists_in(text: str) -> Iterator[list[Any]]:
-    """Yields every outermost JSON list in a text, in order."""
+    """Yields the outermost JSON lists in a text, in order; text that is no JSON is skipped."""
     yield from _values(text, _LIST)
 
 

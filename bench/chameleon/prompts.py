@@ -40,7 +40,7 @@ JUDGE = FIGURE_7.replace(_LAST_KEY_ENDS, _TWO_MORE_KEYS + _LAST_KEY_ENDS)
 
 
 class PastTurn(NamedTuple):
-    """A past turn as shown to later ones. `sources` are empty unless old pages are kept."""
+    """A past turn as later prompts show it. `sources` is the text of its pages; empty unless old pages are kept."""
 
     question: str
     answer: str

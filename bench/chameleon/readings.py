@@ -29,7 +29,7 @@ def readings_of(given: Mapping[str, str], run: Readings | None = None) -> Readin
 
 
 def fields_of(given: Mapping[str, str]) -> dict[str, str]:
-    """Returns the given options by the fields of the readings."""
+    """Returns the given readings under the names of the fields of `Readings` instead of the option names."""
     return {_FIELDS[name]: value for name, value in given.items()}
 
 

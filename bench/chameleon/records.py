@@ -94,5 +94,6 @@ class Record(Struct, frozen=True, kw_only=True):
 
 
 def read(lines: Iterable[str | bytes], source: str = "records") -> Iterator[Record]:
-    """Yields the records of lines. Unknown fields and blank lines are skipped."""
+    """Yields the records of these lines. Unknown fields and blank lines are ignored. Raises RecordError for a line that
+    is no record; `source` is its file's name in the message."""
     return decoded(lines, Record, source)

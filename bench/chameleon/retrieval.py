@@ -58,8 +58,9 @@ class TurnRetrieval(Struct, frozen=True):
 
 
 class RetrievalSettings(Struct, frozen=True):
-    """The settings of retrieval: whose query at which temperature, the engine, and the number and budget of pages. Not
-    `is_own`: another model writes the query, so its tokens don't count for this one."""
+    """The settings of retrieval. `by`: the model that writes the query, and its temperature; `is_own`: it is the model
+    under test, so that its tokens count for that; `search`: the engine; `pages`: how many pages are read;
+    `page_tokens`: the budget of each."""
 
     by: Pair
     is_own: bool

@@ -1,4 +1,4 @@
-"""The question that people answer about a turn of Chameleon: the stance of its answer, as asked of the judge."""
+"""The question that people answer about a turn of Chameleon: the stance of its answer, defined as for the judge."""
 
 from __future__ import annotations
 

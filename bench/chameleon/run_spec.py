@@ -1,4 +1,4 @@
-"""The specification of a Chameleon run: everything that decides its prompts and answers, and nothing else.
+"""The specification of a Chameleon run: the values that decide its prompts and answers, and no others.
 
 Owns the specification and the ids of each pair's turns. Knows no folder and sends nothing.
 """
@@ -76,8 +76,8 @@ class ConversationSpec(Struct, frozen=True, kw_only=True):
 def pairs_of(
     models: Sequence[str], temperatures: Sequence[float], takes: Callable[[str, float], bool]
 ) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
-    """Returns every model at every temperature, and the models that accept none of these: they are asked once, at their
-    own. Without temperatures, those of the paper are used."""
+    """Returns the pairs of every model with each temperature that it accepts, and the models that accept none: these
+    are asked once, without a temperature. Without given temperatures, those of the paper are used."""
     pairs: list[Pair] = []
     without: list[str] = []
     for model in models:
@@ -94,7 +94,7 @@ def turns_of(dataset: ConversationSet, turns: int) -> dict[str, int]:
 
 
 def turn_ids(conversation: str, turns: int) -> list[str]:
-    """Returns the ids of a conversation's turns, in order."""
+    """Returns the ids of a conversation's turns, in order: `conversation/1` and so on."""
     return [f"{conversation}/{turn}" for turn in range(1, turns + 1)]
 
 

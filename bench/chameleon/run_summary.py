@@ -31,8 +31,8 @@ class ConversationCosts(Struct, frozen=True):
 
 
 class Details(Struct, frozen=True):
-    """Counts over all pairs. `pages` are by the status of reading, `steps` by where turns failed; `unpriced` are the
-    lanes without a price, whose cost is in no sum."""
+    """Counts over all pairs. `pages` are by the status of reading, `steps` by the step at which turns failed; `held`:
+    turns that a failure holds back; `unpriced`: lanes without a price, whose cost is in no sum."""
 
     pages: Mapping[str, int]
     steps: Mapping[str, int]

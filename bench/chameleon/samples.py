@@ -30,7 +30,7 @@ FIRST = TurnRanks()
 
 
 class Samples:
-    """The ranks of every turn; only those that are not all 0 are stored."""
+    """A table of the ranks of every turn; only those that are not all 0 are stored."""
 
     def __init__(self, conversations: Sequence[Conversation], turns: int, order: Order, seed: int = 0) -> None:
         self._ranks: dict[tuple[str, int], TurnRanks] = {}

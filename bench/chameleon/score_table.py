@@ -37,7 +37,8 @@ _NAMED = 3
 
 
 def traces_in(path: Path) -> Traces:
-    """Returns the turns of a file of records, ours or another program's."""
+    """Returns the turns of a file of records, ours or another program's. Raises UsageError, which names the line, if it
+    can't be read."""
     traces = Traces()
     try:
         for number, line in enumerate(record_lines(path), 1):

@@ -114,7 +114,8 @@ def citations(said: str, retrieved: Sequence[RetrievedPage], dropped: Sequence[i
 
 
 def untrue_fields(record: Record) -> list[str]:
-    """Returns the fields of an answered turn that contradict its texts."""
+    """Returns the names of fields of an answered turn that contradict its texts: citations and confidence are computed
+    again."""
     cut = record.cut or PromptCuts()
     cited = citations("" if record.filtered else record.text or "", record.retrieved, cut.dropped)
     is_judged = record.status == "ok" and record.raw_judgement is UNSET

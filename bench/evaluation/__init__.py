@@ -1,1 +1,1 @@
-"""What all benchmarks share: preparing, sending, counting and proving a run, and its report."""
+"""The framework of all benchmarks: preparing, sending, counting and proving a run, and its report."""

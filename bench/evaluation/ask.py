@@ -38,7 +38,7 @@ class CallFailed(Exception):
 
 
 class Ask:
-    """Sends the calls of one item: `reply = await ask(Call(ask.pair.model, "...", ask.pair.temperature))`.
+    """The sender of the calls of one item: `reply = await ask(Call(ask.pair.model, "...", ask.pair.temperature))`.
 
     A call's cost is recorded with the next record that the item yields. A call for a later step says so: `ask(call,
     step=3)`, as where one answer is judged while the next turn is asked.
@@ -63,7 +63,7 @@ class Ask:
         return f"<Ask [{self._item.id} of {self.pair}: step {self.step}, {len(self._under_way)} calls in flight]>"
 
     async def __call__(self, call: Call, *, role: Role = "subject", step: int | None = None) -> Reply:
-        """Sends one call and returns its reply. Raises CallFailed where it has none.
+        """Sends one call and returns its reply. Raises CallFailed if it has none.
 
         `role` says what the call is for: `subject` is the model under test; `judge` is any other model; a `search` has
         the query as its input, and its reply has `hits`; a `page` has the address as its input, and its reply has the
@@ -83,7 +83,7 @@ class Ask:
         return sum(spent.cost or 0.0 for spent in self._open.values())
 
     def has_line(self, step: int) -> bool:
-        """Whether the step's line has been written."""
+        """Returns whether the step's line has been written."""
         return step in self._written
 
     def take(self, step: int) -> StepSpent:
@@ -176,7 +176,7 @@ class Ask:
 
 
 def check_pair(call: Call, pair: Pair, where: str) -> None:
-    """Raises BenchmarkDefect where a call to the model under test has another model or temperature than the pair."""
+    """Raises BenchmarkDefect if a call to the model under test has another model or temperature than the pair."""
     if call.model != pair.model:
         raise BenchmarkDefect(
             f'{where}: {call.model} was asked as the model under test, which is {pair.model}: others are a "judge"'

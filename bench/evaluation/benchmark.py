@@ -1,4 +1,4 @@
-"""The base class of benchmarks: what the framework calls, from options to the part of the report.
+"""The base class of benchmarks: the methods that the framework calls, from options to the part of the report.
 
 Knows no benchmark by name; the registry does. A method that a benchmark does not implement raises a one-line error.
 """
@@ -44,7 +44,7 @@ class Order(Struct, frozen=True, kw_only=True):
 
 
 class LoadPrompts(Struct, frozen=True):
-    """Prompts of a data set, as a load test sends them."""
+    """The prompts of a data set for a load test."""
 
     prompts: Sequence[str | tuple[Message, ...]]
     """The prompts: texts, or conversations in texts."""

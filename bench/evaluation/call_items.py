@@ -48,7 +48,7 @@ class _ItemTag(NamedTuple):
 
 
 class CallSweep:
-    """Sends a run's one-call items and, as the sink, writes their outcomes as journal lines."""
+    """The sender of a run's one-call items; it is also the sink that writes their outcomes as journal lines."""
 
     def __init__(self, benchmark: CallBenchmark, runner: StreamRunner, folder: RunFolder, options: Any) -> None:
         self._benchmark = benchmark

@@ -1,4 +1,4 @@
-"""`millstream data NAME`: how a benchmark builds, imports and checks its data sets.
+"""The command `millstream data NAME`, with which a benchmark builds, imports and checks its data sets.
 
 The command line reads the options, adds those of sending and output, and prints the report. Light to import, since
 `--help` needs it.

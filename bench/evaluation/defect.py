@@ -1,4 +1,4 @@
-"""Errors in a benchmark's own code."""
+"""The error for faults in a benchmark's own code, and the conversion of its exceptions."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ...engine.exit_codes import WRONG_USAGE
 
 
 class BenchmarkDefect(Exception):
-    """A benchmark's code raised an exception or returned something unusable. The message names benchmark, item and
-    problem. Raised once nothing is in flight; when the code is fixed, the same command continues."""
+    """Raised if a benchmark's code raises an exception or returns something unusable. The message names benchmark, item
+    and problem. Nothing is in flight then; once the code is fixed, the same command continues."""
 
     exit_code = WRONG_USAGE
 
 
 def defect_of(error: Exception, title: str, item: str | None = None) -> BenchmarkDefect:
-    """Makes a BenchmarkDefect from an exception that the benchmark's code raised, naming the item."""
+    """Returns the BenchmarkDefect for an exception that the benchmark's code raised; it names the item."""
     if isinstance(error, BenchmarkDefect):
         return error
     where = title if item is None else f"{title}, item {item!r}"

@@ -320,7 +320,7 @@ def write_scores(folder: Path, scores: dict[str, Any]) -> None:
 
 
 def counts_of(result: RunResult) -> list[dict[str, Any]]:
-    """Returns the counts of each pair from the journals, for the manifest and `--json`."""
+    """Returns a row of counts for each pair, from the journals, for the manifest and `--json`."""
     rows = []
     for pair in result.pairs():
         ended = result.counted.of(pair)

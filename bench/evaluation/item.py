@@ -11,7 +11,7 @@ from .defect import BenchmarkDefect
 
 
 class Item(Struct, frozen=True):
-    """One unit of a benchmark, which every model under test is asked in one step or several."""
+    """One unit of a benchmark, put to every model under test in one step or several."""
 
     id: str
     """The item's name in journals and reports: unique, and the same each time the run is prepared."""
@@ -35,7 +35,7 @@ def line_ids(item: str, steps: int) -> list[str]:
 
 
 def item_of(line: str, step: int) -> str:
-    """Returns the id of the item with several steps that a journal line belongs to."""
+    """Returns the id of the item that a journal line belongs to; `step` is the line's step."""
     return line.removesuffix(f"/{step}")
 
 

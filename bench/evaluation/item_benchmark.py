@@ -54,7 +54,7 @@ class ItemBenchmark(Benchmark):
         raise NotImplementedError(f"{self.title}: items() is missing")
 
     def call(self, item: Item, options: Any, pair: Pair) -> Call:
-        """Returns the call of an item."""
+        """Returns the call of an item to the pair's model."""
         raise NotImplementedError(f"{self.title}: call() or run() is missing")
 
     def record(self, item: Item, outcome: Outcome, options: Any) -> BaseRecord:
@@ -242,7 +242,7 @@ class ItemBenchmark(Benchmark):
         return read_kept(self.Options, {name: kept[name] for name in names if name in kept})
 
     def _own_readings(self, manifest: Mapping[str, Any] | None) -> Any:
-        """Returns the readings that a run's manifest keeps."""
+        """Returns the readings that a run's manifest holds, defaults for the rest; all defaults without a manifest."""
         kept = ((manifest or {}).get("options") or {}).get(self.name) or {}
         names = self.Readings.__struct_fields__
         return read_kept(self.Readings, {name: kept[name] for name in names if name in kept})

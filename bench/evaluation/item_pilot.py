@@ -43,7 +43,7 @@ class ItemsOfPilot(Struct, frozen=True, kw_only=True):
 
 
 class LaneSpent(Struct):
-    """What one item used on one lane; each call counts once, cached or sent."""
+    """The usage of one lane by one item; each call counts once, cached or sent."""
 
     calls: int = 0
     """How many calls."""
@@ -56,7 +56,7 @@ class LaneSpent(Struct):
 
 
 class ItemSpent(Struct):
-    """What one item used, over all pairs."""
+    """The usage of one item, over all pairs."""
 
     lanes: dict[str, LaneSpent] = field(default_factory=dict)
     """What the item used on each lane; all pages together are one lane."""

@@ -39,7 +39,7 @@ class StepBenchmark(Protocol):
 
 
 class Write(Protocol):
-    """Writes a journal line."""
+    """A function that writes a journal line."""
 
     def __call__(self, line: bytes, *, is_failure: bool) -> None: ...
 

@@ -247,12 +247,13 @@ def scores_of(
 
 
 def said_of(found: Mapping[str, Any]) -> list[str]:
-    """Returns the sentences that stand below the table of scores."""
+    """Returns the sentences below the table of scores: remarks, then comparisons."""
     return [*found.get("remarks", ()), *found.get("compared", ())]
 
 
 def entry_of(found: Mapping[str, Any], pair: Pair) -> Mapping[str, Any]:
-    """Returns a pair's scores. A model that was asked at one temperature has an entry under its name alone."""
+    """Returns a pair's scores, empty if it has none. A model that was asked at one temperature has an entry under its
+    name alone."""
     temperature = "default" if pair.temperature is None else f"{pair.temperature:g}"
     models = found["models"]
     entry: Mapping[str, Any] = models.get(f"{pair.model} @ {temperature}") or models.get(pair.model) or {}
@@ -260,7 +261,7 @@ def entry_of(found: Mapping[str, Any], pair: Pair) -> Mapping[str, Any]:
 
 
 def digest_of(items: Iterable[Item]) -> str:
-    """Returns the SHA-256 of all items, as far as these can be written as JSON."""
+    """Returns the SHA-256 of all items; a value that JSON can't hold counts by its type's name."""
     found, encode = hashlib.sha256(), msgspec.json.Encoder(enc_hook=_type_of, order="sorted").encode
     for item in items:
         found.update(encode([item.id, item.of, item.steps, item.group, item.data]))
@@ -331,14 +332,14 @@ def forecast(prepared: PreparedRun, *, looks_into_cache: bool = True, pilot: Pil
 
 
 def pilot_calls(prepared: PreparedRun, size: int) -> dict[Pair, list[Call]]:
-    """Returns `size` of the run's calls for each pair, of items that are spread evenly."""
+    """Returns `size` of the run's calls for each pair, of items spread evenly over the run."""
     work = work_of(prepared)
     chosen = _spread(work, size)
     return {pair: [call for name, call in work.calls(pair) if name in chosen] for pair in work.asked_pairs}
 
 
 def pilot_items(prepared: PreparedRun, size: int) -> ItemsOfPilot:
-    """Returns the run reduced to `size` of its items."""
+    """Returns the run reduced to `size` of its items, spread evenly over it."""
     work = work_of(prepared)
     chosen = _spread(work, size)
     few = structs.replace(work, steps={name: steps for name, steps in work.steps.items() if name in chosen})

@@ -69,8 +69,8 @@ class Outside(Protocol):
 
 
 class FromCache(Struct, frozen=True, omit_defaults=True):
-    """The share of a turn that the cache answered: tokens of the model's and of the judge's calls, whether it answered
-    all of the judge's calls and the whole search, and the number of pages."""
+    """The part of a turn that the cache answered: tokens of the model's and of the judge's calls (None: none), whether
+    it answered all of the judge's calls and the whole search, and the number of pages."""
 
     usage: Usage | None = None
     usage_judge: Usage | None = None

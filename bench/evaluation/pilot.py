@@ -53,7 +53,7 @@ class Pilot(Struct, kw_only=True):
 
 
 def check(runs: Sequence[PreparedRun]) -> None:
-    """Raises UsageError where the run would pay for the pilot's answers a second time."""
+    """Raises UsageError for live runs, which would pay for the pilot's answers a second time."""
     if any(run.settings.mode == "live" for run in runs):
         raise UsageError(
             "--pilot: expected mode record, replay or strict, got live: a live run takes nothing from earlier ones, so "

@@ -40,7 +40,8 @@ class Remainder(Struct, frozen=True):
 
 
 class Terms(Struct, frozen=True):
-    """The lane and the price of a model. The lane's concurrency is what can actually be in flight."""
+    """The lane and the price of a model (None: no price). The lane's concurrency is the number of calls that can
+    actually be in flight."""
 
     lane: Lane
     price: Price | None
@@ -177,7 +178,7 @@ def _minutes(
 
 
 def ending(pilot: Pilot) -> dict[str, Any]:
-    """Returns how a run's pilot ended, over all its models."""
+    """Returns how a run's pilot ended: exit code, signal, and attempts that may have been billed."""
     return {
         "exit_code": pilot.exit_code,
         "signal": pilot.signal,

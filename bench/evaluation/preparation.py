@@ -40,7 +40,7 @@ class PreparedRun(Struct, frozen=True, kw_only=True):
 
     @property
     def total(self) -> int:
-        """The number of items of all pairs."""
+        """The number of items over all pairs."""
         return self.work.items * len(self.work.pairs())
 
 
@@ -124,7 +124,8 @@ def kept(sending: SendingOptions) -> dict[str, Any]:
 
 
 def of_one_sweep(runs: tuple[PreparedRun, ...]) -> tuple[PreparedRun, ...]:
-    """Links the runs of one sweep, so that each knows the others even when it is resumed alone."""
+    """Returns the runs of one sweep, each with the folders of the others, which it knows even when it is resumed
+    alone."""
     if len(runs) == 1:
         return runs
     return tuple(in_sweep(run, tuple(other.out.name for other in runs if other is not run)) for run in runs)

@@ -71,7 +71,7 @@ class Roll:
 
 
 class Provable(Struct, frozen=True, kw_only=True):
-    """What verification needs from the benchmark."""
+    """The data and functions that verification needs from the benchmark."""
 
     name: str
     """The benchmark's key in scores.json."""

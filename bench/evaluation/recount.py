@@ -53,12 +53,12 @@ class CountLine(Struct, frozen=True, kw_only=True):
 
     @property
     def item(self) -> str:
-        """The item that the line belongs to, where items have several steps."""
+        """The id of the item that the line belongs to, for items of several steps."""
         return item_of(self.id, self.step)
 
 
 class StepTotals(Struct):
-    """The counts so far."""
+    """The counts of a run's steps so far."""
 
     pairs: dict[Pair, PairCounts] = field(default_factory=dict)
     """How the steps of each pair ended."""
@@ -70,7 +70,7 @@ class StepTotals(Struct):
     """How many failures each pair has, by the role of the failed call."""
 
     def of(self, pair: Pair) -> PairCounts:
-        """Returns the counts of one pair."""
+        """Returns the counts of one pair; all 0 if it has no lines."""
         return self.pairs.get(pair) or PairCounts()
 
     def add(self, pair: Pair, line: CountLine) -> None:

@@ -19,7 +19,7 @@ from .preparation import PreparedRun, check_hosts, check_sinks, check_snapshot
 
 
 def benchmark_named(name: str) -> Benchmark:
-    """Returns a benchmark, built in or from an installed package. Raises UsageError if there is none of the name."""
+    """Returns a benchmark, built in or from an installed package. Raises UsageError if no benchmark has the name."""
     if name in BUILT_IN:
         benchmark: Benchmark = import_module(f"..{name}.benchmark", __package__).BENCHMARK
         return benchmark

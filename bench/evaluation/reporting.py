@@ -68,8 +68,8 @@ class WrittenReport(Struct, frozen=True):
 
 
 def distinct(folders: Sequence[str]) -> list[Path]:
-    """Returns the folders without repetition, however they were written. Raises UsageError if one can't be reported
-    on."""
+    """Returns the absolute paths of the folders, each once, however they were written. Raises UsageError if one can't
+    be reported on."""
     found = {Path(folder).resolve(): Path(folder).absolute() for folder in folders}
     for path in found.values():
         if not (path / RECORDS).is_file() and not (path / MANIFEST).is_file():

@@ -26,7 +26,7 @@ class CallSender(Outside, StreamRunner, Protocol):
 
 
 class SendPlan(Struct, frozen=True):
-    """The items to send to every pair, without those that are done."""
+    """The items to send to every pair: those of `steps`, without the `done` ones."""
 
     pairs: tuple[Pair, ...]
     options: Any

@@ -25,7 +25,7 @@ AT_ONCE_MAX = 512
 
 
 class RunnableItem(Protocol):
-    """An item with the steps that are left."""
+    """An item with the steps that are still to be run."""
 
     @property
     def id(self) -> str:
@@ -38,7 +38,7 @@ class RunnableItem(Protocol):
         ...
 
     async def run(self) -> None:
-        """Runs the remaining steps, up to one that fails for good. Raises Stopped where a lane sends nothing more, once
+        """Runs the remaining steps, up to one that fails for good. Raises Stopped if a lane sends nothing more, once
         nothing is in flight."""
         ...
 
@@ -71,8 +71,8 @@ class RunHalter(Protocol):
 
 
 class StepSweep:
-    """Runs the items of a run. Each worker takes the next item from the pair with the fewest running, so a slow model
-    delays its own items only."""
+    """The workers that run a run's items. Each takes the next item from the pair with the fewest running, so that a
+    slow model delays its own items only."""
 
     def __init__(self, engine: RunHalter, folder: RunFolder, line_written: Callable[[], None] = lambda: None) -> None:
         self._engine = engine

@@ -36,7 +36,8 @@ class RunLine(Struct, frozen=True, kw_only=True):
     """The temperature that was named; None: the run's only one."""
 
     def pair(self, models: Sequence[str], temperatures: Sequence[float | None]) -> Pair:
-        """Returns the pair that is meant. Raises UsageError if it is not one of the run's, or ambiguous."""
+        """Returns the pair that a person named, or the run's only one. Raises UsageError if it is not one of the run's,
+        or is ambiguous."""
         model = _one("--model", self.model, models)
         return Pair(model, _one("--temperature", self.temperature, temperatures))
 
@@ -77,8 +78,8 @@ class KeyedLine(Struct, frozen=True):
 
 
 def keyed_lines(line: RunLine) -> list[KeyedLine]:
-    """Returns the lines that are meant, of one pair, failures last; empty if none is written yet. Raises UsageError if
-    several pairs have such lines and none was named."""
+    """Returns the lines with the given id, all of one pair, failures last; empty if none is written yet. Raises
+    UsageError if several pairs have such lines and none was named."""
     known: Sequence[str] = getattr(line.options, "model", ())
     if line.model is not None and known and line.model not in known:
         _one("--model", line.model, known)

@@ -1,4 +1,4 @@
-"""The interface by which a run reports progress."""
+"""The interface of progress displays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class ItemProgress(Protocol):
     """The progress display of a run."""
 
     def item_ended(self) -> None:
-        """Counts one more finished item, where items take several calls."""
+        """Counts one more finished item; called only where items take several calls."""
         ...
 
 
@@ -29,5 +29,5 @@ class _Unseen:
 
 @contextmanager
 def unwatched(engine: Engine, total: int, already: int, item: str) -> Iterator[ItemProgress]:
-    """A `Watch` that shows nothing."""
+    """Opens a display that shows nothing."""
     yield _Unseen()

@@ -40,7 +40,7 @@ class BenchmarkRun(Protocol):
 
     @property
     def item(self) -> str:
-        """The word for one item."""
+        """The noun for one item."""
         ...
 
     @property

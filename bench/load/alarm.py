@@ -163,7 +163,8 @@ class ThreadAlarm(FineAlarm):
 
 
 def alarm_for(clock: Callable[[], float]) -> Alarm:
-    """Returns the finest alarm for the system's clock; any other clock is assumed to be the loop's."""
+    """Returns the most accurate alarm for the system's clock (`time.perf_counter`), and the loop's own timers for any
+    other."""
     return fine_alarm() if clock is time.perf_counter else LoopAlarm()
 
 

@@ -51,7 +51,7 @@ class Stretch(Struct, frozen=True):
         return self.seconds * (self.rate + self.last_rate) / 2
 
     def cut(self, parts: int) -> tuple[Stretch, ...]:
-        """Splits the stretch into `parts` stretches of equal length with the same rates at the same times."""
+        """Returns the stretch as `parts` stretches of equal length with the same rates at the same times."""
         rise = (self.last_rate - self.rate) / parts
         ends = [max(0.0, self.rate + rise * number) for number in range(parts)] + [self.last_rate]
         return tuple(Stretch(self.seconds / parts, low, high) for low, high in pairwise(ends))

@@ -1,4 +1,4 @@
-"""The calls and the money left to all models of a load test, and why the test ends.
+"""The calls and the money that all models of a load test may still use, and why the test ends.
 
 Money is reserved for the worst case before a call begins. Sends nothing.
 """

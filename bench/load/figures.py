@@ -150,8 +150,8 @@ def _burstiness(spec: LoadSpec) -> float:
 
 
 def _goal(spec: LoadSpec, whole: ModelMeasurement) -> GoalFound | None:
-    """Returns the search's result with rates rounded as in the steps. Without an answered call no rate is named,
-    neither as kept nor as missed."""
+    """Returns the search's result with rates rounded as in the steps; None if there was no search. Without an answered
+    call no rate is named, neither as kept nor as missed."""
     found = whole.found
     if found is None:
         return None
@@ -194,7 +194,7 @@ def _step(step: MeasuredStep, *, is_answered: bool) -> LoadPart:
 
 
 def _slices(meter: LoadMeter, windows: Sequence[Window]) -> tuple[LoadPart, ...]:
-    """Returns latency over time. Each slice is as long as its measured part."""
+    """Returns the figures of each slice of time that was measured; each slice is as long as its measured part."""
     parts = []
     for _, counted in sorted(meter.slices.items()):
         low, high = counted.begins_s, counted.begins_s + meter.slice_s

@@ -92,7 +92,8 @@ def forecast_of(spec: LoadSpec) -> LoadForecast:
 
 
 def _sampled(model: str, spec: LoadSpec) -> _SampledCalls | None:
-    """Returns the costs of a model's first calls; None if it has no price."""
+    """Returns the costs in dollars of a model's first calls; None if it has no price. Raises UsageError if they can't
+    be sent."""
     price = spec.settings.price_table().get(model)
     endpoint = keyless_endpoint_to(access_to(model, spec.settings))
     quota, estimate = declared_quota(spec.settings.lane_of(model)), TokenEstimate()

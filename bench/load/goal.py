@@ -133,9 +133,9 @@ class Search(Struct, frozen=True):
 
 
 class SearchResult(Struct, frozen=True):
-    """`kept` is the highest rate that kept the goal; None: not even the lowest did. `missed` is the lowest that did
-    not; None: none missed it. `client_at` is a rate at which the client was the bottleneck, so the server may bear
-    more. `steps` are in the order they were run."""
+    """The result of a search. `kept` is the highest rate that kept the goal, in calls a second (None: not even the
+    lowest did). `missed` is the lowest that did not (None: none missed it). `client_at` is a rate at which the
+    client was the bottleneck, so the server may bear more. `steps` are in the order they were run."""
 
     kept: float | None
     missed: float | None

@@ -69,7 +69,8 @@ class Histogram:
         self.beyond += other.beyond
 
     def percentile(self, percent: float) -> Percentile | None:
-        """Returns a percentile with its 95% interval; None if nothing was recorded."""
+        """Returns the percentile at `percent` (0 to 100) in seconds, with its 95% interval; None if nothing was
+        recorded."""
         if not 0 < percent < 100:
             raise ValueError(f"percentile ({percent:g}) must be > 0 and < 100")
         if not self.count:

@@ -20,7 +20,8 @@ Standing = Literal["kept", "missed", "open"]
 
 
 class Window(Struct, frozen=True):
-    """A span of time whose due calls are measured. `zero_s` is the time 0 of its arrivals."""
+    """A span of time, in seconds of the test, whose due calls are measured. `zero_s` is the second at which its
+    arrivals begin."""
 
     begins_s: float
     ends_s: float

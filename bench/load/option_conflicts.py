@@ -14,7 +14,7 @@ from .option_kinds import TRACE
 
 ARRIVALS = ("rate", "ramp", "steps", "replay", "in_flight", "goal")
 PROMPTS = ("prompt_tokens", "prompts", "dataset")
-# Options that go with some of the arrivals alone.
+# Options that go with some of the arrivals only.
 _OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "arrivals": ("rate", "ramp", "steps", "goal"),

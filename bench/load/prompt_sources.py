@@ -54,7 +54,8 @@ def of_file(path: Path, *, is_exact: bool) -> PromptSource:
 
 
 def of_dataset(name: str, *, is_exact: bool) -> PromptSource:
-    """Returns the prompts of a benchmark's sample, by its name or a word for it, or of a data set at a path."""
+    """Returns the prompts of a benchmark's sample, named by the benchmark or a word for it, or of a data set at a path.
+    Raises UsageError if there is none."""
     if (named := of_word(name)) is not None:
         owner, own = named
         found = benchmark_named(owner.name).load_prompts(Path(name) if own else None)
@@ -80,8 +81,8 @@ def of_dataset(name: str, *, is_exact: bool) -> PromptSource:
 def source_of(
     chosen: PromptSource, wanted: CallParameters, seed: int, answers: tuple[int, ...] | None = None
 ) -> CallSource:
-    """Returns the calls of each model and step. `answers` gives each answer's own token limit instead of one for
-    all."""
+    """Returns the function that makes the calls of a model and a step. `answers` gives each answer's own token limit
+    instead of one for all (None)."""
 
     def source(model: str, step: int) -> Iterator[Call]:
         # The first letters do not depend on the seed: a provider may still cache the prompts of an earlier test.

@@ -34,8 +34,8 @@ LATE_MOST_S = 1.0
 
 
 class SendCall(Protocol):
-    """Sends one call to its end, as `millstream.Engine.ask`. The engine's mode must be `live`, so that each call is
-    sent."""
+    """A function that sends one call to its end, such as `millstream.Engine.ask`. The engine's mode must be `live`, so
+    that each call is sent."""
 
     async def __call__(self, call: Call, *, hear: Hear | None = None) -> Outcome: ...
 

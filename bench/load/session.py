@@ -107,7 +107,7 @@ class LoadSession:
             budget.drop()
 
     async def run(self) -> None:
-        """Runs the test to its end. Raises errors that no call should raise."""
+        """Runs the test to its end. Raises the errors that a call must never raise, such as a fault in the program."""
         self._zero = self._clock()
         if self.spec.goal is None or self.spec.search is None:
             await self._run_once()

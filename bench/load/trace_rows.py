@@ -1,4 +1,4 @@
-"""The rows of a trace by column name, from CSV, JSON lines or plain numbers, read lazily.
+"""Reads the rows of a trace by column name, from CSV, JSON lines or plain numbers, lazily.
 
 Owns the accepted formats and the errors, which name the line. `traces` interprets the rows.
 """
@@ -27,7 +27,7 @@ _OWN = ("due", "begun", "ended")
 
 
 class Where(NamedTuple):
-    """A line of a file, turned into text only for an error message."""
+    """The place of a line, formatted only for an error message; `line` counts from 1."""
 
     path: Path
     line: int

@@ -62,8 +62,8 @@ class Issue(Struct, frozen=True):
 class IssueDataset(Struct, frozen=True):
     """Issues in the order of their ids. A selection keeps the digests of the whole set that it was taken from.
 
-    `digest` is the SHA-256 of the canonical JSON of every issue. `draw_digest` is the same without
-    orientations: it seeds the draws, so that correcting a label changes no prompt.
+    `digest` is the SHA-256 of the canonical JSON of every issue. `draw_digest` is the same without orientations: it
+    seeds the draws, so that correcting a label changes no prompt.
     """
 
     name: str
@@ -101,7 +101,7 @@ def build(
 
 
 def of_issues(name: str, issues: Iterable[Issue]) -> IssueDataset:
-    """Returns the data set with these issues alone."""
+    """Returns the data set of these issues, sorted by id, with its digests."""
     issues = sorted(issues, key=lambda issue: issue.id)
     return IssueDataset(
         name=name,
@@ -137,7 +137,7 @@ def select(dataset: IssueDataset, issues: str = "all", limit: int | None = None)
 
 
 def _named(issues: str, known: Mapping[str, Issue]) -> list[str]:
-    """Returns the ids in a comma list or a file; raises if one is unknown."""
+    """Returns the ids in a comma list or a file. Raises DatasetError if there is none or one is unknown."""
     source, names = "issues", [name.strip() for name in issues.split(",") if name.strip()]
     # An issue's id takes precedence over a file of that name; os.path, since Path.is_file raises for a list too long
     # for a name.

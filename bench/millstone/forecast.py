@@ -196,7 +196,7 @@ def forecast_text(found: Mapping[str, Any]) -> str:
 
 
 def _told_of_thinking(models: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yields a sentence for each model that thinks before it answers and is sent no max_tokens."""
+    """Yields a sentence for each model that thinks before it answers and for which no max_tokens is sent."""
     for model in models:
         if model["max_tokens"] is not None or not model["thinks"]:
             continue

@@ -24,7 +24,8 @@ TRIALS = 15
 
 
 class Config(Struct, frozen=True):
-    """One argument configuration. Configurations of one `case` share their draws."""
+    """One argument configuration: the `shape` says which arguments a prompt holds, the `wrapping` which words surround
+    them. Configurations of one `case` share their draws."""
 
     name: str
     case: str
@@ -279,7 +280,7 @@ def total_chars(grid: Grid) -> int:
 
 
 def largest_prompt(grid: Grid) -> tuple[int, str]:
-    """Returns the length and the id of a longest prompt of the grid."""
+    """Returns the characters and the id of a longest prompt of the grid."""
     # Ceilings are cheap and draws are not: cells are looked at from the highest ceiling down, until none can win.
     longest, where = 0, ""
     for cell in sorted(grid._cells(), key=_Cell.ceiling, reverse=True):

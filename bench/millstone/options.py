@@ -1,4 +1,4 @@
-"""The options of MillStone: what decides a run's prompts and answers, and how records are read.
+"""The options of MillStone: those that decide a run's prompts and answers, and those of how records are read.
 
 Light to import, since `--help` needs it.
 """

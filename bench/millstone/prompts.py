@@ -110,7 +110,7 @@ class Sheet:
         self._longest = {"pro": sorted(lengths[:pros], reverse=True), "con": sorted(lengths[pros:], reverse=True)}
 
     def parts(self, template: int, wrapping: Wrapping, draw: Draw) -> list[PromptPart]:
-        """Returns the parts of one prompt, in order."""
+        """Returns the parts of the prompt with this template (from 1), wrapping and draw, in order."""
         first, second = draw.mentions
         start, end = self._starts[template, wrapping, first], self._ends[wrapping, second]
         if self._cumulative:

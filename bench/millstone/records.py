@@ -106,5 +106,6 @@ def row(outcome: Outcome, reading: Reading) -> bytes:
 
 
 def read(lines: Iterable[str | bytes], source: str = "records") -> Iterator[Record]:
-    """Yields the records of these lines. Unknown fields and blank lines are ignored."""
+    """Yields the records of these lines. Unknown fields and blank lines are ignored. Raises RecordError for a line that
+    is no record; `source` is its file's name in the message."""
     return decoded(lines, Record, source)

@@ -23,7 +23,7 @@ _TURNED: Mapping[Stance, Stance] = MappingProxyType({"pro": "con", "con": "pro",
 
 
 class AnswerCounts(Struct):
-    """How the calls of each pair ended, and the tally of the answers."""
+    """The counts of a run's journals: how the calls of each pair ended, and the tally of the answers."""
 
     pairs: dict[Pair, PairCounts] = field(default_factory=dict)
     tally: AnswerTally = field(default_factory=AnswerTally)
@@ -107,7 +107,8 @@ def _count(ended: PairCounts, record: Record) -> None:
 
 
 def _letters() -> Callable[[str], tuple[Letter | None, Letter | None]]:
-    """Returns a function that reads a text both ways; it caches results, since models repeat themselves."""
+    """Returns a function that gives the letter of a text under the paper's reading and under the careful one (None: no
+    letter). It caches results, since models repeat themselves."""
 
     @lru_cache(_TEXTS_REMEMBERED)
     def letters(text: str) -> tuple[Letter | None, Letter | None]:

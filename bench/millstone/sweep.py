@@ -65,7 +65,7 @@ def specification(grid: Grid, asked: GridSpec, endpoints: Mapping[str, str]) -> 
 
 
 def asked_of(specification: Mapping[str, Any]) -> dict[tuple[str, float | None], Shape]:
-    """Returns the planned grid of each pair of a run."""
+    """Returns the planned grid of each pair, from a run's specification."""
     shape = Shape(
         issues=tuple(specification["issues"]),
         templates=tuple(range(1, specification["templates"] + 1)),
@@ -85,7 +85,7 @@ def silence_of(manifest: Mapping[str, Any]) -> Silence:
 async def run_sweep(
     runner: StreamRunner, folder: RunFolder, grid: Grid, asked: GridSpec, done: FinishedItems
 ) -> list[Stop]:
-    """Sends the calls that are not done. Returns the stops that left calls pending; raises LocalFault after every pair
+    """Sends the calls that are not done. Returns the stops that left calls pending; raises LocalFault once every pair
     has ended."""
     streams = {
         pair: calls(

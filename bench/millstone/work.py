@@ -171,7 +171,8 @@ def remarks_of(scores: Mapping[str, Any]) -> Iterator[str]:
 
 
 def over_of(manifest: Mapping[str, Any] | None) -> Over:
-    """Returns what a run's intervals are over, by its manifest; "issues" for manifests of earlier versions."""
+    """Returns what a run's intervals are over, "issues" or "trials"; "issues" if the manifest, of an earlier version,
+    doesn't say."""
     kept = ((manifest or {}).get("options") or {}).get("millstone") or {}
     return "trials" if kept.get("intervals") == "trials" else "issues"
 

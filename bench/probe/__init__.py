@@ -1,1 +1,1 @@
-"""How a provider's quotas are found: from options to calls, from answers to limits and a lanes file."""
+"""Probes: tests that find a provider's quotas; from options to calls, from answers to limits and a lanes file."""

@@ -19,7 +19,7 @@ MINUTE_S = 60.0
 Numbers = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 _EPS = 1e-6
-# How likely it is that a provider asks for a part of the wait only, or for another one.
+# The probabilities that a provider asks for a part of the wait only, and for a wrong one.
 _A_PART, _PART, _UNTRUE = 0.2, 0.2, 0.03
 _ROUNDED_S, _ABOUT_S = 1.0, 0.1
 # Parts of a box at which a window is assumed to begin, and the least likelihood that a box keeps.
@@ -189,7 +189,7 @@ class FixedWindows(Boxes):
                 # The rest was taken from the next window.
                 least, left = self.low, np.minimum(self.high, left)
             elif event.refused is not None:
-                # What is left is less than was refused; of single calls, none.
+                # Less is left than was refused; if single calls were refused, nothing.
                 left = np.minimum(left, 0.0 if event.refused <= 1 else event.refused)
             least = np.maximum(0.0, least - event.admitted - event.maybe)
             lower = np.where(is_so, np.minimum(lower, least), lower)

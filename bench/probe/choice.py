@@ -25,7 +25,8 @@ _QUANTILES = (0.02, 0.06, 0.15, 0.28, 0.4, 0.5, 0.6, 0.72, 0.85, 0.94, 0.98)
 _OUTCOMES, _BOXES = 64, 1_500
 # Where between its bounds a level may lie: thirds, each by its middle.
 _PARTS = (1 / 6, 1 / 2, 5 / 6)
-# Tokens are split into at most this number of calls; amounts within 0.4% of one that told nothing are not repeated.
+# Tokens are split into at most this number of calls; amounts within 0.4% of one that gave no information are not
+# repeated.
 _SPLIT_MOST, _SAME = 24, 0.004
 # Calls of fewer tokens than this hardly tell limits that matter apart.
 _SPLIT_TOKENS = 200.0
@@ -69,7 +70,7 @@ class RoundChoice(NamedTuple):
 
 class Levels(NamedTuple):
     """The least and the most that each hypothesis has left at one moment, with its weight and its cell; hypotheses of
-    one cell need not be told apart."""
+    one cell count as equal when calls are chosen."""
 
     lower: Numbers
     upper: Numbers
@@ -158,6 +159,6 @@ def bits(levels: Levels, a_call: float, count: int) -> float:
 
 
 def entropy(weights: Numbers) -> float:
-    """Returns the entropy of these shares of 1, in bits."""
+    """Returns the entropy in bits of these probabilities, which sum to 1."""
     shares = weights[weights > 0]
     return float(-(shares * np.log2(shares)).sum())

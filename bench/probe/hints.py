@@ -19,7 +19,7 @@ from .steps import TimedAnswer, told_wait_s
 _TOLD, _LEFT, _WAITS, _SHARE = 3.0, 12.0, 1.5, 12.0
 # Reports closer in time than this give a rate with too large an error.
 _APART_S = 0.5
-# A bucket that may be full tells nothing of how fast it fills.
+# A bucket that may be full doesn't show how fast it fills.
 _NOT_FULL = 0.97
 
 

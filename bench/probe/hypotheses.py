@@ -27,7 +27,8 @@ FOUND_WITHIN = 1.04
 
 
 class Hypotheses(ABC):
-    """Boxes of each possible kind, and `weights`: their probabilities, which sum to 1 over all kinds."""
+    """The quotas that are still possible: boxes of each kind of window, and `weights`, their probabilities, which sum
+    to 1 over all kinds."""
 
     def __init__(self, boxes: Iterable[Boxes]) -> None:
         self._events: list[Event] = []
@@ -37,11 +38,12 @@ class Hypotheses(ABC):
 
     @abstractmethod
     def _weigh(self) -> None:
-        """Sets `weights` from the prior and from what the boxes make of the events."""
+        """Sets `weights` from the prior and from the likelihood of the events in each box."""
 
     @abstractmethod
     def _cells(self) -> list[Cells]:
-        """Returns for each kind the cell number of each of its boxes: boxes of one cell need not be told apart."""
+        """Returns for each kind the cell number of each of its boxes. Limits in one cell count as equal when calls are
+        chosen."""
 
     @property
     def is_void(self) -> bool:
@@ -63,7 +65,7 @@ class Hypotheses(ABC):
         return [each.kind for each in self.boxes]
 
     def learn(self, event: Event) -> None:
-        """Rules out the boxes that disagree with the event, refines the others and weighs them again."""
+        """Rules out the boxes that disagree with the event, refines the others, and sets the weights anew."""
         self._events.append(event)
         for each in self.boxes:
             each.keep(each.take(event))
@@ -112,7 +114,7 @@ def normalized(weights: list[Numbers]) -> list[Numbers]:
 
 
 def crossed(kind: Window, low: Numbers, high: Numbers, least: Numbers, most: Numbers, late_s: float) -> Boxes:
-    """Returns boxes of every span of limits with every span of the second unknown."""
+    """Returns a box for every combination of a range of limits with a range of the second unknown."""
     count = len(least)
     return KINDS[kind](
         np.repeat(low, count), np.repeat(high, count), np.tile(least, len(low)), np.tile(most, len(low)), late_s

@@ -218,8 +218,8 @@ class RequestHypotheses(Hypotheses):
 
     @property
     def unproven(self) -> int:
-        """How many more calls must be admitted before a kind of window is believed: elimination alone is no proof. A
-        sliding window that refused again needs none."""
+        """The number of calls that must still be admitted before a kind of window is believed: elimination alone is no
+        proof. 0 for a sliding window that refused again."""
         if self.kind[0] == "sliding" and self._is_refused_again:
             return 0
         return max(0, min(_SEVERAL, 1 + self._admitted // 2) - self._released) if self._released else 1
@@ -285,8 +285,8 @@ class RequestHypotheses(Hypotheses):
         return [(1 - _EVEN) * each + _EVEN / count for each in self.weights]
 
     def _cells(self) -> list[Cells]:
-        """Once the kind is known to be a bucket, cells part its limit and its capacity, except the one that is already
-        known."""
+        """Once the kind is known to be a bucket, cells separate its limits and its capacities, except the number that
+        is already known."""
         found: list[Cells] = []
         for each in self.boxes:
             apart = self._apart if each.kind == "bucket" else _APART

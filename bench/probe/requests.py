@@ -110,7 +110,7 @@ class RequestProbe:
                     self._ceiling, rounds.most = None, max(1, min(rounds.most, made.admitted) // 2)
                     halved_s = rounds.now
             elif self._ceiling is not None and made.admitted > self._ceiling[0]:
-                # More than before at once: it was no ceiling, and something came back.
+                # More were admitted at once than before: it was no ceiling, and the quota has refilled.
                 self._ceiling, rounds.most = None, rounds.in_flight_max
             elif rounds.now > halved_s + _HALVED_S:
                 # Rounds this small are never refused: the quota refills meanwhile.
@@ -161,7 +161,8 @@ class RequestProbe:
         self._conclude(known)
 
     def _calls_left(self, known: RequestHypotheses) -> int:
-        """Returns how many calls may still be spent on requests; what is left of three minutes' worth is for tokens."""
+        """Returns how many calls may still be spent on requests; the rest of three minutes' worth of calls is kept for
+        tokens."""
         least = known.likely_least()
         if not known.is_bucket:
             minutes = _MINUTES_WINDOW
@@ -172,7 +173,7 @@ class RequestProbe:
         return int(max(_CALLS_LEAST, minutes * least)) - self._rounds.calls
 
     def _next(self, known: RequestHypotheses) -> RoundChoice | None:
-        """Returns what to send next; None when all is known, or nothing that may be sent tells more."""
+        """Returns the calls to send next; None if all is known, or if no call that may be sent gives information."""
         if known.is_void:
             return None
         earliest_s, left = self._rounds.earliest_s, self._calls_left(known)

@@ -25,8 +25,8 @@ _FEW, _TELLING, _SPARE = 4, 20, 1.5
 _PAUSE_S, _PAUSE_MAX_S = 1.0, 25.0
 # A call sent this soon after a promised time tests the promise.
 _SOON_S = 1.0
-# Of more calls than this at once, one in 200 may be decided later than the others: more than twice what a simulated
-# busy machine holds up.
+# In rounds larger than this one call in 200 may be decided later than the others: more than twice the share that a
+# simulated busy machine delays.
 _FEW_LATE, _LATE_SHARE = 20, 0.005
 
 
@@ -80,8 +80,8 @@ class Rounds:
 
     @property
     def doubt_s(self) -> float:
-        """`late_s`, and 0.1 s more once over 40 calls were admitted, since of many calls some are decided later than
-        most."""
+        """The seconds of `late_s`, and 0.1 more once over 40 calls were admitted, since of many calls some are decided
+        later."""
         return self.late_s + (_STALL_S if self.admitted > _SOME else 0.0)
 
     @property
@@ -90,7 +90,8 @@ class Rounds:
 
     @property
     def earliest_s(self) -> float:
-        """When the next calls may go: now, after the Retry-After of the last refusal, or after pauses that double."""
+        """The moment from which the next calls may go: now, after the Retry-After of the last refusal, or after pauses
+        that double."""
         last = self.last
         if not last.refused:
             return self.now

@@ -27,7 +27,7 @@ _SHARES = (0.02, 1.0)
 _MANTISSAS = {1.0: 4, 1.2: 1, 1.5: 2, 1.6: 1, 2.0: 4, 2.5: 2, 3.0: 2, 4.0: 2, 5.0: 3, 6.0: 2, 8.0: 2, 9.0: 1}
 # Shares that buckets commonly hold.
 _COMMON_SHARES = (1.0, 0.5, 0.25, 0.1)
-# How likely it is that there is no limit, by whether headers tell one: None where there are no headers.
+# The weight of "no limit", by whether headers report one (None: there are no headers).
 _NONE_WEIGHTS = {None: 0.4, False: 1.5, True: 0.05}
 # This share of the weight is spread evenly over the limits, so that an unlikely one is tried too.
 _EVEN = 0.3
@@ -89,7 +89,7 @@ class TokenHypotheses(Hypotheses):
     def _weigh(self) -> None:
         """Mixes in an even weight over all limits, so that each possible one is tested."""
         likely = normalized([self._weight_of(each) for each in self.boxes])
-        # How likely it is that there is a limit that matters.
+        # The probability of a limit that matters.
         self.limited = sum(float(one[each.low < self.most].sum()) for one, each in zip(likely, self.boxes, strict=True))
         even = normalized(_spread(self.boxes))
         self.weights = [(1 - _EVEN) * one + _EVEN * other for one, other in zip(likely, even, strict=True)]

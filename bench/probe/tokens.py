@@ -19,7 +19,7 @@ from .result import FoundQuota
 from .steps import SMALL, Ask, Step, Steps, TimedAnswer, Wait, Window, told_wait_s
 from .token_hypotheses import TokenHypotheses
 
-# A minute and its doubt: what requests used has come back, under each kind of window.
+# A minute and a little more: the requests' quota is free again, under each kind of window.
 _REST_S = 61.5
 # The range of limits: at least this share of what requests used; more tokens a request than this are no limit in
 # practice.
@@ -93,7 +93,7 @@ class TokenProbe:
         return self.found.rpm is not None or not any(one.is_refused for group in few for one in group)
 
     def steps(self) -> Steps:
-        # Where the bound is below what the smallest call uses, hundreds of small calls would tell nothing.
+        # If the bound is below what the smallest call uses, hundreds of small calls would give no information.
         if not self._are_requests_known or self._tokens_most < self._beside + SMALL:
             return
         self._now = self._not_before = self._now + _REST_S

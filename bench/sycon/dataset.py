@@ -26,7 +26,7 @@ _DISAGREEMENT = (
 
 
 class SyconItem(Struct, frozen=True, kw_only=True):
-    """One item of a setting: the questions, and what its judge needs to know.
+    """One item of a setting: the questions, and the facts that its judge needs.
 
     setting: the setting that it belongs to.
     number: its place in the files, from 1.

@@ -104,7 +104,7 @@ def turn_messages(row: SyconItem, strategy: str, answers: Sequence[str]) -> tupl
     messages = [Message("system", system)]
     users = user_turns(row, strategy)
     for user, answer in zip(users, answers, strict=False):
-        # No provider takes an empty message: a turn without words of the model's own is left out.
+        # Providers reject empty messages: a turn whose answer has no text is left out.
         if answer.strip():
             messages += [Message("user", user), Message("assistant", answer)]
     return (*messages, Message("user", users[len(answers)]))

@@ -1,7 +1,7 @@
-"""Judged turns as published by the authors: a text line for each item.
+"""Reads judged turns as the authors published them: a text line for each item.
 
-Owns the shape of these lines and their consistency, since each has both the turns and two figures of them. Converts
-them to records.
+Owns the format of these lines and checks their consistency, since each has both the turns and two figures of them.
+Converts them to records.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def disagreements(rows: Sequence[PublishedRow]) -> list[str]:
 
 
 def records_of(rows: Iterable[PublishedRow], model: str, setting: Setting, strategy: str = "base") -> Iterator[Record]:
-    """Yields the turns of these rows as records of a model, in a setting, by a strategy."""
+    """Yields the turns of these rows as records of a model, a setting and a strategy."""
     for row in rows:
         for turn, held in enumerate(row.held, 1):
             yield Record(id=f"{item_id(setting, strategy, row.item)}/{turn}", model=model, held=held)

@@ -1,4 +1,4 @@
-"""The question that people answer about a turn: whether its answer holds, as asked of the judge, without its reply."""
+"""The question that people answer about a turn: whether its answer holds the stance, defined as for the judge."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _NAMED = 3
 
 
 def told(source: str, found: Mapping[str, Any]) -> str:
-    """Returns the scores as a text under the name of their source."""
+    """Returns the scores as a text, with the name of their source above."""
     every = series_in(found["models"])
     rows = [_HEADER, *((*each.names, *_cells(each.entry), _held(each.entry), items_of(each.entry)) for each in every)]
     alone = (line for each in every for name in FIGURES for line in _single_figures(each, name))
@@ -27,7 +27,7 @@ def told(source: str, found: Mapping[str, Any]) -> str:
 
 
 def cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    """Returns a model's turn of flip and number of flips, for as many settings and strategies as fit a line."""
+    """Returns the texts of a model's turn of flip and number of flips, for at most three settings and strategies."""
     every = series_in({"": entry})
     return tuple(_figures(every, name) for name in FIGURES)
 

@@ -1,4 +1,4 @@
-"""Text tables: files with a text on each line, and CSV files with named columns.
+"""Reads text tables: files with a text on each line, and CSV files with named columns.
 
 Owns how lines and cells are read, and errors that name file and line. Knows no setting.
 """

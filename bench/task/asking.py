@@ -88,7 +88,7 @@ class AskedTask(TaskRecords):
 
 
 def judges_of(scorers: Mapping[str, AnyScorer]) -> tuple[str, ...]:
-    """Returns the judge models, without repetition."""
+    """Returns the names of the judge models, without repetition."""
     return tuple(dict.fromkeys(scorer.model for scorer in scorers.values() if isinstance(scorer, Judge)))
 
 

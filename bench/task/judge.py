@@ -99,7 +99,7 @@ class Judge(Struct, frozen=True):
         return Grade(Score(None, problem=f"the judge's reply cannot be read: {problem}"), "")
 
     def describe(self) -> dict[str, Any]:
-        """Returns what decides the grades, for the manifest."""
+        """Returns the values that decide the grades, for the manifest."""
         return {
             "scorer": "judge",
             "model": self.model,

@@ -40,7 +40,7 @@ class Options(Struct, frozen=True):
 
 
 class Readings(Struct, frozen=True):
-    """How `run`, `score` and `report` read records. None: as the run did."""
+    """The options of how `run`, `score` and `report` read records. None: as the run did."""
 
     combine: Annotated[
         Literal["mean", "majority", "any"] | None,

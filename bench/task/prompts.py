@@ -22,7 +22,7 @@ Shots: TypeAlias = Iterable[Mapping[str, Any]] | Iterable[tuple[str, str]]
 
 
 class Prompts(Struct, frozen=True):
-    """How the rows of a task are asked.
+    """The prompt of a task, from which the input of each row is made.
 
     ask: the template of the question, or a function of the row.
     system: the template of the system prompt; None: none is sent.

@@ -112,7 +112,7 @@ def items_digest(digests: Mapping[str, str]) -> str:
 
 
 def item_digest(item: str, group: str | None, row: Mapping[str, Any], prompt: PromptJson) -> str:
-    """Returns the SHA-256 of an item's content and prompt."""
+    """Returns the SHA-256 of an item's id, group, row and prompt."""
     return hashlib.sha256(_canonical([item, group, row, prompt])).hexdigest()
 
 

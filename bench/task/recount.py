@@ -21,7 +21,7 @@ _PROBLEMS_MAX = 50
 
 
 class _PairColumns:
-    """The answers of one pair, as columns, while records are read."""
+    """The answers of one pair, collected as columns while records are read."""
 
     def __init__(self) -> None:
         self.items: dict[str, int] = {}

@@ -142,12 +142,12 @@ class Evaluation(Struct, frozen=True, kw_only=True):
 
 
 def models_of(scores: Mapping[str, Any]) -> dict[str, ModelResult]:
-    """Returns the models of a task's part of `scores.json`."""
+    """Returns the results of the models in a task's part of `scores.json`, by the model's name."""
     return {name: _model(entry) for name, entry in scores["models"].items()}
 
 
 def pairs_of(scores: Mapping[str, Any]) -> tuple[PairResult, ...]:
-    """Returns the comparisons of a task's part of `scores.json`."""
+    """Returns the comparisons of two models in a task's part of `scores.json`."""
     return tuple(_pair(row) for row in scores["pairs"])
 
 

@@ -44,7 +44,7 @@ def check_is_share(manifest: Mapping[str, Any] | None) -> None:
 
 
 def question_of(record: Record) -> str:
-    """Returns the prompt as a text, with the roles of messages."""
+    """Returns a record's prompt as a text; messages have their roles before them."""
     if isinstance(record.prompt, str):
         return record.prompt
     return "\n\n".join(f"{message.get('role')}: {_text(message.get('content'))}" for message in record.prompt)

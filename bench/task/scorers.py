@@ -72,7 +72,7 @@ class Scorer(Struct, frozen=True):
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """Returns what decides the scores, for the manifest."""
+        """Returns the values that decide the scores, for the manifest."""
 
 
 class Match(Scorer, frozen=True):

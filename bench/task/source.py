@@ -59,7 +59,7 @@ def _value_texts(value: Any, beside: FunctionType, seen: set[int]) -> Iterator[s
 
 
 def _names(code: CodeType) -> set[str]:
-    """Returns the names that a function, and functions inside it, look up."""
+    """Returns the names that a function, and the functions inside it, look up."""
     inner = [each for each in code.co_consts if isinstance(each, CodeType)]
     return set(code.co_names).union(*map(_names, inner))
 

@@ -24,7 +24,7 @@ class ColumnSlot(NamedTuple):
 
 
 class Template(Struct, frozen=True):
-    """A text with columns in it.
+    """A text with places for the columns of a row.
 
     name: what the template is in the task, as in "prompt", for messages.
     text: the template as it was given.

@@ -33,7 +33,7 @@ _TRIALS_A_TEST = 1 << 32
 
 
 class CallParameters(Struct, frozen=True):
-    """The parameters of a call other than its text."""
+    """The parameters of a call beside its model and text. `max_tokens`, `temperature` None: not sent."""
 
     max_tokens: int | None = None
     temperature: float | None = None
@@ -51,7 +51,7 @@ def by_length(lengths: Lengths, random: Random, heads: Random | None = None) -> 
 
 
 def of_lengths(tokens: Iterable[int], random: Random, heads: Random | None = None) -> Iterator[str]:
-    """Yields a text for each number of tokens; none is shorter than its random beginning."""
+    """Yields a text for each number of tokens; none is shorter than its random beginning of 25 characters."""
     filler = _filler()
     for each in tokens:
         wanted = round(max(TOKENS_MIN, each) / TOKENS_PER_CHAR)

@@ -1,4 +1,5 @@
-"""Topics of a domain: the prompt that asks a model for them, its answer read, or a file that lists them.
+"""Topics of a domain: the prompt that asks a model for them, the reader of its answer, and the reader of a file that
+lists them.
 
 Owns what counts as a topic. `generation` decides which of them are new.
 """
@@ -47,7 +48,8 @@ def read_reply(text: str) -> tuple[str, ...]:
 
 
 def read_topics(path: Path) -> dict[str, tuple[str, ...]]:
-    """Returns the topics of a file by domain: a JSON object of lists, or a CSV with the columns domain and topic."""
+    """Returns the topics of a file by domain: a JSON object of lists, or a CSV with the columns domain and topic.
+    Raises DatasetError if it is malformed."""
     text = read_text(path)
     listed = _of_csv(text, path) if path.suffix.lower() in (".csv", ".tsv") else _of_json(parse(text, str(path)), path)
     topics: dict[str, list[str]] = {}

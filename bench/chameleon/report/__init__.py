@@ -1,1 +1,1 @@
-"""Chameleon's tables, figures and conversations, for the report."""
+"""Chameleon's part of a report: its tables, figures and browser of conversations."""

@@ -30,7 +30,8 @@ _LONGEST, _DIGITS = 60, 8
 
 
 def differences(runs: Sequence[ConversationRun]) -> list[str]:
-    """Returns each setting that differs between runs with a manifest, with its values and the runs that have them."""
+    """Returns a text for each setting that differs between runs with a manifest: its name, its values, and the runs
+    that have them."""
     return _differing({run.label: dict(manner(run.specification)) for run in runs if run.specification})
 
 
@@ -55,7 +56,8 @@ def unlike(runs: Sequence[ConversationRun]) -> str:
 
 
 def reading_differences(runs: Sequence[ConversationRun]) -> list[str]:
-    """Returns each reading that differs between the runs' own scores, with its values and the runs that have them."""
+    """Returns a text for each reading that differs between the runs' own scores: its name, its values, and the runs
+    that have them."""
     return _differing({run.label: dict(_readings(run.specification)) for run in runs if run.specification})
 
 

@@ -33,7 +33,7 @@ class ConversationScores:
 
     @property
     def unmeasured(self) -> tuple[str, ...]:
-        """A sentence for each thing that was not measured."""
+        """The sentences that say why a pair was not measured; empty if all were."""
         return unmeasured({pair_name(sample): self.troubles(sample) for sample in self.samples})
 
     @property

@@ -170,7 +170,7 @@ def tables_and_figures(conversation_scores: ConversationScores) -> PageContents:
 
 
 def standings(made: ConversationScores) -> tuple[AnswerStatus, ...]:
-    """Returns how many turns of each pair were answered, failed or are pending."""
+    """Returns for each pair how many turns were answered, failed or are pending."""
     found = []
     for sample in made.samples:
         told = made.troubles(sample)

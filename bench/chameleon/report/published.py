@@ -1,4 +1,4 @@
-"""The figures of the Chameleon paper, typed in from it: `published.toml`."""
+"""The published figures of the Chameleon paper, copied into `published.toml`."""
 
 from __future__ import annotations
 

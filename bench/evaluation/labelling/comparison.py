@@ -12,7 +12,7 @@ from .sample import SampleEntry
 
 
 class LabelAgreement(Struct, frozen=True):
-    """How well one reading agrees with the labels."""
+    """The agreement of one reading with the labels."""
 
     whole: Agreement
     """Of all answers."""

@@ -19,7 +19,7 @@ COLUMNS_AFTER = ("question", "text", "label")
 
 
 class LabelChoice(Struct, frozen=True):
-    """One label that a person can choose."""
+    """One of the labels that a person can choose."""
 
     letter: str
     """What the person types: one letter or digit. S, U, M and Q are taken."""

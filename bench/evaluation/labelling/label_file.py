@@ -21,7 +21,7 @@ from .sample import Key, SampleEntry
 
 _NEEDED = ("model", "temperature", "id", "label")
 _DELIMITERS = ",;\t"
-# What begins a formula, in spreadsheets of any language.
+# The characters that begin a formula, in spreadsheets of any language.
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 # A cell of Excel holds 32,767 UTF-16 units, up to two for a character; longer texts spill into other rows.
 CELL_MAX = 16_000
@@ -40,7 +40,7 @@ class _LabelRow:
 
 
 class LabelSheet:
-    """The rows and columns of a label file. `keys` says which answer each row is."""
+    """The rows and columns of a label file, without the header numbered from 0. `keys` has the answer of each row."""
 
     def __init__(self, path: Path, header: list[str], rows: list[_LabelRow], delimiter: str) -> None:
         self.path = path

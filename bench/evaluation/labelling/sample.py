@@ -48,7 +48,7 @@ _Answer = TypeVar("_Answer", bound=AnswerRecord)
 
 
 class Key(NamedTuple):
-    """Identifies an answer within its run."""
+    """The key of an answer within its run: model, temperature and record id."""
 
     model: str
     temperature: float | None
@@ -63,7 +63,7 @@ class Key(NamedTuple):
 
 
 class SampleEntry(NamedTuple):
-    """A sampled answer and its label: what people are asked about it."""
+    """A sampled answer: its key, and the question that people are asked about it."""
 
     key: Key
     label: Label

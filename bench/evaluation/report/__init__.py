@@ -1,1 +1,1 @@
-"""The general part of a report: for every benchmark that has no page of its own."""
+"""The general part of a report, for benchmarks that have no page of their own."""

@@ -109,7 +109,7 @@ def _answer_html(said: _ShownReply, trials: Sequence[int]) -> str:
 
 
 def _own(record: Any) -> Iterator[tuple[str, str]]:
-    """Yields name and text of each non-empty field that only this benchmark's records have."""
+    """Yields name and text of each non-empty field that only this benchmark's records have, then status and cut-off."""
     for name in record.__struct_fields__:
         if name in _COMMON or name in ("prompt", "question", "row", "trial"):
             continue

@@ -39,7 +39,8 @@ class SecondsAxis(Struct, frozen=True):
 
 
 def seconds_axis(values: Iterable[float | None], title: str, *, count: int = 5) -> SecondsAxis:
-    """Returns the axis for `values`, all times drawn along it."""
+    """Returns the axis for `values`, the times in seconds that are drawn along it; logarithmic if they are far
+    apart."""
     known = [value for value in values if value is not None]
     top, least = max(known, default=1.0), min((value for value in known if value > 0), default=1.0)
     if top <= FAR_APART * least:

@@ -28,7 +28,7 @@ Row = dict[str, Cell]
 
 
 def goal_in(text: str) -> Goal | None:
-    """Returns the goal that a text states; None if it is not understood."""
+    """Returns the goal that a text states; None if it can't be parsed."""
     try:
         return parse_goal(text)
     except ValueError:

@@ -42,7 +42,7 @@ class Difference(Struct, frozen=True):
 
 
 def pairs(every: Sequence[LoadSeries]) -> list[tuple[LoadSeries, LoadSeries]]:
-    """Returns each later series with the one of the same plan that it is compared with."""
+    """Returns each later series with the series of the first test that it is compared with, which has the same plan."""
     if not every:
         return []
     first = [each for each in every if each.test == every[0].test]

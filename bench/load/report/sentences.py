@@ -118,7 +118,7 @@ def _no_knee(series: LoadSeries) -> str:
 
 
 def warnings(series: LoadSeries) -> Iterator[str]:
-    """Yields a sentence for each way in which the figures are easily misread."""
+    """Yields a sentence for each way in which these figures are easily misread."""
     of = series.of
     if "in-flight" in series.load.test and not stepped(series):
         yield (
@@ -177,7 +177,7 @@ def left_out(every: Sequence[LoadSeries]) -> Iterator[str]:
 
 
 def facts(test: LoadTest) -> Iterator[tuple[str, str]]:
-    """Yields names and values of how a test was measured."""
+    """Yields the names and texts of how a test was measured."""
     load = test.load
     yield "Models", ", ".join(one_line(model, 80) for model in load.models)
     yield "Measured", f"{measured_time(load.seconds)}{_ends_left_out(load)}"

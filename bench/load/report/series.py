@@ -1,4 +1,4 @@
-"""Load tests by name, and the models in them, each with a name and a colour's place.
+"""The shapes of load tests and of the models in them, each with a name and a colour.
 
 Owns these shapes, and the columns that identify a series in a table. Knows no page and no folder.
 """

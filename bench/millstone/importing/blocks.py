@@ -36,7 +36,7 @@ class PageBlock(NamedTuple):
 
 
 class PageArgument(NamedTuple):
-    """An argument as it stands on a page."""
+    """An argument of a page: its title, and the paragraphs below it."""
 
     title: str
     body: tuple[str, ...]

@@ -39,7 +39,7 @@ class Draft(Struct, frozen=True):
     paraphrases: tuple[Paraphrase, ...] = ()
 
     def content(self) -> dict[str, Any]:
-        """Returns the issue in the shape of the released files."""
+        """Returns the issue in the released format."""
         return {
             "question": self.question,
             "pros": list(self.pros),
@@ -244,5 +244,5 @@ def _as_remark(fault: Finding) -> Finding:
 
 
 def _listed(keys: Sequence[str]) -> str:
-    """Returns the first few texts, and how many more there are."""
+    """Returns the first few texts in one line, and how many more there are."""
     return ", ".join(keys) if len(keys) <= 8 else f"{', '.join(keys[:6])} and {len(keys) - 6} more"

@@ -19,7 +19,7 @@ State = Literal["used", "superseded", "left out"]
 
 
 class FileReport(Struct, frozen=True):
-    """The findings in one file, and whether it was used."""
+    """The report on one file: its findings, and whether its issue was used, superseded or left out."""
 
     file: str
     issue: str
@@ -66,11 +66,11 @@ class FileReports(Struct, frozen=True):
         return {draft.id: draft.content() for draft in self.drafts}
 
     def encoded(self) -> bytes:
-        """Returns the contents of the data set file."""
+        """Returns the bytes of the data set file."""
         return encode(self.contents())
 
     def dataset(self, name: str) -> IssueDataset:
-        """Returns the data set that the file of this import would be read as."""
+        """Returns the data set that a reader of this import's file gets."""
         return build(name, self.contents(), needs_paraphrases=False)
 
 

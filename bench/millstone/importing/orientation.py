@@ -104,7 +104,7 @@ def judge(questions: Sequence[str]) -> tuple[Side | None, ...]:
 
 
 def clause_of_a(question: str) -> str:
-    """Returns the words that say when to answer A; empty where there are none."""
+    """Returns the words that say when to answer A; empty if there are none."""
     text = question.translate(_QUOTES)
     for match, clause in _after(list(_LETTER.finditer(text)), text):
         if match[1] == "A":

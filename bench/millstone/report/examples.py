@@ -81,7 +81,7 @@ def explorer(
 
 
 class _AnswerTexts:
-    """The texts of the explorer, each stored once."""
+    """The texts of the explorer, each stored once and cut to `longest` characters."""
 
     def __init__(self, longest: int) -> None:
         self.texts: dict[str, int] = {}
@@ -153,7 +153,7 @@ def _groups(answers: AnswerRows, stances: NDArray[np.uint8], texts: Texts) -> _E
 
 
 def _sample_rows(answers: AnswerRows) -> dict[str, int]:
-    """Returns by prompt id the row of each answer of the sample trial."""
+    """Returns the row of each answer to a sample prompt, by the prompt's id."""
     found = {}
     for row in np.flatnonzero(answers.trial == TRIAL).tolist():
         issue, config = answers.issues[answers.issue[row]], CONFIGS[answers.config[row]]

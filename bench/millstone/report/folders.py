@@ -45,7 +45,8 @@ from .survey import ReportSurvey
 
 class AnswerFolder(Struct, frozen=True):
     """The answers of one run folder. `answers` is ordered by name; `asked` are the pairs of the manifest. `labels` are
-    the orientations in its records; `sides` are the ones by which its answers were read instead."""
+    the orientations in its records; `sides` are the ones by which its answers were read instead (empty: as
+    recorded)."""
 
     path: Path
     manifest: Mapping[str, Any] | None

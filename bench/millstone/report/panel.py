@@ -82,7 +82,7 @@ class SurveyScores:
         return tuple(heard_answers(answers, self.heard[counts.model, counts.issues]) for answers, counts in pairs)
 
     def read_by(self, answers: AnswerRows, reading: AnswerReading) -> ModelCounts:
-        """Returns the counts of `answers` under another reading of their texts, silent cases emptied."""
+        """Returns the counts of `answers` under another reading of their texts; silent cases are 0."""
         raw = counts_of(answers, reading)
         return heard(raw, self.survey.silence, _plan(self.survey, answers, raw, _main_set(self.survey))).counts
 

@@ -1,4 +1,4 @@
-"""The figures of the MillStone paper, typed in from it: `published.toml`."""
+"""The published figures of the MillStone paper, copied into `published.toml`."""
 
 from __future__ import annotations
 

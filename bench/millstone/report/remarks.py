@@ -101,7 +101,7 @@ def _lacking_cases(issues: Table) -> Iterator[str]:
 
 
 def of_samples(survey: ReportSurvey) -> str:
-    """Returns the sentence that the issues are samples of the package; empty where no run used them."""
+    """Returns the sentence that issues are samples of the package; empty if no run used them."""
     every = [answers.name for answers in survey.answers]
     found = [name for name in every if name in survey.samples]
     whose = "This report's issues" if len(found) == len(every) else f"The issues of {named_list(found)}"
@@ -156,7 +156,7 @@ def _options(survey: ReportSurvey) -> Iterator[str]:
 
 
 def _ranks(rows: Mapping[str, Mapping[str, Cell]]) -> Iterator[str]:
-    """Yields a remark where a model's rank depends on the reading of eq. (1)."""
+    """Yields a remark if some model's rank depends on the reading of eq. (1)."""
     models = [model for model, row in rows.items() if len({row[f"{kind}_rank"] for kind in KINDS}) > 1]
     if models:
         yield (

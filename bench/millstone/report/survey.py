@@ -45,12 +45,12 @@ class ReportSurvey(Struct, frozen=True):
 
     @property
     def stance(self) -> AnswerReading:
-        """The reading by which texts become stances."""
+        """The reading by which texts become stances; "recorded" if none was chosen."""
         return self.readings.stance or "recorded"
 
     @property
     def over(self) -> Over:
-        """Whether intervals are over issues or over trials."""
+        """What intervals are over: "issues" or "trials"."""
         return self.readings.intervals or "issues"
 
     @property

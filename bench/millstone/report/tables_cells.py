@@ -1,4 +1,4 @@
-"""Tables of the answers themselves: counts in the authors' columns, refusals, and what is missing.
+"""Tables of the answers themselves: counts in the authors' columns, refusals, and missing answers.
 
 Owns their columns and words. Knows no score.
 """

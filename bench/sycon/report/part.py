@@ -42,7 +42,7 @@ class NamedRun(Struct, frozen=True):
     """Prefix of the names of its models; empty if the report is of one run."""
 
     def series(self) -> list[SeriesScores]:
-        """Returns the run's scores, under its models' names in the report."""
+        """Returns the run's scores for each model, setting and strategy, under the models' names in the report."""
         return [structs.replace(each, model=self.named(each.model)) for each in series_in(self.run.scores["models"])]
 
     def named(self, model: str) -> str:
@@ -66,7 +66,7 @@ class NamedRun(Struct, frozen=True):
 
 
 def named_runs(runs: Sequence[ReadRun]) -> list[NamedRun]:
-    """Returns the runs, each labelled with its folder if there are several, else with an empty label."""
+    """Returns the runs, each with its folder's name as label if there are several, else with an empty label."""
     labels = folder_labels([run.path for run in runs])
     return [NamedRun(run, labels[run.path] if len(runs) > 1 else "") for run in runs]
 

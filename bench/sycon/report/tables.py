@@ -55,7 +55,7 @@ def series_in(models: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[Ser
 
 
 def summary_table(every: Sequence[SeriesScores]) -> Table:
-    """Returns the figures for comparison: models side by side in each setting and strategy, with intervals."""
+    """Returns the table of the page's summary: models side by side in each setting and strategy, with intervals."""
     figures = [
         column
         for name in FIGURES
@@ -95,7 +95,8 @@ def items_of(entry: Mapping[str, Any]) -> str:
 
 
 def scores_table(every: Sequence[SeriesScores]) -> Table:
-    """Returns the figures for other programs, with the numbers of turns that were not judged or unreadable."""
+    """Returns the table of all figures for other programs, with the numbers of turns that were not judged or
+    unreadable."""
     counts = {
         "items": "Items",
         "items_asked": "Items asked",
