@@ -19,7 +19,7 @@ from .conversation import RecordedTurn
 
 
 class TurnLine(StepLine, frozen=True, kw_only=True):
-    """The fields of a line that identify its turn."""
+    """The part of a journal line that identifies its turn."""
 
     conversation: str
     step: int = field(name="turn")

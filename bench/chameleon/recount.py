@@ -16,7 +16,7 @@ from ..evaluation.recount import recount as recount_lines
 
 
 class TurnRecount(Counted):
-    """The counts of a run's turns so far."""
+    """The counts of a run's turns so far: how they ended, what they cost, and how often the judge was asked again."""
 
     repaired: int = 0
     """Turns whose judge was asked twice."""

@@ -22,7 +22,8 @@ Step = Literal["query", "search", "answer", "judge", "repair"]
 
 
 class FailedStep(Struct, frozen=True):
-    """A step of a turn that failed for good, so that the turn failed."""
+    """The step at which a turn failed for good (query, search, answer, judge or repair), with the kind of failure and
+    its message."""
 
     step: Step
     kind: FailureKind
@@ -113,7 +114,7 @@ async def _search(outside: Outside, wanted: RetrievalSettings, made: TurnRetriev
 
 
 class _ReadPage(Struct, frozen=True):
-    """A page, with only as much of its text as is shown."""
+    """A page that was read, with only as much of its text as the prompt shows."""
 
     retrieved: RetrievedPage
     source: ShownPage | None

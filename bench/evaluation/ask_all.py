@@ -18,8 +18,8 @@ from .watch import Watch, unwatched
 
 
 class QuestionBatch(Protocol):
-    """Questions that are asked until each has an accepted answer or a lane stops. `watch` receives the number of calls
-    that are about to begin."""
+    """The interface of questions that are asked until each has an accepted answer or a lane stops. `watch` receives the
+    number of calls that are about to begin."""
 
     async def run(self, runner: Engine, watch: Callable[[int], AbstractContextManager[object]]) -> None: ...
 

@@ -44,7 +44,7 @@ class Order(Struct, frozen=True, kw_only=True):
 
 
 class LoadPrompts(Struct, frozen=True):
-    """The prompts of a data set for a load test."""
+    """The prompts that a load test takes from a data set."""
 
     prompts: Sequence[str | tuple[Message, ...]]
     """The prompts: texts, or conversations in texts."""

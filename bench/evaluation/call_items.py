@@ -25,7 +25,7 @@ from .sweep import StreamRunner, send_calls
 
 
 class CallBenchmark(Protocol):
-    """The part of a benchmark whose items are one call each."""
+    """The interface of a benchmark whose items are one call each."""
 
     @property
     def title(self) -> str: ...

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class DataReport(Struct, frozen=True, kw_only=True):
-    """The result of a data command."""
+    """The result of a data command: exit code, text for people and fields for programs."""
 
     exit_code: int
     """The exit code of the process."""

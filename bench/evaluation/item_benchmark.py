@@ -58,7 +58,7 @@ class ItemBenchmark(Benchmark):
         raise NotImplementedError(f"{self.title}: call() or run() is missing")
 
     def record(self, item: Item, outcome: Outcome, options: Any) -> BaseRecord:
-        """Returns the record of an item's answer."""
+        """Returns the record made from the outcome of an item's call."""
         return self.Record()
 
     def run(self, item: Item, ask: Ask, done: Mapping[int, BaseRecord]) -> AsyncIterator[BaseRecord]:

@@ -30,7 +30,7 @@ from .watch import Watch
 
 
 class ItemsOfPilot(Struct, frozen=True, kw_only=True):
-    """The reduced run that a benchmark offers as a pilot."""
+    """The reduced run that a benchmark offers as a pilot, and how many of the items it has."""
 
     run: PreparedRun
     """The run with the pilot's items alone."""
@@ -43,7 +43,7 @@ class ItemsOfPilot(Struct, frozen=True, kw_only=True):
 
 
 class LaneSpent(Struct):
-    """The usage of one lane by one item; each call counts once, cached or sent."""
+    """The calls, tokens and dollars that one item used on one lane; each call counts once, cached or sent."""
 
     calls: int = 0
     """How many calls."""
@@ -56,7 +56,7 @@ class LaneSpent(Struct):
 
 
 class ItemSpent(Struct):
-    """The usage of one item, over all pairs."""
+    """The calls, tokens and dollars that one item used on each lane, over all pairs."""
 
     lanes: dict[str, LaneSpent] = field(default_factory=dict)
     """What the item used on each lane; all pages together are one lane."""

@@ -27,7 +27,7 @@ _Known = LocalFault | Stopped | CallFailed | BenchmarkDefect
 
 
 class StepBenchmark(Protocol):
-    """The methods of a benchmark that items of several calls need."""
+    """The interface of a benchmark whose items take several calls."""
 
     @property
     def title(self) -> str: ...
@@ -45,7 +45,8 @@ class Write(Protocol):
 
 
 class Items(Struct, frozen=True):
-    """The values that all items of a run share."""
+    """The values that all running items share: the benchmark, the engine, the options, and the function that writes
+    lines."""
 
     benchmark: StepBenchmark
     outside: Outside

@@ -44,7 +44,7 @@ _WHO = ("model", "temperature", "dataset")
 
 
 class OfItems(CallBenchmark, StepItems, Protocol):
-    """The methods of a benchmark that a run of items needs."""
+    """The interface of a benchmark made of items, of one call or several."""
 
     @property
     def name(self) -> str: ...
@@ -68,7 +68,7 @@ class OfItems(CallBenchmark, StepItems, Protocol):
 
 
 class ItemWork(Struct, frozen=True):
-    """A run of items, ready to be sent."""
+    """A run of a benchmark made of items, ready to be sent, counted and scored."""
 
     of: OfItems
     """The benchmark."""

@@ -92,7 +92,7 @@ class DoneLine(Struct, frozen=True):
 
     @property
     def answered(self) -> Iterable[str]:
-        """The lanes that have answered, as this record shows."""
+        """The lanes that must have answered for this record to exist."""
         return (self.model,)
 
 

@@ -15,7 +15,7 @@ from ...engine.fault import StopReason
 
 
 class SearchOutcome(Protocol):
-    """The results of a search in order, or the reason why there are none."""
+    """The interface of a search's outcome: its hits in order, or the failure, and what it cost."""
 
     @property
     def hits(self) -> Sequence[Hit]: ...
@@ -36,7 +36,7 @@ class SearchOutcome(Protocol):
 
 
 class PageOutcome(Protocol):
-    """A page's text, or the reason why it has none."""
+    """The interface of a read page: its text, or the reason why it has none."""
 
     @property
     def url(self) -> str: ...
@@ -57,7 +57,7 @@ class PageOutcome(Protocol):
 
 
 class Outside(Protocol):
-    """The methods of an engine that items use. Each raises Stopped where its lane sends nothing more."""
+    """The interface of the engine that items use. Each method raises Stopped if its lane sends nothing more."""
 
     async def ask(self, call: Call) -> Outcome: ...
 

@@ -104,7 +104,7 @@ class StepSpent(CallCosts):
         self.last: Outcome | None = None
 
     def add_answer(self, outcome: Outcome) -> None:
-        """Adds a call to the model under test."""
+        """Adds the outcome of a call to the model under test, and keeps it as the last answer."""
         self.add_call(outcome)
         self.last = outcome
 

@@ -74,7 +74,7 @@ class StepTotals(Struct):
         return self.pairs.get(pair) or PairCounts()
 
     def add(self, pair: Pair, line: CountLine) -> None:
-        """Counts one line."""
+        """Adds one journal line to the counts of its pair."""
         ended = self.pairs.setdefault(pair, PairCounts())
         judging = self.judging.setdefault(pair, JudgeTotals())
         if line.status == "ok":

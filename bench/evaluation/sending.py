@@ -22,7 +22,7 @@ from .sweep import StreamRunner
 
 
 class CallSender(Outside, StreamRunner, Protocol):
-    """The methods of the engine that sending needs."""
+    """The interface of the engine that sending needs."""
 
 
 class SendPlan(Struct, frozen=True):
@@ -50,7 +50,7 @@ async def send_calls_of(benchmark: CallBenchmark, engine: CallSender, folder: Ru
 
 
 class StepItems(StepBenchmark, Protocol):
-    """The methods of a benchmark whose items yield records from `run`."""
+    """The interface of a benchmark whose items yield records from `run`."""
 
     def items(self, options: Any) -> Iterable[Item]: ...
 

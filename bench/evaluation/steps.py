@@ -25,7 +25,7 @@ AT_ONCE_MAX = 512
 
 
 class RunnableItem(Protocol):
-    """An item with the steps that are still to be run."""
+    """The interface of an item whose remaining steps can be run."""
 
     @property
     def id(self) -> str:
@@ -44,7 +44,7 @@ class RunnableItem(Protocol):
 
 
 class UnderWay(Struct):
-    """An item that is running with a pair."""
+    """The state of an item that is running with a pair."""
 
     pair: Pair
     """The model and its temperature."""
@@ -65,7 +65,7 @@ UNDER_WAY: ContextVar[UnderWay | None] = ContextVar("the item under way", defaul
 
 
 class RunHalter(Protocol):
-    """The method of the engine that ends a run."""
+    """The interface of the engine's method that ends a run."""
 
     def halt(self, reason: StopReason, detail: str) -> None: ...
 

@@ -19,7 +19,7 @@ Take = Callable[[Pair, Outcome], None]
 
 
 class StreamRunner(Protocol):
-    """The methods of the engine that send streams of calls."""
+    """The interface of the engine's methods that send streams of calls and end a run."""
 
     def run(self, calls: Iterable[Call], sink: Sink | None = None) -> AsyncIterator[Outcome]: ...
 

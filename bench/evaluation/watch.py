@@ -10,7 +10,7 @@ from ...wiring import Engine
 
 
 class ItemProgress(Protocol):
-    """The progress display of a run."""
+    """The interface of a run's progress display."""
 
     def item_ended(self) -> None:
         """Counts one more finished item; called only where items take several calls."""

@@ -33,7 +33,8 @@ class RunCounts(Struct, frozen=True):
 
 
 class BenchmarkRun(Protocol):
-    """A benchmark's run, ready to be sent. An item is the unit of a journal line: a prompt or a turn."""
+    """The interface of a benchmark's run that is ready to be sent. An item is the unit of a journal line: a prompt or a
+    turn."""
 
     @property
     def benchmark(self) -> str: ...
@@ -53,7 +54,7 @@ class BenchmarkRun(Protocol):
 
     @property
     def lanes(self) -> tuple[str, ...]:
-        """The models that are called, without repetition."""
+        """The lanes of all models that are called, without repetition."""
         ...
 
     def pairs(self) -> list[Pair]: ...
@@ -76,5 +77,5 @@ class BenchmarkRun(Protocol):
     def score_columns(self) -> tuple[str, ...]: ...
 
     def score_cells(self, scores: Mapping[str, Any], pair: Pair) -> tuple[str, ...]:
-        """Returns a pair's cells for `score_columns`."""
+        """Returns the texts of a pair's row under `score_columns`."""
         ...

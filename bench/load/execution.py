@@ -90,7 +90,7 @@ def prices_of(spec: LoadSpec) -> Mapping[str, Price | None]:
 
 
 class _Scribe:
-    """A witness that writes the line of each call as it ends."""
+    """An observer that writes the line of each call as it ends."""
 
     def __init__(self, folder: LoadFolder) -> None:
         self._folder = folder

@@ -41,8 +41,8 @@ class SendCall(Protocol):
 
 
 class Observer(Protocol):
-    """An observer of each call as it begins and ends; must be quick and must not raise. `opened` comes first and passes
-    the live measurements. `cost` is in dollars; `counts`: the meter counts the call too."""
+    """The interface of an observer of calls as they begin and end; must be quick and must not raise. `opened` comes
+    first and passes the live measurements. `cost` is in dollars; `counts`: the meter counts the call too."""
 
     def opened(self, models: Mapping[str, ModelRun]) -> None: ...
 

@@ -35,8 +35,8 @@ _STEP_ENDS: tuple[Reason, ...] = ("calls", "duration")
 
 
 class Witness(Protocol):
-    """An observer of a whole test: of each run as it begins, at second `begins_s`, and of each call as it begins and
-    ends."""
+    """The interface of an observer of a whole test: of each run as it begins, at second `begins_s`, and of each call as
+    it begins and ends."""
 
     def run_opened(self, plan: LoadPlan, models: Mapping[str, ModelRun], begins_s: float) -> None: ...
 
@@ -48,10 +48,10 @@ class Witness(Protocol):
 
 
 class DisplayWitness(Witness, Protocol):
-    """A witness that shows the test to a person."""
+    """An observer of a whole test that also shows it to a person."""
 
     def showing(self, session: LoadSession) -> AbstractContextManager[None]:
-        """Shows the test from the first call to the last."""
+        """Returns a context that shows the test, from its first call to its last."""
         ...
 
 

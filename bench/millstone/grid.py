@@ -79,7 +79,7 @@ class GridItem(Struct, frozen=True):
 
 
 class _Cell(NamedTuple):
-    """All trials of one issue, template and configuration."""
+    """A cell of the grid: all trials of one issue, template and configuration."""
 
     issue: Issue
     sheet: Sheet

@@ -54,7 +54,7 @@ class PromptPart(Struct, frozen=True):
 
 
 def text_of(parts: Sequence[PromptPart]) -> str:
-    """Returns the prompt."""
+    """Returns the text of the prompt that these parts make."""
     return "".join([part.text for part in parts])
 
 

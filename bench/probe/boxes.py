@@ -110,8 +110,9 @@ class Buckets(Boxes):
         return np.maximum(lower, 0.0), upper
 
     def take(self, event: Event) -> Mask:
-        """The one uncertainty is when the bucket was last full or empty, however many calls followed: the lower bound
-        assumes that calls were decided late then and promptly now, the upper bound the opposite."""
+        """Updates the bounds and returns which boxes agree. The time since the bucket was last full or empty is
+        uncertain, however many calls followed: the lower bound assumes that calls were decided late then and
+        promptly now, the upper the opposite."""
         spread, elapsed = (event.by_s if event.usual_s is None else event.usual_s) - event.at_s, event.at_s - self._at_s
         late, least_late = self._fast * spread + event.late_calls, self._slow * spread + event.late_calls
         lower = np.minimum(self._small - least_late, self._lower + self._slow * elapsed)
@@ -163,8 +164,8 @@ class FixedWindows(Boxes):
         return self._left(at_s)[0], self._left(at_s + self.late_s)[1]
 
     def take(self, event: Event) -> Mask:
-        """Considers three cases: no window ends between the last calls and these, one ends before these, or one ends
-        among them, so that they count in two windows."""
+        """Updates the bounds and returns which boxes agree. Three cases are possible: no window ends between the last
+        calls and these, one ends before these, or one ends among them, so that they count in two windows."""
         self._judge(event)
         surely, _ = self._ends(self._to_s, event.by_s)
         before, among = self._ends(self._to_s, event.at_s)[1], self._ends(event.at_s, event.by_s)[1]
@@ -253,8 +254,8 @@ class SlidingWindows(Boxes):
         return alive
 
     def hear(self, event: Event) -> None:
-        """The true wait lasts until the first call that still counts leaves the minute; the very first may have left by
-        then."""
+        """Weighs the Retry-After. The true wait lasts until the first call that still counts leaves the minute; the
+        very first may have left by then."""
         if event.refused is not None and event.told_s is not None:
             first = next((each for each in self._taken if each.by_s + MINUTE_S > event.at_s), event)
             later = next((each for each in self._taken if each.calls and each.at_s + MINUTE_S > event.by_s), event)

@@ -88,7 +88,7 @@ class Levels(NamedTuple):
 
 
 class LevelSource(Protocol):
-    """Hypotheses as the chooser needs them: what each has left at a moment."""
+    """The interface of hypotheses for the chooser: how much each has left at a moment."""
 
     def levels(self, at_s: float) -> Levels: ...
 

@@ -28,7 +28,7 @@ from .spec import ProbeSpec
 
 
 class Display(Watcher, Protocol):
-    """A watcher that shows the probe to a person."""
+    """The interface of a watcher that shows the probe to a person."""
 
     def close(self) -> None:
         """Removes the display, so that others can write to the stream."""

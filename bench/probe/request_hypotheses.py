@@ -200,7 +200,7 @@ class RequestHypotheses(Hypotheses):
 
     @property
     def capacity_most(self) -> float:
-        """The largest capacity that a bucket can have."""
+        """The largest capacity, in calls at once, that a bucket can have."""
         return float(self.boxes[self.kinds.index("bucket")].most.max())
 
     @property

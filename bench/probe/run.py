@@ -30,13 +30,13 @@ _MINUTE_S = 60.0
 
 
 class Costs(Protocol):
-    """Where the most that a call can cost is looked up, in dollars."""
+    """The interface of a price list: the most that a call can cost, in dollars."""
 
     def worst_cost(self, model: str, tokens: int) -> float: ...
 
 
 class Outside(Costs, Protocol):
-    """The provider and the clock. `ask` never raises for what the provider does: that is an answer."""
+    """The interface of the provider and the clock. `ask` never raises for what the provider does: that is an answer."""
 
     async def ask(self, model: str, tokens: int) -> Answer: ...
 
@@ -46,8 +46,8 @@ class Outside(Costs, Protocol):
 
 
 class Watcher(Protocol):
-    """An observer of a probe. `unsent`: calls of a round that were not sent because an earlier one was refused;
-    `is_at_end`: the wait lets used quota come back after everything is found."""
+    """The interface of an observer of a probe. `unsent`: calls of a round that were not sent because an earlier one was
+    refused; `is_at_end`: the wait lets used quota come back after everything is found."""
 
     def begins(self, model: str) -> None: ...
 
@@ -103,11 +103,11 @@ def forecast(models: Iterable[str], outside: Costs, bounds: Bounds) -> ProbeFore
 
 
 class _ModelEnd(Exception):
-    """Ends the probe of one model; its text is the reason."""
+    """Raised to end the probe of one model; its text is the reason."""
 
 
 class _PartEnd(Exception):
-    """Ends one part of a model's probe (requests or tokens): the next round would pass the cap of tokens."""
+    """Raised to end one part of a model's probe (requests or tokens): the next round would pass the cap of tokens."""
 
 
 class Probe:
@@ -280,7 +280,7 @@ class Probe:
 
 
 def _note(found: FoundQuota, seen: list[TimedAnswer]) -> None:
-    """Notes the limits a minute that headers report."""
+    """Writes the limits a minute that headers report into `found`."""
     for one in seen:
         for limit in one.answer.limits:
             if limit.limit is not None and limit.window_s == _MINUTE_S:

@@ -19,13 +19,13 @@ SMALL = 1
 
 
 class Ask(Struct, frozen=True):
-    """Calls to send at once; each size is the tokens of one call's prompt."""
+    """A step of a probe: calls to send at once; each size is the tokens of one call's prompt."""
 
     sizes: tuple[int, ...]
 
 
 class Wait(Struct, frozen=True):
-    """A pause: nothing is sent until this reading of the clock."""
+    """A step of a probe: nothing is sent until the clock shows `until_s`."""
 
     until_s: float
 

@@ -87,7 +87,8 @@ class TokenHypotheses(Hypotheses):
         self._weigh()
 
     def _weigh(self) -> None:
-        """Mixes in an even weight over all limits, so that each possible one is tested."""
+        """Sets `weights` from the prior, mixed with an even weight over all limits, so that each possible one is
+        tested; sets `limited`, the probability of a limit that matters."""
         likely = normalized([self._weight_of(each) for each in self.boxes])
         # The probability of a limit that matters.
         self.limited = sum(float(one[each.low < self.most].sum()) for one, each in zip(likely, self.boxes, strict=True))

@@ -28,7 +28,7 @@ _RAW_CHARS_MAX = 8_000
 
 
 class QuestionTrial(Struct, frozen=True):
-    """One trial of a question."""
+    """One trial of a question: the data of one item."""
 
     question: TaskQuestion
     """The question."""

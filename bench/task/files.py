@@ -25,7 +25,7 @@ _LOADING: ContextVar[Path | None] = ContextVar("task file being loaded", default
 
 
 class LoadedTask(Struct, frozen=True):
-    """A task and the file that declares it."""
+    """A task, and the file that declares it."""
 
     task: Task
     """The task, with its name."""

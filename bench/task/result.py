@@ -110,7 +110,7 @@ class Evaluation(Struct, frozen=True, kw_only=True):
         yield from decoded(read_lines(path), Record, str(path))
 
     def failed(self) -> Iterator[BaseRecord]:
-        """Yields every question that failed for good."""
+        """Yields the failure of every question that failed for good, read from the folder."""
         path = self.folder / FAILURES
         yield from decoded(read_lines(path), BaseRecord, str(path))
 

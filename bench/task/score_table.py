@@ -67,7 +67,7 @@ def score_folder(folder: Path, readings: Readings) -> dict[str, Any]:
 
 
 def kept_readings(manifest: Mapping[str, Any]) -> Readings:
-    """Returns a run's readings from its manifest."""
+    """Returns the readings of a run's own scores, from its manifest."""
     kept = (manifest.get("options") or {}).get(NAME) or {}
     return Readings(combine=kept.get("combine"), unreadable=kept.get("unreadable"))
 

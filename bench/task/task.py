@@ -119,7 +119,7 @@ class Task(Struct, frozen=True, kw_only=True):
                 raise TaskError(str(error)) from error
 
     def prompts(self) -> Prompts:
-        """Returns the parsed prompt."""
+        """Returns the prompt, parsed from `prompt`, `system` and `shots`. Raises TaskError if it is malformed."""
         return prompts(self.prompt, self.system, self.shots, self.shot_answer)
 
     def scorers(self) -> dict[str, AnyScorer]:

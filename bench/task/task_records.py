@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class TaskRecords(ItemBenchmark):
-    """The parts of the benchmark that need only a task's records."""
+    """The part of a task's benchmark that needs only records: scores, labels and tables."""
 
     unit = "question"
     columns = COLUMNS

@@ -18,7 +18,7 @@ _MARKS = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 
 class ColumnSlot(NamedTuple):
-    """A place in a template that is filled with a column's value."""
+    """A place in a template that is filled with the value of the column `name`."""
 
     name: str
 

@@ -35,7 +35,7 @@ Topic = tuple[str, str]
 
 
 class CallRunner(Protocol):
-    """The method of the engine that sends calls."""
+    """The interface of the engine's method that sends calls."""
 
     def run(self, calls: Iterable[Call]) -> AsyncIterator[Outcome]: ...
 

@@ -118,6 +118,6 @@ def _concluded(generation: ConversationGeneration, out: Path, signal: int | None
 
 
 def _missing(generation: ConversationGeneration) -> bool:
-    """Returns whether some answer was not in the cache."""
+    """Returns whether mode strict found some answer missing in the cache."""
     reasons = [*generation.failures.values(), *(refused.reason for refused in generation.refused)]
     return any(reason.startswith("not_cached") for reason in reasons)

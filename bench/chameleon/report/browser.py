@@ -96,7 +96,7 @@ class _RecordSource(Struct):
 
 
 class _RecordTexts(Struct):
-    """The fields of a record that only the conversation browser shows."""
+    """The part of a record that only the conversation browser shows: its texts and sources."""
 
     status: str = "ok"
     question: str | None = None

@@ -36,7 +36,7 @@ _TENTHS = alt.Axis(tickCount=10, format=".1f")
 
 
 def confidence_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
-    """Returns figure 3. `asked` are the models of the whole report."""
+    """Returns figure 3, the density of confidence. `asked` are the models of the whole report."""
     found = [row for row in table.records() if row["density"] is not None]
     same = {str(row["model"]): row for row in table.records() if row["density"] is None}
     alone = _alone([row for row in same.values() if row["conversations"] == 1], "they have a single one")
@@ -88,7 +88,7 @@ def _alone(rows: Sequence[Mapping[str, Cell]], why: str) -> str:
 
 
 def reuse_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
-    """Returns figure 4. `asked` are the models of the whole report."""
+    """Returns figure 4, the score by source re-use. `asked` are the models of the whole report."""
     every = [row for row in table.records() if row["score"] is not None]
     number: Counter[str] = Counter()
     for row in every:
@@ -140,7 +140,8 @@ def reuse_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
 
 
 def turns_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
-    """Returns figure 5: a panel for each temperature, and one for all of them if there are several."""
+    """Returns figure 5, source re-use by turn: a panel for each temperature, and one for all of them if there are
+    several."""
     found = [row for row in table.records() if row["reuse"] is not None]
     gone = not_drawn(asked, (row["model"] for row in found), "a second turn")
     heats = sorted({str(row["temperature"]) for row in found}, key=_by_heat)

@@ -12,7 +12,7 @@ from .sample import SampleEntry
 
 
 class LabelAgreement(Struct, frozen=True):
-    """The agreement of one reading with the labels."""
+    """The agreement of one reading with the labels, over all answers and by model."""
 
     whole: Agreement
     """Of all answers."""
@@ -34,7 +34,7 @@ def compare(sample: Sequence[SampleEntry], given: Sequence[str | None]) -> dict[
 
 
 def names_of(labels: Sequence[Label]) -> list[str]:
-    """Returns the names of all choices, in order."""
+    """Returns the names of all choices in these labels, each once, in order."""
     return list(dict.fromkeys(choice.name for label in labels for choice in label.choices))
 
 

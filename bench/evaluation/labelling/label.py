@@ -61,7 +61,7 @@ class Label(Struct, frozen=True, kw_only=True):
 
 
 class Labeller(Struct, frozen=True):
-    """The maker of one run's labels."""
+    """The type of a run's records, and the function that makes the label of one."""
 
     record: type[Struct]
     """A line of records.jsonl, with at least `id`, `model`, `temperature`, `status` and `text`."""

@@ -26,7 +26,7 @@ from .label import Label, Labeller
 
 
 class AnswerRecord(Protocol):
-    """The fields of a record that sampling needs."""
+    """The interface of a record that can be sampled."""
 
     @property
     def id(self) -> str: ...

@@ -23,7 +23,7 @@ _IN_UNITS = (
 
 
 def only(layer: str) -> Any:
-    """Returns a chart of the rows of one layer."""
+    """Returns a chart whose data are the rows with this `layer`, not yet drawn."""
     return alt.Chart(data()).transform_filter(f"datum.layer === '{layer}'")
 
 

@@ -57,7 +57,7 @@ def unlike(tests: Sequence[LoadTest]) -> Iterator[PlanDifference]:
 
 
 def plan_told(load: LoadFigures) -> str:
-    """Returns a description of a plan in a few words."""
+    """Returns a plan in a few words, such as `rate 5/s for 60 s`."""
     test = load.test
     lasts = f" for {said(test['duration'])} s" if "duration" in test else ""
     if "goal" in test:

@@ -50,7 +50,8 @@ class Draft(Struct, frozen=True):
 
 
 class CheckedIssue(Struct, frozen=True):
-    """An issue's findings in the order of its fields, and its usable draft; None if it can't be used."""
+    """The result of a check: the findings in the order of the issue's fields, and `draft`, the usable issue (None: it
+    can't be used)."""
 
     draft: Draft | None
     findings: tuple[Finding, ...]

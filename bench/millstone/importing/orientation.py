@@ -64,7 +64,7 @@ class _Instruction(NamedTuple):
 
 
 class _Statement(NamedTuple):
-    """A sentence reduced to the stems of its words, and whether it is negated."""
+    """The meaning of a sentence, for comparison: the stems of its words, and whether it is negated."""
 
     stems: frozenset[str]
     is_negated: bool

@@ -46,7 +46,8 @@ _LINE = 14
 
 
 def topics_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
-    """Returns figure 4. `asked` are the models of the whole report."""
+    """Returns figure 4, the heat map of open-mindedness by topic and model. `asked` are the models of the whole
+    report."""
     found = [row for row in table.records() if row["om"] is not None]
     gone = not_drawn(asked, (row["model"] for row in found), "a scored issue whose topic is known")
     words = FigureText(
@@ -88,7 +89,7 @@ def topics_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
 
 
 def correlations_figure(table: Table, medians: Table, asked: Sequence[str] = ()) -> Figure:
-    """Returns figure 6. `asked` are the models of the whole report."""
+    """Returns figure 6, the heat map of correlations between two models. `asked` are the models of the whole report."""
     every = list(table.records())
     found = [row for row in every if row["r"] is not None]
     itself = " A model beside itself is in no median." if any(row["same_model"] for row in found) else ""

@@ -35,7 +35,8 @@ _TITLE_LONGEST, _TITLE_WIDTH = 28, 190
 
 
 def disagreement_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
-    """Returns figure 3. `asked` are the models of the whole report."""
+    """Returns figure 3, the baseline stances on the most disputed issues. `asked` are the models of the whole
+    report."""
     found = list(table.records())
     gone = not_drawn(asked, (row["model"] for row in found), "baseline answers on these issues")
     words = FigureText(
@@ -82,7 +83,7 @@ def disagreement_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
 
 
 def refusals_figure(table: Table) -> Figure:
-    """Returns figure 7."""
+    """Returns figure 7, the issues on which a model takes no side."""
     found = [row for row in table.records() if row["source"] != PUBLISHED]
     pairs = list(dict.fromkeys((str(row["model"]), str(row["issue"])) for row in found))
     drawn_pairs = pairs[:_MOST_REFUSED]
@@ -128,7 +129,7 @@ def refusals_figure(table: Table) -> Figure:
 
 
 def _stacked(shares: Iterable[Mapping[str, Cell]]) -> list[dict[str, Cell]]:
-    """Returns a row for each part of each bar."""
+    """Returns a row for each of the three stances of each bar; a missing share has none."""
     return [
         {key: value for key, value in row.items() if key not in _STANCES}
         | {"stance": title, "place": place, "share": row[stance]}

@@ -40,7 +40,7 @@ _SIGNED = "datum.value === 0 ? '0' : format(datum.value, '+~g')"
 
 
 def shifts_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
-    """Returns figure 2. `asked` are the models of the whole report."""
+    """Returns figure 2, how far each case moves the pro share. `asked` are the models of the whole report."""
     gone = not_drawn(asked, _drawable(table, "shift"), "an issue with answers both at the baseline and with arguments")
     words = FigureText(
         "figure-2-shifts",
@@ -53,7 +53,7 @@ def shifts_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
 
 
 def contradiction_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
-    """Returns figure 5. `asked` are the models of the whole report."""
+    """Returns figure 5, the effect of one contradicting argument. `asked` are the models of the whole report."""
     gone = not_drawn(asked, _drawable(table, "effect"), "answers on these issues to both cases of a side")
     words = FigureText(
         "figure-5-contradiction",

@@ -55,7 +55,8 @@ def unlike(survey: ReportSurvey) -> str:
 
 
 def temperatures(survey: ReportSurvey) -> str:
-    """Returns the sentence that models of different temperatures are compared apart; empty if all have the same."""
+    """Returns the sentence that models at different temperatures are ranked and tested separately; empty if all have
+    the same."""
     every = {(answers.model, answers.temperature) for answers in survey.answers}
     if len({temperature for _, temperature in every}) < 2:
         return ""

@@ -77,12 +77,13 @@ class SurveyScores:
 
     @property
     def heard_answers(self) -> tuple[AnswerRows, ...]:
-        """The `answers` without those in cases where their model is silent."""
+        """The `answers` without those in silent cases, in which a model takes a side too rarely for a score."""
         pairs = zip(self.answers, self.main, strict=True)
         return tuple(heard_answers(answers, self.heard[counts.model, counts.issues]) for answers, counts in pairs)
 
     def read_by(self, answers: AnswerRows, reading: AnswerReading) -> ModelCounts:
-        """Returns the counts of `answers` under another reading of their texts; silent cases are 0."""
+        """Returns the counts of `answers` under another reading of their texts; cases that hardly take a side are set
+        to 0."""
         raw = counts_of(answers, reading)
         return heard(raw, self.survey.silence, _plan(self.survey, answers, raw, _main_set(self.survey))).counts
 
@@ -137,7 +138,7 @@ class _Reader:
         return self._counts[id(answers)]
 
     def raw(self, answers: AnswerRows) -> ModelCounts:
-        """Returns the counts of answers that were read, silent cases included."""
+        """Returns the counts of these answers, which were read before, including cases that hardly take a side."""
         return self._raw[id(answers)]
 
 

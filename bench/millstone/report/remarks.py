@@ -58,7 +58,8 @@ def unmeasured_of(covered: Mapping[str, Coverage]) -> tuple[str, ...]:
 
 
 def silent_of(covered: Mapping[str, Coverage]) -> tuple[str, ...]:
-    """Returns the sentences of `unmeasured_of`, and those on models that only the literal reading of silence scores."""
+    """Returns a sentence on each model whose answers mostly take no side or are cut off, also if the literal reading
+    gives it a score."""
     return tuple(one_line(told, _SENTENCE) for name, found in covered.items() if (told := silent(_name(name), found)))
 
 
