@@ -54,7 +54,7 @@ class SharedOptions(Struct, frozen=True, kw_only=True):
 
 
 class RunOptions(Struct, frozen=True):
-    """A run's benchmark, options and readings."""
+    """The benchmark of a run, with the values of its options and readings."""
 
     benchmark: str
     """The benchmark's name."""
@@ -140,7 +140,7 @@ Known = Mapping[str, Declaration]
 
 @dataclass(frozen=True)
 class _AnyOf:
-    """Accepts a value that any of several kinds accepts, until the benchmark is known."""
+    """The kind of value that any of several kinds accepts, used until the benchmark is known."""
 
     kinds: tuple[ValueKind[Any], ...]
 

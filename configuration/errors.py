@@ -1,6 +1,6 @@
 """Wrong usage as an error of one line, and the exit code of each error.
 
-Owns the exit codes of FAULTS. An error that a person can cause has its code as `exit_code`.
+Owns the exit codes. An error that a person can cause has its code as `exit_code`.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class _FolderName:
 
 @dataclass(frozen=True)
 class _Tables:
-    """Accepts any table unchecked; it is read later."""
+    """The kind of value that is any table, unchecked; it is read later."""
 
     @property
     def expected(self) -> str:

@@ -58,7 +58,7 @@ def _number_of(value: object) -> float:
 
 @dataclass(frozen=True)
 class Number:
-    """A number, from `least` to `most`."""
+    """The kind of value that is a number from `least` to `most`; `what` names it in messages."""
 
     what: str
     least: float
@@ -77,7 +77,7 @@ class Number:
 
 @dataclass(frozen=True)
 class WholeNumber:
-    """A whole number of something, from `least` to `most`."""
+    """The kind of value that is a whole number from `least` to `most`; `what` names the things counted in messages."""
 
     what: str
     least: int = 1
@@ -96,7 +96,7 @@ class WholeNumber:
 
 @dataclass(frozen=True)
 class Duration:
-    """A duration in seconds, as a number or with a unit."""
+    """The kind of value that is a duration: seconds as a number, or a text with a unit. It is read as seconds."""
 
     what: str
     most: float = 1e9
@@ -115,7 +115,7 @@ class Duration:
 
 @dataclass(frozen=True)
 class WordChoice:
-    """One of a few words."""
+    """The kind of value that is one of `words`."""
 
     words: tuple[str, ...]
 
@@ -131,7 +131,7 @@ class WordChoice:
 
 @dataclass(frozen=True)
 class Switch:
-    """On or off: a flag without a value, true or false in a file."""
+    """The kind of value that is on or off: a flag without a value, true or false in a file."""
 
     expected: str = "true or false"
 
@@ -143,7 +143,7 @@ class Switch:
 
 @dataclass(frozen=True)
 class Text:
-    """Some text that is not empty."""
+    """The kind of value that is a printable text, not empty; `what` describes it in messages."""
 
     what: str
 
@@ -164,7 +164,7 @@ class FilePath(Text):
 
 @dataclass(frozen=True)
 class AnyText:
-    """Any text; it may be empty or have several lines."""
+    """The kind of value that is any text; it may be empty or have several lines."""
 
     expected: str = "a text"
 
@@ -176,7 +176,7 @@ class AnyText:
 
 @dataclass(frozen=True)
 class BaseUrl:
-    """An HTTP address without credentials."""
+    """The kind of value that is an HTTP address without user, password and query."""
 
     @property
     def expected(self) -> str:
@@ -197,7 +197,7 @@ class BaseUrl:
 
 @dataclass(frozen=True)
 class ModelName:
-    """A model's name, as provider/model."""
+    """The kind of value that is a model's name, as provider/model."""
 
     @property
     def expected(self) -> str:
@@ -214,7 +214,7 @@ class ModelName:
 
 @dataclass(frozen=True)
 class SearchName:
-    """A search engine, as NAME or search/NAME."""
+    """The kind of value that is a search engine, as NAME or search/NAME; it is read as search/NAME."""
 
     @property
     def expected(self) -> str:
@@ -228,7 +228,7 @@ class SearchName:
 
 @dataclass(frozen=True)
 class SinkName:
-    """A sink of an installed package, with the argument that opens it."""
+    """The kind of value that names a sink of an installed package, with the argument that opens it."""
 
     @property
     def expected(self) -> str:
@@ -247,7 +247,7 @@ class SinkName:
 
 @dataclass(frozen=True)
 class CacheFolder:
-    """The folder of a cache. Addresses of shared caches are errors."""
+    """The kind of value that is the folder of a cache. Addresses of shared caches are errors."""
 
     @property
     def expected(self) -> str:
@@ -261,7 +261,7 @@ class CacheFolder:
 
 @dataclass(frozen=True)
 class Age:
-    """An age with its unit, such as 12h; it is read as seconds."""
+    """The kind of value that is an age with its unit, such as 12h; it is read as seconds."""
 
     expected: str = "an age with its unit, as 90m, 12h, 30d or 8w"
 
@@ -274,7 +274,7 @@ class Age:
 
 @dataclass(frozen=True)
 class AllowedHost:
-    """A host that pages may be fetched from although its address is not public. The guard of pages reads it."""
+    """The kind of value that is a host from which pages may be fetched although its address is not public."""
 
     @property
     def expected(self) -> str:
@@ -288,7 +288,7 @@ class AllowedHost:
 
 @dataclass(frozen=True)
 class Several:
-    """One value of a kind, or a list of them."""
+    """The kind of value that is one value of another kind, or a list of them; it is read as a tuple."""
 
     kind: ValueKind[Any]
 

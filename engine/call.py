@@ -362,7 +362,7 @@ class Outcome(Struct, frozen=True):
 
     @property
     def status(self) -> str:
-        """`ok`, `refused`, or the kind of failure."""
+        """The end in one word: `ok`, `refused`, or the kind of failure."""
         if self.failure is not None:
             return self.failure.kind
         return "refused" if self.reply is not None and self.reply.refused else "ok"

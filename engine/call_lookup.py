@@ -33,7 +33,7 @@ class CallEncoding(Struct, frozen=True):
 
 
 class CallLookup:
-    """Looks calls up in the store under one mode; `policy` decides which stored entries may be used."""
+    """The look-up of calls in the store, under one mode; `policy` decides which stored entries may be used."""
 
     def __init__(self, routes: Routes, policy: CachePolicy, events: Events, mode: Mode) -> None:
         self._routes = routes

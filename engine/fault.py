@@ -40,7 +40,7 @@ class RunHeld(LocalFault):
 
 
 class DamagedJournal(LocalFault):
-    """Raised for a whole line of a journal that is not what was written."""
+    """Raised for a line of a journal that is whole, but not what was written."""
 
 
 class Stopped(Exception):

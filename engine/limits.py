@@ -63,8 +63,8 @@ class Limit(Struct, frozen=True):
 
 class Doubts:
     """A filter for limits whose window was guessed, since the headers name none: the last second of a minute looks like
-    a limit for a second. A limit known to be for a minute stays so until only other windows have been reported for
-    its number for a few seconds."""
+    a limit for a second. A known limit per minute is kept until its number has been reported with other windows
+    only, for _SURE_AFTER_S seconds."""
 
     def __init__(self) -> None:
         self._since: dict[tuple[Amount, float | None], float] = {}

@@ -51,7 +51,7 @@ class Endable(Protocol):
 
 
 class Scheduler:
-    """Brings calls to their outcomes. `route` makes the route of a lane from its name, when it is first used."""
+    """The way of all calls to their outcomes. `route` makes a lane's route from its name, when it is first used."""
 
     def __init__(
         self,

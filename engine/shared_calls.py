@@ -49,8 +49,8 @@ class CallWaiter:
         on_end: Callable[[], None] | None = None,
         is_early: bool = False,
     ) -> None:
-        """`on_end` is called at the instant when the outcome or an error is known, and must not raise. `is_early`: the
-        outcome is passed on before it is stored."""
+        """Makes a waiter that has not joined a call yet. `on_end` is called at the instant when the outcome or an error
+        is known, and must not raise. `is_early`: the outcome is passed on before it is stored."""
         self.pending = pending
         self.hear = hear
         self.sink = sink

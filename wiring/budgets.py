@@ -1,6 +1,7 @@
 """The file that counts an engine's cost against its limit: the one in its settings, else one beside the cache.
 
-Owns what makes two engines the same program's. How a budget is kept: the engine's budget_file and program_budget.
+Owns the rule by which two engines belong to the same program. How a budget is kept: the engine's budget_file and
+program_budget.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def budgets_folder(settings: Settings) -> Path:
 
 
 def attach_budget(purse: CostBudget, settings: Settings) -> None:
-    """Counts an engine's spending in a file, if it has a limit. Raises LocalFault."""
+    """Counts an engine's spending in a file, if it has a limit. Raises LocalFault if the file can't be used."""
     if settings.max_cost is None or settings.mode == "strict":
         return
     if settings.budget is not None:

@@ -106,7 +106,7 @@ class Others:
         return made
 
     def _load(self, group: str, name: str) -> object:
-        """Loads the object of an entry point; None: there is none of this name."""
+        """Returns the object of an entry point, loading it first if needed; None: there is none of this name."""
         if (group, name) not in self._loaded:
             points = self._points(group).get(name)
             if points is None:

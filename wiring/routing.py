@@ -54,7 +54,7 @@ _FAMILIES = (
 
 
 class Router:
-    """Builds the routes of one engine. `first_page` is called whenever the route of a web host is built."""
+    """The builder of one engine's routes. `first_page` is called whenever the route of a web host is built."""
 
     def __init__(
         self,

@@ -152,14 +152,14 @@ class Settings(Struct, frozen=True, kw_only=True):
         return next((lane for lane in self.lanes if lane.model == model), None)
 
     def whole_lane_of(self, model: str) -> Lane:
-        """Returns the quota of all keys of a model together: each key has the declared quota."""
+        """Returns a model's lane with the quotas of all its API keys added up: each key has the declared one."""
         lane, keys = self.lane_of(model), len(self.key_variables.get(model, ("",)))
         declared = ((name, getattr(lane, name)) for name in ("rpm", "tpm", "itpm", "otpm", "concurrency"))
         whole = structs.replace(lane, **{name: amount * keys for name, amount in declared if amount is not None})
         return capped_by_files(whole)
 
     def price_table(self) -> Prices:
-        """Returns the bundled prices, replaced by those of these settings."""
+        """Returns the bundled prices, with the prices of these settings in their place where there are any."""
         bundled = bundled_prices()
         models = {**bundled.models, **search_prices()}
         table = structs.replace(bundled, models=models, others=self._price_by_others, output_max=self.output_max)

@@ -20,8 +20,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interruption:
-    """Handles SIGINT and SIGTERM while its block lasts. `drain` is called with the first signal's name, `cancel` at a
-    second signal or after DRAIN_S seconds. `number` is the first signal's; None: there was none."""
+    """The handler of SIGINT and SIGTERM while its block lasts. `drain` is called with the first signal's name, `cancel`
+    at a second signal or after DRAIN_S seconds. `number` is the first signal's; None: there was none."""
 
     def __init__(self, drain: Callable[[str], None], cancel: Callable[[], None]) -> None:
         self.number: int | None = None

@@ -40,8 +40,8 @@ class BridgeClosed(Exception):
 
 
 class _CarriedExit(Exception):
-    """Carries SystemExit and the like to the thread that takes the outcomes: raised in the loop's thread, it would
-    leave all others there waiting."""
+    """A wrapper that carries SystemExit and the like to the thread that takes the outcomes: raised in the loop's
+    thread, it would leave all others there waiting."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(repr(error))

@@ -122,10 +122,10 @@ class Tries:
 
 
 class RetryBudget:
-    """Keeps retries within a share of the traffic while a lane is failing.
+    """The bound on a failing lane's retries: a share of its traffic.
 
-    A lane is failing when fewer than half of its latest attempts succeeded; a healthy one may retry as
-    it likes, since the limit of attempts holds anyway.
+    A lane is failing when fewer than half of its latest attempts succeeded; a healthy one may retry as it likes, since
+    the limit of attempts holds anyway.
     """
 
     def __init__(self, policy: RetryPolicy) -> None:
@@ -157,7 +157,8 @@ class RetryBudget:
 
 
 class Breaker:
-    """Holds a lane back after a number of failures in a row, and then lets one probe through at a time."""
+    """The circuit breaker of a lane: holds it back after a number of failures in a row, then lets one probe through at
+    a time."""
 
     def __init__(self, policy: RetryPolicy) -> None:
         self._failures_max = policy.breaker_failures
@@ -213,8 +214,8 @@ class Breaker:
 
 
 class EarlyStop:
-    """Stops a lane whose first calls are all useless: rejected with the same message, as by a model that does not
-    exist, or cut off before the first word, as by a model that thinks for longer than max_tokens allows.
+    """The check that stops a lane whose first calls are all useless: rejected with the same message, as by a model that
+    does not exist, or cut off before the first word, as by a model that thinks for longer than max_tokens allows.
 
     One useful answer ends this for good. While `is_doubted`, nothing more is sent until the calls in flight have ended:
     one of them may be useful. With `is_of_pages` the lane is never stopped, since each page exists or not by itself.

@@ -16,8 +16,8 @@ _SENDS_SEEN = 256
 
 
 class AdaptiveRate:
-    """A lane's rate in calls per second after refusals. `declared`: the quota's rate in calls per second, None: not
-    known."""
+    """The reduced sending rate of a lane after refusals, and its recovery. `declared`: the quota's rate in calls per
+    second; None: not known."""
 
     def __init__(self, declared: float | None) -> None:
         self.declared = declared

@@ -24,7 +24,7 @@ ANSWERED = ("ok", "refused")
 
 
 class StatusRecord(Protocol):
-    """The interface of a record of any benchmark."""
+    """The interface of a record of any benchmark, of which only the status is read."""
 
     @property
     def status(self) -> str: ...

@@ -154,8 +154,8 @@ class Cache:
         url: str = "",
         line: SinkLine | None = None,
     ) -> asyncio.Future[None]:
-        """Stores an answer. The future is done when it is committed and its `line` written, or fails with a local
-        fault. `is_last`: no other answer is on its way that could share the commit."""
+        """Stores an answer. The returned future is done when the answer is committed and its `line` written, or fails
+        with a LocalFault. `is_last`: no other answer is on its way that could share the commit."""
         size, body_hash = len(response.body), b""
         if size >= BODY_APART:
             response, body_hash = self._apart(response)
@@ -166,8 +166,8 @@ class Cache:
     def put_failure(
         self, key: bytes, request: Request, failure: Failure, response: Response | None, *, url: str = ""
     ) -> asyncio.Future[None]:
-        """Stores a final failure, with the response that showed it (None: there was none). The future is done as that
-        of `put`."""
+        """Stores a final failure, with the response that showed it (None: there was none). The returned future is as
+        that of `put`."""
         size, body_hash = 0 if response is None else len(response.body), b""
         if response is not None and size >= BODY_APART:
             response, body_hash = self._apart(response)

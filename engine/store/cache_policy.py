@@ -38,8 +38,7 @@ class Ages(Struct, frozen=True, kw_only=True):
 
 
 class CachePolicy:
-    """Reads stored entries, as the mode allows. `clock` returns the system's time in seconds since 1970, as entries
-    have it."""
+    """The rules of one mode for reading stored entries. `clock` returns seconds since 1970, as in entries."""
 
     def __init__(
         self,

@@ -65,7 +65,7 @@ class SnapshotCounts(Struct):
 
 
 class SnapshotImport(Struct):
-    """The result of an import: the snapshot's number of records, and how many of them the cache did not hold before."""
+    """The result of an import: the snapshot's number of records, and how many of them were added to the cache."""
 
     digest: str
     records: int = 0
@@ -184,7 +184,8 @@ class _Writer:
 
 
 def take(snapshot: Snapshot, cache: Cache) -> SnapshotImport:
-    """Stores in the cache the records that it does not hold yet. Every record is checked before the first is stored."""
+    """Stores in the cache the records that it does not hold yet, and returns how many. Every record is checked before
+    the first is stored."""
     latest = time.time() + _CLOCKS_DIFFER_S
     for row in snapshot.rows():
         _check_record(snapshot, row, latest)

@@ -54,7 +54,7 @@ class RowChecksums:
             self._known[kind][note.line] = True
 
     def kind_of(self, line: int, row_crc: int) -> int | None:
-        """Returns the kind of the note that belongs to this row; None: no note does."""
+        """Returns the kind (of KINDS) of the note that belongs to this row; None: no note does."""
         return next((kind for kind in self.KINDS if self.has(kind, line, row_crc)), None)
 
     def has(self, kind: int, line: int, row_crc: int) -> bool:

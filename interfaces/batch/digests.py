@@ -1,4 +1,4 @@
-"""Numbers by text, in a few bytes each, since a million lines must not need a million objects.
+"""A map of texts to numbers, in a few bytes each, since a million lines must not need a million objects.
 
 Owns the tables alone. What is counted, and under what, is the batch's own business.
 """
@@ -13,8 +13,8 @@ _LEAST = 8
 
 
 class Digests:
-    """Maps texts to numbers, by eight bytes of each text's hash: of a million texts two are confused once in thirty
-    million files. It uses many small tables, so that growing one is quick."""
+    """A map of texts to numbers, by eight bytes of each text's hash: of a million texts two are confused once in thirty
+    million files. It has many small tables, so that growing one is quick."""
 
     def __init__(self) -> None:
         self._shards = [_Shard() for _ in range(_SHARDS)]

@@ -34,8 +34,8 @@ class InputLine(NamedTuple):
 
 
 class Splitter:
-    """Splits pieces of any size into lines, numbered from 1. It counts blank lines and skips them, and skips a byte
-    order mark."""
+    """A splitter of pieces of any size into lines, numbered from 1. It counts blank lines and skips them, and skips a
+    byte order mark."""
 
     def __init__(self, most: int = LINE_MAX) -> None:
         self.number = 0
@@ -87,7 +87,7 @@ class InputSurvey(Struct, frozen=True):
 
 
 class InputFile:
-    """Reads a file twice: first to survey it, then for its requests. Use as a context manager."""
+    """An input file that is read twice: first for its survey, then for its requests. Use as a context manager."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

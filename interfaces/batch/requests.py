@@ -60,7 +60,7 @@ class Envelope(Struct, frozen=True):
 
 
 class BatchRequest(Struct, frozen=True):
-    """A line that holds a valid request."""
+    """A line that holds a valid request: its number from 1, its id, its dialect and the request."""
 
     line: int
     custom_id: str

@@ -38,7 +38,7 @@ _OF_BENCHMARKS = ("run", "plan", "score", "report", "data")
 
 
 class _Parser(argparse.ArgumentParser):
-    """Reports a wrong option in one line, without the usage."""
+    """An argument parser that reports a wrong option in one line, without the usage."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message.removeprefix("argument "))

@@ -96,7 +96,7 @@ def as_json(lanes: Iterable[KnownLane], pages: Iterable[Lane] = ()) -> dict[str,
 
 
 def tell_pages(lane: Lane) -> str:
-    """Returns the pace of pages as text. Nothing is learned about a host."""
+    """Returns the pace of pages and their calls in flight as text. Nothing is learned about a web host."""
     who = {WEB: "pages together", EVERY_HOST: "pages of each host"}.get(lane.model) or f"pages of {lane.model[4:]}"
     pace = "as fast as their hosts are spared"
     if lane.rpm is not None:

@@ -32,7 +32,7 @@ class RequestedTool(Struct):
 
 
 class AnswerSample(Struct):
-    """One sample of an answer, the same for all dialects."""
+    """One sample of an answer, in one form for all dialects."""
 
     text: str | None = None
     finish_reason: str | None = None

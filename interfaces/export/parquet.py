@@ -43,7 +43,7 @@ class ParquetFile(Struct, frozen=True):
 
 
 def export(source: RecordSource, target: Path) -> ParquetFile:
-    """Writes one run's table. Raises UsageError if the file exists."""
+    """Writes one run's table, and returns how many rows it has of each status. Raises UsageError if the file exists."""
     check_is_free(target)
     _remove_what_kills_left(target)
     fresh = target.with_name(f".{target.name}.{os.getpid()}{_FRESH}")
@@ -77,7 +77,7 @@ def _taken(target: Path) -> UsageError:
 
 
 def _name(fresh: Path, target: Path) -> None:
-    """Gives a whole file its name, unless another export was quicker."""
+    """Renames the finished file to `target`. Raises UsageError if another export has created that meanwhile."""
     try:
         os.link(fresh, target)
     except FileExistsError:
@@ -88,7 +88,7 @@ def _name(fresh: Path, target: Path) -> None:
 
 
 def _remove_what_kills_left(target: Path) -> None:
-    """Removes unfinished files of killed exports. One that is still being written is locked."""
+    """Removes unfinished files of killed exports. One that is still being written is locked, and stays."""
     for left in target.parent.glob(f".{glob.escape(target.name)}.*{_FRESH}"):
         with contextlib.suppress(OSError), left.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

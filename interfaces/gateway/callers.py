@@ -122,8 +122,9 @@ class Caller:
 
 
 class CallPayment:
-    """The payer of one caller's call: takes a place in the caller's lane, and reserves each attempt in its budget.
-    `spent` is called with what attempts cost in dollars, `used` with the answers, both with the caller's name."""
+    """The engine's `Payer` for one caller's call: takes a place in the caller's lane, and reserves each attempt in its
+    budget. `spent` is called with what attempts cost in dollars, `used` with the answers, both with the caller's
+    name."""
 
     def __init__(
         self,

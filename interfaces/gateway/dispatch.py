@@ -74,8 +74,8 @@ class CallGroup(Struct, eq=False):
 
 
 class Dispatch:
-    """Prepares and begins the calls of all callers in the one engine. `has_budgets`: a caller has one; `purse`: the
-    engine's budget; `family_of` returns the protocol of a model."""
+    """The way of all callers' calls into the one engine. `has_budgets`: a caller has one; `purse`: the engine's budget;
+    `family_of` returns the protocol of a model."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class Dispatch:
     async def prepare_long(
         self, caller: Caller, question: Question, run: Callable[..., asyncio.Future[CallEncoding | None]]
     ) -> CallGroup:
-        """Does what `prepare` does, for a long body; `run` runs its encoding in a thread."""
+        """Returns the same as `prepare`, for a long body; `run` runs its encoding in a thread."""
         asked = self._checked(caller, question)
         route = self._scheduler.route_of(asked.call.lane)
 

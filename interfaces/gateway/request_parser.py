@@ -59,8 +59,8 @@ class Question(Struct):
 
 
 class RequestParser:
-    """Reads requests by their dialects. `names` maps clients' names to models; `unreached`: providers that were not set
-    up; `is_provider`: whether a provider of that name exists."""
+    """The reader of requests, by their dialects. `names` maps clients' names to models; `unreached`: providers that
+    were not set up; `is_provider`: whether a provider of that name exists."""
 
     def __init__(self, names: Mapping[str, str], unreached: frozenset[str], is_provider: Callable[[str], bool]) -> None:
         self.unreached = unreached

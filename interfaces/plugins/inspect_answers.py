@@ -47,8 +47,8 @@ _TOO_LONG = re.compile(
 
 
 class InspectCallError(Exception):
-    """A call that failed after its retries. Inspect tells errors apart by their messages; `status`: the HTTP status,
-    None: there was none."""
+    """Raised for a call that failed after its retries. Inspect tells errors apart by their messages; `status`: the HTTP
+    status, None: there was none."""
 
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)

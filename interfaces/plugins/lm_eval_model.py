@@ -162,8 +162,8 @@ class MillstreamLM(LM):  # type: ignore[misc]
 
     @contextmanager
     def _engine(self) -> Iterator[SyncEngine]:
-        """Opens an engine for one list of requests, with what earlier lists spent. lm-eval never closes a model, and at
-        the end of a program it is too late."""
+        """Opens an engine for one list of requests during the block, with what earlier lists spent. lm-eval never
+        closes a model, and at the end of a program it is too late."""
         with SyncEngine(settings=self._settings) as engine:
             try:
                 yield engine

@@ -47,7 +47,7 @@ class WaitShare(NamedTuple):
 
 
 class Bottleneck:
-    """Divides the last `spans` spans of one lane among the reasons for waiting."""
+    """The last `spans` spans of one lane, divided among the reasons for waiting."""
 
     def __init__(self, spans: int) -> None:
         self._spans: deque[dict[str, float]] = deque(maxlen=spans)

@@ -51,7 +51,7 @@ class Screen:
     """The terminal on stdin and stderr. Stdout is left to results."""
 
     def size(self) -> tuple[int, int]:
-        """Returns the present columns and lines."""
+        """Returns the terminal's present width in columns and height in lines."""
         from rich.console import Console
 
         found = Console(stderr=True).size
@@ -178,7 +178,7 @@ class _Dialogue:
 
 
 class _Pages:
-    """Splits lines into parts that fit on a screen; after the last part the first comes again."""
+    """Lines in parts that fit on a screen of `height` lines; after the last part the first comes again."""
 
     def __init__(self, lines: Sequence[str], height: int) -> None:
         self._lines = lines

@@ -157,7 +157,7 @@ class _Above(io.TextIOBase):
 
 
 def packed(pieces: Iterable[TextPiece], width: int) -> list[PaintedLine]:
-    """Returns pieces one after the other, on a new line where the next one does not fit."""
+    """Returns the pieces in lines of at most `width` characters: one that does not fit begins a new line."""
     lines: list[list[TextPiece]] = []
     used = width
     for piece in pieces:

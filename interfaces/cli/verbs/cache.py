@@ -147,7 +147,8 @@ def _explained(call: Call, settings: Settings) -> list[str]:
 
 
 def _why_of_run(options: argparse.Namespace) -> int:
-    """Explains a record of a run: by its call, if that can be made again, else by the cache keys in the record."""
+    """Explains a record of a run: by its call, if that can be made again, else by the cache keys in the record. Returns
+    the exit code."""
     benchmark, line, sending = _line_of(options)
     found = benchmark.call_of(line)
     lines = _keys_explained(line, sending) if found is None else _call_explained(found, sending)

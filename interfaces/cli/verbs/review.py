@@ -181,7 +181,8 @@ def _told(file: LabelFile, compared: Mapping[str, LabelAgreement]) -> str:
 
 
 def _cells(found: Agreement) -> tuple[str, ...]:
-    """Returns the cells of a row of agreement; kappa may be undefined."""
+    """Returns the table cells of an agreement: counts, share and kappa with their intervals; `-` where one is
+    undefined."""
     if found.share is None or found.share_interval is None:
         return ("0", "0", "-", "-", "-", "-")
     low, high = (f"{100 * limit:.1f}" for limit in found.share_interval)
