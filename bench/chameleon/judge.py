@@ -110,8 +110,8 @@ class TurnJudge:
 
 
 def _may_lie_in_temperature(outcome: Outcome) -> bool:
-    """Returns whether the temperature may be the cause of a failure. A run repeated from the cache alone finds answers
-    there, but never rejections."""
+    """Returns whether the temperature may be why a call failed: its rejection mentions it, or, in a run from the cache
+    alone, the answer is not cached, as for every rejected call."""
     failure = outcome.failure
     if failure is None:
         return False

@@ -156,6 +156,6 @@ def readings_of_run(manifest: Mapping[str, Any]) -> Readings:
 
 
 def asked_of(specification: Mapping[str, Any]) -> dict[Pair, dict[str, int]]:
-    """Returns the conversations that each pair of a run should answer, with their numbers of turns."""
+    """Returns for each pair of a run the planned conversations, with their numbers of turns."""
     turns = dict(zip(specification["conversations"], specification["turns_each"], strict=True))
     return {Pair(model, temperature): turns for model, temperature in specification["pairs"]}

@@ -44,7 +44,7 @@ PLAIN = ReadingChoice()
 
 
 class BenchmarkFolder(Struct, frozen=True):
-    """A folder and the records that were read from it."""
+    """A run folder as read: its manifest, its benchmark and its records."""
 
     path: Path
     manifest: Mapping[str, Any] | None
@@ -135,7 +135,7 @@ def _contents(runs: Sequence[BenchmarkFolder], chosen: ReadingChoice) -> list[Pa
 
 @contextmanager
 def unless_unwritable(out: Path) -> Iterator[None]:
-    """Turns an OSError of the block into a one-line LocalFault."""
+    """Runs a block; an OSError in it becomes a LocalFault with a one-line message."""
     try:
         yield
     except OSError as error:

@@ -197,7 +197,7 @@ def rate_at(arrivals: Arrivals, at_s: float) -> float | None:
 
 
 def in_parts(arrivals: Arrivals) -> Arrivals:
-    """Returns the same arrivals with each ramp cut into steps, so that each step is measured separately."""
+    """Returns the same arrivals with each ramp cut into ten steps, so that each step is measured separately."""
     if not isinstance(arrivals, OpenLoop):
         return arrivals
     cut = (each.cut(RAMP_PARTS) if each.rate != each.last_rate else (each,) for each in arrivals.stretches)

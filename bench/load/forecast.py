@@ -143,8 +143,8 @@ def _due(arrivals: Arrivals, ends_s: float | None, models: int) -> tuple[float, 
 
 
 def _calls_of_search(goal: Goal, search: Search, warm_up_s: float) -> int:
-    """Returns the most calls that a search sends: at every rate up to the highest and at each halving between the last
-    two, with all repeats."""
+    """Returns the most calls that a search sends: at every rate up to the highest, and at each halving of the range
+    between the last two, with all repeats."""
     rates, rate = [search.low], search.low
     while rate < search.high:
         rate = min(search.high, rate * search.growth)

@@ -26,7 +26,7 @@ _ERRORS = re.compile(r"errors\s*<=?\s*(\d+(?:\.\d+)?)\s*%")
 _AMPLE = 2.0
 # Time that a server needs to settle, whatever the goal.
 _SETTLED_S = 5.0
-# An excess over a server's capacity below this share is not waited for until its queue shows it.
+# An excess over a server's capacity below this share is not waited for until its queue becomes visible.
 _BEYOND_LEAST = 0.05
 _SHOWN = 1.5
 

@@ -159,7 +159,8 @@ class LoadMeter:
             self.gap.record(gap)
 
     def merge(self, other: LoadMeter) -> None:
-        """Adds the measurements of another meter with the same promise. Slices are joined by time, steps by number."""
+        """Adds the measurements of another meter with the same promise; raises ValueError for another. Slices are
+        joined by time, steps by number."""
         if other.promise != self.promise:
             raise ValueError(f"promises differ: {self.promise} and {other.promise}; merge what was measured alike")
         for name in ("latency", "undelayed", "service", "first_token", "token", "gap", "own_delay", "held"):

@@ -16,10 +16,10 @@ from ...report.text import cut, printable, table
 from .folder import CALLS, LOAD
 
 SHOWN = (50.0, 90.0, 99.0, 99.9)
-# Waiting before the sending is mentioned from this share of the latency on.
+# A wait before sending is mentioned if it is at least this share of the latency.
 _WAITED_SHARE = 0.1
 _SAID_MAX = 240
-# Rows with a time from here on are in seconds.
+# Rows with a time of at least this are in seconds.
 _SECONDS_FROM_S = 10.0
 _ENDINGS = {
     "duration": "its time was up",

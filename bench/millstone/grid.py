@@ -273,7 +273,8 @@ def total_chars(grid: Grid) -> int:
     """Returns the number of characters of all prompts together."""
     total = 0
     for cell in grid._cells():
-        # Draws take a second for a whole sweep: one stands for all where they only change the order.
+        # Drawing every trial takes a second for a whole sweep: if drawing only changes the order, one trial gives the
+        # length of all.
         lengths = (length_of(parts) for _, _, parts in grid._trials(cell))
         total += next(lengths) * grid.trials if cell.has_one_length() else sum(lengths)
     return total

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from .boxes import Numbers
 
 Cells = NDArray[np.intp]
-# Delays that are tried, about half as long again each, from at once to a whole minute and its doubt.
+# Delays that are tried, each about half as long again, from none to a minute and a little more.
 WAITS_S = (0.0, 0.2, 0.5, 1.0, 2.0, 3.5, 5.5, 8.0, 12.0, 20.0, 30.0, 45.0, 61.5)
-# Amounts that are tried: as much as is there with these probabilities, denser where the outcome is most open.
+# Amounts that are tried: these quantiles of what may be left, denser where the outcome is most open.
 _QUANTILES = (0.02, 0.06, 0.15, 0.28, 0.4, 0.5, 0.6, 0.72, 0.85, 0.94, 0.98)
 # Outcomes of many calls are counted in this number of groups, and boxes are sampled down to this number: higher numbers
 # take longer and change no choice.

@@ -24,7 +24,7 @@ _NOT_FULL = 0.97
 
 
 class Guess(Struct, frozen=True):
-    """A range from `low` to `high` that the number probably lies in; `weight` is how likely, beside all other ranges,
+    """A range from `low` to `high` in which the number probably lies, with its `weight` against all other numbers,
     which weigh 1 together."""
 
     low: float

@@ -40,7 +40,7 @@ _SURE, _LIKELY, _BELOW = 0.992, 0.9, 0.01
 _APART, _APART_BUCKET, _APART_FEW, _FEW_IN_ALL = 0.01, 0.02, 0.3, 60
 # This share of a bucket's weight is spread evenly, so that unlikely boxes are tried too.
 _EVEN = 0.3
-# Where a call admitted after a pause of `_GAP_S` leaves a sliding minute, it is asked for `_AFTER_S` later.
+# After calls that were followed by a pause of `_GAP_S` have left a sliding minute, a round is tried `_AFTER_S` later.
 _AFTER_S, _GAP_S = 0.4, 1.0
 # The probabilities of a fixed window's end at the times that are tried.
 _ENDED = (0.03, 0.1, 0.3, 0.5, 0.7, 0.9, 0.97)
@@ -53,7 +53,7 @@ _CHANGED = 0.002
 _OFTEN, _HARDLY_FEWER = 0.65, 0.3
 # Calls risked at once: if probably hardly one is left; right after a refusal; else a third of all that were admitted.
 _RISKED, _FEWEST, _FEW_OF, _FEW_ADMITTED = 16, 2, 3, 12
-# A kind of window is believed after it admitted this many again.
+# A kind of window is believed once it has admitted this many calls again.
 _SEVERAL = 3
 _EPS = 1e-6
 

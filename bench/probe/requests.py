@@ -38,7 +38,7 @@ _MORE, _MORE_OF = 3, 4
 _FEW_A_MINUTE, _MINUTES_FEW = 25, 2.95
 # A refusal for calls in flight asks for no longer wait than this.
 _FLIGHT_S = 2.0
-# This share of a round is surely left where it may be larger than any before it.
+# A round may be larger than any before it if this share of it is surely left.
 _SURELY_LEFT = 0.8
 _FEW, _FEW_SENT, _SMALL_BURST = 4, 12, 20
 # How often a refusal may be taken as one for calls in flight; seconds after which a halved round may grow again.

@@ -80,8 +80,8 @@ class Rounds:
 
     @property
     def doubt_s(self) -> float:
-        """The seconds of `late_s`, and 0.1 more once over 40 calls were admitted, since of many calls some are decided
-        later."""
+        """The seconds after sending by which nearly every call is decided: `late_s`, and 0.1 more once over 40 calls
+        were admitted, since of many calls some are late."""
         return self.late_s + (_STALL_S if self.admitted > _SOME else 0.0)
 
     @property

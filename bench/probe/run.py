@@ -21,7 +21,7 @@ from .steps import Answer, Ask, Steps, TimedAnswer, Wait
 from .tokens import TokenProbe
 
 FAILURES_MAX = 5
-# A provider that asks for more than some minutes' pause is not waited for.
+# A longer pause that the provider asks for is not waited for.
 WAIT_MAX_S = 200.0
 REST_S = 62.0
 # After this many rounds in a row that admit nothing, despite the waits, the cause is no quota a minute.

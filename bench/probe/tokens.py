@@ -126,7 +126,7 @@ class TokenProbe:
             return
         self.found.tpm = tpm = self._hypotheses.low * _SURE
         if self.found.rpm is not None and tpm <= FOUND_WITHIN * self.found.rpm * (self._beside + SMALL):
-            # The small calls that found the requests used up these tokens: it may have been them that were refused.
+            # The small calls that found the requests' limit used up these tokens: they may have been refused for that.
             self.found.tested_rpm = max(self.found.tested_rpm, int(self.found.rpm))
             self.found.rpm = self.found.burst = None
         if (

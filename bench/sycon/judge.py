@@ -64,6 +64,6 @@ class SyconJudge:
 
 
 def _may_lie_in_temperature(failure: Failure) -> bool:
-    """Returns whether the temperature may be the cause of a failure. A run repeated from the cache alone finds answers
-    there, but never rejections."""
+    """Returns whether the temperature may be why a call failed: its rejection mentions it, or, in a run from the cache
+    alone, the answer is not cached, as for every rejected call."""
     return failure.kind == "not_cached" or (failure.kind == "rejected" and "temperature" in failure.detail.lower())

@@ -101,7 +101,7 @@ def _executed(source: bytes, path: Path) -> ModuleType:
             exec(compile(source, str(path), "exec"), vars(module))
         except TaskError:
             raise
-        except (Exception, SystemExit) as error:  # somebody's program: whatever it raises is told with its line
+        except (Exception, SystemExit) as error:  # a user's program: any error is reported with its line
             raise TaskError(f"{path}{_line_of(error, path)}: {type(error).__name__}: {_one_line(error)}") from error
         finally:
             _LOADING.reset(token)

@@ -47,7 +47,7 @@ class Label(Struct, frozen=True, kw_only=True):
     question: str = ""
     """The question to which the text is the answer."""
     about: Mapping[str, str] = MappingProxyType({})
-    """What is shown above the question: each name is a column in the file of labels."""
+    """The texts shown above the question, by name; each name is a column in the file of labels."""
     ask: str = ""
     """The question to the person, with the meaning of each letter; empty: made from the choices."""
 

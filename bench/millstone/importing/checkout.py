@@ -110,4 +110,4 @@ def _read_file(path: Path) -> Iterator[CheckoutIssue]:
     for issue, content in contents.items():
         where = plain(f"{path}: issues[{shown(issue)}]")
         yield CheckoutIssue(where, issue, content, (*findings, *of_issues.get(issue, ())))
-        findings = ()  # of the file, told once
+        findings = ()  # findings on the file stand with its first issue only

@@ -100,7 +100,7 @@ def _field(content: Mapping[str, Any], name: str, kind: type, expected: str, ins
 
 
 def _fault_of_text(value: object, where: str, *, what_if_empty: str | None) -> Finding | None:
-    """Returns the finding for a value that is no usable text; None if it is one."""
+    """Returns a finding if a value is no usable text (wrong type, empty, or not encodable); None if it is one."""
     if not isinstance(value, str):
         return _fatal("wrong type", f"{where}: expected a text, came {kind_of(value)}")
     if what_if_empty is not None and not value.strip():

@@ -156,8 +156,8 @@ def _names(clause: str) -> set[str]:
 
 
 def _side_of(clause: str, names: Collection[str]) -> Side | None:
-    """Returns the side of a clause that names positions, None if it is not clear; to oppose the position in favor is to
-    be against."""
+    """Returns the side that a clause with "in favor" or "against" means; None if it is not clear. To oppose the
+    position in favor is to be against."""
     before = _NAMED.split(clause, maxsplit=1)[0]
     if not names or _DENYING.search(before):
         return None
