@@ -97,7 +97,7 @@ class Call(Struct, frozen=True):
     max_tokens: int | None = None
     """The most tokens that the answer may have."""
     top_p: float | None = None
-    """The share of probability that is sampled from."""
+    """The share of the probability, from 0 to 1, that is sampled from."""
     stop: tuple[str, ...] | None = None
     """Texts at which the answer ends."""
     seed: int | None = None
@@ -258,7 +258,7 @@ class Citation(Struct, frozen=True):
     url: str
     """The source's address."""
     title: str | None = None
-    """Its title, where the provider gave one."""
+    """Its title; None: the provider gave none."""
 
 
 class Hit(Struct, frozen=True):
@@ -307,7 +307,7 @@ class Reply(Struct, frozen=True):
     hits: tuple[Hit, ...] = ()
     """The results, for a search."""
     fetched: Fetched | None = None
-    """The HTTP response, for a page."""
+    """The HTTP response, for a page; else None."""
     parts: tuple[Part, ...] = ()
     """Everything that the model wrote, in its order, where that is more than the text: tool calls, thoughts."""
 
@@ -335,7 +335,7 @@ class Failure(Struct, frozen=True):
     detail: str
     """One line: what happened, to what, and what to do."""
     status: int | None = None
-    """The HTTP status, where there was a response."""
+    """The HTTP status; None: there was no response."""
 
 
 class Outcome(Struct, frozen=True):
@@ -350,7 +350,8 @@ class Outcome(Struct, frozen=True):
     key: str = ""
     """The cache key, in hex."""
     cached: bool = False
-    """Whether the reply was read from the cache, so that nothing was sent."""
+    """Whether the outcome was read from the cache, or shared with an identical call, so that nothing was sent for it.
+    """
     attempts: int = 0
     """How many attempts were sent; 0 for an outcome from the cache and for one that was never sent."""
     maybe_billed: int = 0

@@ -18,10 +18,10 @@ Action = Literal["retry", "never", "throttle", "wait", "confirm", "stop"]
 """What a fault asks of the lane.
 
 retry     send again after a back-off; counts as an attempt
-never     the same bytes would fail the same way
+never     not sent again: the same bytes would fail the same way
 throttle  send again when the whole lane has waited; not an attempt where the provider said how long
 wait      our own machine ran out of something; send again, not an attempt
-confirm   the key looks dead: one confirming probe, then stop
+confirm   the API key looks dead: one confirming probe, then stop
 stop      the account or the address is unusable: nothing more is sent on this lane
 """
 
@@ -69,7 +69,7 @@ class Response(Struct, frozen=True, array_like=True):
     latency_ms: float = 0.0
     """Milliseconds from send to last byte."""
     first_byte_ms: float | None = None
-    """Milliseconds from send to first byte."""
+    """Milliseconds from send to first byte; None: not measured."""
     headers: dict[str, str] = {}
     """Headers of quotas and errors: always where the status is not 200, sampled where it is."""
 
@@ -84,9 +84,9 @@ class Fault(Struct, frozen=True):
     action: Action
     """What the lane does next; see `Action`."""
     status: int | None = None
-    """The HTTP status, where there was one."""
+    """The HTTP status; None: there was no response."""
     retry_after_s: float | None = None
-    """The pause that the provider named, in seconds."""
+    """The pause that the provider named, in seconds; None: it named none."""
     quota: Quota = "keep"
     """Whether reserved tokens stay counted (`keep`), are returned (`refund`) or become `usage_tokens` (`settle`)."""
     is_billed_maybe: bool = False
@@ -96,9 +96,9 @@ class Fault(Struct, frozen=True):
     cuts_rate: bool = False
     """Whether an adaptive lane lowers its rate."""
     attempts_max: int | None = None
-    """A lower limit of attempts than the policy's, for this fault."""
+    """A lower limit of attempts than the policy's, for this fault; None: the policy's."""
     usage_tokens: int = 0
-    """The tokens that the provider counted for it."""
+    """The tokens that the provider counted for the attempt, input and output together."""
 
 
 class SendError(Exception):

@@ -21,7 +21,7 @@ class Stop(Struct, frozen=True):
     """Why a lane sends nothing more. Calls that were not sent stay pending."""
 
     lane: str
-    """The stopped lane."""
+    """The stopped lane; empty: all lanes."""
     reason: StopReason
     """One of `StopReason`, as `dead_key` or `budget`."""
     detail: str

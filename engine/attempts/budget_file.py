@@ -309,7 +309,7 @@ def _parsed(data: bytes, path: Path) -> _State:
 
 
 def _nano_up(dollars: float) -> int:
-    # A thousandth of a billionth is what sums of floats are off by.
+    # Allows for the error of float sums, a thousandth of a billionth of a dollar.
     return min(_MOST, max(0, math.ceil(dollars * _NANO - 1e-3)))
 
 

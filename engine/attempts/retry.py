@@ -41,7 +41,7 @@ class RetryPolicy(Struct, frozen=True):
     probe_every_s: float = 10.0
     """Seconds between these probes."""
     budget_share: float = 0.1
-    """Repeats as a share of the traffic, while a lane is failing."""
+    """The most repeats of a failing lane, as a share of its traffic from 0 to 1."""
     budget_floor: float = 20.0
     """Repeats that a failing lane may make before that share counts."""
     rejections_max: int | None = 20

@@ -63,7 +63,7 @@ class AdaptiveRate:
         if self._cut_at is not None and sent_at <= self._cut_at:
             return False
         if self._cut_at is not None and not self._is_answered and not is_again:
-            # Refused at the low rate too: that tells nothing of how much is too much. The recovery begins anew.
+            # Refused at the low rate too, which does not show how much is too much: only the recovery begins anew.
             self._cut_at = now
             self._next_at = now + 1 / self._low
             return False

@@ -52,7 +52,7 @@ def _drop_old(
         if found is None or found.received_at < before:
             return True
         if found.body_hash:
-            named.add(key[:-KEY_BYTES] + found.body_hash)  # what stands before the key is its run
+            named.add(key[:-KEY_BYTES] + found.body_hash)  # the key may begin with its run's scope
         return False
 
     return _drop(transaction, db, is_doomed)

@@ -47,7 +47,7 @@ class EvaluateOptions(TypedDict, total=False):
     trials: int
     """How often each row is asked; default: as the task says."""
     limit: int
-    """Only the first rows."""
+    """How many rows are asked, from the first; default: all."""
     combine: Literal["mean", "majority", "any"]
     """How the trials of a row combine; default: as the task says."""
     unreadable: Literal["skip", "zero"]
@@ -61,9 +61,9 @@ class EvaluateOptions(TypedDict, total=False):
     concurrency: int
     """Calls in flight, for each model."""
     max_cost: float
-    """Stop before the run can cost more dollars."""
+    """Stop before the run can cost more dollars; default: no limit."""
     cache: str
-    """The folder where answers are kept."""
+    """The folder where answers are kept; default: the user's cache folder."""
     mode: Literal["live", "record", "replay", "strict"]
     """What is taken from the cache, and whether anything is sent."""
     patience: float

@@ -227,7 +227,7 @@ class Connection(asyncio.Protocol):
         if closes:
             self._leave()
 
-    # The way back for what is not told at once
+    # The way back for answers in pieces
 
     @property
     def has_begun(self) -> bool:
