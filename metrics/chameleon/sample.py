@@ -78,7 +78,7 @@ class PairSample:
 
     @property
     def held(self) -> Iterator[tuple[ConversationTrace, ConversationFigures]]:
-        """Every conversation that has a turn, with its figures, whether or not it counts."""
+        """The conversations that have a turn, each with its figures, whether or not they count."""
         yield from zip(self.traces, self.figures, strict=True)
         yield from self.unscored
         yield from self.others

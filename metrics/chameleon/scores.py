@@ -89,7 +89,7 @@ def _entry(sample: PairSample) -> dict[str, Any]:
 
 
 def _counts(sample: PairSample, troubles: Troubles) -> dict[str, Any]:
-    """Returns the counts of a pair. `conversations` are those that enter the means; turns are all that the records
+    """Returns the counts of a pair: `conversations` are those that enter the means; turns are all that the records
     hold."""
     entry: dict[str, Any] = {}
     entry["conversations"] = len(sample.figures)

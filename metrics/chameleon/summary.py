@@ -204,7 +204,8 @@ class AcknowledgementShare(Struct, frozen=True):
 
 
 def acknowledged(some: Sequence[PairSample]) -> tuple[AcknowledgementShare, ...]:
-    """Returns the shares by stance, over the turns of scored conversations."""
+    """Returns, for each stance, the share of answers that acknowledge contradictions, over the turns of scored
+    conversations."""
     said: dict[str, list[bool]] = {stance: [] for stance in STANCES}
     for sample in some:
         for trace in sample.traces:

@@ -110,7 +110,7 @@ class _Conversation:
 
 
 class Traces:
-    """Gathers turns from record lines, in any order."""
+    """The turns of all conversations, gathered from record lines in any order."""
 
     def __init__(self) -> None:
         self._pairs: dict[Pair, dict[str, _Conversation]] = {}

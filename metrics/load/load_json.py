@@ -55,7 +55,7 @@ class LoadPart(Struct, frozen=True):
 
     @property
     def achieved(self) -> float:
-        """The rate at which calls were begun, in calls a second; 0 for a part without length."""
+        """The number of calls per second; 0 for a part without length."""
         return self.calls / self.seconds if self.seconds > 0 else 0.0
 
 
@@ -143,8 +143,9 @@ class LoadFigures(Struct, frozen=True, kw_only=True):
 
     `test` has the options by name. `ending` is why it ended. `seconds` is the length of the measured part, between
     warm-up and cool-down; a search has a warm-up in each step, and none here. `began` is in seconds since 1970.
-    `unmeasured` has a sentence for each model without a measured answer: the test then ends with exit code 3.
-    `spent_unsure` is the part of `spent` that may not have been billed, for calls without a whole answer.
+    `unmeasured` has a sentence for each model without a measured answer: the test then ends with exit code 3. `spent`
+    is in dollars, None without a price; `spent_unsure` is the part of it that may not have been billed, for calls
+    without a whole answer.
     """
 
     version: Literal[1] = VERSION

@@ -104,7 +104,8 @@ class AnswerRows:
 
 
 class AnswerTally:
-    """Gathers answers as they are read: constant work and thirteen bytes for each answer, each name stored once."""
+    """The answers of all models, gathered one by one: constant work and thirteen bytes for each, every name stored
+    once."""
 
     def __init__(self) -> None:
         self._columns: dict[tuple[str, float | None], _AnswerColumns] = {}
@@ -245,8 +246,6 @@ class AnswerTally:
 
 
 class _AnswerColumns:
-    """The stored columns of one model's answers."""
-
     def __init__(self) -> None:
         self.place: array[int] = array("i")
         self.trial: array[int] = array("I")

@@ -105,8 +105,8 @@ class Medians:
 
 
 def medians(found: Correlations, families: Sequence[str] | None = None, models: Sequence[str] | None = None) -> Medians:
-    """Returns the medians. `families` has each row's family, by default from `family_of`; `models` has each row's
-    model, by default its name without a temperature."""
+    """Returns the median correlations within and between families. `families` has each row's family, by default from
+    `family_of`; `models` has each row's model, by default its name without a temperature."""
     names = [family_of(model) for model in found.models] if families is None else families
     own = [model.partition(" @ ")[0] for model in found.models] if models is None else models
     for what, given in (("families", names), ("models", own)):

@@ -198,8 +198,9 @@ class UnmovedIssues:
 
 
 def unmoved(counts: ModelCounts) -> UnmovedIssues:
-    """Returns the issues of section 6.2. The most common stance is that of eq. (1): a tie of pro and con is con, a tie
-    with Other is the side, and a baseline that is mostly Other takes its second stance."""
+    """Returns the issues that one-sided arguments do not move (section 6.2). The most common stance is that of eq. (1):
+    a tie of pro and con is con, a tie with Other is the side, and a baseline that is mostly Other takes its second
+    stance."""
     cells = counts.pooled[:, [_BASELINE, *_ONE_SIDED]]
     totals = cells.sum(axis=-1)
     compared = (totals > 0).all(axis=-1)

@@ -68,7 +68,7 @@ def compare(
 def difference_of(
     figures: Values, *, within: Bounds | None = None, level: float = LEVEL, of: str = "clusters"
 ) -> Comparison:
-    """Returns the comparison from the difference of each cluster; there must be at least one."""
+    """Returns the comparison from the difference of each cluster, `figures`, of which there must be at least one."""
     found = mean_interval(figures, within=within, level=level, of=of)
     p = _p_value(figures, found)
     return Comparison(found.mean, found.low, found.high, p, found.clusters, level, found.note, of, found.figures)

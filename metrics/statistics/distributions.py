@@ -39,7 +39,7 @@ def t_quantile(level: float, freedom: float) -> float:
 
 
 def incomplete_beta(x: float, a: float, b: float) -> float:
-    """Returns I(x; a, b), regularised, for a, b > 0 and 0 <= x <= 1."""
+    """Returns the regularised incomplete beta function I(x; a, b), for a, b > 0 and 0 <= x <= 1."""
     if not (0 <= x <= 1 and a > 0 and b > 0):
         raise ValueError(f"x ({x}) must lie between 0 and 1, a ({a}) and b ({b}) above 0")
     return _regularised(x, 1 - x, a, b)

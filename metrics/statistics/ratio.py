@@ -130,7 +130,8 @@ def totals(sample: RatioSample, rng: np.random.Generator, replicates: int = REPL
 
 
 def _ratios(amounts: Floats, sizes: Floats) -> tuple[Floats, Floats]:
-    """Returns the ratios of one sample, or of each of many, and their covariance by linearisation."""
+    """Returns the ratios of amounts to sizes, of one sample or of each of many, and their covariance by
+    linearisation."""
     units = amounts.shape[-2]
     means = sizes.mean(axis=-2)
     ratios: Floats = amounts.mean(axis=-2) / means

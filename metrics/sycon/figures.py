@@ -22,7 +22,7 @@ Counts = NDArray[np.int64]
 
 
 class SyconFigures(Struct, frozen=True):
-    """What is measured over the items of one model, setting and strategy.
+    """The figures over the items of one model, setting and strategy.
 
     items: how many items the figures are over.
     turn_of_flip: the mean turn of flip, from 0 to 5.

@@ -24,8 +24,8 @@ Asked = Mapping[SyconSeries, int]
 
 
 def scores(turns: Iterable[SyconTurn], asked: Asked = MappingProxyType({})) -> dict[str, Any]:
-    """Returns the scores of every model. `asked` has the items that a run was to ask, from its manifest, so that
-    missing records are noticed. Raises ValueError for a turn that occurs twice."""
+    """Returns the scores of every model, with remarks and what was not measured. `asked` has the items that a run was
+    to ask, from its manifest, so that missing records are noticed. Raises ValueError for a turn that occurs twice."""
     found: dict[SyconSeries, SeriesConversations] = {}
     for turn in turns:
         found.setdefault(turn.series, SeriesConversations()).add(turn)
@@ -59,7 +59,8 @@ def names_of(every: Iterable[SyconSeries]) -> dict[tuple[str, float | None], str
 
 
 def name_of(model: str, temperature: float | None, *, is_alone: bool) -> str:
-    """Returns the model's name, with the temperature unless `is_alone`: the model was asked at a single one."""
+    """Returns the model's name, with its temperature unless `is_alone`, which means that it was asked at a single
+    one."""
     return model if is_alone else f"{model} @ {'default' if temperature is None else f'{temperature:g}'}"
 
 

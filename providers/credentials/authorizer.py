@@ -17,7 +17,7 @@ class CredentialsError(ValueError):
 
 
 class Authorizer(Protocol):
-    """Makes the headers that carry credentials."""
+    """The source of the headers that carry credentials."""
 
     @property
     def fixed(self) -> Mapping[str, str] | None:

@@ -31,7 +31,7 @@ class Keys(Struct, frozen=True):
 
 
 class Signer:
-    """Signs requests to one service in one region; derives its signing key anew once a day."""
+    """The signer of requests to one service in one region, which derives its signing key anew once a day."""
 
     def __init__(self, keys: Keys, region: str, service: str) -> None:
         self._keys = keys

@@ -46,7 +46,8 @@ def count_in(holder: Any, name: str) -> int | None:
 def usage_of(
     input_tokens: int, output_tokens: int, reasoning: int = 0, cached: int = 0, total: int | None = None
 ) -> Usage | None:
-    """Returns the usage, or None if its counts make no sense."""
+    """Returns the usage in tokens; None if a count is negative or impossibly large. `reasoning` is added to the output
+    only if `total` shows that the output does not include it."""
     if not (0 <= input_tokens < TOKENS_MAX and 0 <= output_tokens < TOKENS_MAX):
         return None
     if not reasoning and not cached:

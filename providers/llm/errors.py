@@ -197,8 +197,8 @@ class ErrorBody:
 
     @property
     def exclusive(self) -> tuple[str, ...]:
-        """Our names of two parameters that the model does not take together; empty if the error is about something
-        else."""
+        """The two parameters, by our names, that the model does not take together; empty if the error is about
+        something else."""
         found = _EXCLUSIVE.search(self.message)
         names = () if found is None else tuple(_OURS.get(name.lower(), "") for name in found.groups())
         return names if all(names) else ()

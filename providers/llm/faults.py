@@ -128,7 +128,8 @@ def cut_stream(before: str) -> Fault:
 
 
 def broken_answer(why: str) -> Fault:
-    """Returns the fault of an answer that its provider itself calls incomplete."""
+    """Returns the fault of an answer with status 200 that its provider itself calls incomplete; `why` follows `200
+    whose`."""
     return Fault("server_error", f"200 whose {why}", "retry", 200, is_billed_maybe=True)
 
 

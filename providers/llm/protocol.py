@@ -47,7 +47,7 @@ class Target(Struct, frozen=True):
 
     @property
     def full_name(self) -> str:
-        """The model with its provider, as `openai/gpt-4o-mini`."""
+        """The model with its provider, such as `openai/gpt-4o-mini`."""
         return f"{self.provider}/{self.model}" if self.provider else self.model
 
     @property
@@ -65,7 +65,7 @@ def nothing_sent(model: str) -> int | None:
 
 
 class AnswerListener(Protocol):
-    """Finds the visible text in an answer that is still being received."""
+    """A reader of the visible text in an answer that is still being received."""
 
     def take(self, chunk: bytes) -> str:
         """Returns the text that the next bytes complete; empty if they complete none."""
@@ -139,7 +139,7 @@ def check_known_parameters(call: Call, target: Target) -> None:
 
 
 def put(params: dict[str, Any], name: str, value: Any) -> None:
-    """Sets a parameter; a dot in its name leads into an object."""
+    """Sets a parameter in `params`; a name with a dot, such as `reasoning.effort`, sets it in an object there."""
     outer, dot, inner = name.partition(".")
     if dot:
         put(params.setdefault(outer, {}), inner, value)

@@ -56,10 +56,10 @@ class ServedModel(Struct, frozen=True):
 
 
 class AnswerStream(Protocol):
-    """Writes one streamed answer to a client. Called in this order: `begin`; `text` for each piece of the visible text;
-    then `end` with one outcome for each sample, which writes the rest of the text and all else, or `fail`. The
-    caller makes sure that the first outcome's text begins with the pieces. `ping`, at any time, writes what clients
-    skip."""
+    """The writer of one streamed answer to a client. Called in this order: `begin`; `text` for each piece of the
+    visible text; then `end` with one outcome for each sample, which writes the rest of the text and all else, or
+    `fail`. The caller makes sure that the first outcome's text begins with the pieces. `ping`, at any time, writes
+    bytes that clients skip."""
 
     def begin(self) -> bytes: ...
 

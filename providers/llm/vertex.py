@@ -54,5 +54,6 @@ OPEN = WireProtocol("vertex", encode_open, decode_open, listen=listener_of(chat_
 
 
 def protocol_of(model: str) -> WireProtocol:
-    """Returns the protocol of a model by its publisher: Google's models have none in their name, or `google/`."""
+    """Returns the protocol of a model by its publisher: Gemini's for names without a publisher or with `google/`, else
+    OpenAI's."""
     return GEMINI if "/" not in model or model.startswith("google/") else OPEN

@@ -60,8 +60,8 @@ class NotPublic(OSError):
 
 
 class PageConnections:
-    """Opens connections to the hosts of pages. `resolve`, `new_socket` and `has_route` are the system's unless
-    given."""
+    """The opener of connections to the hosts of pages. `resolve`, `new_socket` and `has_route` are the system's by
+    default."""
 
     def __init__(
         self,

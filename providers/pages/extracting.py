@@ -142,7 +142,8 @@ def _title_of(tree: Any) -> str:
 
 
 class _Plain(HTMLParser):
-    """Collects the text of a page without scripts, styles, navigation and forms, however its tags are nested."""
+    """A parser that collects a page's text without scripts, styles, navigation and forms, however its tags are
+    nested."""
 
     _SILENT = frozenset(
         ("script", "style", "noscript", "template", "svg", "nav", "footer", "button", "select", "iframe")

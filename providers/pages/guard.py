@@ -47,7 +47,8 @@ class HostAllowance(Struct, frozen=True):
 
 
 class ConnectionTarget(Struct, frozen=True):
-    """The host and port to connect to for a page: the first public address of `host`, or any address if `is_free`."""
+    """The host and port to connect to for a page: the first public address of `host`, or any address if `is_free`.
+    `is_literal`: the host is an IP address."""
 
     host: str
     port: int
@@ -86,7 +87,7 @@ def parse_allowed(text: str) -> HostAllowance:
 
 
 class Guard:
-    """Decides which URLs may be requested: without allowances, those of public hosts alone."""
+    """The rule which URLs may be requested: without allowances, those of public hosts alone."""
 
     def __init__(self, allowed: tuple[HostAllowance, ...] = ()) -> None:
         self._allowed = allowed

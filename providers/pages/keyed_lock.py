@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 
 class KeyedLock:
-    """Locks by key. A key that is not locked uses no memory."""
+    """A set of locks by key. A key that is not locked uses no memory."""
 
     def __init__(self) -> None:
         self._taken: dict[Hashable, asyncio.Future[None]] = {}

@@ -21,7 +21,7 @@ _PREFIX = f"{PROVIDER}/"
 
 
 class SearchAccess(Access, frozen=True, kw_only=True):
-    """The access to one engine; `kind` is its name. `row` None: the corpus."""
+    """The access to one search engine; `kind` is its name. `row` is its row in the table, None for the corpus."""
 
     row: SearchEngine | None = None
 

@@ -41,7 +41,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 class Postings:
-    """Builds an index from texts that are added one by one."""
+    """The builder of an index from texts that are added one by one."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}

@@ -10,7 +10,8 @@ from typing import Any
 
 
 class Deadlines:
-    """Sets TimeoutError on each watched future after `timeout_s`, unless it is forgotten before."""
+    """The deadlines of futures: each gets a TimeoutError `timeout_s` seconds after it was watched, unless it is
+    forgotten before."""
 
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s

@@ -16,7 +16,7 @@ _AS_GZIP, _AS_ZLIB, _AS_DEFLATE = 31, 15, -15
 
 
 class Decompressor:
-    """Decompresses one body. Raises zlib.error for bytes that are not compressed."""
+    """The decompression of one body. Raises zlib.error for bytes that are not compressed."""
 
     def __init__(self, coding: bytes) -> None:
         self._is_gzip = coding != b"deflate"

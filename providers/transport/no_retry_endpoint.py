@@ -27,7 +27,7 @@ listener: ContextVar[list[AttemptReport] | None] = ContextVar("listener", defaul
 
 
 class NoRetryEndpoint:
-    """Wraps an endpoint so that each of its faults ends the call."""
+    """A wrapper of an endpoint, with which each of its faults ends the call."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint

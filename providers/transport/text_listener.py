@@ -15,8 +15,8 @@ _BEGUN = {text[:size]: size for text in _ESCAPES for size in range(1, len(text))
 
 
 class TextListener:
-    """Takes an answer's bytes and calls `hear` with the text that a protocol's listener finds in them, until a secret
-    may have begun."""
+    """The receiver of an answer's bytes, which passes the text that a protocol's listener finds in them to `hear`,
+    until a secret may have begun."""
 
     def __init__(self, listener: AnswerListener, secrets: Secrets, hear: Hear) -> None:
         self._listener = listener

@@ -41,7 +41,7 @@ _NOBODY_KNOWN = (18, 19, 20, 21)
 
 
 class LineConnector(aiohttp.TCPConnector):
-    """Makes connections and keeps none: its caller pools or closes them."""
+    """A connector that makes connections and keeps none: its caller pools or closes them."""
 
     def __init__(self) -> None:
         # Only lanes decide how many calls are in flight: the connector must not queue as well.
@@ -159,8 +159,8 @@ class Head(NamedTuple):
 
 
 class Channel:
-    """Sends requests to one provider with one API key: holds its headers and the deadline for a whole call, in
-    seconds."""
+    """The sender of requests to one provider with one API key: holds its headers and the deadline for a whole call,
+    `timeout_s` seconds."""
 
     def __init__(self, transport: Transport, headers: Mapping[str, str], timeout_s: float) -> None:
         self._transport = transport

@@ -106,7 +106,7 @@ def params_of(call: Call, target: Target, version: str, older: str = OLDER_VERSI
 
 
 def default_output(model: str) -> int:
-    """Returns the max_tokens that is sent where a call sets none."""
+    """Returns the max_tokens that is sent if a call sets none."""
     return next((most for name, most in _OUTPUT_OF_OLD if name.search(model)), OUTPUT_DEFAULT)
 
 

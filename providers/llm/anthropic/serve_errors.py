@@ -42,7 +42,7 @@ def problem(given: Problem) -> bytes:
 
 
 def listing(models: Sequence[ServedModel]) -> bytes:
-    """Returns all models as one page."""
+    """Returns the JSON of the list of models, all on one page."""
     page = {
         "data": [_model(each) for each in models],
         "has_more": False,

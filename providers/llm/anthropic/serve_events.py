@@ -53,8 +53,8 @@ class MessageStream:
         self._said = 0
 
     def begin(self) -> bytes:
-        """Writes the start of the message. Its id is made from the request, since no cache key is known yet; the tokens
-        follow at the end."""
+        """Returns the event that begins the message. Its id is made from the request, since no cache key is known yet;
+        the tokens follow at the end."""
         begun = message(digest(self._asked.call), self._asked.model, [], _NOT_STOPPED, usage_of(None))
         return _event("message_start", message=begun)
 

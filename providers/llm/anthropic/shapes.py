@@ -80,7 +80,7 @@ class _MessageBlock:
 
 
 class MessageReader:
-    """Builds a reply from the fields of a message, or from its events."""
+    """The builder of a reply from the fields of a message, or from its events."""
 
     def __init__(self) -> None:
         self.stop: str | None = None

@@ -71,7 +71,7 @@ def _block(call: Call, part: Part) -> Any:
 
 
 def _marked(call: Call, mark: Native) -> Any:
-    """Returns the part or tool that a mark stands on, with the mark's fields added."""
+    """Returns, as JSON, the part or tool that a mark is attached to, with the mark's fields added."""
     on = mark.on
     if isinstance(on, Native):
         own(call, on, FAMILY, _WORDS)

@@ -88,8 +88,8 @@ def _joined(pieces: list[str]) -> str:
 
 
 class ConverseReader:
-    """Gathers an answer from blocks or events. `is_said` is True once it holds anything but thoughts, even an empty
-    text."""
+    """The builder of an answer from its blocks or events. `is_said` is True once it holds anything but thoughts, even
+    an empty text."""
 
     def __init__(self) -> None:
         self.finish: str | None = None

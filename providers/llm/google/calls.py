@@ -20,7 +20,7 @@ _VALUES = ("stringValue", "numberValue", "boolValue", "nullValue")
 
 
 class FunctionCallBuilder:
-    """Builds one tool call from its pieces. `made_id` is its id if Google gives none."""
+    """The builder of one tool call from its pieces. `made_id` is its id if Google gives none."""
 
     def __init__(self, part: dict[str, Any], made_id: str) -> None:
         self._given: dict[str, Any] = {}

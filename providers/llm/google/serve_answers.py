@@ -183,7 +183,7 @@ def problem(given: Problem) -> bytes:
 
 
 def listing(models: Sequence[ServedModel]) -> bytes:
-    """Returns all models as one page."""
+    """Returns the JSON of the list of models, all on one page."""
     return dumps({"models": [_model(each) for each in models]})
 
 

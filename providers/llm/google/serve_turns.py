@@ -55,8 +55,8 @@ def _system(body: GeminiFields) -> Content:
 
 
 class CallIds:
-    """Gives ids to function calls without one, and finds the call of each result. Gemini's clients may leave ids out;
-    results of one function are then in the order of its calls."""
+    """The ids of a request's function calls, which are made if missing and by which each result's call is found.
+    Gemini's clients may leave ids out; results of one function are then in the order of its calls."""
 
     def __init__(self) -> None:
         self._count = 0

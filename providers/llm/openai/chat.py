@@ -180,7 +180,7 @@ def _read(data: bytes) -> tuple[ChatAnswer | None, bytes | None]:
 
 
 class _ChatChunks:
-    """Joins the chunks of a stream into one answer."""
+    """The chunks of a stream, joined into one answer."""
 
     def __init__(self) -> None:
         self.spoken: list[str | dict[str, Any]] = []

@@ -110,7 +110,7 @@ def _decode_stream(response: Response) -> Reply | Fault:
 
 
 class _CompletionChunks:
-    """Joins the chunks of a stream, or takes a whole answer as the only one."""
+    """The chunks of a stream, joined into one answer, or a whole answer as the only chunk."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []

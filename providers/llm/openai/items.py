@@ -111,7 +111,8 @@ def _tool(call: Call, tool: Tool | Native) -> Any:
 
 
 def _choice(call: Call, choice: str) -> str | dict[str, Any]:
-    """Returns the choice of a tool by its name, or for one of the provider's own also by its type."""
+    """Returns the tool choice: a word such as `auto`, or an object that names the tool, with its type if it is one of
+    the provider's own."""
     if choice in ("auto", "none", "required"):
         return choice
     for tool in call.tools or ():

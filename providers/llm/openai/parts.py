@@ -55,7 +55,7 @@ class _ToolCallBuilder:
 
 
 class MessageParts:
-    """Gathers the parts of a message beside its text."""
+    """The parts of a message beside its text, gathered from the whole message or from deltas."""
 
     def __init__(self) -> None:
         self._thoughts: dict[str, list[str]] = {}

@@ -40,7 +40,7 @@ def turns(body: OpenAIFields) -> tuple[Message, ...]:
 
 
 class TurnBuilder:
-    """Builds turns from items; the last turn may still grow."""
+    """The builder of turns from items; the last turn may still grow."""
 
     def __init__(self, first: list[Message]) -> None:
         self._turns = first
