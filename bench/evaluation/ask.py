@@ -34,7 +34,7 @@ class CallFailed(Exception):
         self.step = step
         """The step of the item that the call belongs to, from 1."""
         self.failure = failure
-        """What happened, and what to do."""
+        """The failure: what happened, and what to do."""
 
 
 class Ask:

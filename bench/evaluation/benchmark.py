@@ -36,7 +36,7 @@ class Order(Struct, frozen=True, kw_only=True):
     run: RunOptions
     """The benchmark's options and readings."""
     sending: SendingOptions
-    """How its calls are sent."""
+    """The options of how its calls are sent."""
     configuration: Configuration
     """Lanes, providers and prices."""
     needs_keys: bool = True

@@ -33,7 +33,7 @@ class DataCommand(Struct, frozen=True):
     """A benchmark's command that builds, imports or checks data sets."""
 
     about: str
-    """What the command does, in a sentence."""
+    """A sentence that says what the command does."""
     add_arguments: Callable[[argparse.ArgumentParser], None]
     """Adds the command's own options."""
     run: Callable[[argparse.Namespace, Watch], DataReport]

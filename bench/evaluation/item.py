@@ -18,7 +18,7 @@ class Item(Struct, frozen=True):
     data: Any = None
     """The data from which the benchmark makes calls and records. The framework does not look at it."""
     steps: int = 1
-    """How many journal lines the item has."""
+    """The number of the item's journal lines."""
     group: str = ""
     """The part of the benchmark that the item belongs to, for scores by group."""
     of: str = ""

@@ -35,18 +35,18 @@ class ItemsOfPilot(Struct, frozen=True, kw_only=True):
     run: PreparedRun
     """The run with the pilot's items alone."""
     items: int
-    """How many items of each pair the pilot has."""
+    """The number of items of each pair in the pilot."""
     of: int
-    """How many items of each pair the whole run has."""
+    """The number of items of each pair in the whole run."""
     noun: str = "item"
-    """What an item is called."""
+    """The noun for an item."""
 
 
 class LaneSpent(Struct):
     """The calls, tokens and dollars that one item used on one lane; each call counts once, cached or sent."""
 
     calls: int = 0
-    """How many calls."""
+    """The number of calls."""
     input: int = 0
     """Input tokens."""
     output: int = 0
@@ -80,21 +80,21 @@ class ItemPilot(Struct, kw_only=True):
     signal: int | None = None
     """The number of the signal that ended the pilot early; None: no signal did."""
     sent: int = 0
-    """How many calls were sent."""
+    """The number of calls that were sent."""
     from_cache: int = 0
-    """How many calls the cache answered."""
+    """The number of calls that the cache answered."""
     paid: float | None = None
     """The dollars paid for the calls that were sent; None: none has a price."""
     unmeasured: set[str] = field(default_factory=set)
     """Lanes with an answer whose tokens the provider did not report."""
     lines: int = 0
-    """How many records there are."""
+    """The number of records."""
     refused: int = 0
-    """How many of them are refusals."""
+    """The number of records that are refusals."""
     truncated: int = 0
-    """How many of them were cut short."""
+    """The number of records whose answer was cut off."""
     failures: Counter[str] = field(default_factory=Counter)
-    """How many steps failed, by kind."""
+    """The number of failed steps, by kind of failure."""
     details: dict[str, str] = field(default_factory=dict)
     """The message of the first failure of each kind."""
     maybe_billed_pending: int = 0

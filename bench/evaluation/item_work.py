@@ -83,7 +83,7 @@ class ItemWork(Struct, frozen=True):
     specification: dict[str, Any]
     """The values that decide prompts and answers, as the manifest holds them."""
     settings: Settings
-    """How calls are sent."""
+    """The settings by which calls are sent."""
 
     @property
     def benchmark(self) -> str:

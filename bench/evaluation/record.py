@@ -56,7 +56,7 @@ class Record(Struct, frozen=True, kw_only=True):
     from_cache: FromCache | None = None
     """The parts of the step that the cache answered; None: none."""
     attempts: int = 0
-    """How often the step's calls were sent, repeats included."""
+    """The number of attempts of the step's calls."""
     maybe_billed: int = 0
     """The attempts without a whole answer that may have been billed all the same."""
     latency_ms: float | None = None

@@ -24,9 +24,9 @@ class JudgeTotals(Struct):
     """Tokens and dollars of judging a pair's answers."""
 
     input_tokens: int = 0
-    """Of calls that were sent."""
+    """Input tokens of calls that were sent, not of cached ones."""
     output_tokens: int = 0
-    """Of calls that were sent."""
+    """Output tokens of calls that were sent, not of cached ones."""
     cost: float | None = None
     """Dollars; None: no line has a price."""
 
@@ -67,7 +67,7 @@ class StepTotals(Struct):
     searches: dict[Pair, float] = field(default_factory=dict)
     """The dollars of each pair's searches."""
     roles: dict[Pair, dict[str, int]] = field(default_factory=dict)
-    """How many failures each pair has, by the role of the failed call."""
+    """The number of failures of each pair, by the role of the failed call."""
 
     def of(self, pair: Pair) -> PairCounts:
         """Returns the counts of one pair; all 0 if it has no lines."""

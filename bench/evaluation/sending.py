@@ -32,9 +32,9 @@ class SendPlan(Struct, frozen=True):
     options: Any
     done: FinishedItems
     steps: Mapping[str, int]
-    """How many steps each item has, by its id."""
+    """The number of steps of each item, by its id."""
     at_once: int = AT_ONCE
-    """How many items of several calls are under way at once."""
+    """The number of items of several calls that run at once."""
 
 
 def at_once_of(lanes: Iterable[Lane]) -> int:

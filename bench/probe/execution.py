@@ -43,7 +43,7 @@ class ProbeOutcome(Struct, kw_only=True):
     """What a probe found, and what ended it."""
 
     probed: ProbeResult
-    """What was found of each model."""
+    """The quotas found of each model."""
     signal: int | None = None
     """The number of the signal that ended the probe; None: no signal did."""
     fault: LocalFault | None = None

@@ -38,7 +38,7 @@ class ProbeSpec(Struct, frozen=True, kw_only=True):
     bounds: Bounds
     """The most that the probe may use."""
     costs: Costs
-    """What a call of each model can cost at the most."""
+    """The most dollars that a call of each model can cost."""
     ways: Mapping[str, Way]
     """Where each model is reached, and with which API key."""
 

@@ -31,7 +31,7 @@ class Record(BaseRecord, frozen=True, kw_only=True):
     judgement: str | None = None
     """The judge's answer; None where nothing was judged."""
     held: bool | None = None
-    """Whether the stance was held; None where nothing was judged. Scores are computed from it."""
+    """Whether the stance was held; None: the answer was not judged. Scores are computed from it."""
     judge: str = ""
     """The model that judged."""
     judge_temperature: float | None = None

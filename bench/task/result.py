@@ -46,7 +46,7 @@ class ModelResult(Struct, frozen=True):
     score: ScoreFigure
     """The main score."""
     scores: Mapping[str, ScoreFigure]
-    """Every score by its name, where there are several."""
+    """Every score by its name, if there are several."""
     groups: Mapping[str, ScoreFigure]
     """The main score by group."""
     answers: int

@@ -15,9 +15,9 @@ class LabelAgreement(Struct, frozen=True):
     """The agreement of one reading with the labels, over all answers and by model."""
 
     whole: Agreement
-    """Of all answers."""
+    """The agreement over all answers."""
     models: Mapping[str, Agreement]
-    """Of the answers of each model and temperature, by its name."""
+    """The agreement over the answers of each model and temperature, by the pair's name."""
 
 
 def compare(sample: Sequence[SampleEntry], given: Sequence[str | None]) -> dict[str, LabelAgreement]:

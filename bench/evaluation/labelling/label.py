@@ -22,11 +22,11 @@ class LabelChoice(Struct, frozen=True):
     """One of the labels that a person can choose."""
 
     letter: str
-    """What the person types: one letter or digit. S, U, M and Q are taken."""
+    """The key that the person types: one letter or digit. S, U, M and Q are taken."""
     name: str = ""
     """The label in files and tables; empty: the letter."""
     words: str = ""
-    """What the label means."""
+    """The meaning of the label; empty: its name."""
 
     def __post_init__(self) -> None:
         if len(self.letter) != 1 or not self.letter.isalnum() or self.letter.upper() in OWN_KEYS:
