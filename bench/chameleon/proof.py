@@ -65,7 +65,6 @@ def _questions(
 
 
 def _is_asked(record: Record, questions: Mapping[str, tuple[str, ...]]) -> bool:
-    """Returns whether the record's question is the data set's."""
     return record.question == questions.get(record.conversation, ())[record.turn - 1]
 
 

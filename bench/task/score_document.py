@@ -71,7 +71,6 @@ def bounds_of(described: Mapping[str, Mapping[str, Any]]) -> tuple[float, float]
 
 
 def _compared(pairs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Yields a sentence for each comparison of two models."""
     for pair in pairs:
         low, high = pair["ci95"]
         interval = "" if low is None else f" (95% interval {low:+.3f} to {high:+.3f})"

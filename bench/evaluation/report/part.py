@@ -143,7 +143,6 @@ def _entries(runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Iterator[tupl
 
 
 def _drawn(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
-    """Returns the table of the figure's numbers."""
     rows: list[tuple[Cell, ...]] = []
     for model, entry in _entries(runs, names):
         low, high = entry.get("ci95") or (None, None)

@@ -269,7 +269,6 @@ def _told_times(every: Sequence[LoadSeries]) -> str:
 
 
 def _differences(found: Sequence[Difference]) -> Iterator[str]:
-    """Yields the HTML of a table for each compared pair."""
     places = dict.fromkeys((each.series.place, each.first.place) for each in found)
     for number, pair in enumerate(places):
         own = [each for each in found if (each.series.place, each.first.place) == pair]
