@@ -245,7 +245,6 @@ def _help_of(shown: Mapping[str, DeclaredOption]) -> str:
 
 
 def _title(flag: _Flag, known: Known, named: str | None) -> str:
-    """Returns the heading of a flag's group in the help of a run."""
     if named is not None and named in flag.owners:
         names, whose = named, "its"
     elif len(flag.owners) == 1:

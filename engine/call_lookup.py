@@ -42,8 +42,7 @@ class CallLookup:
         self._mode = mode
 
     def encoded(self, call: Call) -> CallEncoding:
-        """Returns the encoding that all trials of a call share. Raises EncodeError. A stopped lane may be opened anew
-        by this."""
+        """Returns the encoding that all trials of a call share; may open a stopped lane anew. Raises EncodeError."""
         route = self._routes.of(call.lane)
         request = route.endpoint.encode(call)
         return CallEncoding(route, request, question_of(request))

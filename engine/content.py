@@ -134,8 +134,7 @@ _PARTS = (str, Image, ToolCall, ToolResult, Native)
 
 
 def checked_content(given: Any) -> Content:
-    """Returns a message's content, a list as a tuple so that nobody changes the call. Raises TypeError for a wrong
-    part."""
+    """Returns a message's content; a list becomes an immutable tuple. Raises TypeError for a wrong part."""
     if isinstance(given, str):
         return given
     wanted = "text, or a tuple of texts, images, tool calls, tool results and native parts"

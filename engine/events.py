@@ -1,7 +1,6 @@
 """One stream of events, from which progress, dashboard and metrics are fed.
 
-The engine says what happened; it keeps no totals and formats nothing. Without a subscriber an event costs one truth
-test.
+The engine says what happened; it keeps no totals and formats nothing. Without a subscriber an event costs one test.
 """
 
 from __future__ import annotations

@@ -23,9 +23,9 @@ PASSED_OVER_MAX = 1_000_000
 
 
 class Intake:
-    """The shared reader of a run's calls. `lane_of` names a call's lane; `begin_lane` is called with each lane when its
-    first call is read. For a short-lived lane (`is_passing`) it is called at every call, since its workers leave
-    when no call is at hand."""
+    """The shared reader of a run's calls. `lane_of` names a call's lane; `begin_lane` is called with each lane at its
+    first call, and with a short-lived lane (`is_passing`) at every call, since its workers leave when no call is at
+    hand."""
 
     def __init__(
         self,
@@ -146,8 +146,7 @@ class Intake:
             del self._ahead[lane]
 
     async def pass_over(self) -> None:
-        """Reads on to the first call of a new lane, so that its workers start; only if every lane seen so far has
-        stopped."""
+        """Reads on to the first call of a new lane, so that its workers start, if every lane so far has stopped."""
         async with self._reading:
             for passed in range(PASSED_OVER_MAX):
                 if self._is_exhausted or not self._ahead.keys() <= self._dropped:

@@ -1,7 +1,6 @@
 """What a provider allows, as values: a lane's quota, the limits that answers report, and what follows from these.
 
-Pure arithmetic: reads no header, no clock and no file. How headers are read: providers/limits. Where quotas are kept
-to: lanes/key_gate.
+Pure arithmetic: reads no header, no clock and no file. How headers are read: providers/limits. Its use: key_gate.
 """
 
 from __future__ import annotations
@@ -89,8 +88,7 @@ class Doubts:
 
 
 class Lack(NamedTuple):
-    """An amount of which a call needs more than one minute's quota: its option's name, its words for messages, both
-    numbers."""
+    """An amount of which a call needs more than a minute's quota: its option, its words for messages, both numbers."""
 
     name: str
     what: str
@@ -112,8 +110,7 @@ class Quota(Struct, frozen=True):
 
     @property
     def least_tokens(self) -> float:
-        """The tokens that every minute can hold, however they are divided into input and output; infinite without a
-        limit."""
+        """The tokens that every minute can hold, however divided into input and output; infinite without a limit."""
         return min(_NO_LIMIT if amount is None else amount for amount in (self.tpm, self.itpm, self.otpm))
 
     def lowered_by(self, other: Quota) -> Quota:
@@ -160,8 +157,7 @@ def declared_quota(lane: Lane) -> Quota:
 
 
 def quota_of(limits: Iterable[Limit]) -> Quota:
-    """Returns the quota per minute that follows from limits. Those for more than a minute are left out, since they may
-    be used up at once."""
+    """Returns the quota per minute that follows from limits. Those for longer are left out: all may be used at once."""
     quota = Quota()
     for limit in limits:
         if limit.limit is None or limit.limit < 1 or limit.window_s > MINUTE_S:

@@ -1,5 +1,4 @@
-"""Says which library is missing, and what to do, for an ImportError. Imports nothing itself, since any library may be
-the missing one."""
+"""Says for an ImportError which library is missing, and what to do. Imports none, since any may be missing."""
 
 from __future__ import annotations
 

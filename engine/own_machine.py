@@ -29,8 +29,7 @@ WAIT_S = 1.0
 
 def what_ran_out(error: BaseException) -> str:
     """Returns what this machine has temporarily run out of, by the error of an attempt to connect: file descriptors,
-    memory, local ports, network buffers or threads; "" if that is not the cause. A full disk and a MemoryError are not
-    among them."""
+    memory, local ports, network buffers or threads; "" for other causes, a full disk and a MemoryError among them."""
     if isinstance(error, socket.gaierror):
         if error.errno == socket.EAI_MEMORY:
             return "memory"

@@ -62,8 +62,7 @@ def hostname_of(url: str) -> str:
 
 
 def host_of(url: str) -> str:
-    """Returns the host in lower case, with its port unless that is the scheme's own; empty if the text is no http or
-    https address."""
+    """Returns the host in lower case, with its port unless that is the default; empty if it is no http(s) address."""
     parts = _split(url.strip())
     return "" if parts is None else _host(parts)
 

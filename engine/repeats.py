@@ -22,16 +22,14 @@ def may_repeat(fault: Fault, permit: Permit, lane: LaneQueue, tries: Tries) -> b
 
 
 def is_left_pending(fault: Fault, lane: LaneQueue) -> bool:
-    """Whether a call stays pending, since its fault stops the lane. A redirect stops it too, but is recorded as the
-    failure."""
+    """Whether a call stays pending, since its fault stops the lane. After a redirect it fails instead."""
     if fault.action == "confirm":
         return lane.stopped is not None
     return fault.action == "stop" and fault.kind != "redirect"
 
 
 async def wait_to_repeat(lane: LaneQueue, permit: Permit, fault: Fault, tries: Tries, random: Random) -> None:
-    """Sleeps before a repeat, without holding a slot. Pauses of the whole lane and its breaker are waited for in the
-    lane."""
+    """Sleeps before a repeat, without holding a slot. Pauses and the breaker are waited for in the lane."""
     if fault.action != "retry" and not (fault.action == "throttle" and fault.retry_after_s is None):
         return
     if fault.action == "throttle" and lane.has_another(tries.refused_by):

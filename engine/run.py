@@ -128,8 +128,7 @@ class CallRun:
         worker.add_done_callback(self._worker_done)
 
     def _leave(self, lane: str) -> None:
-        """Removes a worker that found no call. Nothing may be awaited since: a call that is read later needs another
-        worker."""
+        """Removes a worker that found no call. No await may come between: a call read then needs another worker."""
         if is_host(lane):
             self._at_hosts[lane] -= 1
             if not self._at_hosts[lane]:

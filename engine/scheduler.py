@@ -109,8 +109,7 @@ class Scheduler:
         return self.ways.of(lane)
 
     async def end(self) -> None:
-        """Ends all runs, with an error for those that still wait for outcomes, and all calls: the engine is about to be
-        closed."""
+        """Ends all runs (those that still wait get an error) and all calls, since the engine is about to be closed."""
         self._is_closed = True
         for run in tuple(self.runs):
             await run.abandon()
@@ -121,8 +120,7 @@ class Scheduler:
 
     async def ask(self, call: Call, sink: Sink | None = None, hear: Hear | None = None) -> Outcome:
         """Returns the outcome of one call. Raises Stopped if its lane sends nothing more. `hear` receives the streamed
-        text of a call that is sent; nothing for one that is stored, or that was begun by a caller without a
-        listener."""
+        text of a call that is sent; nothing for one that is stored or was begun without a listener."""
         found = self.look_up(call)
         if isinstance(found, Outcome):
             self._write(found, sink)
@@ -162,8 +160,7 @@ class Scheduler:
         return outcome
 
     async def _carry(self, shared: SharedCall) -> Outcome | None:
-        """Returns the outcome of a shared call: first its payer admits it, then it is sent. None: its waiters now wait
-        for another call."""
+        """Returns the outcome of a call, once its payer has admitted it. None: its waiters now wait for another."""
         pending, payer = shared.pending, shared.pending.payer
         if payer is None:
             return await self._send(shared)
@@ -283,8 +280,7 @@ class Scheduler:
             await asyncio.sleep(0)
 
     async def _attempt(self, route: Route, permit: Permit, request: Request) -> tuple[Reply | Fault, Response | None]:
-        """Makes one attempt and returns its result, with the response (None: none was received). Any error becomes a
-        fault."""
+        """Makes one attempt; returns its result and response (None: none was received). Any error becomes a fault."""
         endpoint = route.endpoints[permit.lane.number]
         self._out += 1
         try:

@@ -69,8 +69,7 @@ class CallWaiter:
         return self._own(future.result())
 
     async def outcome(self) -> Outcome:
-        """Waits for the outcome, leaves the call and returns it. Raises the call's error; CancelledError if the engine
-        ended it."""
+        """Waits for the outcome, leaves the call and returns it. Raises the call's error, or CancelledError."""
         try:
             return self._own(await self._future)
         finally:

@@ -89,8 +89,7 @@ def left_in(path: Path) -> Leftover | None:
 
 
 class BudgetFile:
-    """One process's open budget file, which is created when the first block is drawn. `ends`: the file is removed at a
-    clean end."""
+    """One process's open budget file, created when the first block is drawn. `ends`: it is removed at a clean end."""
 
     def __init__(self, place: BudgetPlace, limit: float, *, ends: bool = False) -> None:
         self.path = place.path
@@ -149,8 +148,8 @@ class BudgetFile:
 
     def draw(self, least: float, block: float) -> float:
         """Raises the bound by `block` dollars (`least`, if that is more), or by what the limit has left. Returns the
-        dollars added; 0.0 if less than `least` is left. Raises LocalFault if the file can't be written: then nothing
-        may be sent."""
+        dollars added; 0.0 if less than `least` is left. Raises LocalFault if it can't be written: then nothing may
+        be sent."""
         with self._locked():
             room = _nano_down(self.limit) - self._state.granted
             if room >= 0:
@@ -264,8 +263,8 @@ def _opened(path: Path) -> int | None:
 
 
 def _made(path: Path, state: _State) -> int:
-    """Creates the file, whole and locked from the first instant, and returns its descriptor: a kill leaves either no
-    file or a readable one."""
+    """Creates the file, whole and locked from its first instant, and returns its descriptor: a kill leaves none or a
+    whole one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     fd = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)

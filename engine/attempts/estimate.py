@@ -37,7 +37,6 @@ def chars_of(call: Call) -> int:
 
 
 def _texts_of(call: Call) -> Iterable[str]:
-    """Yields every text that the model reads: messages and tools."""
     for message in call.messages():
         yield from texts_in(message.content)
     if call.tools is not None:
@@ -49,16 +48,14 @@ def _image_chars(call: Call) -> int:
 
 
 def surplus_of(text: str) -> int:
-    """Returns what has to be added to a text's length for its weight: three for each character that takes about one
-    token."""
+    """Returns what a text's weight exceeds its length by: three for each character that takes about one token."""
     if text.isascii():
         return 0
     return _SURPLUS * len(text.encode("utf-16-le", "surrogatepass")[1::2].translate(None, _OTHERS))
 
 
 def weight_of(text: str) -> int:
-    """Returns a text's length in ordinary characters, of which a token has about four; a character that takes about one
-    token counts as four."""
+    """Returns a text's length in characters of about 1/4 token; one that takes about a whole token counts as four."""
     return len(text) + surplus_of(text)
 
 

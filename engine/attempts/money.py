@@ -65,8 +65,7 @@ class Price(Struct, frozen=True):
         return self.input == self.output == 0
 
     def of(self, input_tokens: float, output_tokens: float) -> float:
-        """Returns the cost of these tokens in dollars, at the prices of prompts that are not long and without the price
-        of a call."""
+        """Returns the dollars for these tokens, at the prices of short prompts and without the price of a call."""
         return (input_tokens * self.input + output_tokens * self.output) / 1e6
 
     def of_call(self, input_tokens: float, output_tokens: float) -> float:
@@ -116,8 +115,7 @@ class Prices(Struct, frozen=True):
         return structs.replace(price, output_max=self.output_max(model))
 
     def oldest_date(self, models: Iterable[str]) -> str | None:
-        """Returns the earliest date on which a listed price of these models was read; None if none of them has a listed
-        price."""
+        """Returns the earliest date on which a listed price of these models was read; None if none has one."""
         listed = [self.listed(model) for model in models]
         return min((one.source.date for one in listed if one is not None and one.source is not None), default=None)
 
@@ -301,8 +299,7 @@ class CostBudget:
         self.reserved += cost
 
     def settle(self, reserved: float, spent: float, *, unsure: float = 0.0) -> None:
-        """Replaces a reservation by what was spent, in dollars. `unsure`: the part of `spent` that may not have been
-        billed."""
+        """Replaces a reservation by what was spent, in dollars; `unsure` is the part that may not have been billed."""
         self.reserved = max(0.0, self.reserved - reserved)
         self.spent += spent
         self.unsure += unsure

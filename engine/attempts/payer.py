@@ -39,8 +39,7 @@ class Payer(Protocol):
         """Waits until this payer may have one more call sent; reserves `worst_cost` dollars for its first attempt."""
 
     def reserve(self, worst_cost: float) -> None:
-        """Reserves `worst_cost` dollars for the next attempt, unless one is reserved already. Raises NotPaid if the
-        budget can't bear it."""
+        """Reserves `worst_cost` dollars for the next attempt, unless one is reserved. Raises NotPaid if it can't."""
 
     def pay(self, cost: float, *, is_sure: bool) -> None:
         """Replaces the attempt's reservation by its cost in dollars; called once for each attempt. `is_sure` False: the

@@ -94,9 +94,8 @@ class Tries:
         return self.attempts + self.uncounted
 
     def may_repeat(self, fault: Fault, key: int = 0, *, is_first_elsewhere: bool = False) -> bool:
-        """Counts this failed attempt and returns whether the call may be sent again. `key` is the number, from 0, of
-        the API key that was used; `is_first_elsewhere`: this key had not refused the call before, and another key
-        may take it."""
+        """Counts this failed attempt and returns whether the call may be sent again. `key` is the API key's number,
+        from 0; `is_first_elsewhere`: this key had not refused the call before, and another key may take it."""
         if fault.is_billed_maybe:
             self.maybe_billed += 1
         if fault.action in ("throttle", "confirm", "stop"):
@@ -157,8 +156,7 @@ class RetryBudget:
 
 
 class Breaker:
-    """The circuit breaker of a lane: holds it back after a number of failures in a row, then lets one probe through at
-    a time."""
+    """The circuit breaker of a lane: stops it after some failures in a row, then lets one probe through at a time."""
 
     def __init__(self, policy: RetryPolicy) -> None:
         self._failures_max = policy.breaker_failures
@@ -198,8 +196,8 @@ class Breaker:
         self._next_probe = now + probe_in_s
 
     def wait_s(self, now: float) -> float:
-        """Returns the seconds until a call may be sent. 0.0: now (as the probe, if the breaker is open); infinite: a
-        probe is in flight."""
+        """Returns the seconds until a call may be sent. 0.0: now (if open, as the probe); infinite: a probe is in
+        flight."""
         if self.opened_at is None:
             return 0.0
         return float("inf") if self._is_probing else max(0.0, self._next_probe - now)

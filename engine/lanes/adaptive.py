@@ -16,8 +16,8 @@ _SENDS_SEEN = 256
 
 
 class AdaptiveRate:
-    """The reduced sending rate of a lane after refusals, and its recovery. `declared`: the quota's rate in calls per
-    second; None: not known."""
+    """A lane's reduced rate after refusals, and its recovery. `declared`: the quota's calls per second; None: not
+    known."""
 
     def __init__(self, declared: float | None) -> None:
         self.declared = declared
@@ -84,9 +84,8 @@ class AdaptiveRate:
         return max(RATE_MIN, (len(recent) - 1) / max(0.05, now - recent[0]))
 
     def _rate_at(self, now: float) -> float | None:
-        """Returns the rate allowed now, in calls per second; None when the recovery is over. For the first half of
-        RECOVERY_S it rises to the rate that failed, ever slower; for the second half from there to the full rate,
-        ever faster."""
+        """Returns the rate allowed now, in calls per second; None when the recovery is over. In its first half it rises
+        to the rate that failed, ever slower; in the second from there to the full rate, ever faster."""
         assert self._cut_at is not None
         half = RECOVERY_S / 2
         since = now - self._cut_at

@@ -1,8 +1,7 @@
 """Decides when one API key may send the next attempt.
 
 Asks in this order: slot, breaker, pause, adaptive rate, then the last minute's ledger, which paces. Learns from every
-answer. Never waits: it returns for how long and for what. Who waits, and with which key: lane_queue. Knows no call's
-content.
+answer. Never waits: it returns for how long and for what. Who waits, and with which key: lane_queue.
 """
 
 from __future__ import annotations

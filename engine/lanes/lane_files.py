@@ -17,8 +17,7 @@ _LEDGER = ".ledger"
 
 
 def lane_stem(cache: Path, address: str, model: str, account: str) -> Path:
-    """Returns the path of a lane's files without their suffix: a hash of address, model and account, which reveals
-    none."""
+    """Returns the path of a lane's files without suffix: a hash of address, model and account, which reveals none."""
     name = hashlib.sha256("\0".join((address, model, account)).encode()).hexdigest()[:32]
     return lanes_folder(cache) / name
 

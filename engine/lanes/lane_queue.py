@@ -149,8 +149,7 @@ class LaneQueue:
         self._tell_all()
 
     def note_answer(self, reply: Reply | None = None) -> None:
-        """Notes an answer of the model, received now or found in the cache. None: useful answers of an earlier session
-        of the run."""
+        """Notes an answer, received now or found in the cache. None: useful ones of an earlier session of the run."""
         if reply is not None and reply.is_cut_empty:
             self.note_cut()
         elif self._early.end():
@@ -219,8 +218,8 @@ class LaneQueue:
         return best
 
     def _can_pay(self, cost: float) -> bool:
-        """Whether the budget can bear a call of `cost` dollars. Stops the lane if not, and if nothing in flight could
-        give money back."""
+        """Whether the budget can bear `cost` dollars. If it can't, and no call in flight could give money back, it
+        stops the lane."""
         try:
             if self.purse.fits(cost):
                 return True
@@ -244,8 +243,7 @@ class LaneQueue:
         return [key for key in keys if key.holds(tokens)] or keys
 
     def _serve(self) -> None:
-        """Hands out all permits that can be handed out now, first come, first served, and sets a timer for the next
-        ones."""
+        """Hands out all permits that can be had now, first come, first served, and sets a timer for the next."""
         if self._is_serving:
             self._must_serve_again = True
             return

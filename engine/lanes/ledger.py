@@ -114,8 +114,7 @@ class Ledger:
         self._is_split = quota.itpm is not None or quota.otpm is not None
 
     def make_up_less(self) -> None:
-        """Halves how much lost sending time may be made up at once; called after a refusal although no limit was
-        exceeded."""
+        """Halves how much lost sending time may be made up at once; for a refusal although no limit was exceeded."""
         self._halvings += 1
         self._made_up_us >>= 1
 
@@ -129,8 +128,8 @@ class Ledger:
             self._unlock()
 
     def take(self, now: float, tokens: Tokens) -> tuple[float, str]:
-        """Records a send now and returns (0.0, ""), or records nothing and returns the seconds to wait and for what:
-        `tokens` or `requests`."""
+        """Records a send now and returns (0.0, ""), or returns the seconds to wait and for what: `tokens` or
+        `requests`."""
         self._lock()
         try:
             words = self._words
@@ -186,8 +185,7 @@ class Ledger:
             self._unlock()
 
     def close(self) -> None:
-        """Closes the ledger. Corrections that are still waiting are applied first, so that the next process counts
-        them."""
+        """Closes the ledger; applies waiting corrections first, so that the next process counts them."""
         if self._owed:
             self._lock()
             try:
@@ -210,8 +208,7 @@ class Ledger:
             fcntl.flock(self._fd, fcntl.LOCK_UN)
 
     def _catch_up(self, words: memoryview, now: float) -> int:
-        """Moves the window on to now and applies waiting corrections. Returns the number of the current tick (TICK_S
-        each)."""
+        """Moves the window to now and applies waiting corrections. Returns the current tick's number (TICK_S each)."""
         tick = int(now / TICK_S)
         if tick != words[_HEAD]:
             self._advance(words, tick)
@@ -238,8 +235,7 @@ class Ledger:
 
     @staticmethod
     def _put_off(words: memoryview, kind: int, by_us: float, now_us: int) -> None:
-        """Delays the next send of one kind by `by_us` microseconds, at most until a minute from now, however large the
-        debt is."""
+        """Delays the next send of one kind by `by_us` microseconds, at most until a minute from now."""
         before = words[_NEXT_US + kind]
         words[_NEXT_US + kind] = min(before + int(by_us), max(before, now_us + _MINUTE_US))
 
@@ -268,8 +264,7 @@ class Ledger:
         )
 
     def _wait(self, words: memoryview, now: float, read: int, written: int) -> tuple[float, str]:
-        """Returns the longest of all waits, in seconds, and what it is for. It is a microsecond at least, since times
-        are kept in whole ones."""
+        """Returns the longest of all waits, in seconds (at least a microsecond), and what it is for."""
         requests, read_so_far, written_so_far = words[_SUMS : _SUMS + _COUNTED].tolist()
         held = read_so_far + written_so_far
         paced_us = max(
@@ -290,8 +285,7 @@ class Ledger:
         )
 
     def _until_free(self, words: memoryview, now: float, kinds: tuple[int, ...], excess: float) -> float:
-        """Returns the seconds until at least `excess` of these kinds has left the window, oldest first; 0.0 if nothing
-        has to."""
+        """Returns the seconds until at least `excess` of these kinds has left the window, oldest first."""
         tick = words[_TAIL]
         while excess > 0 and tick <= words[_HEAD]:
             slot = _FIELDS + _COUNTED * (tick % _SLOTS)

@@ -60,8 +60,7 @@ def read_text(path: Path) -> str:
 
 
 def decode(data: bytes, path: Path) -> str:
-    """Returns UTF-8 bytes as text, without the byte order mark that some editors write. Raises DatasetError for other
-    bytes."""
+    """Returns UTF-8 bytes as text, without the byte order mark of some editors. Raises DatasetError for other bytes."""
     try:
         return data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
@@ -70,8 +69,7 @@ def decode(data: bytes, path: Path) -> str:
 
 
 def parse(text: str, where: str) -> Any:
-    """Returns the content of a JSON text. Raises DatasetError if it is invalid, or if a field occurs twice in an
-    object."""
+    """Returns the content of a JSON text. Raises DatasetError if it is invalid or repeats a field within an object."""
     root, repeated = parse_and_compare(text, where)
     if repeated:
         raise refusal_of(repeated[0], where)
@@ -83,8 +81,7 @@ def refusal_of(repeated: Place, where: str) -> DatasetError:
 
 
 def parse_and_compare(text: str, where: str) -> tuple[Any, tuple[Place, ...]]:
-    """Returns the content of a JSON text, in which the last of repeated fields counts, and the places of repeated
-    fields."""
+    """Returns the content of a JSON text (of repeated fields the last counts), and the places of repeated fields."""
     objects: list[tuple[dict[str, Any], list[str]]] = []
 
     def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

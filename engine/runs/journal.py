@@ -37,8 +37,7 @@ def is_intact(line: bytes, *, must_be_sealed: bool) -> bool:
 
 
 class Reserve:
-    """Disk space set aside at the start, given back when the disk is full so that what was received is saved. `size` is
-    in bytes."""
+    """Disk space, `size` bytes, set aside at the start and freed when the disk is full, to save what was received."""
 
     def __init__(self, path: Path, size: int = 8 << 20) -> None:
         self._path = path

@@ -29,7 +29,7 @@ class Pair(NamedTuple):
 
 class FinishedItems(Struct, frozen=True):
     """What a run folder already holds: the ids of each pair's finished items (records and final failures), their cost
-    in dollars, and the models that have answered. `cut`: for other models, how many answers were cut off and are
+    in dollars, and the models that have answered. `cut`: how many answers of other models were cut off and are
     empty."""
 
     ids: Mapping[Pair, set[str]]

@@ -1,7 +1,6 @@
 """The checks that every proof of a run makes: the manifest's hashes, each line of both journals, counts and scores.
 
-Reports what is wrong and changes nothing. Knows no benchmark: what else a line must say, and how scores are computed,
-is passed in.
+Reports what is wrong and changes nothing. Knows no benchmark: what else to check, and the scores, are passed in.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ _Record = TypeVar("_Record", bound=StatusRecord)
 
 class Proof(Struct):
     """The result of proving a run. `wrong` has the first thousand messages, `wrongs` counts all; `unproven` says what
-    could not be checked; `torn` names torn last lines. `held`: items that are not asked before an earlier failure is
-    tried again."""
+    could not be checked; `torn` names torn last lines. `held`: items that wait until an earlier failure is tried
+    again."""
 
     records: int = 0
     failures: int = 0
@@ -72,8 +71,7 @@ def proof_of(manifest: Mapping[str, Any], data: str | None) -> Proof:
 def whole_records(
     folder: Path, name: str, kind: type[_Record], benchmark: str, proof: Proof
 ) -> Iterator[tuple[str, _Record]]:
-    """Yields each whole record of one journal, with its place in words (lines from 1). Notes everything else in the
-    proof."""
+    """Yields each whole record of one journal, with its place in words (lines from 1); adds all else to the proof."""
     decode = msgspec.json.Decoder(kind).decode
     for number, line in enumerate(read_lines(folder / name), 1):
         if name == RECORDS:

@@ -78,8 +78,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 @contextmanager
 def holding(folder: Path) -> Iterator[None]:
-    """Holds the run's lock during the block, so that nobody else writes the run. Raises RunHeld if another process has
-    it."""
+    """Holds the run's lock during the block, so that nobody else writes the run. Raises RunHeld if it is taken."""
     fd = _lock(folder)
     try:
         yield
@@ -198,8 +197,7 @@ def _lock(folder: Path) -> int:
 
 
 def _holder(fd: int) -> str:
-    """Returns the text in a lock file that names its holder. A process that has just taken the lock may need a moment
-    to write it."""
+    """Returns the text in a lock file that names its holder, who may need a moment to write it."""
     for _ in range(50):
         time.sleep(0.01)
         holder = os.pread(fd, 200, 0).decode("utf-8", "replace").strip()

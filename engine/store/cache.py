@@ -2,8 +2,7 @@
 
 Several processes may read and write; nothing is ever unpickled; a damaged entry reads as a miss, damaged pages end the
 work with a local fault. Owns entries and their commits, not whether to use them: cache_policy. Commits are made in
-groups on the loop, where a writer thread would have to win the interpreter's lock for every entry; large ones in a
-thread.
+groups on the loop, since a thread would have to win the interpreter's lock for every entry; large ones in a thread.
 """
 
 from __future__ import annotations
@@ -166,8 +165,8 @@ class Cache:
     def put_failure(
         self, key: bytes, request: Request, failure: Failure, response: Response | None, *, url: str = ""
     ) -> asyncio.Future[None]:
-        """Stores a final failure, with the response that showed it (None: there was none). The returned future is as
-        that of `put`."""
+        """Stores a final failure, with the response that showed it (None: there was none). Returns a future as `put`
+        does."""
         size, body_hash = 0 if response is None else len(response.body), b""
         if response is not None and size >= BODY_APART:
             response, body_hash = self._apart(response)
@@ -236,8 +235,7 @@ class Cache:
     # The whole of it
 
     def entries(self) -> Iterator[tuple[bytes, StoredAnswer]]:
-        """Yields every readable shared answer, with its key and body. It is one transaction: use it up without an
-        await."""
+        """Yields every readable shared answer, with its key and body, in one transaction: use it without an await."""
         with self._store.reading(self._shared) as transaction:
             for key, stored in cast("Iterator[tuple[bytes, bytes]]", transaction.cursor()):
                 entry = entry_of(memoryview(stored)[:-4]) if is_sealed(key, stored) else None

@@ -72,8 +72,7 @@ class CachePolicy:
         return None
 
     def retrieval(self, key: bytes) -> StoredAnswer | StoredFailure | None:
-        """Returns the later of a search's or page's stored answer and final failure, as far as they may be used; None
-        if neither may."""
+        """Returns the later of a search's or page's answer and final failure that may be used; None if neither may."""
         for source in self._sources:
             entry, failed = source.get(key), source.failure(key)
             if entry is not None and not self._is_young(entry.received_at):

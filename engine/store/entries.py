@@ -25,9 +25,8 @@ _END_OF_TIME = 253_402_300_800
 
 
 class StoredAnswer(Struct, frozen=True, array_like=True):
-    """One stored answer, with what is needed to explain a later miss. `received_at`: seconds since 1970. `body_hash`:
-    the SHA-256 of a body that is stored apart, else empty. `url`: the address of a page, empty for models and
-    searches."""
+    """One stored answer, with what explains a later miss. `received_at`: seconds since 1970. `body_hash`: the SHA-256
+    of a body that is stored apart, else empty. `url`: a page's address, empty for models and searches."""
 
     identity: str
     params: bytes
@@ -72,8 +71,7 @@ def failed_of(stored: bytes | memoryview) -> StoredFailure | None:
 
 
 def prompt_mark(request: Request) -> int:
-    """Returns a checksum of the prompt that tells prompts apart well enough to explain a miss; the cache key alone
-    decides."""
+    """Returns a checksum of the prompt, by which misses are explained; the cache key alone decides about a hit."""
     return zlib.crc32(request.prompt) << 32 | (len(request.prompt) & 0xFFFFFFFF)
 
 

@@ -45,8 +45,7 @@ _NETWORK_FILE_SYSTEMS = ("nfs", "cifs", "smb", "sshfs", "glusterfs", "beegfs", "
 
 
 def sealed(key: bytes, stored: bytes) -> bytes:
-    """Returns a value with its CRC-32, which is over the key too, so that a damaged page never gives a call another's
-    answer."""
+    """Returns a value with a CRC-32 over key and value, so that a damaged page never gives a call another's answer."""
     return stored + zlib.crc32(stored, zlib.crc32(key)).to_bytes(4, "little")
 
 
@@ -244,8 +243,7 @@ def _mend_end(path: Path, environment: lmdb.Environment) -> None:
 
 
 def _check_local_disk(folder: Path) -> None:
-    """Raises LocalFault for a network file system: LMDB's locks don't hold across machines, which would corrupt the
-    store."""
+    """Raises LocalFault for a network file system, where LMDB's locks don't hold and the store would be corrupted."""
     try:
         mounts = Path("/proc/mounts").read_text("utf-8")
     except OSError:

@@ -120,8 +120,7 @@ def _tree_in(data: bytes, at: int) -> Tree:
 
 
 class _Node(NamedTuple):
-    """One entry of a page. `value_at` is the offset, in its page, of its value or of the number of the page that has
-    it."""
+    """One entry of a page. `value_at`: the offset in its page of its value, or of the number of the value's page."""
 
     key: bytes
     flags: int
@@ -178,8 +177,7 @@ class _Walk:
     def _leaves(
         self, tree: Tree, number: int, depth: int, low: bytes | None, high: bytes | None
     ) -> Iterator[tuple[bytes, list[_Node]]]:
-        """Yields every leaf under a page with its entries, whose keys must lie from `low` to below `high` (None: no
-        bound)."""
+        """Yields every leaf under a page with its entries; keys must be from `low` to below `high` (None: no bound)."""
         page = self._page(number)
         at, _, flags, lower, upper = _HEADER.unpack_from(page)
         count = (lower - _HEADER.size) >> 1
@@ -201,8 +199,7 @@ class _Walk:
     def _nodes(
         self, page: bytes, number: int, places: tuple[int, ...], upper: int, *, is_leaf: bool
     ) -> tuple[list[_Node], list[int]]:
-        """Returns the entries and the child pages of a page, which they must fill from `upper` to its end without gap
-        or overlap."""
+        """Returns a page's entries and children; they must fill it from `upper` to its end without gap or overlap."""
         nodes, children, extents = [], [], []
         end = self._page_size
         for place in places:

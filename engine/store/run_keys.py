@@ -90,8 +90,8 @@ class SortedKeys:
             raise LocalFault(f"{self._folder.name} can't be written ({error}): free disk space first") from error
 
     def begin_with(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Yields the keys that begin with `prefix`, without it and in order, each with its mark. Keys added meanwhile
-        may be left out."""
+        """Yields the keys that begin with `prefix`, without it and sorted, with their marks; perhaps not those added
+        meanwhile."""
         self._write()
         with self._environment.begin() as transaction, transaction.cursor() as cursor:
             is_there = cursor.set_range(prefix)

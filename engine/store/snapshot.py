@@ -48,8 +48,7 @@ class DamagedSnapshot(SnapshotFault):
 
 
 class SnapshotRow(NamedTuple):
-    """One row of the index: where a record lies in the file, in bytes, and the checksum and content hash that it must
-    have."""
+    """One row of the index: where a record lies in the file, in bytes, and the checksum and hash that it must have."""
 
     kind: int
     key: bytes
@@ -60,8 +59,7 @@ class SnapshotRow(NamedTuple):
 
 
 def content_hash(kind: int, record: bytes) -> bytes | None:
-    """Returns the SHA-256 of a record's content without its times, of which the digest is made; None if it can't be
-    read."""
+    """Returns the SHA-256 of a record without its times, of which the digest is made; None if it can't be read."""
     if kind in (BODY, DERIVED):
         return hashlib.sha256(record).digest()
     found: StoredAnswer | StoredFailure | None = entry_of(record) if kind == ANSWER else failed_of(record)

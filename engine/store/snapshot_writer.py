@@ -118,8 +118,7 @@ def _write_all(cache: Cache, wanted: SortedKeys, writer: _Writer, packed: Snapsh
 def _write_response(
     cache: Cache, key: bytes, wanted: SortedKeys, writer: _Writer, packed: SnapshotCounts, until: float | None
 ) -> bool:
-    """Writes the later of a call's answer and its failure, and notes its bodies to be written. Returns whether there is
-    either."""
+    """Writes the later of a call's answer and failure, and notes its bodies for later. Returns whether there is any."""
     record, failed_record = cache.value(ANSWERS, key), cache.value(FAILURES, key)
     entry = None if record is None else entry_of(record)
     entry = None if entry is None else _whole(cache, entry)
@@ -184,8 +183,7 @@ class _Writer:
 
 
 def take(snapshot: Snapshot, cache: Cache) -> SnapshotImport:
-    """Stores in the cache the records that it does not hold yet, and returns how many. Every record is checked before
-    the first is stored."""
+    """Adds a snapshot's records to the cache, where it lacks them; returns how many. Checks all before it adds one."""
     latest = time.time() + _CLOCKS_DIFFER_S
     for row in snapshot.rows():
         _check_record(snapshot, row, latest)

@@ -31,8 +31,7 @@ _SET_ASIDE = "with --set-aside-damaged the same command moves such lines away an
 
 
 class Rows(Journal):
-    """A journal of output rows, without checksums: the output has another program's format, and the notes hold the
-    checksums."""
+    """A journal of output rows without checksums, since the output has another program's format; notes hold them."""
 
     def append(self, row: bytes) -> None:
         self._pending.append(row + b"\n")
@@ -69,8 +68,7 @@ class RowChecksums:
 
 class Book:
     """The output of one batch, open for this process. Use as a context manager. `tag` begins the id of every row;
-    `last` is the number of the input's last line, from 1. `set_aside`: damaged rows are moved to a file of their
-    own."""
+    `last` is the number of the input's last line, from 1. `set_aside`: damaged rows are moved to their own file."""
 
     def __init__(
         self,
@@ -210,8 +208,7 @@ class Book:
         return noted, cost if is_priced else None
 
     def _read_rows(self, noted: RowChecksums) -> tuple[bytearray, int]:
-        """Returns for each line of the input the kind of its row plus one (0: it has none), and how many rows have to
-        be removed."""
+        """Returns for each input line its row's kind plus one (0: no row), and how many rows have to be removed."""
         done, taken_out = bytearray(self._last + 1), 0
         for path in self.place.files:
             for _, aside in self._judged(path, noted, done):
@@ -219,8 +216,8 @@ class Book:
         return done, taken_out
 
     def _judged(self, path: Path, noted: RowChecksums, done: bytearray) -> Iterator[tuple[bytes, str | None]]:
-        """Yields every row with the file that it is moved to (None: it stays), and marks its line in `done` with the
-        note's kind plus one."""
+        """Yields every row with the file it is moved to (None: it stays), and sets its line in `done` to its kind plus
+        one."""
         for number, row in enumerate(read_lines(path), 1):
             line, row_crc = line_of(row, self._tag), zlib.crc32(row)
             if line is None or not 0 < line <= self._last:

@@ -34,8 +34,7 @@ class InputLine(NamedTuple):
 
 
 class Splitter:
-    """A splitter of pieces of any size into lines, numbered from 1. It counts blank lines and skips them, and skips a
-    byte order mark."""
+    """A splitter of pieces of any size into lines, numbered from 1. Blank lines are counted but skipped."""
 
     def __init__(self, most: int = LINE_MAX) -> None:
         self.number = 0

@@ -1,7 +1,6 @@
 """A file of rows that one batch has locked, and its replacement as a whole.
 
-Two batches may name one file, most likely for their errors: the second is rejected. Knows a row's id, not who writes
-rows.
+Two batches may name one file, most likely for their errors: the second is rejected. Knows of a row only its id.
 """
 
 from __future__ import annotations
@@ -28,8 +27,7 @@ class Output:
         os.close(self._fd)
 
     def rewrite(self, rows: Iterable[bytes]) -> None:
-        """Replaces the file by these rows (newlines included) in one step: a kill leaves the old file or the new
-        one."""
+        """Replaces the file by these rows (newlines included) at once: a kill leaves the old file or the new one."""
         fresh = self.path.with_name(f".{self.path.name}.millstream-new")
         try:
             # Locked before it has the name, so that no other process can lock it first.

@@ -1,7 +1,6 @@
 """The proof of a batch: compares manifest, notes and rows.
 
-Every note must be intact, every row the one of its note, none double, hashes and counts as noted. Reports; repairs
-nothing.
+Every note must be intact, every row the one of its note, none double, hashes and counts as noted. Repairs nothing.
 """
 
 from __future__ import annotations

@@ -33,8 +33,7 @@ _LOOK_UP_EVERY = 64
 
 
 class BatchModels:
-    """The models that a batch sends to. `names` maps names in the requests to models; `always` replaces the model of
-    every line."""
+    """The models of a batch. `names` maps names in the requests to models; `always` replaces every line's model."""
 
     def __init__(self, settings: Settings, names: Mapping[str, str], always: str | None = None) -> None:
         self.stops: dict[str, Stop] = {}
@@ -91,8 +90,7 @@ def check(model: str, settings: Settings) -> None:
 
 
 def check_first(lines: Iterable[InputLine], models: BatchModels) -> None:
-    """Raises what `check` raises for the model of the first line that can be sent, before anything is created or
-    written."""
+    """Raises what `check` raises for the model of the first valid line, before anything is created or written."""
     first = next(_calls(lines, models), None)
     if first is not None:
         models.reach(first.model)

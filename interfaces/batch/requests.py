@@ -69,8 +69,7 @@ class BatchRequest(Struct, frozen=True):
 
 
 class BadLine(Struct, frozen=True):
-    """A line that holds no valid request: `said` is the message, `param` the field that is wrong (None: the whole
-    line)."""
+    """A line without a valid request: `said` is the message, `param` the wrong field (None: the whole line)."""
 
     line: int
     custom_id: str | None
@@ -118,8 +117,7 @@ def envelope_of(line: InputLine) -> Envelope | BadLine:
 def request_of(
     envelope: Envelope, named: Callable[[str, str], str], family_of: Callable[[str], str]
 ) -> BatchRequest | BadLine:
-    """Returns the request of an envelope, or its BadLine. `named` returns the model that a client's name for it means
-    in a family's dialect."""
+    """Returns the request of an envelope, or its BadLine. `named` returns the model of a client's name and family."""
     spoken = envelope.spoken
     try:
         asked = spoken.dialect.read(envelope.body, lambda word: named(word, spoken.family))
@@ -135,8 +133,7 @@ def request_of(
 
 
 def gist_of(call: Call) -> bytes:
-    """Returns bytes that are equal for calls with the same content, whatever the order of their fields, and for no
-    others."""
+    """Returns bytes that are equal for calls with the same content, whatever the order of their fields."""
     return _ENCODER.encode(call)
 
 

@@ -22,8 +22,7 @@ TAG_CHARS = 16
 
 class Note(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The note kept of a row beside the output: its line (from 1), the row's CRC-32, and its cost in dollars. The
-    `status` of a broken line is its code. `row_crc` is None while some of the samples are missing, so that there is
-    no row yet."""
+    `status` of a broken line is its code. `row_crc` None: some samples are missing, so that there is no row yet."""
 
     id: str | None
     line: int

@@ -122,8 +122,7 @@ def sent_by(sending: Coroutine[None, None, SendingEnd]) -> SendingEnd:
 
 
 def _settings(batch: Batch, book: Book, source: InputFile, survey: InputSurvey, *, is_done: bool) -> Settings:
-    """Returns the settings of an engine for this batch, which may continue an earlier one; writes its start to the
-    manifest."""
+    """Returns the settings of an engine for this batch, which may be resumed; writes its start to the manifest."""
     manifest, cost = book.folder.manifest, book.spent or 0.0
     unsure = unsure_of(book.folder.folder, manifest, cost)
     budget = None

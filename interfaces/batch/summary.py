@@ -68,8 +68,7 @@ def _failures(result: BatchResult) -> list[str]:
 
 
 def _again(result: BatchResult, failed: Iterable[str]) -> str:
-    """Returns advice to repeat the command, for failures that another attempt can change; empty if there is no such
-    command."""
+    """Returns advice to repeat the command, for failures that another attempt can change; empty: there is none."""
     sent = [kind for kind in failed if kind in get_args(FailureKind)]
     if not sent:
         return "; such lines are never sent: mend them in a file of their own"

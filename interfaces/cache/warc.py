@@ -72,8 +72,7 @@ def write_warc(cache: Cache, keys: Iterable[tuple[bytes, bool]], path: Path, abo
 
 
 def _pages(cache: Cache, keys: Iterator[bytes]) -> Iterator[StoredAnswer | StoredFailure]:
-    """Yields the stored result of each hop: the later of an answer and a failure. Documents of a corpus are left
-    out."""
+    """Yields the stored result of each hop, the later of an answer and a failure, but no documents of a corpus."""
     for key in keys:
         entry, failed = cache.get(key), cache.failure(key)
         found: StoredAnswer | StoredFailure | None = entry

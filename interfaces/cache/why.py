@@ -55,8 +55,7 @@ def asked_for(call: Call, settings: Settings) -> EncodedCall:
 
 
 def explain(cache: Cache, asked: EncodedCall) -> list[str]:
-    """Returns lines of text: the call, the verdict, then each kind of stored answer to the same prompt and how it
-    differs."""
+    """Returns lines of text: the call, the verdict, then how each kind of stored answer to the same prompt differs."""
     entry = cache.get(asked.key)
     told = [f"call {asked.key.hex()}", _described(asked)]
     if entry is not None:

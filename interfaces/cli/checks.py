@@ -100,8 +100,7 @@ async def _check_all(models: Sequence[str], settings: Settings) -> list[Check]:
 
 
 def _variables_of(model: str, name: str, settings: Settings) -> list[str]:
-    """Returns the variables that hold the API key. `name` is the variable that a lane names for it; empty: it names
-    none."""
+    """Returns the variables that hold the API key. `name`: the variable that a lane names for it; empty: none."""
     made = structs.replace(settings, key_variables={model: (name,)} if name else {})
     return [access.variable for access in accesses_to(model, made)]
 

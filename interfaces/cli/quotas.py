@@ -31,8 +31,7 @@ _WINDOWS = {1.0: "a second", 60.0: "a minute", 3_600.0: "an hour", 86_400.0: "a 
 
 class KnownLane(Struct, frozen=True):
     """The lane of one model and one API key, as `quota` shows it. `declared`: its configured limits; `seen`: limits
-    that the provider has reported; `used`: requests and tokens of the last minute, None if there is no readable
-    ledger."""
+    that the provider has reported; `used`: requests and tokens of the last minute, None without a readable ledger."""
 
     model: str
     key: str

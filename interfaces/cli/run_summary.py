@@ -96,8 +96,7 @@ def _how_to_go_on(result: RunResult) -> str:
 
 
 def _once_mended(there: str, command: str) -> str:
-    """Returns advice: use another folder, since a folder's specification never changes, or run `command` once `there`
-    is true."""
+    """Returns advice: start again in another folder, or run `command` once `there` is true."""
     return f"{_ELSEWHERE}; once {there}: {command}"
 
 

@@ -13,8 +13,7 @@ from ...bench.evaluation.benchmark import Benchmark
 
 
 def unlike(scored: Mapping[str, tuple[Benchmark, Mapping[str, Any]]], given: Mapping[str, Any]) -> str:
-    """Returns a sentence that names the settings in which the sources differ; empty if they are alike. `given` are the
-    readings of the scores."""
+    """Returns a sentence on how the sources differ; empty if they are alike. `given`: the scores' readings."""
     manners = {
         source: {
             "benchmark": benchmark.title,

@@ -80,8 +80,7 @@ def record_of(benchmark: str) -> type[Struct]:
 
 
 def schema_of(benchmark: str, metadata: Mapping[str, str]) -> Any:
-    """Returns the Arrow schema of a record type. Every column may be null, since records of other programs need only
-    the documented fields."""
+    """Returns the Arrow schema of a record type. Every column may be null, since other programs' records have fewer."""
     info = inspect.type_info(record_of(benchmark))
     assert isinstance(info, inspect.StructType)
     own = () if benchmark == "batch" else benchmark_named(benchmark).categories

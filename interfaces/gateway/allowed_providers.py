@@ -16,8 +16,7 @@ from ...wiring import Settings
 
 
 def unreached(settings: Settings, gateway: GatewaySettings) -> frozenset[str]:
-    """Returns the providers with an address on this machine that neither the configuration, a variable nor --base-url
-    sets up."""
+    """Returns the providers with an address on this machine that no configuration, variable or --base-url sets up."""
     if settings.base_url is not None:
         return frozenset()
     named = {*settings.providers, *(_provider_of(lane.model) for lane in settings.lanes)}

@@ -1,7 +1,6 @@
 """One caller of the gateway: which models it may ask, its own lane and its own budget.
 
-A call that waits here holds no slot of a provider's, and a stored answer needs neither lane nor budget. Knows no token
-and no HTTP.
+A call that waits here holds no provider's slot; a stored answer needs neither lane nor budget. Knows no token, no HTTP.
 """
 
 from __future__ import annotations
@@ -34,8 +33,7 @@ _NOT_SENT = Fault("connect", "", "never", quota="refund")
 
 
 class Caller:
-    """One caller of the gateway, with its lane and its budget, where it has any. `folder` holds their files, beside the
-    cache."""
+    """One caller of the gateway, with its lane and budget, if any. `folder` holds their files, beside the cache."""
 
     def __init__(self, settings: CallerSettings, folder: Path) -> None:
         self.settings = settings
@@ -66,8 +64,7 @@ class Caller:
         return not self.settings.models or any(fnmatchcase(model, pattern) for pattern in self.settings.models)
 
     async def admit(self, tokens: Tokens) -> Permit | None:
-        """Waits until this caller may have one more call sent, and returns the permit for `give_back`; None without a
-        lane."""
+        """Waits until this caller may send one more call; returns the permit for `give_back`, None without a lane."""
         return None if self._lane is None else await self._lane.admit(tokens)
 
     def give_back(self, permit: Permit | None, used: Tokens | None) -> None:
@@ -82,8 +79,7 @@ class Caller:
         self._lane.release(permit, now)
 
     async def reserve(self, most: float) -> None:
-        """Reserves `most` dollars; waits while calls under way could still leave enough. Raises RequestRefusal if they
-        can't."""
+        """Reserves `most` dollars; waits while calls under way could leave enough, else raises RequestRefusal."""
         while not self.try_reserve(most):
             assert self.purse is not None
             if self.purse.is_idle:
@@ -122,9 +118,8 @@ class Caller:
 
 
 class CallPayment:
-    """The engine's `Payer` for one caller's call: takes a place in the caller's lane, and reserves each attempt in its
-    budget. `spent` is called with what attempts cost in dollars, `used` with the answers, both with the caller's
-    name."""
+    """The engine's `Payer` for one caller's call: takes a place in the caller's lane and reserves attempts in its
+    budget. `spent` is called with the dollars of attempts, `used` with the answers, both with the caller's name."""
 
     def __init__(
         self,

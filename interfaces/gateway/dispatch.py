@@ -37,8 +37,7 @@ _TRIED_BYTES = 4 << 20
 
 
 class CallGroup(Struct, eq=False):
-    """The calls of one request, one for each trial. Each of `parts` is a stored outcome, a call to send, or the waiter
-    for one under way."""
+    """The calls of one request, one for each trial: `parts` are stored outcomes, calls to send, or waiters."""
 
     asked: ServedRequest
     taken: RequestTrials
@@ -102,8 +101,7 @@ class Dispatch:
         return f"<Dispatch {self._scheduler}>"
 
     def prepare(self, caller: Caller, question: Question) -> CallGroup:
-        """Returns a question's calls: those that are stored, and those that have to be sent. Raises RequestRefusal,
-        ConfigurationError."""
+        """Returns a question's calls, stored and to be sent. Raises RequestRefusal, ConfigurationError."""
         asked = self._checked(caller, question)
         try:
             encoded = self._scheduler.encoded(asked.call)
@@ -163,8 +161,8 @@ class Dispatch:
         return CallGroup(asked, taken, [look_up(one, encoded) for one in numbered])
 
     def _refuse_one_model_too_many(self, model: str) -> None:
-        """Raises RequestRefusal if too many undeclared models were asked. Must come first: even a cache key needs the
-        model's lane."""
+        """Raises RequestRefusal if too many undeclared models were asked. Comes first: a cache key needs the model's
+        lane."""
         routes = self._scheduler.routes
         if model in routes or model in self._known or len(routes.keys() - self._known) < MODELS_MAX:
             return

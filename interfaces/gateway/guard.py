@@ -111,8 +111,7 @@ def _is_loopback(name: str) -> bool:
 
 
 def _of_page(found: Mapping[str, list[str]], rules: GuardRules) -> Problem | None:
-    """Returns the problem with a request that a web page makes; None: it may. Browsers name the page that asks,
-    programs don't."""
+    """Returns the problem with a request of a web page; None: it may ask. Browsers name the page, programs don't."""
     origins, sites = found.get("origin", []), found.get("sec-fetch-site", [])
     if origins and not (len(origins) == 1 and origins[0] in rules.origins):
         return Problem(403, "forbidden", "a web page may not ask this gateway: name its Origin in [gateway] origins")

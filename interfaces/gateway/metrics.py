@@ -149,8 +149,7 @@ class Metrics(Collector):
             self._calls[self._name(event.lane), event.kind] += 1
 
     def _name(self, model: str) -> str:
-        """Returns the model as a label; `other` for undeclared models beyond the bound, since a time series stays for
-        good."""
+        """Returns the model as a label; `other` for undeclared models beyond the bound, since series stay for good."""
         return model if model in self._shown else OTHER
 
 

@@ -47,8 +47,7 @@ class RequestPath(Struct, frozen=True):
 
 
 def read_path(method: str, target: str, headers: Mapping[str, object]) -> RequestPath:
-    """Returns what a request's method and target ask for. One that does not exist, or not for this method, has a
-    `problem`."""
+    """Returns what a method and target ask for, with a `problem` if that does not exist or not for this method."""
     path = target.partition("?")[0]
     way = _way_of(method, target, headers)
     if way is None:

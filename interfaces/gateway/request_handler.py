@@ -69,8 +69,7 @@ class GatewayState(Struct, eq=False):
 
 
 class RequestHandler:
-    """One request to a model, from its arrival to its end. `told` is called when a request without a task of its own
-    has ended."""
+    """One request to a model, from its arrival to its end. `told` is called at the end of one without a task."""
 
     __slots__ = (
         *("_began", "_caller", "_facts", "_group", "_id", "_outcomes", "_request", "_saying", "_state", "_status"),

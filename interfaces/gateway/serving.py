@@ -1,7 +1,6 @@
 """A gateway's life: built from settings, announced, drained at a signal, summed up.
 
-Owns what is rejected before it listens: no token beyond this machine, and a provider address that is the gateway
-itself.
+Owns what is rejected before it listens: no token beyond this machine, and a provider at the gateway's own address.
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ REOPENED_S = 60.0
 
 
 class ServeOptions(Struct, frozen=True):
-    """Where to listen. `port` 0: any free one; `port_file`: where the port is written once it listens; `is_counting`:
-    repeats are new trials."""
+    """Where to listen. `port` 0: any free one; `port_file`: where the port is written; `is_counting`: repeats are new
+    trials."""
 
     host: str
     port: int
@@ -63,8 +62,7 @@ class ServeEnd(Struct, frozen=True):
 
 
 class RunningGateway:
-    """A gateway that listens while it is entered. Raises UsageError, ConfigurationError or LocalFault before it
-    listens."""
+    """A gateway that listens while it is entered. Raises UsageError, ConfigurationError or LocalFault before that."""
 
     def __init__(self, settings: Settings, gateway: GatewaySettings, place: ServeOptions) -> None:
         policy = settings.policy

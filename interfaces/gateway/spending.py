@@ -18,8 +18,7 @@ _RESERVED = "+"
 
 
 def caller_purse(folder: Path, name: str, limit: float) -> CostBudget:
-    """Returns the budget of one caller. `folder` holds the files of all callers; `limit` is in dollars. Raises
-    LocalFault."""
+    """Returns the budget of one caller, with `limit` dollars. `folder` has all callers' files. Raises LocalFault."""
     earlier = folder / f"{name}{_EARLIER}"
     before = _earlier_amounts(earlier)
     file = BudgetFile(BudgetPlace(folder / f"{name}.budget", before, lock=folder), limit)
@@ -40,8 +39,8 @@ def caller_purse(folder: Path, name: str, limit: float) -> CostBudget:
 
 
 def _earlier_amounts(path: Path) -> Amounts:
-    """Returns the amounts in an earlier version's file; zero if there is none. A torn last line does not count: its
-    call was not sent."""
+    """Returns the amounts in an earlier version's file; zero without one. A torn last line is of a call that wasn't
+    sent."""
     try:
         lines = path.read_bytes().split(b"\n")[:-1]
     except (FileNotFoundError, NotADirectoryError):

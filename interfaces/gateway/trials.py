@@ -20,8 +20,7 @@ _SIZE = 16
 
 
 class RequestTrials:
-    """The trial numbers of one request, from 0. `holders`: how many requests with the same Idempotency-Key have them
-    now."""
+    """The trial numbers of one request, from 0. `holders`: how many requests with one Idempotency-Key have them now."""
 
     __slots__ = ("asked", "holders", "is_answered", "name", "numbers", "question")
 
@@ -35,8 +34,7 @@ class RequestTrials:
 
 
 class TrialCounter:
-    """The trial numbers that were given out, by caller, run and question. `is_counting` False: every repeat is the same
-    trial."""
+    """The trial numbers in use, by caller, run and question. `is_counting` False: every repeat is the same trial."""
 
     def __init__(
         self, *, is_counting: bool = True, questions_max: int = QUESTIONS_MAX, repeated_max: int = REPEATED_MAX

@@ -25,8 +25,7 @@ KINDS: Mapping[str, values.ValueKind[object]] = {
 
 
 def sending_of(given: Mapping[str, object]) -> SendingOptions:
-    """Returns the arguments that were set as options of sending. Raises UsageError for an unknown name or a wrong
-    value."""
+    """Returns the arguments that were set. Raises UsageError for an unknown name or a wrong value."""
     found = {}
     for name, value in given.items():
         kind = KINDS.get(name)
@@ -42,8 +41,7 @@ def sending_of(given: Mapping[str, object]) -> SendingOptions:
 
 
 def check_model(model: str, settings: Settings) -> Lane:
-    """Returns the lane of all API keys of a model together. Raises UsageError or ConfigurationError if it can't be
-    called."""
+    """Returns the lane of all a model's API keys. Raises UsageError or ConfigurationError if it can't be called."""
     try:
         values.read(values.ModelName(), model)
     except ValueError as error:

@@ -18,8 +18,7 @@ from .trials import TrialNumbers
 
 
 class SharedEngine:
-    """An engine that several models share. It opens at its first call and closes after its last user; `users` are
-    the models."""
+    """An engine that several models (`users`) share. It opens at its first call and closes after its last user."""
 
     def __init__(self, settings: Settings, ended: Callable[[SharedEngine], None]) -> None:
         loop = asyncio.get_running_loop()

@@ -36,8 +36,7 @@ def main() -> int:
 
 
 def _code_of(error: Exception) -> int | None:
-    """Returns the exit code of an error that a person can cause; None for errors of lm-eval, which it reports
-    itself."""
+    """Returns the exit code of an error that a person can cause; None for lm-eval's errors, which it reports itself."""
     from ...engine.fault import Stopped
     from .lm_eval_model import CallsFailed, UnsupportedTask
     from .lm_eval_scoring import CantScore

@@ -78,6 +78,5 @@ def _input_of(context: str) -> str | tuple[Message, ...]:
 
 
 def weighing_of(model: str, text: str) -> Call:
-    """Returns a call that asks for the log-probabilities of a text's tokens, and for one token more, since not every
-    server allows none."""
+    """Returns a call for the log-probabilities of a text's tokens. It asks for one new token, as some servers need."""
     return Call(model, text, temperature=0.0, max_tokens=1, logprobs=1, extra={"echo": True})

@@ -120,8 +120,7 @@ class MillstreamLM(LM):  # type: ignore[misc]
         return generation_of(self.model, context, given, max_tokens=self._max_gen_toks, seed=self._seed)
 
     def _weigh(self, pairs: Sequence[tuple[str, str]], disable_tqdm: bool) -> list[ContinuationScore]:
-        """Returns the log-likelihood of each second text after the first. All calls are trial 0: a text always has the
-        same one."""
+        """Returns the log-likelihood of each second text after the first. All are trial 0: it is always the same."""
         if self._family != WEIGHS:
             raise UnsupportedTask(
                 f"{self.model} tells no log-likelihoods of texts: expected a provider of kind {WEIGHS} (vLLM, "

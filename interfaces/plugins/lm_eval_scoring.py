@@ -47,8 +47,7 @@ def _is_greedy(token: TokenLogprob) -> bool:
 
 
 def _ends(tokens: Sequence[TokenLogprob], prompt: bytes) -> Iterator[tuple[int, int]]:
-    """Yields the number of each token of the prompt, from 0, and the byte offset at which it ends. Tokens after the
-    prompt are left out."""
+    """Yields the number of each token of the prompt, from 0, and its end's byte offset. Later tokens are left out."""
     at, unknown = 0, list[int]()
     for number, token in enumerate(tokens):
         if at >= len(prompt):

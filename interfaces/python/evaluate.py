@@ -150,8 +150,7 @@ class _Under:
 
     @contextmanager
     def watch(self, engine: Engine, total: int, already: int, item: str) -> Iterator[ItemProgress]:
-        """Notes the engine and the loop of the run, and shows its progress, during the block; begins with the first
-        call."""
+        """Notes the run's engine and loop, and shows its progress, during the block; begins with the first call."""
         self._loop, self._engine, self._task = asyncio.get_running_loop(), engine, asyncio.current_task()
         try:
             with self._watch(engine, total, already, item) as progress:

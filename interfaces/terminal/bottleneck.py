@@ -25,9 +25,8 @@ LAG_FULL_S = 0.1
 
 
 class LaneSpan(Struct, frozen=True):
-    """A lane between two looks. `held_s`: seconds of waits at the queue's head that ended meanwhile, by reason;
-    `holding`: the reason of the wait under way, empty: none; `retry_s`: seconds of back-offs that ended, summed over
-    callers."""
+    """A lane between two looks. `held_s`: seconds of waits at the queue's head that ended, by reason; `holding`: the
+    reason of the wait under way, empty: none; `retry_s`: seconds of back-offs that ended, summed over callers."""
 
     length_s: float
     held_s: Mapping[str, float]
@@ -116,8 +115,7 @@ class Bottleneck:
 
 
 def shares(waits: Iterable[Mapping[str, float]]) -> tuple[WaitShare, ...]:
-    """Returns the reasons of several lanes as shares of all their waiting, the largest first; those below one
-    percent are left out."""
+    """Returns the reasons of several lanes as shares of all their waiting, from the largest to 1%."""
     totals: dict[str, float] = {}
     for seconds_by_reason in waits:
         for reason, seconds in seconds_by_reason.items():

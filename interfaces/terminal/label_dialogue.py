@@ -37,8 +37,7 @@ class LabelKeeper(Protocol):
 
 
 class Terminal(Protocol):
-    """A screen and a keyboard: writes lines to a person and reads lines from one. `ask` returns None at the end of the
-    input."""
+    """A screen and a keyboard for lines of text. `ask` returns None at the end of the input."""
 
     def size(self) -> tuple[int, int]: ...
 
@@ -88,8 +87,8 @@ def hold(shown: Sequence[Label], labels: LabelKeeper, terminal: Terminal, kept_i
 
 
 class _Dialogue:
-    """The order of the questions. `waiting` are the numbers of answers still to be labelled, `passed` those already
-    shown, the latest last."""
+    """The order of the questions. `waiting` are the numbers of answers to be labelled, `passed` those shown, latest
+    last."""
 
     def __init__(self, shown: Sequence[Label], labels: LabelKeeper, terminal: Terminal) -> None:
         self._shown = shown

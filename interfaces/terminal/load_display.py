@@ -214,8 +214,7 @@ class LoadDisplay:
         )
 
     def _client(self, models: tuple[ModelView, ...]) -> str:
-        """Returns why the client is the bottleneck now, by the same measures as the verdict at the end; empty: it is
-        not."""
+        """Returns why the client is the bottleneck now, measured as for the verdict at the end; empty: it is not."""
         if len(self._cpu_marks) > 1:
             (began, before), (now, after) = self._cpu_marks[0], self._cpu_marks[-1]
             if now > began and (after - before) / (now - began) > CPU_MOST:

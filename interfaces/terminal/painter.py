@@ -178,8 +178,7 @@ def cropped(pieces: Sequence[TextPiece], width: int) -> PaintedLine:
 
 
 def bar_line(share: float | None, pieces: Sequence[TextPiece], width: int) -> PaintedLine:
-    """Returns a bar that is full to `share`, followed by the pieces; these alone where there is no room for it, or no
-    share is known."""
+    """Returns a bar that is full to `share`, and the pieces; these alone without room for it or a known share."""
     room = width - sum(len(GAP) + len(piece.text) for piece in pieces)
     if room < _BAR_MIN or share is None:
         return cropped(pieces, width)

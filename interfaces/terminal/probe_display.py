@@ -19,8 +19,7 @@ _DETAIL_MAX = 160
 
 
 class ProbeDisplay:
-    """The display of a probe. `spent` returns its calls and dollars so far (None: not known). `stream` None: shows
-    nothing."""
+    """The display of a probe. `spent` returns its calls and dollars (None: not known). `stream` None: shows nothing."""
 
     def __init__(self, stream: TextIO | None, spent: Callable[[], tuple[int, float | None]]) -> None:
         self._painter = Painter(stream)

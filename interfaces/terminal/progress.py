@@ -37,8 +37,7 @@ class DisplayedEngine(Protocol):
 
 class RunDisplay:
     """The display of an engine's run of `total` items, `already` of which were done before it. Start it inside the
-    running loop, while the engine is open. `item`: the word for what is counted, empty: calls. `stream` None: shows
-    nothing."""
+    running loop, while the engine is open. `item`: the word for an item, empty: calls. `stream` None: shows nothing."""
 
     def __init__(
         self,
@@ -127,8 +126,7 @@ class RunDisplay:
 
 
 def watch_on_stderr(*, is_shown: bool = True) -> Watch:
-    """Returns a function that makes the display of a run on stderr. A process that was started with stderr closed has
-    none."""
+    """Returns a function that makes the display of a run on stderr, which shows nothing if stderr is closed."""
     stream = sys.stderr if is_shown else None
 
     def watch(engine: Engine, total: int, already: int, item: str) -> RunDisplay:

@@ -262,8 +262,7 @@ class RunProgress:
         return self._purse.spent if is_priced or self._purse.spent > 0 else None
 
     def _expected(self, spent: float, answered: int, done: int) -> float | None:
-        """Returns the expected dollars of the whole run, if the cache answers the rest as often as lately; None: not
-        known yet."""
+        """Returns the expected dollars of the whole run, if the cache answers as often as lately; None: not known."""
         if not done:
             return None
         left = max(0, self._total - self._already - done)
@@ -292,8 +291,7 @@ class RunProgress:
 
     @staticmethod
     def _per_s_to_come(counts: _Counts, lane: LaneQueue, now: float) -> float:
-        """Returns the expected calls per second of a lane: the present rate, or the quota's if the lane waits for its
-        quota."""
+        """Returns the expected calls per second of a lane: the present rate, or its quota's if it waits for that."""
         if lane.stopped is not None:
             return 0.0
         seen = counts.per_s()

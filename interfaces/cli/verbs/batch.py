@@ -106,8 +106,7 @@ def _check_pipe_options(options: argparse.Namespace) -> None:
 
 
 def _place(options: argparse.Namespace) -> BatchPlace:
-    """Returns the batch's files with links resolved, so that a file has one name only. Raises UsageError if one can't
-    be used."""
+    """Returns the batch's files with links resolved, so that a file has one name only. Raises UsageError."""
     from ...batch.place import BESIDE, BatchPlace
 
     if options.errors == _PIPE:

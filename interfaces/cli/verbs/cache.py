@@ -147,8 +147,7 @@ def _explained(call: Call, settings: Settings) -> list[str]:
 
 
 def _why_of_run(options: argparse.Namespace) -> int:
-    """Explains a record of a run: by its call, if that can be made again, else by the cache keys in the record. Returns
-    the exit code."""
+    """Explains a record by its call, if that can be made again, else by its cache keys. Returns the exit code."""
     benchmark, line, sending = _line_of(options)
     found = benchmark.call_of(line)
     lines = _keys_explained(line, sending) if found is None else _call_explained(found, sending)
@@ -200,7 +199,6 @@ def _prompt(given: str) -> str:
 
 
 def _line_of(options: argparse.Namespace) -> tuple[Benchmark, RunLine, SendingOptions]:
-    """Returns the record that was named, its benchmark, and the settings of the run's calls."""
     from ....bench.evaluation.registry import benchmark_of, options_of
     from ....bench.evaluation.stored_calls import RunLine
     from ....configuration.options import SendingOptions

@@ -82,8 +82,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _answers_of(folder: Path, *, is_shown: bool) -> AnswerFile:
-    """Returns the answers of a run, or of another program's records, with the questions that their benchmark asks
-    about them."""
+    """Returns the answers of a run, or of another program's records, with their benchmark's questions about them."""
     from ....bench.evaluation.labelling.sample import AnswerFile
     from ....bench.evaluation.registry import benchmark_of
     from ....engine.runs.run_folder import MANIFEST, RECORDS
@@ -128,8 +127,7 @@ def _drawn(options: argparse.Namespace, answers: AnswerFile) -> list[SampleEntry
 def _read(
     folder: Path, path: Path, options: argparse.Namespace, answers: AnswerFile
 ) -> tuple[LabelFile, Sequence[SampleEntry]]:
-    """Returns an existing file of labels and its sample, which the file decides. Raises UsageError for options that ask
-    for another sample."""
+    """Returns an existing file of labels and its sample. Raises UsageError for options that ask for another sample."""
     from ....bench.evaluation.labelling.label_file import LabelFile, read
 
     sheet = read(path)
@@ -181,8 +179,7 @@ def _told(file: LabelFile, compared: Mapping[str, LabelAgreement]) -> str:
 
 
 def _cells(found: Agreement) -> tuple[str, ...]:
-    """Returns the table cells of an agreement: counts, share and kappa with their intervals; `-` where one is
-    undefined."""
+    """Returns the table cells of an agreement: counts, share and kappa with intervals; `-` where one is undefined."""
     if found.share is None or found.share_interval is None:
         return ("0", "0", "-", "-", "-", "-")
     low, high = (f"{100 * limit:.1f}" for limit in found.share_interval)

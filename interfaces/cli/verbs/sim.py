@@ -157,8 +157,7 @@ def _told(provider: ModelProvider) -> str:
 
 
 def _told_of_web(web: SimulatedWeb, provider: ModelProvider) -> str:
-    """Returns the settings that lead searches and their pages to this web, as text. Any token works, unless one was
-    set."""
+    """Returns the settings that lead searches and pages to this web, as text. Any token works, unless one was set."""
     from ....bench.evaluation.declarations import declarations
     from ....providers.table import SIM_PORT
 

@@ -25,8 +25,7 @@ LINGER_S = 10.0
 
 
 class ConnectionContext(Protocol):
-    """What all connections of a gateway share: the time limits in seconds, the memory for bodies, and `begin`, which
-    answers a request."""
+    """What all connections of a gateway share: limits in seconds, memory for bodies, and what answers a request."""
 
     idle_s: float
     taking_s: float

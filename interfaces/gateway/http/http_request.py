@@ -175,8 +175,7 @@ class ClientStream(Protocol):
         """Sends `100 Continue` to a client that waits for it before it sends its body."""
 
     async def begin(self, fields: str, data: bytes) -> None:
-        """Sends the head (`fields` are its lines) and the first piece. Like `write`, it waits until the client takes
-        the bytes."""
+        """Sends the head (`fields` are its lines) and the first piece. Waits, as `write`, until the client takes it."""
 
     async def write(self, data: bytes) -> None: ...
 
