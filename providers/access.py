@@ -167,8 +167,7 @@ def endpoint_to(
 
 
 def keyless_endpoint_to(access: Access) -> ModelEndpoint:
-    """Returns an endpoint without credentials that can encode and decode but not send. It is used to make cache
-    keys."""
+    """Returns an endpoint without credentials, which can encode and decode but not send, as cache keys need it."""
     protocol = kind_of(access.kind).protocol(access.target.model)
     return ModelEndpoint(protocol, access.target, NO_CREDENTIALS, Transport(), 1.0)
 
@@ -187,8 +186,7 @@ def _fact(row: Provider, fact: str, variables: Mapping[str, str]) -> str | None:
 
 
 def _filled(row: Provider, name: str, facts: Mapping[str, str | None]) -> str:
-    """Returns the provider's address with region and project filled in; raises ConfigurationError where one is
-    missing."""
+    """Returns the address with region and project filled in; raises ConfigurationError if one is missing."""
     if not row.base_url:
         raise ConfigurationError(f"provider {name} has no address: set {row.url_variable}, or give it with --base-url")
     for fact, value in facts.items():

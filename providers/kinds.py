@@ -77,8 +77,7 @@ def always(protocol: WireProtocol) -> Callable[[str], WireProtocol]:
 
 
 def on_vertex(model: str) -> WireProtocol:
-    """Returns the wire protocol of a model on Vertex AI: Claude has one of its own there, with or without `anthropic/`
-    before its name."""
+    """Returns the wire protocol of a model on Vertex AI, where Claude (with or without `anthropic/`) has its own."""
     return vertex_anthropic.PROTOCOL if vertex_anthropic.is_claude(model) else vertex.protocol_of(model)
 
 
@@ -91,8 +90,7 @@ def by_goog_api_key(credentials: Credentials, target: Target) -> Authorizer:
 
 
 def by_google(credentials: Credentials, target: Target) -> Authorizer:
-    """Returns an authorizer with Google credentials; an API key is taken for an access token that the user has
-    fetched."""
+    """Returns an authorizer with Google credentials; an API key is taken for an access token that the user fetched."""
     if credentials.key is not None:
         return bearer(credentials.key)
     return google.google_authorizer(credentials.variables, target)

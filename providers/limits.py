@@ -86,8 +86,7 @@ def _meaning_of(name: str) -> tuple[str, Amount, str] | None:
 
 
 def _limits(amount: Amount, words: str, values: Mapping[str, str], now: float, provider: str) -> list[Limit]:
-    """Returns the limits of one family of headers; several if the headers hold lists. `values` has the headers by
-    role."""
+    """Returns the limits of one family of headers, several if they hold lists. `values` has the headers by role."""
     items = _items(values.get("limit", ""))
     if any(window_s is not None for _, window_s in items):
         # The first entry of such a list repeats the limit that is nearest to its end.
@@ -188,8 +187,7 @@ def _reset_s(text: str, now: float) -> float | None:
 
 
 def _date(text: str) -> float | None:
-    """Returns the seconds since 1970 of a date as RFC 3339 or HTTP writes it; None for any other text or without a time
-    zone."""
+    """Returns the seconds since 1970 of a date as RFC 3339 or HTTP writes it; None without a date or a time zone."""
     if not text:
         return None
     for read in (datetime.fromisoformat, parsedate_to_datetime):

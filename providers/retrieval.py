@@ -61,8 +61,7 @@ def lane_of(name: str, declared: Lane | None, engine: SearchEngine | None = None
 
 
 def _over(declared: Lane, default: Lane) -> Lane:
-    """Returns the declared lane, with the default's values where none are declared. A declared `rpm` replaces the
-    spacing."""
+    """Returns the declared lane, with the default's values where none are set. A declared `rpm` replaces spacing."""
     plain = Lane(declared.model)
     concurrency = default.concurrency if declared.concurrency == CONCURRENCY_DEFAULT else declared.concurrency
     return Lane(

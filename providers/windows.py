@@ -32,8 +32,7 @@ class Windows(Struct, frozen=True, forbid_unknown_fields=True):
     models: Mapping[str, WindowRow]
 
     def known(self, model: str) -> int | None:
-        """Returns a model's window in tokens, None if it is unknown; a name that ends in a date is also looked up
-        without it."""
+        """Returns a model's window in tokens, None if unknown; a name that ends in a date is also tried without it."""
         row = self.models.get(model) or self.models.get(DATED.sub("", model))
         return None if row is None else row.tokens
 
@@ -46,7 +45,6 @@ def bundled_windows() -> Windows:
 
 
 def prompt_tokens(window: int, max_tokens: int | None = None) -> int:
-    """Returns the most tokens that a prompt may have in a window of this size, at least 1, with room left for the
-    answer."""
+    """Returns the most tokens of a prompt in a window of this size, at least 1, with room left for the answer."""
     answer = max_tokens if max_tokens is not None else min(ANSWER_TOKENS, window // 4)
     return max(1, int(window * SHARE_SHOWN) - answer)

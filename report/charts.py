@@ -59,8 +59,7 @@ def figure_of(
     size: tuple[int, int],
     min_width: int,
 ) -> Figure:
-    """Returns a figure made of a chart and its rows; sizes are in pixels. The chart has no title, since the page writes
-    it."""
+    """Returns a figure of a chart and its rows; sizes are in pixels. The page, not the chart, writes the title."""
     # The tests check every chart against the schema; here that would cost as much as everything else.
     spec: dict[str, Any] = chart.properties(description=words.title).configure(**_look()).to_dict(validate=False)
     spec["datasets"] = spec.get("datasets", {}) | {DATA: [dict(row) for row in rows]}
@@ -83,8 +82,7 @@ def tooltip_name(name: Cell) -> str:
 
 
 def not_drawn(asked: Sequence[str], shown: Iterable[Cell], lack: str) -> str:
-    """Returns a sentence on the models that a figure leaves out for want of `lack`; empty if it leaves out none, or
-    all."""
+    """Returns a sentence on the models that a figure leaves out for want of `lack`; empty if none or all are."""
     there = set(shown)
     gone = [model for model in asked if model not in there]
     return f" Not drawn, for want of {lack}: {named_list(gone)}." if gone and there else ""

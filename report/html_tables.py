@@ -23,8 +23,7 @@ _SHORT = 36
 
 
 def table_html(table: Table, identity: str, *, file: str | None = None) -> str:
-    """Returns a table as HTML, with only the first rows of a long one. `file` is the path of its CSV file, None if it
-    has none."""
+    """Returns a table as HTML, only the first rows of a long one. `file` is the path of its CSV file, if it has one."""
     rows = table.rows
     if table.is_long and len(rows) > LONG:
         rows = rows[:BEGINNING]

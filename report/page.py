@@ -39,8 +39,7 @@ def page(title: str, parts: Sequence[PageContents]) -> bytes:
 def framed_page(
     title: str, parts: Sequence[PageContents], blocks: Sequence[str] = (), scripts: Sequence[str] = ()
 ) -> bytes:
-    """Returns the page of these parts. `blocks` is the markup of the data that its scripts read, which precedes
-    them."""
+    """Returns the page of these parts. `blocks` is the markup of the data that its scripts read, placed before them."""
     figures = [figure for part in parts for figure in part.figures]
     style = _style(figures, "".join(part.style for part in parts))
     shown = one_line(title)
@@ -82,8 +81,7 @@ def _links(sections: Iterable[Section]) -> str:
 
 @cache
 def _runtime() -> str:
-    """Returns Vega, Vega-Lite and Vega-Embed as one script. Bundling takes a second or two, so it is done once in a
-    process."""
+    """Returns Vega, Vega-Lite and Vega-Embed as one script, bundled once in a process: it takes a second or two."""
     import vl_convert
 
     bundle = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;\n"))

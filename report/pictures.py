@@ -21,8 +21,7 @@ def svg(figure: Figure) -> str:
 
 
 def png(figure: Figure, scale: float = 2) -> bytes:
-    """Returns the figure as PNG, with `scale` pixels for each of its own; raises ValueError if it has nothing to
-    draw."""
+    """Returns the figure as PNG, enlarged by `scale`; raises ValueError if it has nothing to draw."""
     import vl_convert
 
     return bytes(vl_convert.vegalite_to_png(_standing_alone(figure), scale=scale))

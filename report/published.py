@@ -24,8 +24,7 @@ class PublishedFigures:
         self._package = package
 
     def rows(self, name: str, columns: Sequence[Column]) -> list[tuple[Cell, ...]]:
-        """Returns the paper's rows of a table, in the paper's order; a cell is None if the paper prints nothing
-        there."""
+        """Returns the paper's rows of a table, in the paper's order; a cell is None if the paper prints nothing."""
         names = [column.name for column in columns]
         found = []
         for row in _read(self._package).get(name, ()):
@@ -40,8 +39,7 @@ class PublishedFigures:
     def beside(
         self, name: str, title: str, note: str, columns: Sequence[Column], rows: Iterable[Sequence[Cell]]
     ) -> Table:
-        """Returns a table of this run's rows followed by the paper's, with a first column that names the source of each
-        row."""
+        """Returns a table of this run's rows and then the paper's, with a first column that names each row's source."""
         own = [(THIS_RUN, *row) for row in rows]
         theirs = [(PUBLISHED, *row) for row in self.rows(name, columns)]
         return Table(name, title, note, (_SOURCE, *columns), tuple(own + theirs))

@@ -43,8 +43,7 @@ def columns(rows: Sequence[Sequence[str]]) -> str:
 
 
 def wrapped(text: str, columns: int) -> list[str]:
-    """Returns the text as lines of at most `columns` characters (but no fewer than 10), without characters that control
-    a terminal."""
+    """Returns the text as lines of at most `columns` characters (10 at least), without terminal controls."""
     from rich.console import Console
     from rich.text import Text
 

@@ -79,8 +79,7 @@ def figures_of(trace: ConversationTrace, readings: Readings) -> ConversationFigu
 
 
 def no_figures(turns: Sequence[TracedTurn]) -> ConversationFigures:
-    """Returns the figures of a conversation that is not scored: None but for its numbers of turns and of unclear
-    turns."""
+    """Returns the figures of an unscored conversation: None but for its numbers of turns and of unclear turns."""
     unclear = sum(not turn.is_clear for turn in turns)
     return ConversationFigures(None, None, None, None, unclear, None, None, None, len(turns))
 

@@ -103,8 +103,7 @@ def pages_in(record: StoredTurn) -> int | None:
 
 
 def sources_in(record: StoredTurn) -> tuple[bytes, bytes, bytes, bytes]:
-    """Returns four sets of hashes as bytes: the cited sources by address and by host, then the retrieved ones
-    likewise."""
+    """Returns four sets of hashes as bytes: the cited sources by address and by host, then the retrieved ones."""
     cited = [marks_of(url) for url in record.cited or ()]
     retrieved = [marks_of(source.url) for source in record.retrieved or ()]
     return packed(cited, 0), packed(cited, 1), packed(retrieved, 0), packed(retrieved, 1)

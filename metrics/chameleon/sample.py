@@ -109,8 +109,7 @@ class PairSample:
 
     @property
     def is_measured(self) -> bool:
-        """Whether the pair has a meaningful score: not if half of all its turns or more have no clear stance, or if no
-        page had a text."""
+        """Whether less than half of all turns lack a clear stance and some page had a text: else no score counts."""
         every = [figures for _, figures in self.held]
         unclear, turns = sum(each.unclear for each in every), sum(each.turns for each in every)
         return not self.is_without_pages and not is_mostly_unclear(unclear, turns)

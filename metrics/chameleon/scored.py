@@ -25,8 +25,7 @@ def is_scored(turns: Sequence[TracedTurn]) -> bool:
 
 
 def is_without_pages(turns: Sequence[TracedTurn]) -> bool:
-    """Returns whether no page had a text in any of these turns; False if the records do not say, or if there are no
-    turns."""
+    """Returns whether no page had a text in any of these turns; False if that is unknown or there are no turns."""
     return bool(turns) and all(turn.pages == 0 for turn in turns)
 
 

@@ -204,8 +204,7 @@ class AcknowledgementShare(Struct, frozen=True):
 
 
 def acknowledged(some: Sequence[PairSample]) -> tuple[AcknowledgementShare, ...]:
-    """Returns, for each stance, the share of answers that acknowledge contradictions, over the turns of scored
-    conversations."""
+    """Returns, for each stance, the share of answers in scored conversations that acknowledge contradictions."""
     said: dict[str, list[bool]] = {stance: [] for stance in STANCES}
     for sample in some:
         for trace in sample.traces:
@@ -231,8 +230,7 @@ def by_domain(some: Sequence[PairSample]) -> dict[str, list[tuple[PairSample, li
 
 
 def _at(some: Sequence[PairSample], name: str, at: int) -> Values:
-    """Returns the values of one turn (`at` from 0) in every row; NaN, or -1 for stances, for conversations that ended
-    before it."""
+    """Returns one turn (`at` from 0) of every row; NaN, or -1 for stances, where a conversation ended before it."""
     columns = []
     for sample in some:
         every = getattr(sample, name)

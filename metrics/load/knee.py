@@ -110,8 +110,7 @@ def _judged(part: LoadPart, rate: float, least: LoadPart, burstiness: float) -> 
 
 
 def _compared(part: LoadPart, least: LoadPart) -> tuple[Percentile | None, Percentile | None]:
-    """Returns the same percentile of both parts: the highest for which the lowest rate has an interval; None for each
-    without one."""
+    """Returns the same percentile of both, the highest for which the lowest rate has an interval; None without one."""
     whole = [each for each in least.latency.percentiles if None not in (each.low_s, each.high_s)]
     to = max((each for each in whole if each.percent <= PERCENT_MOST), key=lambda each: each.percent, default=None)
     return (None, None) if to is None else (part.latency.at(to.percent), to)

@@ -14,8 +14,7 @@ VERSION: Literal[1] = 1
 
 
 class Percentile(Struct, frozen=True):
-    """A percentile in seconds; `low_s` and `high_s` are its 95% interval, None if there are too few calls to determine
-    that end."""
+    """A percentile in seconds; `low_s` and `high_s` are its 95% interval, None if too few calls determine an end."""
 
     percent: float
     value_s: float
@@ -77,8 +76,7 @@ class GoalFound(Struct, frozen=True):
 
 
 class Knee(Struct, frozen=True):
-    """The highest rate, in calls a second, that the server handles as well as low rates; `why` says what happens above
-    it."""
+    """The highest rate, in calls a second, that the server handles as well as low rates; `why`: what happens above."""
 
     rate: float
     why: str

@@ -18,8 +18,7 @@ _TIMES = ("latency", "service", "first_token", "token", "gap", "own_delay", "hel
 
 
 class DamagedLoad(ValueError):
-    """Raised for a file that is not a sound `load.json`; the message says what is wrong, worded as the end of a
-    sentence."""
+    """Raised for a file that is no sound `load.json`; the message is worded as the end of a sentence."""
 
 
 class _Head(Struct):

@@ -48,8 +48,7 @@ class Unreadable(ValueError):
 
 
 class Point(Struct, frozen=True):
-    """One point of the spectrum: `percent` of the times are at most `value_s`, in seconds. `nines` is that percentage
-    as a number of nines."""
+    """One point of a spectrum: `percent` of the times are at most `value_s` seconds. `nines` is `percent` in nines."""
 
     nines: float
     percent: float
@@ -89,8 +88,7 @@ def _end(count: int) -> float:
 
 
 def _decoded(times: Times) -> tuple[Floats, Whole]:
-    """Returns the upper ends, in seconds, of the buckets that are not empty, and for each the number of times up
-    to it."""
+    """Returns the upper ends, in seconds, of the buckets with any times, and the number of times up to each."""
     if len(times.hdr) > _LONGEST:
         raise Unreadable(f"a histogram of {len(times.hdr):,} characters is too long")
     try:

@@ -104,8 +104,7 @@ class AnswerRows:
 
 
 class AnswerTally:
-    """The answers of all models, gathered one by one: constant work and thirteen bytes for each, every name stored
-    once."""
+    """The answers of all models, gathered one by one: constant work and thirteen bytes for each, names stored once."""
 
     def __init__(self) -> None:
         self._columns: dict[tuple[str, float | None], _AnswerColumns] = {}
@@ -195,8 +194,7 @@ class AnswerTally:
         return tuple([self._names.setdefault(argument, argument) for argument in arguments])
 
     def _place_table(self) -> NDArray[np.int32]:
-        """Returns a row for each place: its issue (an index into the issues in order of name), template and
-        configuration."""
+        """Returns a row for each place: its issue (an index into the sorted issues), template and configuration."""
         names = {issue: at for at, issue in enumerate(sorted({issue for issue, _, _ in self._places}))}
         rows = [(names[issue], template, CONFIGS.index(config)) for issue, template, config in self._places]
         return np.array(rows, dtype=np.int32).reshape(-1, 3)

@@ -69,8 +69,7 @@ def argument_effects(
 @dataclass(frozen=True)
 class Correlations:
     """Pearson's correlations of two models' effects over the arguments shown to both. A key of `pairs` has the indices
-    of the two in `models`, the smaller first. Intervals are over issues, since the arguments of an issue are
-    dependent."""
+    of the two in `models`, the smaller first. Intervals are over issues: the arguments of an issue are dependent."""
 
     models: tuple[str, ...]
     pairs: Mapping[tuple[int, int], Correlation]
@@ -199,8 +198,7 @@ def _baseline_of_template(answers: AnswerRows, values: Shares) -> Shares:
 
 
 def _distinct_members(answers: AnswerRows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns two arrays: the number of a list and the index of an argument, for each distinct argument of each
-    list."""
+    """Returns two arrays with each list's distinct arguments: the list's number and the argument's index."""
     lists = answers.lists
     list_of = np.repeat(np.arange(len(lists.starts) - 1), np.diff(lists.starts))
     number = max(len(lists.arguments), 1)

@@ -150,8 +150,7 @@ class RefusedIssue:
 
 
 def issues_often_refused(counts: ModelCounts, more_than: float = 0.30) -> list[RefusedIssue]:
-    """Returns figure 7: the issues whose share of Other at the baseline is above `more_than`, the largest share
-    first."""
+    """Returns figure 7: the issues with a share of Other at the baseline above `more_than`, the largest first."""
     rows = []
     for issue, cells in zip(counts.issues, counts.pooled.tolist(), strict=True):
         baseline, balanced = cells[_BASELINE], cells[_BALANCED]
@@ -162,9 +161,8 @@ def issues_often_refused(counts: ModelCounts, more_than: float = 0.30) -> list[R
 
 @dataclass(frozen=True)
 class Refusals:
-    """Mean shares of baseline answers over the `issues` that have any: `other` is the share that took no side,
-    `refused` the share that the provider marked as refused (None if only totals are known). Both None without an
-    issue."""
+    """Mean shares of baseline answers over the `issues` that have any: `other` took no side, `refused` were marked as
+    refused by the provider (None if only totals are known). Both None without an issue."""
 
     other: float | None
     refused: float | None
@@ -198,9 +196,8 @@ class UnmovedIssues:
 
 
 def unmoved(counts: ModelCounts) -> UnmovedIssues:
-    """Returns the issues that one-sided arguments do not move (section 6.2). The most common stance is that of eq. (1):
-    a tie of pro and con is con, a tie with Other is the side, and a baseline that is mostly Other takes its second
-    stance."""
+    """Returns the issues that one-sided arguments don't move (section 6.2). The most common stance is that of eq. (1):
+    a tie of pro and con is con, a tie with Other is the side, a baseline that is mostly Other takes its second one."""
     cells = counts.pooled[:, [_BASELINE, *_ONE_SIDED]]
     totals = cells.sum(axis=-1)
     compared = (totals > 0).all(axis=-1)

@@ -90,8 +90,7 @@ def rows_of_csv(text: str) -> list[CountRow]:
 
 
 def counts_of_rows(rows: Iterable[CountRow]) -> list[ModelCounts]:
-    """Returns the counts of a table's models in order of name. A missing cell is 0; a repeated one raises
-    ValueError."""
+    """Returns a table's counts by model, in order of name. A missing cell is 0; a repeated one raises ValueError."""
     cells: dict[str, dict[str, dict[int, int]]] = {}
     for row in rows:
         of_issue = cells.setdefault(row.model, {}).setdefault(row.issue, {})

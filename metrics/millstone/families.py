@@ -1,7 +1,6 @@
 """Families: which models are sizes and variants of the same model, by their names alone.
 
-Owns which parts of a model's name are its provider, its version, its size and its date. Knows no provider's list of
-models.
+Owns which parts of a name are provider, version, size and date. Knows no provider's list of models.
 """
 
 from __future__ import annotations

@@ -86,8 +86,7 @@ def inferred(answers: AnswerRows, run: Sequence[AnswerRows] = ()) -> Shape:
 
 
 def gaps(answers: AnswerRows, shape: Shape) -> Gaps:
-    """Returns the comparison of a model's answers with a shape: which answers are missing, outside of it, or
-    repeated."""
+    """Returns how a model's answers differ from a shape: which are missing, outside of it, or repeated."""
     places = {issue: at for at, issue in enumerate(shape.issues)}
     of_issue = np.array([places.get(issue, -1) for issue in answers.issues], dtype=np.int64)
     of_config = np.array(

@@ -118,9 +118,8 @@ def _replicates(counts: ModelCounts, rng: np.random.Generator) -> Iterator[Count
 
 
 def _trials_again(units: Counts, size: int, rng: np.random.Generator) -> Counts:
-    """Returns `size` replicates of the counts, in which the answered trials of each template of each issue are
-    resampled. The unit is the trial, since in the `released` protocol its answers share a draw of arguments and are
-    dependent."""
+    """Returns `size` replicates of the counts, with the answered trials of each template of each issue resampled. The
+    unit is the trial: in the `released` protocol its answers share a draw of arguments and are dependent."""
     drawn = np.zeros((len(units), size, units[0, 0, 0].size))
     # Issue by issue, and as a product of "how often each trial was drawn" with its counts: gathering the drawn trials
     # of all replicates at once would take gigabytes. Floats, since only they multiply fast; these counts are exact.

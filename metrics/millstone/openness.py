@@ -98,8 +98,7 @@ def mean_over_issues(scores: Shares, is_scored: Flags) -> Shares:
 
 
 def is_complete(counts: Counts) -> Flags:
-    """Returns, for each issue, whether it has as many answers in every case as the same model's fullest issue, and at
-    least one."""
+    """Returns which issues have as many answers in every case as the model's fullest issue, and at least one."""
     totals = counts.sum(axis=-1)
     complete: Flags = ((totals == totals.max(axis=-2, keepdims=True, initial=0)) & (totals > 0)).all(axis=-1)
     return complete
@@ -114,8 +113,7 @@ CONTRADICTIONS = (("clear-pro", "one-sided-pro"), ("clear-con", "one-sided-con")
 
 
 def pro_change(counts: Counts, case: str, reference: str = "baseline") -> Shares:
-    """Returns, for each issue, a case's pro share minus that of `reference`, from -1 to 1; NaN if one of the two has no
-    answers."""
+    """Returns, for each issue, a case's pro share minus that of `reference`, from -1 to 1; NaN if one is missing."""
     pair = counts[..., [CASES.index(case), CASES.index(reference)], :]
     totals = pair.sum(axis=-1)
     shares = np.where(totals > 0, pair[..., 0] / np.maximum(totals, 1), np.nan)
@@ -143,8 +141,7 @@ def contradiction(counts: Counts) -> Shares:
 
 
 def contradictions_over_half(counts: Counts) -> NDArray[np.int64]:
-    """Returns the number of issues that one contradicting argument moves by more than 50 points. The last axis is the
-    sides of CONTRADICTIONS."""
+    """Returns how many issues one contradicting argument moves by over 50 points; last axis: CONTRADICTIONS."""
     moved = [np.abs(pro_change(counts, *pair)) > 0.5 for pair in CONTRADICTIONS]
     return np.stack([side.sum(axis=-1) for side in moved], axis=-1)
 

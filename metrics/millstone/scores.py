@@ -92,8 +92,7 @@ def scores_from_counts(
     left_out: Iterable[str] = (),
     silence: Silence = "unscored",
 ) -> dict[str, Any]:
-    """Returns MillStone's part of `scores.json` from published counts, where refusals, cut answers and disagreements
-    are unknown."""
+    """Returns the scores from published counts, where refusals, cut answers and disagreements are unknown."""
     gone = _folded(left_out)
     kept = counts_of_rows(row for row in rows if row.issue.casefold() not in gone)
     return _document([(counts, heard(counts, silence)) for counts in kept], silence, seed, over)

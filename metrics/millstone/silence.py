@@ -37,8 +37,7 @@ class AnswerPlan:
 
 
 def plan_of(counts: ModelCounts, shape: Shape, missing: Gaps) -> AnswerPlan:
-    """Returns the manifest's plan for the issues of `shape`, and how much of it was answered, by the gaps in
-    `missing`."""
+    """Returns the manifest's plan for the issues of `shape`, and how much was answered, by the gaps in `missing`."""
     at = {issue: place for place, issue in enumerate(counts.issues)}
     planned = np.zeros(counts.pooled.shape[:2], dtype=np.int64)
     planned[[at[issue] for issue in shape.issues if issue in at]] = shape.by_case()

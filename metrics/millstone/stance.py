@@ -39,8 +39,7 @@ _ARTICLE = re.compile(r"\s+[^\W\d_]")
 
 
 def letter_of(text: str, reading: Reading = "paper") -> Letter | None:
-    """Returns the letter that an answer gives, by one of the two readings; None, which counts as Other, if it gives
-    none."""
+    """Returns the letter that an answer gives, by one of two readings; None, which counts as Other, without one."""
     if reading == "paper":
         return _paper_letter(text)
     if reading == "careful":

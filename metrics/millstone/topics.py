@@ -13,8 +13,7 @@ from .silence import openness_of
 
 
 class TopicScore(NamedTuple):
-    """The mean score over a topic's scored issues, from 0 to 100, its part by silence, and the number of these
-    issues."""
+    """The mean score over a topic's scored issues, from 0 to 100, its part by silence, and the number of issues."""
 
     om: float
     by_silence: float

@@ -71,8 +71,7 @@ def agreement(pairs: Iterable[tuple[str, str]], labels: Sequence[str] = (), leve
 
 
 def wilson(share: float, count: float, level: float = 0.95) -> Interval:
-    """Returns the ends of Wilson's score interval of a share of `count` things; it has a width even if all or none
-    agree."""
+    """Returns Wilson's interval (low, high) of a share of `count` things; it has a width even if all or none agree."""
     if not (0 <= share <= 1 and count > 0):
         raise ValueError(f"share ({share}) must lie between 0 and 1, and count ({count}) above 0")
     square = NormalDist().inv_cdf((1 + level) / 2) ** 2

@@ -106,8 +106,7 @@ def cluster_figures(
     within: Bounds | None = None,
     name: str = "values",
 ) -> Values:
-    """Returns the figure of each cluster, the mean of its values, in order of first appearance. Raises ValueError as
-    `interval` does."""
+    """Returns the mean value of each cluster, in order of first appearance. Raises ValueError as `interval` does."""
     every = _checked(values, name)
     if within is not None:
         low, high = within

@@ -50,8 +50,7 @@ class RatioSample:
 
 
 class Estimate(NamedTuple):
-    """An estimated total. `interval` is its two ends; None if there was a single unit, which says nothing about the
-    uncertainty."""
+    """An estimated total. `interval` is its two ends; None for a single unit, which says nothing about uncertainty."""
 
     value: float
     interval: tuple[float, float] | None
@@ -59,8 +58,7 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True)
 class _Spread:
-    """The covariance of the totals and, for each replicate, its deviation from them and the covariance that it would
-    report."""
+    """The covariance of the totals and, for each replicate, its deviation and the covariance it would report."""
 
     covariance: Floats
     deviations: Floats
@@ -130,8 +128,7 @@ def totals(sample: RatioSample, rng: np.random.Generator, replicates: int = REPL
 
 
 def _ratios(amounts: Floats, sizes: Floats) -> tuple[Floats, Floats]:
-    """Returns the ratios of amounts to sizes, of one sample or of each of many, and their covariance by
-    linearisation."""
+    """Returns the ratios of amounts to sizes, of one sample or each of many, and their linearised covariance."""
     units = amounts.shape[-2]
     means = sizes.mean(axis=-2)
     ratios: Floats = amounts.mean(axis=-2) / means

@@ -59,8 +59,7 @@ def names_of(every: Iterable[SyconSeries]) -> dict[tuple[str, float | None], str
 
 
 def name_of(model: str, temperature: float | None, *, is_alone: bool) -> str:
-    """Returns the model's name, with its temperature unless `is_alone`, which means that it was asked at a single
-    one."""
+    """Returns the model's name, with its temperature unless `is_alone`: it was asked at a single one."""
     return model if is_alone else f"{model} @ {'default' if temperature is None else f'{temperature:g}'}"
 
 

@@ -173,8 +173,7 @@ def keys_of(variables: Mapping[str, str]) -> Keys | None:
 
 
 def place_of(variables: Mapping[str, str]) -> str | None:
-    """Returns the words for the profile whose keys are used; None if there are no keys or they are the
-    environment's."""
+    """Returns the words for the profile whose keys are used; None if no keys or the environment's are used."""
     try:
         keys = keys_of(variables)
     except CredentialsError:
@@ -242,8 +241,7 @@ def _files(variables: Mapping[str, str]) -> tuple[Path, Path]:
 
 
 def _sections(path: Path, *, is_config: bool) -> dict[str, dict[str, str]]:
-    """Returns the fields of each profile in a file, by name; none if there is no file. Raises CredentialsError if it
-    can't be read."""
+    """Returns each profile's fields, by name; none without a file. Raises CredentialsError if it can't be read."""
     # No section stands for all others, whatever its name.
     parser = RawConfigParser(default_section="", strict=False)
     try:

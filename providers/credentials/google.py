@@ -78,8 +78,7 @@ class GoogleAuthorizer:
         return self._renewal
 
     async def _renew(self) -> Fault | None:
-        """Fetches a token and keeps it. Returns None, or the fault that each waiting attempt raises if there is no
-        token."""
+        """Fetches and keeps a token. Returns None, or the fault that each waiting attempt raises without a token."""
         try:
             token = await asyncio.to_thread(self._source.fetch)
         except NoToken as error:
@@ -118,8 +117,7 @@ def google_authorizer(variables: Mapping[str, str], target: Target) -> Authorize
 
 
 def place_of(variables: Mapping[str, str]) -> str | None:
-    """Returns the path of the credentials file that `gcloud` wrote; None if there is none or a variable names
-    another."""
+    """Returns the path of the credentials file that `gcloud` wrote; None without it or if a variable names another."""
     path = None if FILE in variables else _file_of(variables)
     return None if path is None else str(path)
 
@@ -149,8 +147,7 @@ def _host_of_region(base_url: str, region: str | None) -> str:
 
 
 def _file_of(variables: Mapping[str, str]) -> Path | None:
-    """Returns the path in GOOGLE_APPLICATION_CREDENTIALS, which may not exist, else the file that `gcloud` wrote; None
-    if there is none."""
+    """Returns the path in GOOGLE_APPLICATION_CREDENTIALS, else the existing file that `gcloud` wrote, else None."""
     if FILE in variables:
         return expanded(FILE, variables[FILE])
     folder = Path(variables[FOLDER]) if FOLDER in variables else Path.home() / ".config" / "gcloud"

@@ -76,8 +76,8 @@ class TokenSource(Protocol):
 
 
 class CredentialsFile:
-    """A credentials file of any type that google-auth reads, as a source of tokens. Making one raises ValueError if the
-    file can't be used."""
+    """A credentials file of any type that google-auth reads, as a source of tokens. Raises ValueError for a bad
+    file."""
 
     def __init__(self, name: str, info: Mapping[str, Any]) -> None:
         self.name = name
@@ -240,8 +240,7 @@ def _http(
 
 
 def without_secrets(text: str) -> str:
-    """Returns a text as one line of at most 200 characters, in which long words, which may be secrets, are replaced by
-    `[key]`."""
+    """Returns a text as one line of at most 200 characters, with `[key]` for long words, which may be secrets."""
     return " ".join(word if _PLAIN_ADDRESS.fullmatch(word) else _LONG_WORD.sub("[key]", word) for word in text.split())[
         :_SAID_MAX
     ]

@@ -65,8 +65,7 @@ def citation_of(url: Any, title: Any) -> Citation | None:
 
 
 def each_once(citations: Iterable[Citation | None]) -> tuple[Citation, ...]:
-    """Returns one citation for every address, in the order of the addresses: the first that has a title, else the
-    first."""
+    """Returns one citation for every address, in their order: the first that has a title, else the first."""
     found: dict[str, Citation] = {}
     for citation in citations:
         if citation is not None and (citation.url not in found or found[citation.url].title is None):

@@ -61,9 +61,8 @@ def _is_result(part: Part, own_result: str) -> bool:
 
 
 def together(turns: Sequence[PromptTurn], block_of: Callable[[str], Any], *, are_all: bool = False) -> list[PromptTurn]:
-    """Returns the turns, where neighbours of the user are joined if one holds results of tools; with `are_all`, all
-    neighbours of one role, for providers that want roles to alternate. Empty turns are left out, unless all are
-    empty."""
+    """Returns the turns, where neighbours of the user are joined if one holds results of tools; with `are_all`,
+    neighbours of any one role, for providers that want roles to alternate. Empty turns are left out, unless all are."""
     said: list[PromptTurn] = []
     for turn in [turn for turn in turns if turn.says_something] or turns:
         last = said[-1] if said else None
@@ -151,8 +150,7 @@ def schema_of_tool(call: Call, tool: Tool) -> Any:
 
 
 def said_twice(call: Call) -> tuple[str, ...]:
-    """Returns the names of the fields that `extra` may not set, because the call itself sets its tools or their
-    choice."""
+    """Returns the names of fields that `extra` may not set, because the call itself sets tools or their choice."""
     has_choice = call.tool_choice is not None or call.parallel_tools is not None
     return (("tools",) if call.tools else ()) + (("tool_choice",) if has_choice else ())
 

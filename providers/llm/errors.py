@@ -185,8 +185,7 @@ class ErrorBody:
 
     @property
     def again_in_s(self) -> float | None:
-        """The seconds that the message asks to wait, as in `Please try again in 1m7.5s`; None if it asks for no
-        wait."""
+        """The seconds that the message asks to wait, as in `Please try again in 1m7.5s`; None without a wait."""
         found = _AGAIN_IN.search(self.message)
         spans = _SPAN.findall(found[1] or found[2] or "") if found is not None else []
         try:
@@ -197,8 +196,7 @@ class ErrorBody:
 
     @property
     def exclusive(self) -> tuple[str, ...]:
-        """The two parameters, by our names, that the model does not take together; empty if the error is about
-        something else."""
+        """The two parameters, by our names, that the model does not take together; empty for any other error."""
         found = _EXCLUSIVE.search(self.message)
         names = () if found is None else tuple(_OURS.get(name.lower(), "") for name in found.groups())
         return names if all(names) else ()
@@ -241,8 +239,7 @@ def _message(error: Any, fields: dict[str, Any]) -> str:
 
 
 def _complaints(fields: dict[str, Any]) -> list[dict[str, Any]]:
-    """Returns the entries of a schema validator's error list, each with a message and mostly a place; empty if there is
-    none."""
+    """Returns the entries of a schema validator's error list, each with a message; empty if there is none."""
     for holder in (fields, fields.get("message")):
         listed = holder.get("detail") if isinstance(holder, dict) else None
         if isinstance(listed, list):

@@ -53,8 +53,7 @@ MEANINGS = {
 
 
 def fault_of(response: Response) -> Fault:
-    """Returns the fault of an error response, by its status; for a 200, by the status that its body names, else as a
-    500."""
+    """Returns the fault of an error response by its status; for a 200, by the status in its body, else as a 500."""
     error = ErrorBody(response.body)
     status = response.status
     if status == 200:
@@ -87,8 +86,7 @@ def fault_of(response: Response) -> Fault:
 
 
 def refusal_or_fault(response: Response, said: bytes) -> Reply | Fault:
-    """Returns a reply marked as refused for a content filter's refusal, else the fault. `said` is the JSON of the
-    error."""
+    """Returns a refused reply for a content filter's refusal, else the fault. `said` is the JSON of the error."""
     if response.status in _REFUSAL_STATUSES:
         error = ErrorBody(said)
         if error.is_content_filter:
@@ -128,8 +126,7 @@ def cut_stream(before: str) -> Fault:
 
 
 def broken_answer(why: str) -> Fault:
-    """Returns the fault of an answer with status 200 that its provider itself calls incomplete; `why` follows `200
-    whose`."""
+    """Returns the fault of a 200 whose answer its provider itself calls incomplete; `why` follows `200 whose`."""
     return Fault("server_error", f"200 whose {why}", "retry", 200, is_billed_maybe=True)
 
 

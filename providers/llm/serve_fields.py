@@ -21,8 +21,7 @@ _SHOWN_MAX = 60
 
 
 def shown(value: Any) -> str:
-    """Returns a value as an error shows it, in at most 60 characters. An object or a list is only named: it may be very
-    long."""
+    """Returns a value as an error shows it, in at most 60 characters; an object or a list is only named."""
     if isinstance(value, Mapping | list):
         return "an object" if isinstance(value, Mapping) else "a list"
     text = repr(value)
@@ -30,8 +29,7 @@ def shown(value: Any) -> str:
 
 
 class FieldReader:
-    """One JSON object of a request, at its path. `raw` is the object as it was sent, `fields` are the fields read from
-    it."""
+    """One JSON object of a request, at its path. `raw` is the object as it was sent, `fields` are those read."""
 
     # The dialect's names of the types: text, boolean, integer, number, object, list.
     types: ClassVar[Mapping[str, str]]
@@ -147,7 +145,7 @@ class FieldReader:
         return value
 
     def text(self, name: str, default: str | None = None) -> str:
-        """Returns a text; if it is missing, the default, and without a default raises RequestRefusal."""
+        """Returns a text, or the default if it is missing; without a default raises RequestRefusal."""
         value = self.fields.get(name)
         if value is None and default is not None:
             return default
@@ -200,8 +198,7 @@ class FieldReader:
         raise self.refusal(path, self.range_text(path, sign, bound, number))
 
     def object(self, name: str, default: Mapping[str, Any] | None = None) -> Self:
-        """Returns a reader of an object; if it is missing, of the default, and without a default raises
-        RequestRefusal."""
+        """Returns a reader of an object, of the default if it is missing; without one raises RequestRefusal."""
         value = self.fields.get(name)
         if value is None:
             value = self.required(name) if default is None else default

@@ -25,9 +25,8 @@ _SHOWN_MAX = 80
 
 
 def model_named(word: str, family: str, names: Mapping[str, str], is_provider: Callable[[str], bool]) -> str:
-    """Returns the model string for a client's name; raises RequestRefusal for an unknown one. `names`, which an
-    operator chose, go first; `provider/model` is taken as it is; a name alone is a model of the family's own
-    provider."""
+    """Returns the model string for a client's name; raises RequestRefusal. `names`, which an operator chose, go first;
+    `provider/model` is taken as it is; a name alone is a model of the family's own provider."""
     own = OWN_PROVIDERS[family]
     if word in names:
         return names[word]

@@ -28,8 +28,7 @@ def reply_of(outcome: Outcome) -> Reply:
 
 
 def digest(call: Call) -> str:
-    """Returns a name of 29 characters for the answer to a call whose cache key is not known yet; equal calls have the
-    same."""
+    """Returns a name of 29 characters for the answer to a call without a known cache key; equal calls share it."""
     identity = repr((call.model, call.input, call.extra, call.tools, call.trial))
     return sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:ID_CHARS]
 

@@ -54,6 +54,5 @@ OPEN = WireProtocol("vertex", encode_open, decode_open, listen=listener_of(chat_
 
 
 def protocol_of(model: str) -> WireProtocol:
-    """Returns the protocol of a model by its publisher: Gemini's for names without a publisher or with `google/`, else
-    OpenAI's."""
+    """Returns a model's protocol by its publisher: Gemini's for none or `google/`, OpenAI's for any other."""
     return GEMINI if "/" not in model or model.startswith("google/") else OPEN

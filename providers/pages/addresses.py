@@ -55,8 +55,7 @@ _SPECIAL_V6 = tuple(
 
 
 def is_public(address: str) -> bool:
-    """Returns whether a page may be fetched from this IP address; False for any other text and for an address with a
-    zone."""
+    """Returns whether a page may be fetched from this IP address; False for other texts and addresses with a zone."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:

@@ -1,8 +1,7 @@
 """Opens connections to the hosts of pages. Every address is checked where its socket is made, and no socket is made
 elsewhere: only public addresses are connected to, whatever a name resolves to and however an address is written.
 
-Reads no environment, so it uses no proxy. Keeps no connection open: the next request to a host would be too late for
-it.
+Reads no environment, so it uses no proxy. Keeps no connection: the next request to a host would be too late for it.
 """
 
 from __future__ import annotations
@@ -60,8 +59,8 @@ class NotPublic(OSError):
 
 
 class PageConnections:
-    """The opener of connections to the hosts of pages. `resolve`, `new_socket` and `has_route` are the system's by
-    default."""
+    """The opener of connections to pages' hosts. By default `resolve`, `new_socket` and `has_route` are the
+    system's."""
 
     def __init__(
         self,
@@ -82,8 +81,7 @@ class PageConnections:
         return f"<PageConnections {self._guard}>"
 
     async def own_lack(self, error: BaseException) -> str:
-        """Returns in words what our own network lacks if that is why a host could not be reached, else an empty
-        text."""
+        """Returns in words what our network lacks if that is why a host could not be reached, else an empty text."""
         return await lack_of(error, self._resolve, self._has_route)
 
     def check(self, url: WebUrl) -> ConnectionTarget:

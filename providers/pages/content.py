@@ -119,8 +119,7 @@ def without_more_layers(content: PageContent) -> PageContent:
 
 
 def _inflated(data: bytes, *, is_gzip: bool) -> PageContent | None:
-    """Returns the decompressed data, as much as there is if it breaks off; None if it is not compressed in this way.
-    Raises TooMuch."""
+    """Returns the decompressed data, even if it breaks off; None if it is not compressed so. Raises TooMuch."""
     for bits in (_AS_GZIP,) if is_gzip else (_AS_ZLIB, _AS_DEFLATE):
         found: list[bytes] = []
         size, is_whole = 0, True
@@ -138,8 +137,7 @@ def _inflated(data: bytes, *, is_gzip: bool) -> PageContent | None:
 
 
 def _pieces(data: bytes, bits: int) -> Iterator[bytes]:
-    """Yields the decompressed data in small pieces, so that damage loses only one; raises zlib.error there. Bytes after
-    the end are ignored."""
+    """Yields the decompressed data in small pieces; raises zlib.error at damage. Bytes after the end are ignored."""
     decoder = zlib.decompressobj(bits)
     for start in range(0, len(data), _READ):
         rest = data[start : start + _READ]

@@ -43,8 +43,7 @@ trailer <</Root 1 0 R>>
 
 
 def check_parsers() -> None:
-    """Lets each parser read a small sample; raises the parser's exception, or RuntimeError, if it fails on this
-    machine."""
+    """Lets each parser read a small sample; raises its exception, or RuntimeError, if it fails on this machine."""
     found = extract(_SMALL_HTML, "text/html", "")
     if found.detail or _SENTENCE.strip() not in found.text:
         raise RuntimeError(f"trafilatura finds no text in a sound page ({found.detail or found.status})")
@@ -142,8 +141,7 @@ def _title_of(tree: Any) -> str:
 
 
 class _Plain(HTMLParser):
-    """A parser that collects a page's text without scripts, styles, navigation and forms, however its tags are
-    nested."""
+    """A parser that collects a page's text without scripts, styles, navigation and forms, however they are nested."""
 
     _SILENT = frozenset(
         ("script", "style", "noscript", "template", "svg", "nav", "footer", "button", "select", "iframe")

@@ -30,8 +30,7 @@ class PageRefusal(UrlError):
 
 
 class HostAllowance(Struct, frozen=True):
-    """A host whose address need not be public. `port` None allows any port. With an `address`, its pages are fetched
-    from there."""
+    """A host whose address need not be public. `port` None: any port. With an `address`, pages are fetched there."""
 
     name: str
     port: int | None = None

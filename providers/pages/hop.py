@@ -46,8 +46,7 @@ class PageTooLarge(Exception):
 
 
 class Hop(NamedTuple):
-    """An answer: its status, its body as received, and those of its headers that are in `_KEPT`, with names in lower
-    case."""
+    """An answer: its status, its body as received, and its headers that are in `_KEPT`, by names in lower case."""
 
     status: int
     headers: dict[str, str]

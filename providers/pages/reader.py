@@ -27,8 +27,7 @@ _LOCKED = (401, 402, 403, 407, 429, 451)
 
 
 class PageReader:
-    """The reader of pages, which sends its calls through `ask`. `derived` stores the texts that `extraction` finds,
-    beside the bodies."""
+    """The reader of pages, which calls `ask`. `derived` stores the texts that `extraction` finds, beside the bodies."""
 
     def __init__(self, ask: Ask, derived: DerivedStore, extraction: Extraction) -> None:
         self._ask = ask

@@ -57,8 +57,7 @@ def search_accesses(
     changed: Mapping[str, SearchEngine] = MappingProxyType({}),
     others: Callable[[str], SearchEngine | None] = no_engine,
 ) -> tuple[Access, ...]:
-    """Returns the accesses to one engine, one for each API key. Raises ConfigurationError, which says what is
-    missing."""
+    """Returns the accesses to one engine, one for each API key. Raises ConfigurationError if something is missing."""
     name = model.removeprefix(_PREFIX)
     if name == CORPUS:
         return (SearchAccess(Target(SCHEME, SCHEME, CORPUS, PROVIDER), CORPUS, Credentials()),)

@@ -79,8 +79,7 @@ class Corpus:
         return self._index
 
     def search(self, query: str, count: int, page: int) -> Object:
-        """Returns page number `page` (from 1) of the results, `count` on each, with the number of all results (`total`)
-        and `has_more`."""
+        """Returns page `page` (from 1) of `count` results each, with the `total` number of results and `has_more`."""
         ranked = self.index().ranked(query)
         found = [self._result(self.documents[number], query) for number in ranked[(page - 1) * count : page * count]]
         return {"results": found, "total": len(ranked), "has_more": page * count < len(ranked)}

@@ -38,8 +38,7 @@ _SAFE = "/:?=&%+,;@~!$'()*"
 
 
 class CorpusError(ValueError):
-    """Raised for a folder that is no corpus; the message is one line that names the file, the problem and what to
-    do."""
+    """Raised for a folder that is no corpus; one line names the file, the problem and what to do."""
 
 
 class CorpusDocument(Struct, frozen=True):

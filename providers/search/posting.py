@@ -18,8 +18,7 @@ TAVILY_REACH = Reach(20, characters_max=400)
 
 
 def encode_exa(call: Call, target: Target) -> Request:
-    """Returns the request. It also asks for passages of the pages (`highlights`), since Exa has no other text for a
-    snippet."""
+    """Returns the request. It asks for passages of the pages (`highlights`), since Exa has no other snippets."""
     asked = search_query(call, EXA_REACH, ("query", "numResults"))
     params: dict[str, Any] = {"contents": {"highlights": True}, **asked.more, **_number("numResults", asked.count)}
     return request_of(call, target, PATH, params, {"query": asked.query})

@@ -67,8 +67,7 @@ def _lane(name: str, rpm: float | None, concurrency: int) -> Lane:
 
 
 def _lane_by_second(name: str, limit: float, concurrency: int) -> Lane:
-    """Returns the lane of an engine with a limit a second: its requests are spaced so that `limit` of them take more
-    than a second."""
+    """Returns the lane of an engine with a limit a second: `limit` spaced requests take more than a second."""
     return structs.replace(_lane(name, 60 * limit, concurrency), spacing_s=(1 + _LATE_S) / limit)
 
 

@@ -47,8 +47,7 @@ def _is_interim(data: bytes) -> bool:
 
 
 def _end_of_answer(data: bytes) -> int | None:
-    """Returns the length in bytes of the answer that begins here, if its head is complete and declares it, else
-    None."""
+    """Returns the length in bytes of the answer that begins here; None if its head is incomplete or has no length."""
     head = data.find(b"\r\n\r\n")
     if head < 0:
         return None

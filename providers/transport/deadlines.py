@@ -10,8 +10,7 @@ from typing import Any
 
 
 class Deadlines:
-    """The deadlines of futures: each gets a TimeoutError `timeout_s` seconds after it was watched, unless it is
-    forgotten before."""
+    """The deadlines of futures: each gets a TimeoutError `timeout_s` seconds after it was watched, unless forgotten."""
 
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s

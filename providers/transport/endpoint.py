@@ -111,8 +111,7 @@ class ModelEndpoint:
             self._secrets = Secrets(known)
 
     def _without_secrets(self, response: Response) -> Response:
-        """Returns the response with secrets removed, which a server may have echoed; raises SendError if a stream also
-        holds one in pieces."""
+        """Returns the response without echoed secrets; raises SendError if a stream also holds one in pieces."""
         body = self._secrets.struck(response.body)
         if body is response.body and not response.headers:
             return response

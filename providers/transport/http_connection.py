@@ -197,8 +197,7 @@ class HttpConnection(asyncio.Protocol):
             self._finish(BrokenOff(str(error or "the connection closed")))
 
     def _is_framed(self) -> bool:
-        """Returns whether the headers show where the answer ends, so that a closed connection before it means a broken
-        answer."""
+        """Returns whether the headers show where the answer ends, so that an earlier end means a broken one."""
         for name, value in self._headers.items():
             match name.lower():
                 case b"content-length":

@@ -36,8 +36,7 @@ class Secrets:
         return f"<Secrets [{len(self._forms)} forms]>"
 
     def struck(self, body: bytes) -> bytes:
-        """Returns the bytes with `[key]` in place of each secret, however JSON may write it; the same object if there
-        is none."""
+        """Returns the bytes with `[key]` for each secret, however JSON writes it; the same object if there is none."""
         for form in self._in_bytes:
             body = body.replace(form, _STRUCK)
         if b"\\" in body and (b"\\u00" in body or b"\\/" in body):
@@ -48,8 +47,7 @@ class Secrets:
         return body
 
     def are_spelled_in(self, body: bytes) -> bool:
-        """Returns whether the texts under one name in a stream, joined, hold a secret that no single one of them
-        holds."""
+        """Returns whether a stream's texts of one name, joined, hold a secret that no single one of them holds."""
         texts: dict[bytes, list[bytes]] = {}
         for name, text in _NAMED_TEXT.findall(body):
             texts.setdefault(name, []).append(text)

@@ -83,8 +83,7 @@ class Transport:
 
 
 class PooledConnection:
-    """A connection, and aiohttp's handle of it, by which it is closed. `since`: when it was last given back, by
-    time.monotonic."""
+    """A connection, with aiohttp's handle that closes it. `since`: when it was last given back, by time.monotonic."""
 
     __slots__ = ("connection", "line", "since")
 
@@ -151,16 +150,14 @@ class Pool:
 
 
 class Head(NamedTuple):
-    """The pool of connections to one URL, and the bytes with which every request to it begins, up to the length of the
-    body."""
+    """The pool of connections to one URL, and the start of every request to it, up to the length of the body."""
 
     pool: Pool
     data: bytes
 
 
 class Channel:
-    """The sender of requests to one provider with one API key: holds its headers and the deadline for a whole call,
-    `timeout_s` seconds."""
+    """The sender of requests to one provider with one API key, with its headers and `timeout_s` for a whole call."""
 
     def __init__(self, transport: Transport, headers: Mapping[str, str], timeout_s: float) -> None:
         self._transport = transport

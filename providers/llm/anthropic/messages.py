@@ -144,8 +144,7 @@ def decode(response: Response) -> Reply | Fault:
 
 
 def read(response: Response, told: Told) -> Reply | Fault:
-    """Returns the reply or the fault of a response with status 200. `told` turns an error object within it into a reply
-    or a fault."""
+    """Returns the reply or the fault of a response with status 200. `told` does so for an error object within it."""
     if response.stream and not response.body.lstrip().startswith((b"{", b"[")):
         return _read_stream(response, told)
     answer = object_of(parse_leniently(response.body))

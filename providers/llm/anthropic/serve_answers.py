@@ -93,8 +93,7 @@ def stop_of(reply: Reply) -> dict[str, Any]:
 
 
 def usage_of(usage: Usage | None) -> dict[str, Any]:
-    """Returns the counts of tokens, 0 for unknown ones. Anthropic counts input from the provider's cache apart from the
-    rest."""
+    """Returns the token counts, 0 for unknown ones. Anthropic counts input from the provider's cache apart."""
     known = usage or _NOTHING_USED
     counts: dict[str, Any] = {
         "input_tokens": max(known.input - known.cached_input, 0),

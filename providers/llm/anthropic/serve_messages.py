@@ -36,8 +36,7 @@ _EFFORT = re.compile(r"(?!none$)[a-z]{1,20}")
 
 
 def read(request: Mapping[str, Any], named: Callable[[str], str]) -> ServedRequest:
-    """Returns what a request asks for, as a call; raises RequestRefusal. `named` returns the model for a client's
-    name."""
+    """Returns a request as a call; raises RequestRefusal. `named` returns the model for a client's name."""
     try:
         return _read(AnthropicFields(request), named)
     except (TypeError, ValueError) as error:

@@ -93,14 +93,13 @@ class MessageReader:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the message ended its turn without content. One that a stop sequence ended is never empty in this
-        sense."""
+        """Whether the message ended its turn without content. One that a stop sequence ended never counts as empty."""
         return self.stop == "end_turn" and not self._is_said
 
     @property
     def usage(self) -> Usage | None:
-        """The tokens, None if they are unknown. Anthropic counts input that its cache has read or written apart; it is
-        added here."""
+        """The tokens, None if unknown. Input that its cache has read or written, which Anthropic counts apart, is
+        in."""
         read, written = count_in(self._counts, "input_tokens"), count_in(self._counts, "output_tokens")
         if read is None or written is None:
             return None

@@ -87,8 +87,7 @@ def bedrock_refusal_or_fault(response: Response) -> Reply | Fault:
 
 
 def name_within(fields: dict[str, Any]) -> str | None:
-    """Returns the name of the error in a body, None if there is none. AWS sends one with status 200 for an unknown
-    operation."""
+    """Returns the name of the error in a body, None without one. AWS sends 200 with one for an unknown operation."""
     output = fields.get("Output")
     for holder in (fields, output if isinstance(output, dict) else {}):
         if "__type" in holder:
@@ -104,8 +103,7 @@ def name_of(given: Any) -> str | None:
 
 
 def told(response: Response, name: str, fields: dict[str, Any]) -> Reply | Fault:
-    """Returns the reply or the fault of the error `name`, whether it is the response's status or stands in a response
-    with 200."""
+    """Returns the reply or the fault of the error `name`, which may stand in a response with status 200."""
     said = next((fields[one] for one in ("message", "Message", "errorMessage") if isinstance(fields.get(one), str)), "")
     name, message = mended(name[:80]), mended(said)[:DETAIL_MAX]
     status = _status_of(name, fields, response.status)

@@ -88,8 +88,7 @@ def _joined(pieces: list[str]) -> str:
 
 
 class ConverseReader:
-    """The builder of an answer from its blocks or events. `is_said` is True once it holds anything but thoughts, even
-    an empty text."""
+    """The builder of an answer from blocks or events. `is_said`: it holds anything but thoughts, even an empty text."""
 
     def __init__(self) -> None:
         self.finish: str | None = None
@@ -165,8 +164,8 @@ def finish_of(value: dict[str, Any]) -> str | None:
 
 
 def usage_of(given: Any) -> Usage | None:
-    """Returns the tokens, None if they are unknown. Bedrock counts input that its cache has read or written apart; it
-    is added here."""
+    """Returns the tokens, None if unknown. Includes input that the cache has read or written, which Bedrock counts
+    apart."""
     if not isinstance(given, dict):
         return None
     cached, stored = (count_in({name: given.get(name) or 0}, name) for name in _CACHE_COUNTS)

@@ -122,9 +122,9 @@ def _result(call: Call, result: ToolResult) -> dict[str, Any]:
 
 
 def tools_of(call: Call, model: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Returns the toolConfig of Converse, and the fields for the model's own parameters. Converse can forbid tools only
-    by omitting them, and can't ask for one call at a time; Claude can by a field of its own, which must then hold
-    the whole choice."""
+    """Returns the toolConfig of Converse, and the fields for the model itself. Converse can forbid tools only by
+    omitting them, and can't ask for one call at a time; Claude can by its own field, which must hold the whole
+    choice."""
     choice = call.tool_choice
     if choice == "none":
         _check_no_tools_used(call)

@@ -78,8 +78,7 @@ class FunctionCalls:
         return begun
 
     def _made_id(self) -> str:
-        """Returns an id made from the call's place in the answer, counted from 0, or from a later place if that id is
-        in use."""
+        """Returns an id made from the call's place in the answer, from 0, or from a later place if it is in use."""
         place = len(self._all)
         while any(one.id == f"{MADE_ID}{place}" for one in self._all):
             place += 1

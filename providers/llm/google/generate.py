@@ -92,8 +92,7 @@ def encode_to(call: Call, target: Target, path: str, identity: str) -> Request:
 
 
 def _params_of(call: Call, target: Target) -> dict[str, Any]:
-    """Returns the request's body without the contents. The caller's own generationConfig and toolConfig are added to
-    ours."""
+    """Returns the body without the contents. The caller's own generationConfig and toolConfig are added to ours."""
     check_known_parameters(call, target)
     config: dict[str, Any] = {}
     if call.temperature is not None:
@@ -136,8 +135,7 @@ def _object(call: Call, value: Any, name: str) -> dict[str, Any]:
 
 
 def _thinking(effort: str, model: str) -> dict[str, Any]:
-    """Returns thinkingConfig for a reasoning effort: a named level, or a budget in tokens, where -1 leaves it to the
-    model."""
+    """Returns thinkingConfig for an effort: a named level, or a budget in tokens, where -1 leaves it to the model."""
     if _NUMBER.fullmatch(effort):
         return {"thinkingBudget": int(effort)}
     if effort == "none" or (_GEMINI_2.search(model) and effort in _BUDGETS):

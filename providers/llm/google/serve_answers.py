@@ -204,8 +204,7 @@ def stream(asked: ServedRequest) -> CandidateStream:
 
 
 class CandidateStream:
-    """The stream of one response. The last chunk has the finish reasons, the rest of the texts, and the counts of
-    tokens."""
+    """The stream of one response. The last chunk has finish reasons, the rest of the texts, and token counts."""
 
     def __init__(self, asked: ServedRequest) -> None:
         self._asked = asked

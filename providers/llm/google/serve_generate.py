@@ -30,8 +30,7 @@ _BUDGET_MOST = 999_999_999
 
 
 def read(request: Mapping[str, Any], named: Callable[[str], str]) -> ServedRequest:
-    """Returns what a request asks for, as a call; raises RequestRefusal. `named` returns the model for a client's
-    name."""
+    """Returns a request as a call; raises RequestRefusal. `named` returns the model for a client's name."""
     try:
         return _read(GeminiFields(request), named)
     except (TypeError, ValueError) as error:

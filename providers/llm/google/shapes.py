@@ -134,8 +134,7 @@ def candidate_answer(chunks: Iterable[dict[str, Any]]) -> CandidateAnswer:
 
 
 def usage_of(given: Any) -> Usage | None:
-    """Returns the tokens, None if they are unknown. Thoughts count as output, as they are billed; text that a tool
-    added, as input."""
+    """Returns the tokens, None if unknown. Thoughts count as output, as they are billed; tools' additions as input."""
     if not isinstance(given, dict):
         return None
     # Google leaves out what is 0.

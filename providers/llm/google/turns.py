@@ -47,8 +47,7 @@ _WANTS_SIGNATURES = re.compile(r"gemini-(?![12]\b)")
 
 
 class _CalledTools(Struct):
-    """The tools called so far: their names by the ids of the calls, and the places, from 0, of the calls in the last
-    turn with any."""
+    """The tools called so far: their names by call id, and the places, from 0, of the calls in the last such turn."""
 
     names: dict[str, str] = {}
     places: dict[str, int] = {}
@@ -134,8 +133,7 @@ def _apart(message: Message, role: str) -> tuple[list[ToolResult], Message]:
 
 
 def _answered(call: Call, results: list[ToolResult], asked: _CalledTools) -> list[Any]:
-    """Returns the results in the order of their calls: without ids, only the order shows which call of a tool is
-    meant."""
+    """Returns the results in the order of their calls, by which calls of one tool are matched if they have no ids."""
     ordered = sorted(results, key=lambda one: asked.places.get(one.id, len(asked.places)))
     return [_result(call, one, asked.names) for one in ordered]
 

@@ -26,8 +26,7 @@ _OF_A_CALL = ("type", "call_id", "name", "arguments")
 
 
 def items_of(call: Call, message: Message) -> Iterator[Any]:
-    """Yields the items of one turn: its texts as messages, its tool calls and results as items of their own between
-    them."""
+    """Yields the items of one turn: messages with its texts, and between them its tool calls and results."""
     said: list[Any] = []
     is_empty = True
     for part in message.content:
@@ -111,8 +110,7 @@ def _tool(call: Call, tool: Tool | Native) -> Any:
 
 
 def _choice(call: Call, choice: str) -> str | dict[str, Any]:
-    """Returns the tool choice: a word such as `auto`, or an object that names the tool, with its type if it is one of
-    the provider's own."""
+    """Returns the tool choice: a word such as `auto`, or an object with the tool's name or a provider tool's type."""
     if choice in ("auto", "none", "required"):
         return choice
     for tool in call.tools or ():

@@ -80,8 +80,7 @@ class MessageParts:
         return bool(self._calls)
 
     def parts(self, spoken: Iterable[str | dict[str, Any]], raw_hash: str) -> tuple[Part, ...]:
-        """Returns thoughts, contents (`spoken`) and tool calls, in this order; an empty tuple if there is plain text
-        alone."""
+        """Returns thoughts, contents (`spoken`) and tool calls, in this order; an empty tuple for plain text alone."""
         before = {name: mended("".join(pieces)) for name, pieces in self._thoughts.items()}
         details = {"reasoning_details": self._details} if self._details else {}
         thought = native_of(FAMILY, {**before, **details}) if before or details else None

@@ -48,8 +48,7 @@ _NOT_EXTRA = _READ | DROPPED.keys()
 
 
 def read(request: Mapping[str, Any], named: Callable[[str], str]) -> ServedRequest:
-    """Returns what a request asks for, as a call; raises RequestRefusal. `named` returns the model for a client's
-    name."""
+    """Returns a request as a call; raises RequestRefusal. `named` returns the model for a client's name."""
     body = OpenAIFields(request)
     if not body.has("model"):
         raise RequestRefusal("you must provide a model parameter", "model")

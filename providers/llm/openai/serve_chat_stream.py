@@ -67,8 +67,7 @@ class ChatStream:
         return PING
 
     def _rest(self, index: int, reply: Reply, said: int) -> list[bytes]:
-        """Returns the chunks of one sample, without the first `said` characters of its text, which were written
-        before."""
+        """Returns the chunks of one sample without the first `said` characters of its text, written before."""
         told: list[bytes] = []
         if reply.parts and (more := fields(reply)):
             told.append(self._chunk(index, more))

@@ -41,8 +41,7 @@ _NOT_EXTRA = _READ | DROPPED.keys()
 
 
 def read(request: Mapping[str, Any], named: Callable[[str], str]) -> ServedRequest:
-    """Returns what a request asks for, as a call; raises RequestRefusal. `named` returns the model for a client's
-    name."""
+    """Returns a request as a call; raises RequestRefusal. `named` returns the model for a client's name."""
     body = OpenAIFields(request)
     for name, why in _STORED.items():
         if body.has(name):
@@ -98,8 +97,7 @@ def _effort(body: OpenAIFields, extra: dict[str, Any], spare: set[str]) -> str |
 
 
 def _form(body: OpenAIFields, extra: dict[str, Any], spare: set[str]) -> Mapping[str, Any] | None:
-    """Returns the JSON schema that the answer must follow, None if there is none. Other fields of `text` go into
-    `extra`."""
+    """Returns the JSON schema of the answer, None if there is none. Other fields of `text` go into `extra`."""
     text = body.object("text", {})
     form = text.object("format", {"type": "text"})
     kind = form.text("type")

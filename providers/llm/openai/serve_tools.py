@@ -26,8 +26,7 @@ def tools(body: OpenAIFields, family: str) -> tuple[Tool | Native, ...] | None:
 
 
 def _tool(tool: OpenAIFields, family: str) -> Tool | Native:
-    """Returns a function as a Tool, anything else as a native part. The Responses protocol has a function's fields in
-    the tool itself."""
+    """Returns a function as a Tool, else a native part. In the Responses protocol the tool itself has its fields."""
     if tool.text("type") != "function":
         return tool.native(family)
     others = tool.others({"type", *MARKS})
