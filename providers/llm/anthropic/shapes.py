@@ -98,8 +98,8 @@ class MessageReader:
 
     @property
     def usage(self) -> Usage | None:
-        """The tokens, None if unknown. Input that its cache has read or written, which Anthropic counts apart, is
-        in."""
+        """The tokens, None if unknown. The input includes tokens that its cache has read or written, which Anthropic
+        counts apart."""
         read, written = count_in(self._counts, "input_tokens"), count_in(self._counts, "output_tokens")
         if read is None or written is None:
             return None
