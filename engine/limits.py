@@ -1,6 +1,7 @@
 """What a provider allows, as values: a lane's quota, the limits that answers report, and what follows from these.
 
-Pure arithmetic: reads no header, no clock and no file. How headers are read: providers/limits. Its use: key_gate.
+Pure arithmetic: reads no header, no clock and no file. How headers are read:
+providers/transport/rate_limit_headers. Its use: key_gate.
 """
 
 from __future__ import annotations

@@ -16,9 +16,9 @@ from ...engine.content import Part, ToolCall, texts_in
 from ...engine.endpoint import EncodeError, Fault, Request, Response, SendError
 from ...engine.limits import Limit
 from ..credentials.authorizer import Authorizer
-from ..limits import limits_of
 from ..llm.protocol import Target, WireProtocol
 from .http_connection import Tap
+from .rate_limit_headers import limits_of
 from .secrets import Secrets
 from .text_listener import TextListener
 from .transport import Channel, Transport

@@ -20,9 +20,9 @@ from yarl import URL
 
 from ...engine.endpoint import Fault, Request, Response, SendError
 from ...engine.own_machine import out_of, what_ran_out
-from ..limits import is_told_in
 from .deadlines import Deadlines
 from .http_connection import AnswerTooLarge, ExchangeError, HttpAnswer, HttpConnection, HungUp, NeverSent, NoHttp, Tap
+from .rate_limit_headers import is_told_in
 
 CONNECT_S = 30.0
 # Below the five seconds after which common servers close an idle connection.

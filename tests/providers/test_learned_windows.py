@@ -16,7 +16,7 @@ from millstream.engine.lane import Lane
 from millstream.engine.lanes.key_gate import KeyGate, Permit
 from millstream.engine.lanes.ledger import Ledger
 from millstream.engine.limits import DAY_S, Limit, Quota, Tokens, declared_quota
-from millstream.providers.limits import limits_of
+from millstream.providers.transport.rate_limit_headers import limits_of
 
 NOW = 1_763_700_000.0
 LATENCY_S = 0.2

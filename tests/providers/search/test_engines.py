@@ -13,8 +13,8 @@ from search_shapes import ERRORS, ROWS, SHAPES, Error, body, decoded, encoded, f
 
 from millstream.engine.call import Call, Hit, Message, Reply
 from millstream.engine.endpoint import EncodeError, Fault
-from millstream.providers.limits import limits_of
 from millstream.providers.search.table import ENGINES
+from millstream.providers.transport.rate_limit_headers import limits_of
 
 in_each = pytest.mark.parametrize("name", ENGINES)
 HITS = tuple(Hit(rank, row["url"], row["title"], row["snippet"]) for rank, row in enumerate(ROWS, 1))

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 
-from ..engine.limits import DAY_S, MINUTE_S, Amount, Limit
+from ...engine.limits import DAY_S, MINUTE_S, Amount, Limit
 
 _HOUR_S, _MONTH_S = 3_600.0, 30 * DAY_S
 _WINDOWS = {"second": 1.0, "minute": MINUTE_S, "hour": _HOUR_S, "day": DAY_S, "month": _MONTH_S}

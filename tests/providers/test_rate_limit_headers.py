@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.engine.limits import DAY_S, Limit, Quota, quota_of
-from millstream.providers.limits import is_told_in, limits_of
+from millstream.providers.transport.rate_limit_headers import is_told_in, limits_of
 
 NOW = 1_763_700_000.0
 HOUR_S, MONTH_S = 3_600.0, 30 * DAY_S
