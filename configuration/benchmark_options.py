@@ -37,7 +37,7 @@ DATASET = Option(
 )
 _FIRST = ("model", "temperature", "max_tokens", "dataset")
 _OF_VERBS = ("config", "counts", "folders", "help", "json", "no_cache_check", "no_progress", "no_report", "pilot")
-_OF_RUNS = ("name", "out", "sink", "what")
+_OF_RUNS = ("name", "out", "sending", "sink", "what")
 TAKEN = frozenset(name.replace("-", "_") for name in (*SENDING, *RETRIEVAL, *_OF_VERBS, *_OF_RUNS))
 """Names that the verbs have for options of their own."""
 

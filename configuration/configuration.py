@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 from ..engine.attempts.money import Price
 from ..engine.attempts.retry import RetryPolicy
 from ..engine.call import WEB
-from ..engine.lane import CONCURRENCY_DEFAULT, Lane
+from ..engine.lane import Lane
 from ..engine.store.cache import Mode
 from ..providers.kinds import KINDS
 from ..providers.models import Facts
@@ -134,19 +134,10 @@ def _lanes(document: Document) -> tuple[tuple[Lane, ...], dict[str, tuple[str, .
     for model, rows in _entries(document, "lanes"):
         found = _table(document, ("lanes", model), rows, _kinds_of_lane(model))
         if "keys" in found:
-            key_variables[model] = found["keys"]
-        lanes.append(
-            Lane(
-                model,
-                found.get("rpm"),
-                found.get("tpm"),
-                found.get("concurrency", CONCURRENCY_DEFAULT),
-                found.get("timeout", Lane(model).timeout_s),
-                found.get("itpm"),
-                found.get("otpm"),
-                burst=found.get("burst"),
-            )
-        )
+            key_variables[model] = found.pop("keys")
+        if "timeout" in found:
+            found["timeout_s"] = found.pop("timeout")
+        lanes.append(Lane(model, **found))
     return tuple(lanes), key_variables
 
 
@@ -272,19 +263,9 @@ def settings_for(
 ) -> Settings:
     """Returns the settings of an engine for these models. Flags take precedence over the file, the file over the
     defaults. Flags of quotas are for models; `searches` and pages have the quotas of the file."""
-    said = {
-        name: value
-        for name, value in (
-            ("rpm", sending.rpm),
-            ("tpm", sending.tpm),
-            ("concurrency", sending.concurrency),
-            ("timeout_s", sending.timeout),
-        )
-        if value is not None
-    }
     declared = {lane.model: lane for lane in configuration.lanes}
     try:
-        lanes = tuple(structs.replace(declared.get(model) or Lane(model), **said) for model in models)
+        lanes = tuple(_as_flagged(declared.get(model) or Lane(model), sending) for model in models)
         lanes += tuple(lane for name, lane in declared.items() if name in searches or is_page(name))
         return Settings(
             lanes=lanes,
@@ -307,11 +288,22 @@ def settings_for(
         raise ConfigurationError(str(error)) from error
 
 
+def _as_flagged(lane: Lane, sending: SendingOptions) -> Lane:
+    """Returns the lane with the flags' figures, where there are any, in place of its own."""
+    return structs.replace(
+        lane,
+        rpm=lane.rpm if sending.rpm is None else sending.rpm,
+        tpm=lane.tpm if sending.tpm is None else sending.tpm,
+        concurrency=lane.concurrency if sending.concurrency is None else sending.concurrency,
+        timeout_s=lane.timeout_s if sending.timeout is None else sending.timeout,
+    )
+
+
 def settings_for_any(sending: SendingOptions, configuration: Configuration) -> Settings:
     """Returns the settings of an engine for any model. Flags of quotas apply to models that the file does not
     declare, too."""
-    lanes = [lane.model for lane in configuration.lanes]
-    declared = tuple(model for model in lanes if not is_page(model) and not is_search(model))
-    settings = settings_for((*declared, _ANY), sending, configuration)
-    own = {lane.model: lane for lane in settings.lanes}
-    return structs.replace(settings, lanes=tuple(own[model] for model in declared), default_lane=own[_ANY])
+    names = [lane.model for lane in configuration.lanes]
+    models = [name for name in names if not is_page(name) and not is_search(name)]
+    settings = settings_for((*models, _ANY), sending, configuration)
+    *lanes, default = settings.lanes[: len(models) + 1]
+    return structs.replace(settings, lanes=tuple(lanes), default_lane=default)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -88,6 +88,15 @@ class SendingOptions:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
+class _IntoSending(argparse.Action):
+    """Puts a flag's value into `sending` of the namespace. `const`: whether the flag may be given several times."""
+
+    def __call__(self, parser: object, namespace: argparse.Namespace, value: Any, option: object = None) -> None:
+        if self.const:
+            value = (*(getattr(namespace.sending, self.dest) or ()), value)
+        namespace.sending = replace(namespace.sending, **{self.dest: value})
+
+
 def flag(kind: ValueKind[_T]) -> Callable[[str], _T]:
     """Returns a function for argparse that reads the text of a flag as this kind of value."""
 
@@ -101,34 +110,38 @@ def flag(kind: ValueKind[_T]) -> Callable[[str], _T]:
 
 
 def add_sending(parser: argparse.ArgumentParser, names: Iterable[str] = SENDING) -> None:
-    """Adds the options of every verb that sends, or some of them."""
+    """Adds the options of every verb that sends, or some of them. What is given stands in `sending` of the namespace,
+    a SendingOptions."""
+    parser.set_defaults(sending=SendingOptions())
     group = parser.add_argument_group("how it is sent (a flag goes before the same setting in a file)")
     for name in names:
-        kind, (metavar, told) = SENDING[name], _SENDING_HELP[name]
-        group.add_argument(f"--{name}", type=flag(kind), metavar=metavar, help=told)
-    group.add_argument(
-        "--config", type=flag(Text("a file")), metavar="FILE", help="lanes, providers and prices, in TOML or YAML"
-    )
+        _add(group, name, SENDING[name], *_SENDING_HELP[name])
+    _add(group, "config", Text("a file"), "FILE", "lanes, providers and prices, in TOML or YAML")
 
 
 def add_retrieval(parser: argparse.ArgumentParser) -> None:
     """Adds the options of verbs that may search and read pages."""
     group = parser.add_argument_group("searches and pages")
     for name, kind in RETRIEVAL.items():
-        metavar, told = _SENDING_HELP[name]
-        if isinstance(kind, values.Several):
-            group.add_argument(f"--{name}", type=flag(kind.kind), action="append", metavar=metavar, help=told)
-        else:
-            group.add_argument(f"--{name}", type=flag(kind), metavar=metavar, help=told)
+        _add(group, name, kind, *_SENDING_HELP[name])
 
 
 def add_sink(parser: argparse.ArgumentParser) -> None:
     """Adds --sink, for verbs that fill a run's folder."""
+    told = "give every outcome to this sink too, once the run's folder has it: one that an installed package offers"
+    _add(parser, "sink", values.SinkName(), "NAME[:ARGUMENT]", told)
+
+
+def _add(parser: argparse._ActionsContainer, name: str, kind: ValueKind[Any], metavar: str, told: str) -> None:
+    one = kind.kind if isinstance(kind, values.Several) else kind
     parser.add_argument(
-        "--sink",
-        type=flag(values.SinkName()),
-        metavar="NAME[:ARGUMENT]",
-        help="give every outcome to this sink too, once the run's folder has it: one that an installed package offers",
+        f"--{name}",
+        action=_IntoSending,
+        const=one is not kind,
+        type=flag(one),
+        default=argparse.SUPPRESS,
+        metavar=metavar,
+        help=told,
     )
 
 
@@ -142,10 +155,3 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 def add_report(parser: argparse.ArgumentParser) -> None:
     """Adds --no-report, for verbs that end with a run's scores."""
     parser.add_argument("--no-report", action="store_true", help="write no report.html and tables/ after the scores")
-
-
-def sending_from(options: argparse.Namespace) -> SendingOptions:
-    given = {field.name: getattr(options, field.name, None) for field in fields(SendingOptions)}
-    if given["allow_host"] is not None:
-        given["allow_host"] = tuple(given["allow_host"])
-    return SendingOptions(**given)

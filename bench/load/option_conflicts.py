@@ -53,9 +53,10 @@ def check_conflicts(options: argparse.Namespace) -> None:
             _raise_conflict(name, arrivals, owners)
     _check_processes(options)
     _check_prompts(options)
-    if options.mode not in (None, "live"):
+    mode = options.sending.mode
+    if mode not in (None, "live"):
         raise UsageError(
-            f"--mode: expected live, or nothing, got {options.mode}: a load test sends every call and stores no answer"
+            f"--mode: expected live, or nothing, got {mode}: a load test sends every call and stores no answer"
         )
 
 

@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 
 from ...configuration.configuration import Configuration, read_configuration, settings_for
 from ...configuration.errors import UsageError
-from ...configuration.options import sending_from
+from ...configuration.options import SendingOptions
 from ...providers.search.access import is_search
 from ...wiring import Settings, accesses_to
 from ..evaluation.preparation import check_prices
@@ -61,7 +61,7 @@ def spec_from(options: argparse.Namespace) -> CheckedSpec:
     sought = _sought(options)
     promise = None if options.promise is None else parse_promise(options.promise)
     _check_streaming(options, sought, promise)
-    configuration = read_configuration(options.config)
+    configuration = read_configuration(options.sending.config)
     settings = _settings(options, models, configuration)
     trace = None if options.replay is None else _trace(options)
     chosen = _chosen(options, trace)
@@ -80,7 +80,7 @@ def spec_from(options: argparse.Namespace) -> CheckedSpec:
         search=None if sought is None else sought.search,
         said=_said(options, models, plan),
     )
-    notes = [*_notes_on_lanes(options, models, configuration), *([chosen.told] if chosen.told else [])]
+    notes = [*_notes_on_lanes(options.sending, models, configuration), *([chosen.told] if chosen.told else [])]
     return CheckedSpec(spec, (*notes, *_notes_on_trace(options, trace)))
 
 
@@ -114,7 +114,7 @@ def _settings(options: argparse.Namespace, models: tuple[str, ...], configuratio
     for model in models:
         if is_search(model):
             raise UsageError(f"{model}: expected a model, got a search engine: a load test asks models")
-    sending = sending_from(options)
+    sending: SendingOptions = options.sending
     settings = structs.replace(settings_for(models, sending, configuration), needs_keys=not options.plan, measures=True)
     for model in models:
         accesses_to(model, settings)
@@ -129,17 +129,17 @@ def _settings(options: argparse.Namespace, models: tuple[str, ...], configuratio
     return structs.replace(settings, lanes=lanes, mode="live", max_cost=None)
 
 
-def _notes_on_lanes(options: argparse.Namespace, models: tuple[str, ...], configuration: Configuration) -> list[str]:
+def _notes_on_lanes(sending: SendingOptions, models: tuple[str, ...], configuration: Configuration) -> list[str]:
     notes = []
     for lane in configuration.lanes:
         declared = [
             f"{name} {amount:,.10g}"
             for name, amount in (("rpm", lane.rpm), ("tpm", lane.tpm), ("itpm", lane.itpm), ("otpm", lane.otpm))
-            if amount is not None and (name not in ("rpm", "tpm") or getattr(options, name) is None)
+            if amount is not None and (name not in ("rpm", "tpm") or getattr(sending, name) is None)
         ]
         if lane.model in models and declared:
             notes.append(
-                f"{', '.join(declared)} that {options.config} declares for {lane.model} is not kept in a load test: "
+                f"{', '.join(declared)} that {sending.config} declares for {lane.model} is not kept in a load test: "
                 f"--rpm and --tpm are"
             )
     return notes
@@ -219,7 +219,7 @@ def _plan(
     limits = Limits(
         duration_s=_duration_s(options, arrivals),
         calls=sought.goal.calls_least if sought is not None else options.calls,
-        max_cost=options.max_cost,
+        max_cost=options.sending.max_cost,
         in_flight=max(options.in_flight or 0, options.most_in_flight or IN_FLIGHT),
         drain_s=DRAIN_S if options.drain is None else options.drain,
     )
@@ -273,10 +273,10 @@ def _process(options: argparse.Namespace) -> tuple[Process, float]:
 def _said(options: argparse.Namespace, models: tuple[str, ...], plan: LoadPlan) -> dict[str, Any]:
     """Returns the options by name for `load.json`, with the defaults that were used."""
     names = {"lowest": "from", "highest": "to", "model": "models"}
-    hidden = ("plan", "json", "no_progress", "no_report", "out")
+    hidden = ("plan", "json", "no_progress", "no_report", "out", "sending")
     found = {
         names.get(name, name.replace("_", "-")): value
-        for name, value in vars(options).items()
+        for name, value in (vars(options) | options.sending.as_dict()).items()
         if value is not None and value is not False and name not in hidden
     }
     process, burstiness = _process(options)

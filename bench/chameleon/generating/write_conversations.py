@@ -18,7 +18,7 @@ from msgspec import Struct
 from ....configuration.configuration import read_configuration, settings_for
 from ....configuration.data_files import found_at, make_room, out_file, path_of, write_once
 from ....configuration.errors import DONE, RESUMABLE, SIGNAL, WITH_FAILURES, UsageError
-from ....configuration.options import SendingOptions, sending_from
+from ....configuration.options import SendingOptions
 from ...evaluation.ask_all import ask_all
 from ...evaluation.preparation import check_cost_is_bounded
 from ...evaluation.watch import Watch, unwatched
@@ -57,7 +57,7 @@ def write_conversations(options: argparse.Namespace, watch: Watch = unwatched) -
     out = out_file(options.out)
     topics = None if options.topics_from is None else _topics(options.topics_from)
     counts = counts_of(options.topics) if topics is None else {domain: len(own) for domain, own in topics.items()}
-    is_there, sending = out.exists(), sending_from(options)
+    is_there, sending = out.exists(), options.sending
     if is_there:
         # An existing file is never overwritten, so nothing is paid for that would be discarded.
         sending = _from_the_cache(sending, out)

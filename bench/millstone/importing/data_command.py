@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ....configuration import values
 from ....configuration.errors import DONE, RESUMABLE, SIGNAL, WITH_FAILURES, WRONG_USAGE, UsageError
-from ....configuration.options import SendingOptions, flag, sending_from
+from ....configuration.options import SendingOptions, flag
 from ....configuration.values import Text
 from ...evaluation.data_command import DataCommand, DataReport
 
@@ -72,7 +72,7 @@ def _out(options: argparse.Namespace) -> Path:
     if options.out is None:
         raise UsageError("--out: expected the data set file to write, got none")
     if options.rephrase is None:
-        sent = next((name for name, value in sending_from(options).as_dict().items() if value is not None), None)
+        sent = next((name for name, value in options.sending.as_dict().items() if value is not None), None)
         if sent is not None:
             raise UsageError(f"--{sent.replace('_', '-')} belongs to --rephrase: nothing is sent without it")
     from ....configuration.data_files import out_file
@@ -128,7 +128,7 @@ def _import(options: argparse.Namespace, out: Path, watch: Watch) -> ImportResul
                 out=str(out),
                 rephrasing=rephrasing,
                 interrupted_by=signal,
-                keeps_answers=options.mode != "live",
+                keeps_answers=options.sending.mode != "live",
             )
         gathered = gathered.completed(rephrasing.paraphrases)
         code = WITH_FAILURES if rephrasing.failures else code
@@ -160,7 +160,7 @@ def _rephrase(
     from ...evaluation.preparation import check_cost_is_bounded
     from .write_paraphrases import write_paraphrases
 
-    model, sending = options.rephrase, sending_from(options)
+    model, sending = options.rephrase, options.sending
     questions = {draft.id: draft.question for draft in gathered.without_paraphrases()}
     is_there = out.exists()
     if is_there:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ....configuration.errors import UsageError
-from ....configuration.options import add_output, add_sending, flag, sending_from
+from ....configuration.options import add_output, add_sending, flag
 from ....configuration.values import ModelName, Text, WordChoice
 from ...terminal.output import note, say, say_json
 
@@ -136,7 +136,7 @@ def _batch(options: argparse.Namespace, place: BatchPlace) -> Batch:
     from ...batch.questions import check
     from ...batch.run import Batch
 
-    sending = sending_from(options)
+    sending = options.sending
     settings = settings_of(sending)
     names = dict(read_configuration(sending.config).gateway.models)
     if options.model is not None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....configuration import values
 from ....configuration.errors import DONE, UsageError
-from ....configuration.options import add_sending, flag, sending_from
+from ....configuration.options import add_sending, flag
 from ....report.text import table
 from ...terminal.output import note, say, say_json
 
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     from ....configuration.configuration import read_configuration, settings_for
     from ..search_listing import searches, tell, troubles_of_others
 
-    sending = sending_from(options)
+    sending = options.sending
     configuration = read_configuration(sending.config)
     if options.check is not None:
         return _check(tuple(dict.fromkeys(options.check)), sending, configuration, is_json=options.json)

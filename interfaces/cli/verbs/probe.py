@@ -9,7 +9,7 @@ import argparse
 
 from ....bench.probe.caps import IN_FLIGHT, MAX_CALLS, MAX_COST, TIMEOUT_S
 from ....configuration import values
-from ....configuration.options import add_output, add_sending, flag, sending_from
+from ....configuration.options import add_output, add_sending, flag
 from ...terminal.output import note, say, say_json
 
 HELP = "finds a provider's quotas under a spending cap, and writes them as a lanes file"
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     from ....bench.probe.spec import announced, carried, spec_of
     from ...terminal.probe_display import ProbeDisplay
 
-    sending = sending_from(options)
+    sending = options.sending
     spec = spec_of(tuple(dict.fromkeys(options.models)), sending, options.max_calls)
     place = check_place(options.out, spec.models, spec.settings.cache_folder())
     for line in announced(spec):

@@ -9,7 +9,7 @@ import argparse
 
 from ....configuration import values
 from ....configuration.errors import DONE
-from ....configuration.options import add_sending, flag, sending_from
+from ....configuration.options import add_sending, flag
 from ...terminal.output import note, say, say_json
 
 HELP = "what each lane's quota is declared as, has learned to be, and has used"
@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     from ....wiring import ConfigurationError
     from ..quotas import as_json, lanes_of, recent_lanes, tell, tell_pages
 
-    sending = sending_from(options)
+    sending = options.sending
     configuration = read_configuration(sending.config)
     named = tuple(dict.fromkeys(options.models)) or tuple(lane.model for lane in configuration.lanes)
     models = tuple(name for name in named if not is_page(name))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ....configuration.errors import UsageError
-from ....configuration.options import add_output, add_report, add_retrieval, add_sending, add_sink, sending_from
+from ....configuration.options import add_output, add_report, add_retrieval, add_sending, add_sink
 from ...terminal.output import note
 
 if TYPE_CHECKING:
@@ -57,10 +57,10 @@ def prepared_of(folder: Path, options: argparse.Namespace) -> PreparedRun:
         raise UsageError(
             f"{folder}: its manifest.json keeps no options ({error}): start it with `run` again"
         ) from error
-    sending = sending_from(options).over(kept)
+    sending = options.sending.over(kept)
     configuration = Configuration()
     if sending.config is not None:
-        if options.config is None:
+        if options.sending.config is None:
             note(f"millstream: lanes, providers and prices as the run had them, from {sending.config}")
         configuration = configuration_of(Document(Path(sending.config)))
     prepared = prepare(Order(out=folder.absolute(), run=run, sending=sending, configuration=configuration))

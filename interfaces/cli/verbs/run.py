@@ -19,7 +19,6 @@ from ....configuration.options import (
     add_sending,
     add_sink,
     flag,
-    sending_from,
 )
 from ....configuration.values import Text
 from ...terminal.output import note, say, say_json
@@ -70,7 +69,7 @@ def prepared_from(
     from ....bench.evaluation.registry import prepare
     from ....configuration.configuration import read_configuration
 
-    sending = sending_from(options)
+    sending: SendingOptions = options.sending
     found = of_word(options.what)
     if found is None:
         return _from_file(options, sending, needs_keys=needs_keys)

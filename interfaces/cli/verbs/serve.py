@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ....configuration.errors import DONE, SIGNAL
-from ....configuration.options import add_sending, flag, sending_from
+from ....configuration.options import add_sending, flag
 from ....configuration.values import Text, WholeNumber, WordChoice
 from ...terminal.output import note, say, say_json
 
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     from ....configuration.configuration import read_configuration, settings_for_any
     from ...gateway.serving import ServeOptions, serve
 
-    sending = sending_from(options)
+    sending = options.sending
     configuration = read_configuration(sending.config)
     settings = settings_for_any(sending, configuration)
     settings = structs.replace(settings, budget_name=f"serve {options.host}:{options.port}")
