@@ -6,7 +6,7 @@ providers/transport/rate_limit_headers. Its use: key_gate.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from msgspec import Struct, structs
@@ -125,6 +125,16 @@ class Quota(Struct, frozen=True):
             min(self.made_up_s, other.made_up_s),
         )
 
+    def minutes(self, requests: float, input_tokens: float, output_tokens: float) -> float | None:
+        """Returns how many minutes calls take by the narrowest of these limits; None without a limit."""
+        bounds = (
+            (requests, self.rpm),
+            (input_tokens + output_tokens, self.tpm),
+            (input_tokens, self.itpm),
+            (output_tokens, self.otpm),
+        )
+        return max((amount / most for amount, most in bounds if most is not None), default=None)
+
     def lacks(self, tokens: Tokens) -> Lack | None:
         """Returns the first amount of which the call needs more than one minute's quota; None if it fits."""
         for name, what, needed, most in (
@@ -147,6 +157,21 @@ class Quota(Struct, frozen=True):
 
 def _smaller(one: float | None, other: float | None) -> float | None:
     return one if other is None else other if one is None else min(one, other)
+
+
+def summed(quotas: Sequence[Quota]) -> Quota:
+    """Returns the sum of the quotas, amount by amount; no limit where one of them has none."""
+
+    def total(amounts: Iterable[float | None]) -> float | None:
+        known = [amount for amount in amounts if amount is not None]
+        return sum(known) if len(known) == len(quotas) and known else None
+
+    return Quota(
+        total(quota.rpm for quota in quotas),
+        total(quota.tpm for quota in quotas),
+        total(quota.itpm for quota in quotas),
+        total(quota.otpm for quota in quotas),
+    )
 
 
 def declared_quota(lane: Lane) -> Quota:

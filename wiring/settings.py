@@ -17,6 +17,7 @@ from ..engine.attempts.budget_file import BudgetPlace
 from ..engine.attempts.money import ListedPrice, Price, Prices, bundled_prices
 from ..engine.attempts.retry import RetryPolicy
 from ..engine.lane import Lane
+from ..engine.limits import Quota, declared_quota, summed
 from ..engine.store.cache import MODES, Mode
 from ..engine.store.cache_policy import DAY_S
 from ..providers.access import ConfigurationError, ReachSettings, protocol_of
@@ -151,12 +152,17 @@ class Settings(Struct, frozen=True, kw_only=True):
     def _declared(self, model: str) -> Lane | None:
         return next((lane for lane in self.lanes if lane.model == model), None)
 
-    def whole_lane_of(self, model: str) -> Lane:
-        """Returns a model's lane with the quotas of all its API keys added up: each key has the declared one."""
-        lane, keys = self.lane_of(model), len(self.key_variables.get(model, ("",)))
-        declared = ((name, getattr(lane, name)) for name in ("rpm", "tpm", "itpm", "otpm", "concurrency"))
-        whole = structs.replace(lane, **{name: amount * keys for name, amount in declared if amount is not None})
-        return capped_by_files(whole)
+    def quota_of(self, model: str) -> Quota:
+        """Returns the quota of all API keys of a model together: each has the declared quota."""
+        return summed([declared_quota(self.lane_of(model))] * self._keys_of(model))
+
+    def concurrency_of(self, model: str) -> int:
+        """Returns how many calls to a model may be in flight at once, over all its API keys."""
+        keys = self._keys_of(model)
+        return keys * capped_by_files(self.lane_of(model), keys).concurrency
+
+    def _keys_of(self, model: str) -> int:
+        return len(self.key_variables.get(model, ("",)))
 
     def price_table(self) -> Prices:
         """Returns the bundled prices, with the prices of these settings in their place where there are any."""

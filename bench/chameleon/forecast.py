@@ -1,7 +1,7 @@
 """Predicts a run's calls, tokens, cost and time for every lane, from the least to the most that is likely.
 
 Questions and prompts are counted exactly; what is unknown before (pages, answers, rationales) is assumed, and all
-assumptions are in one struct. Pure: lanes and prices are passed in, and no cache is read.
+assumptions are in one struct. Pure: quotas and prices are passed in, and no cache is read.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ...engine.attempts.estimate import TOKENS_PER_CHAR, weight_of
 from ...engine.attempts.money import Price
-from ...engine.lane import Lane
+from ...engine.limits import Quota
 from ...engine.runs.pairs import Pair
 from .dataset import Conversation, ConversationSet
 from .order import places_in_order
@@ -107,13 +107,13 @@ class _Load(Struct):
 def forecast(
     dataset: ConversationSet,
     asked: ConversationSpec,
-    lanes: Mapping[str, Lane],
+    quotas: Mapping[str, Quota],
     prices: Mapping[str, Price],
     search: SearchTerms = PLAIN,
     assumed: Assumptions = ASSUMED,
 ) -> ConversationForecast:
-    """Returns the forecast. `lanes` have the quotas of a whole run (those of all keys), `web` among them; missing ones
-    have no quota."""
+    """Returns the forecast. `quotas`: by lane, `web` among them, those of all API keys together; a lane that is missing
+    has no limit."""
     if asked.max_tokens is not None:
         most = min(assumed.answer[1], asked.max_tokens)
         answer = (min(assumed.answer[0], most), most)
@@ -132,7 +132,7 @@ def forecast(
         retrievals.most * asked.pages * assumed.hops[1],
     )
     loads[WEB] = _Load(pages)
-    found = tuple(_lane(name, load, lanes.get(name), prices.get(name)) for name, load in loads.items())
+    found = tuple(_lane(name, load, quotas.get(name), prices.get(name)) for name, load in loads.items())
     found = tuple(_searched(each, search) if each.lane == asked.search else each for each in found)
     costs = [each.cost for each in found if each.cost is not None]
     timed = [each for each in found if each.minutes is not None]
@@ -220,12 +220,12 @@ def _both(amount: float) -> LikelyRange:
     return LikelyRange(amount, amount)
 
 
-def _lane(name: str, load: _Load, lane: Lane | None, price: Price | None) -> LaneForecast:
+def _lane(name: str, load: _Load, quota: Quota | None, price: Price | None) -> LaneForecast:
     cost = (
         None if price is None else LikelyRange(*(price.of(*each) for each in zip(load.input, load.output, strict=True)))
     )
     calls = LikelyRange(round(load.calls.least), round(load.calls.most))
-    return LaneForecast(name, calls, load.input, load.output, cost, _minutes(load, lane))
+    return LaneForecast(name, calls, load.input, load.output, cost, _minutes(load, quota))
 
 
 def _searched(found: LaneForecast, search: SearchTerms) -> LaneForecast:
@@ -240,20 +240,9 @@ def _searched(found: LaneForecast, search: SearchTerms) -> LaneForecast:
     )
 
 
-def _minutes(load: _Load, lane: Lane | None) -> LikelyRange | None:
-    """Returns the minutes that the narrowest of the lane's quotas needs; None if it declares none."""
-    if lane is None:
+def _minutes(load: _Load, quota: Quota | None) -> LikelyRange | None:
+    """Returns the minutes that the narrowest amount of the lane's quota needs; None without a limit."""
+    if quota is None:
         return None
-    totals = [sent + came for sent, came in zip(load.input, load.output, strict=True)]
-    quotas = (
-        (load.calls, lane.rpm),
-        (LikelyRange(*totals), lane.tpm),
-        (load.input, lane.itpm),
-        (load.output, lane.otpm),
-    )
-    declared = [(amount, quota) for amount, quota in quotas if quota is not None]
-    if not declared:
-        return None
-    return LikelyRange(
-        max(amount.least / quota for amount, quota in declared), max(amount.most / quota for amount, quota in declared)
-    )
+    least, most = (quota.minutes(*each) for each in zip(load.calls, load.input, load.output, strict=True))
+    return None if least is None or most is None else LikelyRange(least, most)

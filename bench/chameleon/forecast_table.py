@@ -25,14 +25,14 @@ def forecast_of(prepared: PreparedRun) -> dict[str, Any]:
     work = prepared.work
     assert isinstance(work, ChameleonWork)
     settings, prices = prepared.settings, prepared.settings.price_table()
-    lanes = {name: settings.whole_lane_of(name) for name in (*work.lanes, WEB)}
+    quotas = {name: settings.quota_of(name) for name in (*work.lanes, WEB)}
     known: dict[str, Price] = {name: price for name in work.lanes if (price := prices.get(name)) is not None}
     engine = settings.search_row_of(work.asked.search)
     # The corpus is on this machine: its searches cost nothing.
     terms = SearchTerms(dollars_per_1000=0.0)
     if engine is not None:
         terms = SearchTerms(engine.reach.count_max, engine.dollars_per_1000)
-    found = forecast(work.dataset, work.asked, lanes, known, terms)
+    found = forecast(work.dataset, work.asked, quotas, known, terms)
     return {
         "folder": None if prepared.out.name == "-" else str(prepared.out),
         "dataset": prepared.dataset,

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from ...engine.fault import Stop
-from ...engine.lane import Lane
 from ...engine.runs.pairs import FinishedItems, Pair
 from ...engine.runs.run_folder import RunFolder
 from ..evaluation.journals import OpenItems, encode
@@ -31,12 +30,11 @@ from .samples import Samples
 _CONVERSATIONS_PER_RPM = 0.25
 
 
-def at_once_of(lanes: Iterable[Lane]) -> int:
+def at_once_of(lanes: Iterable[tuple[int, float | None]]) -> int:
     """Returns how many conversations keep the lanes of the models under test busy: at least 64, more if their requests
-    a minute allow, at most their calls in flight."""
-    wanted = sum(
-        min(lane.concurrency, lane.rpm * _CONVERSATIONS_PER_RPM) if lane.rpm is not None else 0 for lane in lanes
-    )
+    a minute allow, at most their calls in flight. `lanes`: the calls in flight and the requests a minute of each (None:
+    not declared)."""
+    wanted = sum(min(in_flight, (rpm or 0) * _CONVERSATIONS_PER_RPM) for in_flight, rpm in lanes)
     return max(AT_ONCE, min(AT_ONCE_MAX, round(wanted)))
 
 

@@ -98,7 +98,9 @@ class ChameleonWork(Struct, frozen=True):
             # Checked before anything is paid for. A replay has its texts already.
             await engine.check_pages()
         under_test = dict.fromkeys(pair.model for pair in self.asked.pairs)
-        at_once = at_once_of([self.settings.whole_lane_of(model) for model in under_test])
+        at_once = at_once_of(
+            (self.settings.concurrency_of(model), self.settings.quota_of(model).rpm) for model in under_test
+        )
         return await run_sweep(engine, folder, self.dataset, self.asked, done, item_ended, at_once)
 
     def count(self, folder: RunFolder) -> RunCounts:

@@ -19,7 +19,7 @@ def in_flight_under_limit(prepared: PreparedRun) -> list[dict[str, Any]]:
             "lane": lane,
             "worst_call": worst,
             "in_flight": int(settings.max_cost / worst),
-            "concurrency": settings.whole_lane_of(lane).concurrency,
+            "concurrency": settings.concurrency_of(lane),
         }
         for lane, worst in prepared.work.worst_calls(settings).items()
         if worst > 0

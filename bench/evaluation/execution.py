@@ -237,14 +237,13 @@ def _begin_manifest(folder: RunFolder, prepared: PreparedRun, unsure: Unsure, *,
     manifest, snapshot = folder.manifest, prepared.settings.snapshot
     # The digest that an export noted holds as long as nothing is added.
     exported = manifest.get("snapshot") if is_complete else None
-    lanes = [prepared.settings.whole_lane_of(model) for model in prepared.work.lanes]
     # A killed process has noted no end: the calls that it had in flight may have been billed.
     was_killed = manifest.get("started") is not None and manifest.get("ended") is None
     folder.write_manifest(
         maybe_billed_pending=manifest.get("maybe_billed_pending", 0),
         in_flight_at_kills=manifest.get("in_flight_at_kills", 0)
         + (manifest.get("in_flight_max", 0) if was_killed else 0),
-        in_flight_max=sum(lane.concurrency for lane in lanes),
+        in_flight_max=sum(map(prepared.settings.concurrency_of, prepared.work.lanes)),
         **unsure.notes(has_budget=prepared.settings.max_cost is not None),
         run_id=manifest.get("run_id") or uuid.uuid4().hex,
         started=manifest.get("started") or _now(),

@@ -16,7 +16,7 @@ from ...engine.attempts.money import Price
 from ...engine.call import Call
 from ...engine.fault import LocalFault
 from ...engine.key import key_of
-from ...engine.lane import Lane
+from ...engine.limits import Quota
 from ...engine.runs.pairs import Pair
 from ...engine.store.cache import Cache
 from ...format import decimal_text, dollars, rough_minutes, span_text
@@ -100,7 +100,9 @@ def forecast_of(
         for row in rows:
             model = row["lane"]
             if any(pair.model == model for pair in pilot.chosen):
-                terms = Terms(settings.whole_lane_of(model), settings.price_table().get(model))
+                terms = Terms(
+                    settings.quota_of(model), settings.concurrency_of(model), settings.price_table().get(model)
+                )
                 row["pilot"] = pilot_figures.figures(model, pilot, left, terms)
     costs = [row["cost"] for row in rows]
     return {
@@ -132,7 +134,7 @@ def _left(found: tuple[Remainder, int | None], pilot: Pilot, pair: Pair) -> Rema
 
 
 def _row_of(settings: Settings, model: str, sent: LaneCalls) -> dict[str, Any]:
-    lane, price = settings.whole_lane_of(model), settings.price_table().get(model)
+    quota, price = settings.quota_of(model), settings.price_table().get(model)
     tokens = None if sent.chars is None else [round(chars * TOKENS_PER_CHAR) for chars in sent.chars]
     # Without known tokens only the requests are compared with the quota.
     is_known = tokens is None or None not in sent.output
@@ -144,7 +146,7 @@ def _row_of(settings: Settings, model: str, sent: LaneCalls) -> dict[str, Any]:
         "output_tokens": [None, None] if tokens is None else sent.output,
         "price": None if price is None else {"input": price.input, "output": price.output},
         "cost": _cost(price, tokens, sent.output) if tokens is not None and is_known else None,
-        "minutes": _minutes(lane, sent.calls, tokens, sent.output) if is_known else None,
+        "minutes": _minutes(quota, sent.calls, tokens, sent.output) if is_known else None,
         "thinks": settings.facts_of(model).thinks,
         "pilot": None,
     }
@@ -157,16 +159,11 @@ def _cost(price: Price | None, tokens: Sequence[int], output: Sequence[int | Non
 
 
 def _minutes(
-    lane: Lane, calls: Sequence[int], tokens: Sequence[int] | None, output: Sequence[int | None]
+    quota: Quota, calls: Sequence[int], tokens: Sequence[int] | None, output: Sequence[int | None]
 ) -> list[float] | None:
-    found = []
-    for count, given, answered in zip(calls, tokens or (0, 0), output, strict=True):
-        amounts = [(count, lane.rpm), (given + (answered or 0), lane.tpm), (given, lane.itpm), (answered, lane.otpm)]
-        bounds = [(amount or 0) / most for amount, most in amounts if most is not None]
-        if not bounds:
-            return None
-        found.append(max(bounds))
-    return found
+    amounts = zip(calls, tokens or (0, 0), output, strict=True)
+    found = [quota.minutes(count, given, answered or 0) for count, given, answered in amounts]
+    return [each for each in found if each is not None] or None
 
 
 def tell(found: Mapping[str, Any]) -> str:

@@ -118,17 +118,17 @@ def _minutes(found: Totals, lanes: Sequence[str], settings: Settings) -> dict[st
     quota."""
     bounds: dict[str, dict[str, Any]] = {}
     for at, name in enumerate(lanes):
-        lane = settings.whole_lane_of(name)
-        quotas: tuple[tuple[float | None, tuple[str, ...]], ...] = (
-            (lane.rpm, ("calls",)),
-            (lane.tpm, ("input", "output")),
-            (lane.itpm, ("input",)),
-            (lane.otpm, ("output",)),
+        quota = settings.quota_of(name)
+        limits: tuple[tuple[float | None, tuple[str, ...]], ...] = (
+            (quota.rpm, ("calls",)),
+            (quota.tpm, ("input", "output")),
+            (quota.itpm, ("input",)),
+            (quota.otpm, ("output",)),
         )
-        for quota, whats in quotas:
-            if quota is None:
+        for most, whats in limits:
+            if most is None:
                 continue
-            told = _told(found, _weights(len(lanes), {(at, what): 1 / quota for what in whats}))
+            told = _told(found, _weights(len(lanes), {(at, what): 1 / most for what in whats}))
             if name not in bounds or told["estimate"] > bounds[name]["estimate"]:
                 bounds[name] = told
     if not bounds:

@@ -147,7 +147,7 @@ class ItemWork(Struct, frozen=True):
                 self.of, engine, folder, SendPlan(self.asked_pairs, self.options, done, self.steps)
             )
         under_test = dict.fromkeys(pair.model for pair in self.asked_pairs)
-        at_once = at_once_of([self.settings.whole_lane_of(model) for model in under_test])
+        at_once = at_once_of(map(self.settings.concurrency_of, under_test))
         sent = SendPlan(self.asked_pairs, self.options, done, self.steps, at_once)
         return await send_steps_of(self.of, engine, folder, sent, item_ended)
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 from ...engine.attempts.estimate import chars_of
 from ...engine.attempts.money import Price
 from ...engine.call import Outcome
-from ...engine.lane import Lane
+from ...engine.limits import Quota
 from ...engine.runs.pairs import Pair
 from ...format import decimal_text, dollars, rough_minutes
 from ...metrics.statistics.agreement import wilson
@@ -40,11 +40,14 @@ class Remainder(Struct, frozen=True):
 
 
 class Terms(Struct, frozen=True):
-    """The lane and the price of a model (None: no price). The lane's concurrency is the number of calls that can
-    actually be in flight."""
+    """The quota and the price of a model."""
 
-    lane: Lane
+    quota: Quota
+    """What all its API keys may send together."""
+    concurrency: int
+    """How many of its calls can actually be in flight at once."""
     price: Price | None
+    """None: it has no price."""
 
 
 class _TokenSample(Struct, frozen=True):
@@ -85,7 +88,7 @@ def figures(model: str, pilot: Pilot, left: Mapping[Pair, Remainder], terms: Ter
         "output_tokens": None if tokens is None else _told(tokens.of((0, 1))),
         "cost": None if cost is None else _told(cost),
         "cost_with_pilot": None if cost is None or spent is None else _told(cost, spent),
-        "minutes": _minutes(to_send, tokens, latencies, terms.lane, rng),
+        "minutes": _minutes(to_send, tokens, latencies, terms, rng),
     }
 
 
@@ -145,20 +148,21 @@ def _tokens(
 
 
 def _minutes(
-    to_send: int, tokens: Totals | None, latencies: Sequence[float], lane: Lane, rng: np.random.Generator
+    to_send: int, tokens: Totals | None, latencies: Sequence[float], terms: Terms, rng: np.random.Generator
 ) -> dict[str, Any] | None:
     """Returns the minutes that the run needs, with an interval: the largest of its bounds by requests, tokens and
     concurrency."""
     if not to_send:
         return {"estimate": 0.0, "ci95": [0.0, 0.0], "bound_by": None}
     bounds: dict[str, dict[str, Any]] = {}
-    if lane.rpm is not None:
-        minutes = to_send / lane.rpm
+    quota = terms.quota
+    if quota.rpm is not None:
+        minutes = to_send / quota.rpm
         bounds["requests"] = {"estimate": minutes, "ci95": [minutes, minutes]}
     for name, most, share in (
-        ("tokens", lane.tpm, (1, 1)),
-        ("input tokens", lane.itpm, (1, 0)),
-        ("output tokens", lane.otpm, (0, 1)),
+        ("tokens", quota.tpm, (1, 1)),
+        ("input tokens", quota.itpm, (1, 0)),
+        ("output tokens", quota.otpm, (0, 1)),
     ):
         if most is not None:
             if tokens is None:
@@ -167,7 +171,7 @@ def _minutes(
     if latencies:
         amounts = np.array(latencies, dtype=np.float64).reshape(-1, 1)
         busy_ms = totals(RatioSample(amounts, np.ones_like(amounts), to_send, np.array([float(to_send)])), rng)
-        bounds["concurrency"] = _told(busy_ms.of((1 / 60_000 / min(lane.concurrency, to_send),)))
+        bounds["concurrency"] = _told(busy_ms.of((1 / 60_000 / min(terms.concurrency, to_send),)))
     if not bounds:
         return None
     slowest = max(bounds, key=lambda name: float(bounds[name]["estimate"]))

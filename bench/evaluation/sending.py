@@ -8,7 +8,6 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from ...engine.fault import Stop
-from ...engine.lane import Lane
 from ...engine.runs.pairs import FinishedItems, Pair
 from ...engine.runs.run_folder import RunFolder
 from .call_items import CallBenchmark, CallSweep
@@ -37,10 +36,10 @@ class SendPlan(Struct, frozen=True):
     """The number of items of several calls that run at once."""
 
 
-def at_once_of(lanes: Iterable[Lane]) -> int:
+def at_once_of(in_flight: Iterable[int]) -> int:
     """Returns how many items at once keep the lanes of the models under test busy, if each item has one call in flight
-    most of the time."""
-    return max(AT_ONCE, min(AT_ONCE_MAX, sum(lane.concurrency for lane in lanes)))
+    most of the time. `in_flight`: the calls that each lane may have in flight."""
+    return max(AT_ONCE, min(AT_ONCE_MAX, sum(in_flight)))
 
 
 async def send_calls_of(benchmark: CallBenchmark, engine: CallSender, folder: RunFolder, sent: SendPlan) -> list[Stop]:

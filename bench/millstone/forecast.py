@@ -108,24 +108,19 @@ def _left(missing: _UnsentPrompts, pilot: Pilot, pair: Pair) -> Remainder:
 
 def _terms(prepared: PreparedRun, model: str) -> Terms:
     settings = prepared.settings
-    return Terms(settings.whole_lane_of(model), settings.price_table().get(model))
+    return Terms(settings.quota_of(model), settings.concurrency_of(model), settings.price_table().get(model))
 
 
 def _of_model(prepared: PreparedRun, model: str, missing: _UnsentPrompts) -> dict[str, Any]:
     settings = prepared.settings
-    lane, price = settings.whole_lane_of(model), settings.price_table().get(model)
+    quota, price = settings.quota_of(model), settings.price_table().get(model)
     prompts = missing.prompts
     tokens = round(missing.chars * TOKENS_PER_CHAR)
     limit = millstone_of(prepared).asked.max_tokens_of(model)
     longest = _longest_answer(settings, model, limit)
     outputs = (prompts, None if longest is None else prompts * longest)
     # Tokens are reserved before they are known, with max_tokens in full if it is sent, and corrected afterwards.
-    amounts = [
-        [(prompts, lane.rpm), (tokens + output, lane.tpm), (tokens, lane.itpm), (output, lane.otpm)]
-        for output in outputs
-        if output is not None
-    ]
-    minutes = [max((amount / most for amount, most in each if most is not None), default=None) for each in amounts]
+    minutes = [quota.minutes(prompts, tokens, output) for output in outputs if output is not None]
     costs = None if price is None else [price.of(tokens, output) for output in outputs if output is not None]
     return {
         "model": model,
@@ -138,10 +133,10 @@ def _of_model(prepared: PreparedRun, model: str, missing: _UnsentPrompts) -> dic
         "output_tokens_most": longest,
         "price": None if price is None else {"input": price.input, "output": price.output},
         "cost": None if longest is None else costs,
-        "rpm": lane.rpm,
-        "tpm": lane.tpm,
-        "itpm": lane.itpm,
-        "otpm": lane.otpm,
+        "rpm": quota.rpm,
+        "tpm": quota.tpm,
+        "itpm": quota.itpm,
+        "otpm": quota.otpm,
         "minutes": None if longest is None or None in minutes else minutes,
         "pilot": None,
     }

@@ -74,7 +74,7 @@ async def _carry_out(spec: ProbeSpec, show: Show) -> ProbeOutcome:
     assert task is not None
     async with Engine(settings=spec.settings) as engine:
         # Known only here: the engine has raised the limit of open files.
-        in_flight = min(spec.settings.whole_lane_of(model).concurrency for model in spec.models)
+        in_flight = min(map(spec.settings.concurrency_of, spec.models))
         bounds = structs.replace(spec.bounds, in_flight=min(spec.bounds.in_flight, in_flight))
 
         def spent() -> tuple[int, float | None]:

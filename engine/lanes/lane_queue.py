@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Sequence
 
 from ..attempts.money import CostBudget, over_budget
 from ..attempts.retry import EarlyStop
@@ -17,7 +17,7 @@ from ..endpoint import Fault
 from ..events import Events
 from ..fault import LocalFault, Stop, StopReason
 from ..lane import Lane
-from ..limits import Limit, Quota, Tokens, declared_quota
+from ..limits import Limit, Quota, Tokens, declared_quota, summed
 from .key_gate import FULL, Hold, KeyGate, Permit
 
 _NO_TOKENS = Tokens()
@@ -93,7 +93,7 @@ class LaneQueue:
     @property
     def quota(self) -> Quota:
         """The sum of the quotas of all keys that have not stopped."""
-        return _summed([key.quota for key in self.keys if key.stopped is None])
+        return summed([key.quota for key in self.keys if key.stopped is None])
 
     @property
     def stopped_keys(self) -> tuple[tuple[str, Stop], ...]:
@@ -336,18 +336,3 @@ class LaneQueue:
             if waited > 0 and self.waiting_for:
                 self._events.tell("waited", self.lane.model, waited, self.waiting_for)
             self._holds_since = None
-
-
-def _summed(quotas: Sequence[Quota]) -> Quota:
-    """Returns the sum of the quotas, amount by amount; no limit where one of them has none."""
-
-    def total(amounts: Iterable[float | None]) -> float | None:
-        known = [amount for amount in amounts if amount is not None]
-        return sum(known) if len(known) == len(quotas) and known else None
-
-    return Quota(
-        total(quota.rpm for quota in quotas),
-        total(quota.tpm for quota in quotas),
-        total(quota.itpm for quota in quotas),
-        total(quota.otpm for quota in quotas),
-    )

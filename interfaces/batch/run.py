@@ -178,8 +178,7 @@ async def send(
         def reached(_: str) -> None:
             """Records a model's calls that may be in flight if the process is killed."""
             if book is not None:
-                lanes = [batch.settings.whole_lane_of(model).concurrency for model in models.reached]
-                _note(book, in_flight_max=sum(lanes))
+                _note(book, in_flight_max=sum(map(batch.settings.concurrency_of, models.reached)))
 
         questions = Questions(lines, models, sink, is_done, repeats_are_new=batch.repeats_are_new, reached=reached)
         stream: TextIO | None = sys.stderr

@@ -11,7 +11,6 @@ from ...bench.evaluation.preparation import check_prices
 from ...configuration import values
 from ...configuration.errors import UsageError, nearest
 from ...configuration.options import SENDING, SendingOptions
-from ...engine.lane import Lane
 from ...providers.retrieval import is_page
 from ...providers.search.access import is_search
 from ...wiring import Settings, accesses_to
@@ -40,8 +39,8 @@ def sending_of(given: Mapping[str, object]) -> SendingOptions:
     return SendingOptions(**found)  # type: ignore[arg-type]
 
 
-def check_model(model: str, settings: Settings) -> Lane:
-    """Returns the lane of all a model's API keys. Raises UsageError or ConfigurationError if it can't be called."""
+def check_model(model: str, settings: Settings) -> None:
+    """Raises UsageError or ConfigurationError if the model can't be called."""
     try:
         values.read(values.ModelName(), model)
     except ValueError as error:
@@ -50,4 +49,3 @@ def check_model(model: str, settings: Settings) -> Lane:
         raise UsageError(f"{model} is no language model: expected provider/model, such as openai/gpt-4o-mini")
     accesses_to(model, settings)
     check_prices((model,), settings)
-    return settings.whole_lane_of(model)

@@ -54,7 +54,7 @@ class MillstreamAPI(ModelAPI):
         try:
             self._sending = sending_of({"base_url": base_url, **model_args})
             self._settings = settings_of(self._sending)
-            self._lane = check_model(model_name, self._settings)
+            check_model(model_name, self._settings)
         except (UsageError, ConfigurationError) as error:
             raise PrerequisiteError(f"millstream/{model_name}: {error}") from error
         self._family = family_of(model_name, self._settings)
@@ -86,7 +86,7 @@ class MillstreamAPI(ModelAPI):
         return False
 
     def max_connections(self) -> int:
-        return self._lane.concurrency
+        return self._settings.concurrency_of(self.model_name)
 
     def connection_key(self) -> str:
         return f"{self._sending} {self.model_name}"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.engine.lane import Lane
-from millstream.engine.limits import DAY_S, MINUTE_S, Lack, Limit, Quota, Tokens, declared_quota, quota_of
+from millstream.engine.limits import DAY_S, MINUTE_S, Lack, Limit, Quota, Tokens, declared_quota, quota_of, summed
 
 AMOUNTS = st.one_of(st.none(), st.integers(1, 10**6).map(float))
 QUOTAS = st.builds(Quota, AMOUNTS, AMOUNTS, AMOUNTS, AMOUNTS)
@@ -67,6 +67,21 @@ def test_the_lower_of_two_quotas_is_the_lower_of_each_amount(one: Quota, other: 
     for name in ("rpm", "tpm", "itpm", "otpm"):
         amounts = [amount for amount in (getattr(one, name), getattr(other, name)) if amount is not None]
         assert getattr(both, name) == min(amounts, default=None)
+
+
+def test_calls_take_as_long_as_the_narrowest_amount_allows() -> None:
+    assert Quota(rpm=10, tpm=1_000).minutes(50, 1_000, 100) == 5.0
+    assert Quota(rpm=10, tpm=1_000).minutes(10, 2_000, 1_000) == 3.0
+    assert Quota(rpm=10, itpm=500, otpm=10).minutes(1, 1_500, 40) == 4.0
+    assert Quota().minutes(50, 1_000, 100) is None
+
+
+@given(st.lists(QUOTAS, min_size=1, max_size=4))
+def test_the_sum_of_quotas_has_no_limit_where_one_of_them_has_none(quotas: list[Quota]) -> None:
+    whole = summed(quotas)
+    for name in ("rpm", "tpm", "itpm", "otpm"):
+        amounts = [getattr(quota, name) for quota in quotas]
+        assert getattr(whole, name) == (None if None in amounts else pytest.approx(sum(amounts)))
 
 
 @given(QUOTAS, TOKENS)

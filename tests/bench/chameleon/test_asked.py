@@ -13,7 +13,6 @@ from msgspec import structs
 from millstream.bench.chameleon.dataset import ConversationSet, select
 from millstream.bench.chameleon.run_spec import ConversationSpec, asked_of, beyond, pairs_of, specification
 from millstream.bench.chameleon.sweep import AT_ONCE, AT_ONCE_MAX, at_once_of
-from millstream.engine.lane import Lane
 from millstream.engine.runs.pairs import Pair
 from millstream.engine.runs.run_folder import specification_hash
 from millstream.metrics.chameleon.readings import Readings
@@ -89,10 +88,10 @@ def test_pairs_are_the_papers_temperatures_where_a_model_takes_them() -> None:
 
 
 def test_how_many_conversations_keep_the_lanes_busy() -> None:
-    assert at_once_of([]) == at_once_of([Lane("a/b"), Lane("a/c", rpm=10)]) == AT_ONCE == 64
-    assert at_once_of([Lane("a/b", rpm=1_000, concurrency=1_000)]) == 250
-    assert at_once_of([Lane("a/b", rpm=10_000, concurrency=100), Lane("a/c", rpm=200)]) == 150
-    assert at_once_of([Lane("a/b", rpm=1e6, concurrency=10_000)]) == AT_ONCE_MAX
+    assert at_once_of([]) == at_once_of([(128, None), (128, 10)]) == AT_ONCE == 64
+    assert at_once_of([(1_000, 1_000)]) == 250
+    assert at_once_of([(100, 10_000), (128, 200)]) == 150
+    assert at_once_of([(10_000, 1e6)]) == AT_ONCE_MAX
 
 
 def test_every_pair_was_to_answer_as_many_turns_as_a_conversation_has(made: Making, asking: Asking) -> None:

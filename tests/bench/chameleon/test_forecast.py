@@ -9,7 +9,7 @@ from chameleon_types import Asking, Making, Running
 from millstream.bench.chameleon.forecast import Assumptions, LikelyRange, SearchTerms, forecast
 from millstream.engine.attempts.estimate import chars_of
 from millstream.engine.attempts.money import Price
-from millstream.engine.lane import Lane
+from millstream.engine.limits import Quota
 from millstream.engine.runs.pairs import Pair
 
 PAIRS = (Pair(MODEL, 0.0), Pair(MODEL, 1.0), Pair(OTHER, None))
@@ -63,13 +63,9 @@ def test_tokens_are_those_of_the_prompts_where_nothing_is_left_to_assume(
 
 def test_cost_and_time_follow_prices_and_the_narrowest_quota(made: Making, asking: Asking) -> None:
     dataset, asked = made(5, 3), asking(pages=10)
-    lanes = {
-        MODEL: Lane(MODEL, rpm=10, tpm=1_000_000),
-        JUDGE: Lane(JUDGE, itpm=1_000),
-        "web": Lane("web", rpm=30),
-    }
+    quotas = {MODEL: Quota(rpm=10, tpm=1_000_000), JUDGE: Quota(itpm=1_000), "web": Quota(rpm=30)}
     prices = {MODEL: Price(1.0, 10.0), JUDGE: Price(2.0, 20.0)}
-    found = forecast(dataset, asked, lanes, prices, SearchTerms(10, 5.0))
+    found = forecast(dataset, asked, quotas, prices, SearchTerms(10, 5.0))
     by_lane = {each.lane: each for each in found.lanes}
     model, judge, search = by_lane[MODEL], by_lane[JUDGE], by_lane[SEARCH]
     assert model.cost == LikelyRange(

@@ -55,9 +55,10 @@ def test_the_file_declares_lanes_for_every_model_and_flags_go_before_it(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     (tmp_path / "lanes.toml").write_text(FILE)
     settings = settings_of(SendingOptions(config=str(tmp_path / "lanes.toml"), rpm=100))
-    assert check_model("openai/gpt-4o", settings).rpm == 100
-    assert check_model("openai/gpt-4o", settings).concurrency == 64
-    assert check_model("mylab/other", settings).rpm == 100
+    check_model("openai/gpt-4o", settings)
+    check_model("mylab/other", settings)
+    assert (settings.quota_of("openai/gpt-4o").rpm, settings.concurrency_of("openai/gpt-4o")) == (100, 64)
+    assert settings.quota_of("mylab/other").rpm == 100
 
 
 def test_a_lane_of_the_file_is_missed_only_by_who_asks_for_its_model(tmp_path: Path) -> None:
