@@ -25,9 +25,6 @@ PADDING = 4
 # Long enough for eight steps with a number between each two.
 GRADIENT = 330
 _SMALL, _PLAIN = 11, 12
-# The lines of models, which differ in colour and in dashes.
-_LINE_COLOURS = tuple(f"line-{number}" for number in range(1, 9))
-_DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3], [4, 2, 1, 2], [1, 3], [10, 2, 2, 2, 2, 2])
 _LABEL_LIMIT, _NAME_LONGEST = 300, 120
 _LABEL_PADDING, _LABEL_MARGIN, _SYMBOL_WIDTH = 6, 4, 18
 # A still picture is laid out in one font and shown in another, whose words may be wider by this share.
@@ -103,36 +100,6 @@ def legend_columns(titles: Sequence[str]) -> tuple[int, int]:
         if sum(widths) + (columns - 1) * between <= WIDTH - 2 * PADDING:
             return columns, between
     return 1, between
-
-
-def lines_by_model(order: Mapping[str, int]) -> dict[str, Any]:
-    """Returns the encodings that give each line its colour and dashes. `order` maps the label of each drawn line to its
-    place, from 0, among all models, so that a model looks the same in every figure."""
-    columns, between = legend_columns(list(order))
-    # A line and not a square, as the dashes belong to it.
-    legend = alt.Legend(
-        symbolType="stroke", symbolStrokeWidth=2, symbolSize=260, columns=columns, columnPadding=between
-    )
-    scale = alt.Scale(domain=list(order), range=[list(_DASHES[at % len(_DASHES)]) for at in order.values()])
-    return {
-        "color": line_colour(order, legend),
-        "strokeDash": alt.StrokeDash("line:N", title=None, scale=scale, legend=legend),
-    }
-
-
-def line_colour(order: Mapping[str, int], legend: alt.Legend | None = None) -> alt.Color:
-    """Returns the colour encoding of lines in `order`, without a legend unless one is given."""
-    paints = [colour(_LINE_COLOURS[at % len(_LINE_COLOURS)]) for at in order.values()]
-    scale = alt.Scale(domain=list(order), range=paints)
-    if legend is None:
-        return alt.Color("line:N", title=None, scale=scale)
-    return alt.Color("line:N", title=None, scale=scale, legend=legend)
-
-
-def legend_height(order: Mapping[str, int]) -> int:
-    """Returns the height in pixels of the legend of these lines."""
-    columns, _ = legend_columns(list(order))
-    return LEGEND_HEIGHT + 18 * (-(-len(order) // columns) - 1)
 
 
 def _look() -> dict[str, Any]:

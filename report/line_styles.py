@@ -5,7 +5,7 @@ Owns the look alone. Lines differ in dashes too, so that they can be distinguish
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import altair as alt
@@ -17,32 +17,34 @@ COLOURS = tuple(f"line-{number}" for number in range(1, 9))
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3], [4, 2, 1, 2], [1, 3], [10, 2, 2, 2, 2, 2])
 
 
-def lines_of(names: Sequence[str], places: Sequence[int], field: str = "line") -> dict[str, Any]:
-    """Returns the colour and dashes of lines by name. `places` are the places of the lines, from 0, in the whole
-    report, so that a line looks the same everywhere."""
-    legend = stroke_legend(names)
-    dashes = alt.Scale(domain=list(names), range=[list(DASHES[place % len(DASHES)]) for place in places])
+def lines_of(order: Mapping[str, int], field: str = "line") -> dict[str, Any]:
+    """Returns the colour and dashes of lines by name. `order` has each drawn line's place, from 0, among all lines of
+    the report, so that a line looks the same everywhere."""
+    legend = stroke_legend(order)
+    dashes = alt.Scale(domain=list(order), range=[list(DASHES[place % len(DASHES)]) for place in order.values()])
     return {
-        "color": paint(names, places, field, legend),
+        "color": paint(order, field, legend),
         "strokeDash": alt.StrokeDash(f"{field}:N", title=None, scale=dashes, legend=legend),
     }
 
 
-def stroke_legend(names: Sequence[str], **how: Any) -> alt.Legend:
+def stroke_legend(names: Iterable[str], **how: Any) -> alt.Legend:
+    """Returns a legend of lines in place of squares, as dashes belong to lines."""
     columns, between = legend_columns(list(names))
     return alt.Legend(
         symbolType="stroke", symbolStrokeWidth=2, symbolSize=260, columns=columns, columnPadding=between, **how
     )
 
 
-def paint(names: Sequence[str], places: Sequence[int], field: str, legend: alt.Legend | None = None) -> alt.Color:
+def paint(order: Mapping[str, int], field: str = "line", legend: alt.Legend | None = None) -> alt.Color:
     """Returns colours by name; without `legend`, the legend is that of the lines drawn beneath."""
-    scale = alt.Scale(domain=list(names), range=[colour(COLOURS[place % len(COLOURS)]) for place in places])
+    scale = alt.Scale(domain=list(order), range=[colour(COLOURS[place % len(COLOURS)]) for place in order.values()])
     if legend is None:
         return alt.Color(f"{field}:N", title=None, scale=scale)
     return alt.Color(f"{field}:N", title=None, scale=scale, legend=legend)
 
 
-def legend_height(names: Sequence[str]) -> int:
+def legend_height(names: Collection[str]) -> int:
+    """Returns the height in pixels of the legend of these lines."""
     columns, _ = legend_columns(list(names))
     return LEGEND_HEIGHT + 18 * (-(-len(names) // columns) - 1)

@@ -18,15 +18,13 @@ from ....report.charts import (
     data,
     empty_figure,
     figure_of,
-    legend_height,
-    line_colour,
-    lines_by_model,
     not_drawn,
     safe_labels,
     tooltip_name,
 )
 from ....report.interval_cells import interval_in_a_cell
 from ....report.labels import labels
+from ....report.line_styles import legend_height, lines_of, paint
 from ....report.table import Cell, Figure, Table
 from .tables_turns import EVERY_TEMPERATURE
 
@@ -75,7 +73,7 @@ def confidence_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
     ]
     base = alt.Chart(data()).encode(x=x, y=alt.Y("y:Q", title="Density"))
     order = _drawn(models, rows)
-    line = base.mark_line(strokeWidth=2).encode(**lines_by_model(order))
+    line = base.mark_line(strokeWidth=2).encode(**lines_of(order))
     # A line shows tooltips only where it has points.
     points = base.mark_point(size=60, opacity=0, filled=True).encode(tooltip=tooltip)
     return _one(table, words, line + points, rows, order)
@@ -131,11 +129,11 @@ def reuse_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
     x = alt.X("x:Q", title="Source re-use rate", scale=_UNIT, axis=_TENTHS)
     y = alt.Y("y:Q", title="Chameleon score", scale=_UNIT)
     base = alt.Chart(data()).encode(x=x)
-    paint = line_colour(order)
-    line = base.mark_line(strokeWidth=2).encode(y=y, **lines_by_model(order))
-    spans = base.mark_rule(strokeWidth=1.2).encode(y=alt.Y("low:Q"), y2="high:Q", color=paint)
+    hue = paint(order)
+    line = base.mark_line(strokeWidth=2).encode(y=y, **lines_of(order))
+    spans = base.mark_rule(strokeWidth=1.2).encode(y=alt.Y("low:Q"), y2="high:Q", color=hue)
     size = alt.Size("conversations:Q", legend=None, scale=alt.Scale(range=[30, 160]))
-    points = base.mark_point(filled=True, opacity=1).encode(y=y, color=paint, size=size, tooltip=tooltip)
+    points = base.mark_point(filled=True, opacity=1).encode(y=y, color=hue, size=size, tooltip=tooltip)
     return _one(table, words, spans + line + points, rows, order)
 
 
@@ -189,8 +187,8 @@ def turns_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
         x=x,
         y=alt.Y("y:Q", title="Source re-use", scale=_UNIT, axis=alt.Axis(tickCount=5)),
     )
-    line = base.mark_line(strokeWidth=2).encode(**lines_by_model(order))
-    points = base.mark_point(filled=True, size=34, opacity=1).encode(color=line_colour(order), tooltip=tooltip)
+    line = base.mark_line(strokeWidth=2).encode(**lines_of(order))
+    points = base.mark_point(filled=True, size=34, opacity=1).encode(color=paint(order), tooltip=tooltip)
     facet = alt.Facet("panel:N", sort=alt.EncodingSortField("place", op="min"), title=None)
     chart = (line + points).properties(width=_PANEL, height=_PANEL_HEIGHT)
     chart = chart.facet(facet, columns=2).properties(spacing=_SPACING)

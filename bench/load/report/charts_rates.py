@@ -82,27 +82,27 @@ def overlaid_by_rate_figure(table: Table, every: Sequence[LoadSeries]) -> Figure
         for percent in (50.0, 99.0)
     ]
     rows += [{"layer": "knee", "line": each.label, "x": each.of.knee.rate} for each in shown if each.of.knee]
-    names, places = [each.label for each in shown], [each.place for each in shown]
+    order = {each.label: each.place for each in shown}
     x = rate_axis([part.rate or 0.0 for each in shown for part in stepped(each)])
     panels = []
     for percent in ("p50", "p99"):
         y = seconds_axis(_drawn(rows, percent), f"Latency, {percent}", count=4)
         base = only(percent).encode(x=x)
-        hue = paint(names, places, "line")
+        hue = paint(order)
         knees = only("knee").mark_rule(strokeDash=[2, 3], strokeWidth=1.5).encode(x=x, color=hue)
         spans = base.mark_rule(strokeWidth=1.2).encode(y=y.y("low"), y2="high:Q", color=hue)
-        line = base.mark_line(strokeWidth=2).encode(y=y.y(), **lines_of(names, places))
+        line = base.mark_line(strokeWidth=2).encode(y=y.y(), **lines_of(order))
         points = _points(base, y, hue, 40)
         panels.append(alt.layer(knees, spans, line, *points).properties(width=WIDTH, height=_HEIGHT * 3 // 4))
-    height = 2 * (_HEIGHT * 3 // 4 + AXIS_HEIGHT + _SPACING) + legend_height(names)
+    height = 2 * (_HEIGHT * 3 // 4 + AXIS_HEIGHT + _SPACING) + legend_height(order)
     chart = alt.vconcat(*panels, spacing=_SPACING)
     return figure_of(table, words, chart, rows, size=(WIDTH, height), min_width=_MIN_WIDTH)
 
 
 def _panel(rows: Sequence[Row], panel: str, x: alt.X) -> Any:
-    places = list(range(len(_PERCENTS)))
+    order = {percent: place for place, percent in enumerate(_PERCENTS)}
     y = seconds_axis([*_drawn(rows, panel), *_drawn(rows, f"goal {panel}")], _PANELS[panel])
-    hue = paint(_PERCENTS, places, "line")
+    hue = paint(order)
     base = only(panel).encode(x=x)
     layers = [
         only("knee").mark_rule(color=colour("ink"), strokeDash=[2, 3], strokeWidth=1.5).encode(x=x),
@@ -110,7 +110,7 @@ def _panel(rows: Sequence[Row], panel: str, x: alt.X) -> Any:
         .mark_text(align="right", dx=-5, dy=3, baseline="top", fontSize=12, color=colour("ink"))
         .encode(x=x, y=alt.value(0), text="text:N"),
         base.mark_rule(strokeWidth=1.2).encode(y=y.y("low"), y2="high:Q", color=hue),
-        base.mark_line(strokeWidth=2).encode(y=y.y(), **lines_of(_PERCENTS, places)),
+        base.mark_line(strokeWidth=2).encode(y=y.y(), **lines_of(order)),
         *_points(base, y, hue, 34),
     ]
     if any(row["layer"] == f"goal {panel}" for row in rows):

@@ -52,16 +52,16 @@ def spectrum_figure(table: Table, every: Sequence[LoadSeries]) -> Figure:
         for clock, timing in _CLOCKS.items()
         for point in spectrum(timing.of(each.of))
     ]
-    names, places = [each.label for each in shown], [each.place for each in shown]
-    clocks = list(_CLOCKS)
+    order = {each.label: each.place for each in shown}
+    clocks = {clock: place for place, clock in enumerate(_CLOCKS)}
     if len(shown) == 1:
-        how = lines_of(clocks, [0, 1], "clock")
+        how = lines_of(clocks, "clock")
         height = legend_height(clocks)
     else:
-        scale = alt.Scale(domain=clocks, range=[[1, 0], [5, 3]])
+        scale = alt.Scale(domain=list(clocks), range=[[1, 0], [5, 3]])
         dash = alt.StrokeDash("clock:N", title=None, scale=scale, legend=stroke_legend(clocks, orient="bottom"))
-        how = {"color": paint(names, places, "line", stroke_legend(names)), "strokeDash": dash}
-        height = legend_height(names) + legend_height(clocks)
+        how = {"color": paint(order, legend=stroke_legend(order)), "strokeDash": dash}
+        height = legend_height(order) + legend_height(clocks)
     y = seconds_axis([_number(row["y"]) for row in rows], "At most")
     chart = only("time").mark_line(strokeWidth=2, interpolate="step-after").encode(x=_nines(rows), y=y.y(), **how)
     chart = chart.properties(width=WIDTH, height=_HEIGHT)
@@ -96,8 +96,7 @@ def streaming_figure(table: Table, every: Sequence[LoadSeries]) -> Figure:
 def _panel(rows: Sequence[Row], timing: Timing, shown: Sequence[LoadSeries]) -> Any:
     own = [row for row in rows if row["layer"] == timing.field]
     y = seconds_axis([_number(row["y"]) for row in own], "", count=4)
-    names, places = [each.label for each in shown], [each.place for each in shown]
-    how = lines_of(names, places)
+    how = lines_of({each.label: each.place for each in shown})
     if len(shown) == 1:
         how = {"color": alt.value(colour("line-1"))}
     chart = only(timing.field).mark_line(strokeWidth=2, interpolate="step-after")

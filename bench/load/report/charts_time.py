@@ -78,7 +78,7 @@ def overlaid_over_time_figure(table: Table, every: Sequence[LoadSeries]) -> Figu
             ("errors", part.errors / part.calls if part.calls else None),
         )
     ]
-    names, places = [each.label for each in shown], [each.place for each in shown]
+    order = {each.label: each.place for each in shown}
     end_s = max(map(_end_s, shown))
     has_errors = any(part.errors for each in shown for part in each.of.slices)
     panels = [
@@ -87,17 +87,15 @@ def overlaid_over_time_figure(table: Table, every: Sequence[LoadSeries]) -> Figu
         .encode(
             x=elapsed_axis(end_s, is_bare=has_errors or layer == "p50"),
             y=seconds_axis(_of(rows, layer), title, count=4).y(),
-            **lines_of(names, places),
+            **lines_of(order),
         )
         .properties(width=WIDTH, height=_PANEL_HEIGHT)
         for layer, title in (("p50", "Latency, p50"), ("p99", "Latency, p99"))
     ]
-    height = 2 * (_PANEL_HEIGHT + _SPACING) + AXIS_HEIGHT + legend_height(names)
+    height = 2 * (_PANEL_HEIGHT + _SPACING) + AXIS_HEIGHT + legend_height(order)
     if has_errors:
         y = alt.Y("y:Q", title="Errors", scale=alt.Scale(zero=True), axis=alt.Axis(format=".0%", tickCount=3))
-        beneath = (
-            only("errors").mark_line(strokeWidth=1.6).encode(x=elapsed_axis(end_s), y=y, **lines_of(names, places))
-        )
+        beneath = only("errors").mark_line(strokeWidth=1.6).encode(x=elapsed_axis(end_s), y=y, **lines_of(order))
         panels.append(beneath.properties(width=WIDTH, height=_ERRORS_HEIGHT))
         height += _ERRORS_HEIGHT
     return figure_of(
@@ -121,7 +119,7 @@ def _bands(rows: Sequence[Row], x: alt.X) -> Any:
 
 
 def _errors(names: Sequence[str], x: alt.X) -> Any:
-    places = list(range(1, len(names) + 1))
+    order = {name: place for place, name in enumerate(names, 1)}
     axis = alt.Axis(tickCount=3, format="~r")
     # The rows are stacked already: Vega-Lite does not stack bars with explicit widths.
     bars = (
@@ -132,7 +130,7 @@ def _errors(names: Sequence[str], x: alt.X) -> Any:
             x2="end:Q",
             y=alt.Y("y:Q", title="Errors a second", scale=alt.Scale(zero=True), axis=axis),
             y2="base:Q",
-            color=paint(names, places, "kind", alt.Legend(orient="bottom", columns=4)),
+            color=paint(order, "kind", alt.Legend(orient="bottom", columns=4)),
         )
     )
     shades = only("left out").mark_rect(color=colour("grid"), opacity=0.7).encode(x=x, x2="end:Q")

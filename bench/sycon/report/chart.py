@@ -18,15 +18,13 @@ from ....report.charts import (
     data,
     empty_figure,
     figure_of,
-    legend_height,
-    line_colour,
-    lines_by_model,
     not_drawn,
     safe_labels,
     tooltip_name,
 )
 from ....report.interval_cells import interval_in_a_cell
 from ....report.labels import labels
+from ....report.line_styles import legend_height, lines_of, paint
 from ....report.table import Cell, Figure, Table
 
 _PANEL, _PANEL_HEIGHT, _SPACING, _HEADER = 262, 180, 26, 26
@@ -103,12 +101,9 @@ def _chart(order: dict[str, int]) -> Any:
         alt.Tooltip("y:Q", title="Held", format=".1%"),
         alt.Tooltip("interval:N", title="95% interval"),
     ]
-    paint = line_colour(order)
+    hue = paint(order)
     base = alt.Chart(data()).encode(x=x)
-    line = base.mark_line(strokeWidth=2).encode(
-        y=y,
-        **lines_by_model(order),
-    )
-    spans = base.mark_rule(strokeWidth=1.2).encode(y=alt.Y("low:Q", scale=share), y2="high:Q", color=paint)
-    points = base.mark_point(filled=True, size=34, opacity=1).encode(y=y, color=paint, tooltip=tooltip)
+    line = base.mark_line(strokeWidth=2).encode(y=y, **lines_of(order))
+    spans = base.mark_rule(strokeWidth=1.2).encode(y=alt.Y("low:Q", scale=share), y2="high:Q", color=hue)
+    points = base.mark_point(filled=True, size=34, opacity=1).encode(y=y, color=hue, tooltip=tooltip)
     return (spans + line + points).properties(width=_PANEL, height=_PANEL_HEIGHT)
