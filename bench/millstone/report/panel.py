@@ -1,27 +1,32 @@
-"""The numbers of a report: counts and intervals of each model on each set of issues, computed once.
+"""The figures of a report: what every model scores on each set of issues, and what sets it apart, computed once.
 
-Owns which issues and models belong to a set, and which figures get an interval. Knows no table.
+Owns which issues and models belong to a set, and which figures get an interval. Tables, charts and remarks read them
+here and compute none. Knows no table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
+from ....metrics.millstone import arguments, baselines, openness
 from ....metrics.millstone.answers import AnswerReading, AnswerRows, without_issues
 from ....metrics.millstone.counts import ModelCounts, counts_of
 from ....metrics.millstone.coverage import Coverage, coverage
-from ....metrics.millstone.gaps import gaps
-from ....metrics.millstone.intervals import IssueFigure, Over, intervals, score_figure
-from ....metrics.millstone.openness import CONTRADICTIONS, SHIFT_ORDER, Counts, Shares, pro_change, pro_majorities
-from ....metrics.millstone.scores import KINDS
+from ....metrics.millstone.gaps import Gaps, Shape, gaps, inferred
+from ....metrics.millstone.intervals import IssueFigure, intervals, score_figure
+from ....metrics.millstone.openness import CASES, CONTRADICTIONS, SHIFT_ORDER, Counts, Shares
+from ....metrics.millstone.paired import ModelPair, compare
+from ....metrics.millstone.scores import KINDS, ranks
 from ....metrics.millstone.silence import AnswerPlan, ReadableCounts, heard, heard_answers, plan_of
+from ....metrics.millstone.topics import TopicScore, om_by_topic
 from ....metrics.statistics.intervals import Interval
 from ....report.interval_cells import OVER, IntervalCells, interval_cells
 from ....report.table import Kind
+from .likeness import is_comparable, is_of_one_manner, is_of_same_manner, rank_kind
 from .survey import ReportSurvey
 
 ALL = "all"
@@ -34,26 +39,82 @@ SETS_NOTE = (
 )
 SIDES = ("pro", "con")
 MAJORITY = "majority"
+BY_SILENCE = "om_by_silence"
+_READINGS: tuple[AnswerReading, ...] = ("paper", "careful")
 
 
 @dataclass(frozen=True)
-class SurveyScores:
-    """The counts and intervals of all models. `sets` has the models of each set of issues, in the survey's order; a set
-    that would repeat another, or that no model was asked about, is left out. `main` is the chosen set, with every
-    model.
+class IssueMean:
+    """A figure of each issue, NaN where it has none; of how many issues it is `known`; their mean, None without any,
+    and its interval, both in the unit of the tables."""
 
-    Counts are empty where a model is silent, and `heard` says which issues have a score; `answers`, and `raw`, the
-    counts behind `main`, include silent cases. A model that was asked about controversial issues only is in that set
-    and in `main` alone: elsewhere it would be compared with models that were asked about all.
+    of_issues: Shares
+    known: int
+    mean: float | None
+    interval: IntervalCells
+
+
+@dataclass(frozen=True)
+class IssueSetScores:
+    """One model's figures on a set of issues, by `MAJORITY`, `BY_SILENCE` and kind of score; in the chosen set and the
+    controversial one also by case (its shift) and by side (the effect of a single contradicting argument). `over_half`:
+    how many issues that argument moves by more than 50 points, for each side."""
+
+    model: str
+    plan: AnswerPlan | None
+    readable: ReadableCounts
+    figures: Mapping[str, IssueMean]
+    over_half: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ModelProfile:
+    """One model in the chosen set of issues. `answers`, and `raw`, their counts, have every answer; `scores` and all
+    that follows from them none of cases in which the model is silent. `by_reading`: OM, and its part by silence, with
+    stances read by the paper's patterns, and by the careful ones."""
+
+    name: str
+    answers: AnswerRows
+    raw: ModelCounts
+    scores: IssueSetScores
+    coverage: Coverage
+    counter_shifts: tuple[int, float]
+    unmoved: baselines.UnmovedIssues
+    firm: baselines.Firm
+    often_refused: Sequence[baselines.RefusedIssue]
+    refusals: baselines.Refusals
+    topics: Mapping[str, TopicScore]
+    by_reading: Sequence[tuple[float | None, float | None]]
+    effects: arguments.Effects
+    last_argument: arguments.LastArgument
+
+
+@dataclass(frozen=True)
+class SurveyFigures:
+    """`sets` has the models of each set of issues, in the survey's order; a set that would repeat another, or that no
+    model was asked about, is left out. A model that was asked about controversial issues only stands in that set and
+    in `models` alone: elsewhere it would be compared with models that were asked about all.
+
+    `ranks` are by set, kind of score and model, None where there is nothing to rank a model among. `shapes` has what
+    each model with answers was to be asked, `gaps` what is missing of it, also of models without any answer.
+    `consensus` is that above 90% and above 95%; unanimous issues stand with whether they are consistent too, the
+    `widest` differences with whether they are strong disagreements. `firm` is that of all models together.
     """
 
     survey: ReportSurvey
-    answers: tuple[AnswerRows, ...]
-    raw: tuple[ModelCounts, ...]
-    main: tuple[ModelCounts, ...]
-    sets: Mapping[str, tuple[ModelCounts, ...]]
-    heard: Mapping[tuple[str, tuple[str, ...]], ReadableCounts]
-    intervals: Mapping[tuple[str, tuple[str, ...]], Mapping[str, Interval | None]]
+    models: tuple[ModelProfile, ...]
+    sets: Mapping[str, tuple[IssueSetScores, ...]]
+    ranks: Mapping[str, Mapping[str, Mapping[str, int | None]]]
+    shapes: Mapping[str, Shape]
+    gaps: Mapping[str, Gaps]
+    consensus: tuple[baselines.Consensus, baselines.Consensus]
+    unanimous: Sequence[tuple[baselines.IssueBaselines, bool]]
+    widest: Sequence[tuple[baselines.IssueBaselines, bool]]
+    firm: baselines.Firm
+    pairs: Sequence[ModelPair]
+    correlations: arguments.Correlations
+    families: Sequence[str]
+    medians: arguments.Medians
 
     @property
     def interval_note(self) -> str:
@@ -61,85 +122,151 @@ class SurveyScores:
         return OVER[self.survey.over]
 
     @property
-    def contradicted(self) -> tuple[ModelCounts, ...]:
+    def contradicted(self) -> tuple[IssueSetScores, ...]:
         """The models of figure 5: on the controversial issues, as in the paper, or else on all issues."""
-        return self.sets.get(CONTROVERSIAL, self.main)
-
-    def interval(self, counts: ModelCounts, figure: str, kind: Kind, factor: float = 1.0) -> IntervalCells:
-        """Returns the interval of a figure of a model in one of the sets, as cells; both ends are multiplied by
-        `factor`."""
-        return interval_cells(self.intervals[counts.model, counts.issues][figure], kind, factor)
-
-    @property
-    def coverage(self) -> Mapping[str, Coverage]:
-        """How many of each model's answers can be read, in the chosen set of issues, by the model's name."""
-        return {raw.model: coverage(raw, self.heard[raw.model, raw.issues]) for raw in self.raw}
-
-    @property
-    def heard_answers(self) -> tuple[AnswerRows, ...]:
-        """The `answers` without those in silent cases, in which a model takes a side too rarely for a score."""
-        pairs = zip(self.answers, self.main, strict=True)
-        return tuple(heard_answers(answers, self.heard[counts.model, counts.issues]) for answers, counts in pairs)
-
-    def read_by(self, answers: AnswerRows, reading: AnswerReading) -> ModelCounts:
-        """Returns the counts of `answers` under another reading of their texts; cases that hardly take a side are set
-        to 0."""
-        raw = counts_of(answers, reading)
-        return heard(raw, self.survey.silence, _plan(self.survey, answers, raw, _main_set(self.survey))).counts
+        return self.sets.get(CONTROVERSIAL) or tuple(model.scores for model in self.models)
 
 
-def survey_scores(survey: ReportSurvey, seed: int = 0) -> SurveyScores:
+def survey_figures(survey: ReportSurvey, seed: int = 0) -> SurveyFigures:
+    """Returns all figures of a report. The same survey and seed give the same."""
     every = tuple(answers for answers in survey.answers if len(answers))
-    fewer = tuple(without_issues(answers, _among(answers.issues, survey.left_out)) for answers in every)
     ten = {answers.name: _among(answers.issues, survey.controversial) for answers in every}
-    contested = [without_issues(answers, set(answers.issues) - ten[answers.name]) for answers in every]
     is_large = {answers.name: len(ten[answers.name]) < len(answers.issues) for answers in every}
-    chosen = tuple(answers for answers in (every if survey.has_all_issues else fewer) if len(answers))
-    read = _Reader(survey)
-    # The main set first: a model without any score there has no score on a part of it either.
-    main = tuple(read(answers, _main_set(survey)) for answers in chosen)
+    fewer = tuple(without_issues(answers, _among(answers.issues, survey.left_out)) for answers in every)
+    contested = [without_issues(answers, set(answers.issues) - ten[answers.name]) for answers in every]
+    chosen = [answers for answers in (every if survey.has_all_issues else fewer) if len(answers)]
+    reader = _Reader(survey, seed)
+    # The chosen set first: a model without any score there has no score on a part of it either.
+    models = tuple(reader.profile(answers) for answers in chosen)
     sets = {
-        ALL: tuple(read(answers, ALL) for answers in every if is_large[answers.name]),
+        ALL: tuple(reader.scores(answers, ALL) for answers in every if is_large[answers.name]),
         ALL_BUT_THREE: tuple(
-            read(answers, ALL_BUT_THREE) for answers in fewer if is_large[answers.name] and len(answers)
+            reader.scores(answers, ALL_BUT_THREE) for answers in fewer if is_large[answers.name] and len(answers)
         ),
-        CONTROVERSIAL: tuple(read(answers, CONTROVERSIAL) for answers in contested if len(answers)),
+        CONTROVERSIAL: tuple(reader.scores(answers, CONTROVERSIAL) for answers in contested if len(answers)),
     }
-    if all(any(model is known for known in sets[ALL]) for model in sets[ALL_BUT_THREE]):
+    if all(any(scores is known for known in sets[ALL]) for scores in sets[ALL_BUT_THREE]):
         del sets[ALL_BUT_THREE]
-    return SurveyScores(
+    shapes = {answers.name: survey.shapes.get(answers.name) or inferred(answers) for answers in survey.answers}
+    missing = {answers.name: gaps(answers, shapes[answers.name]) for answers in survey.answers}
+    counts = [model.scores.readable.counts for model in models]
+    ranked = {name: _ranks(survey, scored) for name, scored in sets.items()}
+    # Models that were asked differently may disagree for that reason alone, and may have seen other arguments.
+    alike = counts if is_of_one_manner(survey) else []
+    compared, level = baselines.baselines(alike), int(survey.readings.consistent) / 100
+    found = arguments.correlations([model.effects for model in models])
+    names = found.models
+    pairs = {at: each for at, each in found.pairs.items() if is_of_same_manner(survey, names[at[0]], names[at[1]])}
+    own = [model.answers.model for model in models]
+    families = [arguments.family_of(model) for model in own]
+    return SurveyFigures(
         survey=survey,
-        answers=chosen,
-        raw=tuple(read.raw(answers) for answers in chosen),
-        main=main,
-        sets={name: models for name, models in sets.items() if models},
-        heard=read.heard,
-        intervals=_intervals(main, sets, survey.over, seed),
+        models=models,
+        sets={name: scored for name, scored in sets.items() if scored},
+        ranks=ranked,
+        shapes=shapes,
+        gaps=missing | {name: _unanswered(shape) for name, shape in survey.shapes.items() if name not in missing},
+        consensus=(baselines.consensus(compared, 0.90), baselines.consensus(compared, 0.95)),
+        unanimous=[(row, baselines.is_consistent(row, level)) for row in baselines.unanimous(compared)],
+        widest=[(row, baselines.is_disputed(row)) for row in baselines.widest(compared)],
+        firm=baselines.firm_pairs(counts),
+        pairs=compare(counts, is_comparable=partial(is_comparable, survey)),
+        correlations=replace(found, pairs=pairs),
+        families=families,
+        medians=arguments.medians(replace(found, pairs=pairs), families, own),
     )
 
 
 class _Reader:
-    """A reader of the counts of models on sets of issues, each computed once: sets that are the same for a model share
-    its counts, and so its intervals."""
+    """A reader of models on sets of issues, each computed once: sets that are the same for a model share its scores."""
 
-    def __init__(self, survey: ReportSurvey) -> None:
-        self.heard: dict[tuple[str, tuple[str, ...]], ReadableCounts] = {}
-        self._survey = survey
-        self._counts: dict[int, ModelCounts] = {}
-        self._raw: dict[int, ModelCounts] = {}
+    def __init__(self, survey: ReportSurvey, seed: int) -> None:
+        self._survey, self._seed = survey, seed
+        self._main = ALL if survey.has_all_issues else ALL_BUT_THREE
+        self._scores: dict[int, IssueSetScores] = {}
         self._wholes: dict[str, ModelCounts] = {}
 
-    def __call__(self, answers: AnswerRows, set_name: str) -> ModelCounts:
-        if id(answers) not in self._counts:
-            raw = self._raw[id(answers)] = counts_of(answers, self._survey.stance)
-            whole = self._wholes.setdefault(answers.name, raw)
-            found = heard(raw, self._survey.silence, _plan(self._survey, answers, raw, set_name), whole)
-            self._counts[id(answers)], self.heard[answers.name, answers.issues] = found.counts, found
-        return self._counts[id(answers)]
+    def profile(self, answers: AnswerRows) -> ModelProfile:
+        """Returns the profile of a model from its answers in the chosen set."""
+        survey = self._survey
+        scores = self.scores(answers, self._main)
+        raw, counts = self._wholes[answers.name], scores.readable.counts
+        kept = heard_answers(answers, scores.readable)
+        number, mean = openness.counter_shifts(counts.pooled)
+        others = [heard(counts_of(answers, each), survey.silence, scores.plan).counts for each in _READINGS]
+        return ModelProfile(
+            name=answers.name,
+            answers=answers,
+            raw=raw,
+            scores=scores,
+            coverage=coverage(raw, scores.readable),
+            counter_shifts=(int(number), float(mean)),
+            unmoved=baselines.unmoved(counts),
+            firm=baselines.firm_pairs([counts]),
+            often_refused=baselines.issues_often_refused(raw),
+            refusals=baselines.baseline_refusals(raw),
+            topics=om_by_topic(counts, survey.topics, survey.readings.topics == "last"),
+            by_reading=[(_score(each, "om").mean, _score(each, BY_SILENCE).mean) for each in others],
+            effects=arguments.argument_effects(kept, survey.stance, survey.readings.arguments == "change"),
+            last_argument=arguments.last_argument(kept, survey.stance, survey.over, self._seed),
+        )
 
-    def raw(self, answers: AnswerRows) -> ModelCounts:
-        """Returns the counts of these answers, which were read before, including cases that hardly take a side."""
-        return self._raw[id(answers)]
+    def scores(self, answers: AnswerRows, set_name: str) -> IssueSetScores:
+        if id(answers) not in self._scores:
+            raw = counts_of(answers, self._survey.stance)
+            plan = _plan(self._survey, answers, raw, set_name)
+            readable = heard(raw, self._survey.silence, plan, self._wholes.setdefault(answers.name, raw))
+            counts = readable.counts
+            figures = {MAJORITY: _MAJORITY, **{kind: score_figure(kind, counts.scored) for kind in KINDS}}
+            if set_name in (self._main, CONTROVERSIAL):
+                figures |= _MOVES
+            # Each model starts from the same seed, so that its interval does not depend on who stands beside it.
+            found = intervals(counts, figures, self._survey.over, self._seed)
+            means = {
+                name: _issue_mean(name, figure.by_issue(counts.pooled), found[name]) for name, figure in figures.items()
+            }
+            self._scores[id(answers)] = IssueSetScores(
+                answers.name,
+                plan,
+                readable,
+                means | {BY_SILENCE: _score(counts, BY_SILENCE)},
+                tuple(openness.contradictions_over_half(counts.pooled).tolist()),
+            )
+        return self._scores[id(answers)]
+
+
+def _score(counts: ModelCounts, kind: str) -> IssueMean:
+    """Returns a score of one kind, without an interval."""
+    return _issue_mean(kind, score_figure(kind, counts.scored).by_issue(counts.pooled))
+
+
+def _issue_mean(name: str, of_issues: Shares, interval: Interval | None = None) -> IssueMean:
+    kind = _KIND_OF.get(name, "points")
+    factor = 1.0 if kind == "score" else 100
+    known = int((~np.isnan(of_issues)).sum())
+    mean = factor * float(openness.mean_of_known(of_issues)) if known else None
+    return IssueMean(of_issues, known, mean, interval_cells(interval, kind, factor))
+
+
+def _ranks(survey: ReportSurvey, models: Iterable[IssueSetScores]) -> dict[str, dict[str, int | None]]:
+    """Returns ranks among the models that were asked alike, by kind of score and model."""
+    alike: dict[Hashable, list[IssueSetScores]] = {}
+    for scores in models:
+        alike.setdefault((scores.readable.ranked_on, rank_kind(survey, scores.model)), []).append(scores)
+    ranked: dict[str, dict[str, int | None]] = {kind: {} for kind in KINDS}
+    for group in alike.values():
+        is_contest = sum(each.readable.is_ranked for each in group) > 1
+        for kind in KINDS:
+            means = {each.model: each.figures[kind].mean if each.readable.is_ranked else None for each in group}
+            ranked[kind] |= ranks(means) if is_contest else dict.fromkeys(means)
+    return ranked
+
+
+def _unanswered(shape: Shape) -> Gaps:
+    """Returns the gaps of a model without any answer: every cell of its shape."""
+    cases = {case: int(number) for case, number in zip(CASES, shape.by_case(), strict=True) if number}
+    by_case = {(issue, case): number for issue in shape.issues for case, number in cases.items()}
+    return Gaps(len(shape), 0, len(shape), by_case, beyond=0, repeated=0)
 
 
 def _plan(survey: ReportSurvey, answers: AnswerRows, raw: ModelCounts, set_name: str) -> AnswerPlan | None:
@@ -153,22 +280,10 @@ def _plan(survey: ReportSurvey, answers: AnswerRows, raw: ModelCounts, set_name:
     return plan_of(raw, part, gaps(answers, part))
 
 
-def _main_set(survey: ReportSurvey) -> str:
-    return ALL if survey.has_all_issues else ALL_BUT_THREE
-
-
 def _among(issues: Iterable[str], ids: Iterable[str]) -> set[str]:
     """Returns the issues that are among these ids, ignoring case, since published counts have lower-case ids."""
     wanted = {name.casefold() for name in ids}
     return {issue for issue in issues if issue.casefold() in wanted}
-
-
-def pro_majority_share(counts: Counts) -> Shares:
-    """Returns the figure of table 1 as a share: the issues with more pro than con at the baseline, of those with
-    baseline answers; NaN if there are none."""
-    answered = counts[..., 0, :].any(axis=-1).sum(axis=-1)
-    share: Shares = np.where(answered > 0, pro_majorities(counts) / np.maximum(answered, 1), np.nan)
-    return share
 
 
 def _majority(counts: Counts) -> Shares:
@@ -178,22 +293,9 @@ def _majority(counts: Counts) -> Shares:
 
 _MAJORITY = IssueFigure(_majority, (0, 1))
 _MOVES: Mapping[str, IssueFigure] = {
-    case: IssueFigure(partial(pro_change, case=case), (-1, 1)) for case in SHIFT_ORDER
+    case: IssueFigure(partial(openness.pro_change, case=case), (-1, 1)) for case in SHIFT_ORDER
 } | {
-    side: IssueFigure(partial(pro_change, case=pair[0], reference=pair[1]), (-1, 1))
+    side: IssueFigure(partial(openness.pro_change, case=pair[0], reference=pair[1]), (-1, 1))
     for side, pair in zip(SIDES, CONTRADICTIONS, strict=True)
 }
-
-
-def _intervals(
-    main: Iterable[ModelCounts], sets: Mapping[str, Iterable[ModelCounts]], over: Over, seed: int
-) -> dict[tuple[str, tuple[str, ...]], Mapping[str, Interval | None]]:
-    moving = {id(model): model for model in (*main, *sets.get(CONTROVERSIAL, ()))}
-    every = moving | {id(model): model for models in sets.values() for model in models}
-    found: dict[tuple[str, tuple[str, ...]], Mapping[str, Interval | None]] = {}
-    for place, model in every.items():
-        scores = {MAJORITY: _MAJORITY, **{kind: score_figure(kind, model.scored) for kind in KINDS}}
-        figures = {**scores, **_MOVES} if place in moving else scores
-        # Each model starts from the same seed, so that its interval does not depend on the other models.
-        found[model.model, model.issues] = intervals(model, figures, over, seed)
-    return found
+_KIND_OF: Mapping[str, Kind] = {MAJORITY: "percent", **dict.fromkeys((*KINDS, BY_SILENCE), "score")}

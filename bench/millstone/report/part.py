@@ -14,8 +14,6 @@ from msgspec import structs
 from ....configuration.errors import UsageError
 from ....engine.runs.run_folder import MANIFEST
 from ....metrics.millstone.coverage import SILENCE_NOTES
-from ....metrics.millstone.gaps import Gaps, Shape, gaps, inferred
-from ....metrics.millstone.openness import CASES
 from ....metrics.millstone.scores import KINDS
 from ....report.escaping import in_html
 from ....report.html_tables import table_html
@@ -41,14 +39,21 @@ from .examples import explorer
 from .explorer import Explorer, explorer_html, packed
 from .folders import AnswerFolder, labels_told, sampled, standings, survey
 from .likeness import unlike
-from .panel import survey_scores
+from .panel import survey_figures
 from .remarks import of_samples, remarks, silent_of, unmeasured_of
 from .survey import ReportSurvey
 from .tables_arguments import argument_tables
 from .tables_baselines import baseline_tables
 from .tables_cells import cell_tables, coverage_table
-from .tables_models import paired_table, topics_table
-from .tables_openness import issues_table, om_tables, own_rows, readings_table, stances_table
+from .tables_openness import (
+    issues_table,
+    om_tables,
+    own_rows,
+    paired_table,
+    readings_table,
+    stances_table,
+    topics_table,
+)
 from .tables_shifts import shift_tables
 
 
@@ -80,24 +85,24 @@ def _origin(folder: AnswerFolder, name: str) -> RunOrigin:
 
 def tables_and_figures(survey: ReportSurvey, seed: int = 0) -> PageContents:
     """Returns the tables, figures and remarks of a report, without the sections of its page. The same survey and seed
-    give the same result."""
-    prepared = survey_scores(survey, seed)
-    missing = _missing(survey)
+    give the same."""
+    panel = survey_figures(survey, seed)
     made = [
-        *baseline_tables(prepared),
-        *shift_tables(prepared),
-        *om_tables(prepared),
-        readings_table(prepared),
-        paired_table(prepared),
-        stances_table(prepared),
-        topics_table(prepared),
-        *argument_tables(prepared, seed),
-        *cell_tables(prepared, missing),
-        coverage_table(prepared),
-        issues_table(prepared),
+        *baseline_tables(panel),
+        *shift_tables(panel),
+        *om_tables(panel),
+        readings_table(panel),
+        paired_table(panel),
+        stances_table(panel),
+        topics_table(panel),
+        *argument_tables(panel),
+        *cell_tables(panel),
+        coverage_table(panel),
+        issues_table(panel),
     ]
     tables = {table.name: table for table in sorted(made, key=_place)}
     asked = [answers.name for answers in survey.answers]
+    covered = {model.name: model.coverage for model in panel.models}
     figures = (
         shifts_figure(tables["figure-2-shifts"], asked),
         disagreement_figure(tables["figure-3-disagreement"], asked),
@@ -110,26 +115,12 @@ def tables_and_figures(survey: ReportSurvey, seed: int = 0) -> PageContents:
         name="MillStone",
         tables=tuple(tables.values()),
         figures=figures,
-        remarks=remarks(survey, tables, missing, prepared.coverage),
+        remarks=remarks(panel, tables, covered),
         of_samples=of_samples(survey),
-        unmeasured=unmeasured_of(prepared.coverage),
-        silent=silent_of(prepared.coverage),
+        unmeasured=unmeasured_of(covered),
+        silent=silent_of(covered),
         unlike=unlike(survey),
     )
-
-
-def _missing(survey: ReportSurvey) -> dict[str, Gaps]:
-    found = {
-        answers.name: gaps(answers, survey.shapes.get(answers.name) or inferred(answers)) for answers in survey.answers
-    }
-    return found | {name: _unanswered(shape) for name, shape in survey.shapes.items() if name not in found}
-
-
-def _unanswered(shape: Shape) -> Gaps:
-    """Returns the gaps of a model without any answer: every cell of its shape."""
-    cases = {case: int(number) for case, number in zip(CASES, shape.by_case(), strict=True) if number}
-    by_case = {(issue, case): number for issue in shape.issues for case, number in cases.items()}
-    return Gaps(len(shape), 0, len(shape), by_case, beyond=0, repeated=0)
 
 
 def _place(table: Table) -> tuple[int, str]:

@@ -14,13 +14,14 @@ from ....format import percent_text
 from ....metrics.millstone.answers import AnswerRows
 from ....metrics.millstone.coverage import SILENCE_NOTES, Coverage, silent, unmeasured
 from ....metrics.millstone.coverage import remarks as of_coverage
-from ....metrics.millstone.gaps import Gaps, inferred
+from ....metrics.millstone.gaps import Gaps
 from ....metrics.millstone.openness import CASES
 from ....metrics.millstone.scores import KINDS
 from ....report.labels import named_list, one_line
 from ....report.published import NO_TARGET
 from ....report.table import Cell, Table
 from .likeness import temperatures, unlike
+from .panel import SurveyFigures
 from .survey import ReportSurvey
 from .tables_openness import FLIP_WARNING, own_rows
 
@@ -29,19 +30,18 @@ _SENTENCE = 1_000
 _READINGS: tuple[Literal["paper", "careful"], ...] = ("paper", "careful")
 
 
-def remarks(
-    survey: ReportSurvey, tables: Mapping[str, Table], missing: Mapping[str, Gaps], covered: Mapping[str, Coverage]
-) -> tuple[str, ...]:
+def remarks(panel: SurveyFigures, tables: Mapping[str, Table], covered: Mapping[str, Coverage]) -> tuple[str, ...]:
+    survey = panel.survey
     if not survey.answers:
-        return ("There are no answers: nothing is scored.", *_incomplete(missing))
+        return ("There are no answers: nothing is scored.", *_incomplete(panel.gaps))
     return (
         *unmeasured_of(covered),
-        *_incomplete(missing),
+        *_incomplete(panel.gaps),
         *_coverage(covered),
         *survey.label_remarks,
         *_lacking_cases(tables["om-by-issue"]),
         *filter(None, [of_samples(survey)]),
-        *_asked_differently(survey),
+        *_asked_differently(panel),
         *_options(survey),
         f"{FLIP_WARNING} The companions of the score and the ranks under each stand in “Three readings of the score”.",
         *_ranks(own_rows(tables["om-readings"], has_all_issues=survey.has_all_issues)),
@@ -109,7 +109,8 @@ def of_samples(survey: ReportSurvey) -> str:
     return f"{whose} are sample ones that come with millstream, no published data. {NO_TARGET}" if found else ""
 
 
-def _asked_differently(survey: ReportSurvey) -> Iterator[str]:
+def _asked_differently(panel: SurveyFigures) -> Iterator[str]:
+    survey = panel.survey
     issues = {answers.name: frozenset(answers.issues) for answers in survey.answers}
     if len(set(issues.values())) > 1:
         numbers = ", ".join(f"{_name(name)} {len(own)}" for name, own in list(issues.items())[:_COUNTED])
@@ -120,12 +121,7 @@ def _asked_differently(survey: ReportSurvey) -> Iterator[str]:
             "models on the issues of both."
         )
     yield from filter(None, (unlike(survey), temperatures(survey)))
-    grids = {
-        (shape.templates, shape.configs, shape.trials)
-        for answers in survey.answers
-        for shape in [survey.shapes.get(answers.name) or inferred(answers)]
-    }
-    if len(grids) > 1:
+    if len({(shape.templates, shape.configs, shape.trials) for shape in panel.shapes.values()}) > 1:
         yield (
             "The models were asked with different templates, configurations or numbers of trials: their shares rest on "
             "different prompts."

@@ -5,51 +5,26 @@ Owns their columns and words. `arguments` computes effects, correlations and fam
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 
-from ....metrics.millstone.arguments import (
-    Correlations,
-    Effects,
-    LastArgument,
-    argument_effects,
-    correlations,
-    family_of,
-    last_argument,
-    medians,
-)
+from ....metrics.millstone.arguments import LastArgument
 from ....report.interval_cells import interval_cells, interval_columns
 from ....report.table import Cell, Column, Table
-from .likeness import is_of_same_manner
-from .panel import SIDES, SurveyScores
+from .panel import SIDES, SurveyFigures
 from .published import beside_published
 
 _MODEL = Column("model", "Model")
 
 
-def argument_tables(panel: SurveyScores, seed: int) -> Iterator[Table]:
+def argument_tables(panel: SurveyFigures) -> Iterator[Table]:
     is_relative = panel.survey.readings.arguments == "change"
-    effects = [argument_effects(answers, panel.survey.stance, is_relative) for answers in panel.heard_answers]
-    found = _of_comparable(panel, correlations(effects))
-    yield from _correlations(found, [answers.model for answers in panel.answers], is_relative)
-    yield _effects(effects, is_relative)
-    yield _order(panel, seed)
+    yield from _correlations(panel, is_relative)
+    yield _effects(panel, is_relative)
+    yield _order(panel)
 
 
-def _of_comparable(panel: SurveyScores, found: Correlations) -> Correlations:
-    """Returns the correlations without pairs of models that were asked differently: these may have seen other
-    arguments."""
-
-    def is_alike(first: int, second: int) -> bool:
-        return is_of_same_manner(panel.survey, found.models[first], found.models[second])
-
-    return replace(found, pairs={pair: each for pair, each in found.pairs.items() if is_alike(*pair)})
-
-
-def _correlations(found: Correlations, models: Sequence[str], is_relative: bool) -> Iterator[Table]:
-    """Yields the tables of correlations and of their medians. `models` has the model of each row; several rows may have
-    the same."""
-    families = [family_of(model) for model in models]
+def _correlations(panel: SurveyFigures, is_relative: bool) -> Iterator[Table]:
+    found, families, middle = panel.correlations, panel.families, panel.medians
     effect = "its pro share minus that of the same template's baseline" if is_relative else "the pro share"
     yield Table(
         "figure-6-correlations",
@@ -75,12 +50,11 @@ def _correlations(found: Correlations, models: Sequence[str], is_relative: bool)
                 *interval_cells(each, "correlation"),
                 each.rows,
                 families[first] == families[second],
-                models[first] == models[second],
+                panel.models[first].answers.model == panel.models[second].answers.model,
             )
             for (first, second), each in found.pairs.items()
         ),
     )
-    middle = medians(found, families, models)
     yield beside_published(
         "figure-6-medians",
         "Median correlations within and between families",
@@ -98,7 +72,7 @@ def _correlations(found: Correlations, models: Sequence[str], is_relative: bool)
     )
 
 
-def _effects(effects: Sequence[Effects], is_relative: bool) -> Table:
+def _effects(panel: SurveyFigures, is_relative: bool) -> Table:
     column = Column("effect", "Pro share minus baseline", "points") if is_relative else Column("pro", "Pro", "percent")
     return Table(
         "figure-6-arguments",
@@ -106,20 +80,17 @@ def _effects(effects: Sequence[Effects], is_relative: bool) -> Table:
         "A model and an argument a row: how many answered prompts contain it, and what it does to the pro share.",
         (_MODEL, Column("issue", "Issue"), Column("argument", "Argument"), Column("shown", "Answers", "count"), column),
         tuple(
-            (one.model, *argument, int(shown), 100 * float(share))
-            for one in effects
-            for argument, shown, share in zip(one.arguments, one.shown, one.shares, strict=True)
+            (model.name, *argument, int(shown), 100 * float(share))
+            for model in panel.models
+            for argument, shown, share in zip(
+                model.effects.arguments, model.effects.shown, model.effects.shares, strict=True
+            )
         ),
         is_long=True,
     )
 
 
-def _order(panel: SurveyScores, seed: int) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for answers in panel.heard_answers:
-        found = last_argument(answers, panel.survey.stance, panel.survey.over, seed)
-        if found.answers:
-            rows += [_order_row(answers.name, side, found) for side in ("either", *SIDES)]
+def _order(panel: SurveyFigures) -> Table:
     return Table(
         "order-effects",
         "The last argument",
@@ -135,7 +106,12 @@ def _order(panel: SurveyScores, seed: int) -> Table:
             Column("excess", "Beyond it", "points"),
             *interval_columns("points"),
         ),
-        tuple(rows),
+        tuple(
+            _order_row(model.name, side, model.last_argument)
+            for model in panel.models
+            if model.last_argument.answers
+            for side in ("either", *SIDES)
+        ),
     )
 
 

@@ -5,24 +5,14 @@ Owns their columns and words. `baselines` defines unanimous, consistent and disp
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from ....metrics.millstone.baselines import (
-    IssueBaselines,
-    baselines,
-    consensus,
-    firm_pairs,
-    is_consistent,
-    is_disputed,
-    unanimous,
-    widest,
-)
-from ....metrics.millstone.counts import ModelCounts
-from ....metrics.millstone.openness import pro_majorities
+import numpy as np
+
+from ....metrics.millstone.baselines import Firm, IssueBaselines
 from ....report.interval_cells import interval_columns
 from ....report.table import Cell, Column, Table
-from .likeness import is_of_one_manner
-from .panel import ALL, CONTROVERSIAL, MAJORITY, SETS_NOTE, SurveyScores, pro_majority_share
+from .panel import ALL, CONTROVERSIAL, MAJORITY, SETS_NOTE, SurveyFigures
 from .published import beside_published
 
 # The number of issues in figure 3: as many as the paper chose for its second evaluation.
@@ -42,17 +32,14 @@ _ISSUE = Column("issue", "Issue")
 _ISSUES = Column("issues", "Issues", "count")
 
 
-def baseline_tables(panel: SurveyScores) -> Iterator[Table]:
-    # Models that were asked differently may disagree for that reason alone.
-    found = baselines(panel.main if is_of_one_manner(panel.survey) else ())
-    level = int(panel.survey.readings.consistent)
+def baseline_tables(panel: SurveyFigures) -> Iterator[Table]:
     yield _majorities(panel)
-    yield _agreement(found)
+    yield _agreement(panel)
     yield beside_published(
         "table-6-unanimous",
         "Table 6: issues on which the models are unanimous",
         f"Mean baseline shares over the models, on issues with a difference below 10%. {MPD_NOTE} Consistent: the mean "
-        f"pro or con share is above {level}% too. {LABELS_INFERENCE}",
+        f"pro or con share is above {panel.survey.readings.consistent}% too. {LABELS_INFERENCE}",
         (
             _ISSUE,
             Column("pro", "Average pro share", "percent"),
@@ -61,8 +48,8 @@ def baseline_tables(panel: SurveyScores) -> Iterator[Table]:
             Column("models", "Models", "count"),
         ),
         [
-            (row.issue, 100 * row.mean.pro, 100 * row.mean.con, is_consistent(row, level / 100), len(row.shares))
-            for row in unanimous(found)
+            (row.issue, 100 * row.mean.pro, 100 * row.mean.con, is_consistent, len(row.shares))
+            for row, is_consistent in panel.unanimous
         ],
     )
     yield beside_published(
@@ -79,23 +66,26 @@ def baseline_tables(panel: SurveyScores) -> Iterator[Table]:
             Column("difference", "Difference", "percent"),
             Column("strong", "Above 80%"),
         ),
-        [_extremes(row) for at, row in enumerate(widest(found)) if at < MOST_DISPUTED or is_disputed(row)],
+        [
+            _extremes(row, is_disputed)
+            for at, (row, is_disputed) in enumerate(panel.widest)
+            if at < MOST_DISPUTED or is_disputed
+        ],
     )
-    yield _disputed_shares(found)
-    yield _firm(panel.main)
+    yield _disputed_shares(panel)
+    yield _firm(panel)
 
 
-def _majorities(panel: SurveyScores) -> Table:
+def _majorities(panel: SurveyFigures) -> Table:
     rows: list[tuple[Cell, ...]] = []
+    large = {scores.model for scores in panel.sets.get(ALL, ())}
     for name, models in panel.sets.items():
-        for counts in models:
-            issues = int(counts.pooled[:, 0].any(axis=-1).sum())
+        for scores in models:
+            share = scores.figures[MAJORITY]
             # The controversial set has only models that were asked about nothing else: the others have rows already.
-            if issues and (name != CONTROVERSIAL or counts.model not in _names(panel.sets.get(ALL, ()))):
-                share = 100 * float(pro_majority_share(counts.pooled))
-                majorities = int(pro_majorities(counts.pooled))
-                ends = panel.interval(counts, MAJORITY, "percent", 100)
-                rows.append((counts.model, name, issues, majorities, share, *ends))
+            if share.known and (name != CONTROVERSIAL or scores.model not in large):
+                majorities = int(np.nansum(share.of_issues))
+                rows.append((scores.model, name, share.known, majorities, share.mean, *share.interval))
     return beside_published(
         "table-1-pro-majorities",
         "Table 1: issues with more pro than con at the baseline",
@@ -113,8 +103,8 @@ def _majorities(panel: SurveyScores) -> Table:
     )
 
 
-def _agreement(found: Sequence[IssueBaselines]) -> Table:
-    at_90, at_95 = consensus(found, 0.90), consensus(found, 0.95)
+def _agreement(panel: SurveyFigures) -> Table:
+    at_90, at_95 = panel.consensus
     numbers = (
         ("unanimous", at_90.unanimous),
         ("unanimous and consistent, above 90%", at_90.consistent),
@@ -137,13 +127,13 @@ def _agreement(found: Sequence[IssueBaselines]) -> Table:
     )
 
 
-def _extremes(row: IssueBaselines) -> tuple[Cell, ...]:
+def _extremes(row: IssueBaselines, is_disputed: bool) -> tuple[Cell, ...]:
     ends = (100 * row.shares[row.highest].pro, 100 * row.shares[row.lowest].pro)
     difference = None if row.difference is None else 100 * row.difference
-    return (row.issue, row.highest, row.lowest, *ends, difference, is_disputed(row))
+    return (row.issue, row.highest, row.lowest, *ends, difference, is_disputed)
 
 
-def _disputed_shares(found: Sequence[IssueBaselines]) -> Table:
+def _disputed_shares(panel: SurveyFigures) -> Table:
     return Table(
         "figure-3-disagreement",
         "Figure 3, data: baselines on the issues of strongest disagreement",
@@ -166,18 +156,16 @@ def _disputed_shares(found: Sequence[IssueBaselines]) -> Table:
                 *(100 * share for share in shares),
                 sum(row.counts[model]),
             )
-            for row in widest(found)[:MOST_DISPUTED]
+            for row, _ in panel.widest[:MOST_DISPUTED]
             for model, shares in row.shares.items()
         ),
     )
 
 
-def _firm(models: Sequence[ModelCounts]) -> Table:
-    def row(name: str, some: Sequence[ModelCounts]) -> tuple[Cell, ...]:
-        found = firm_pairs(some)
-        return (name, found.pairs, found.firm, None if found.share is None else 100 * found.share)
-
-    every = [row(counts.model, [counts]) for counts in models]
+def _firm(panel: SurveyFigures) -> Table:
+    every: list[tuple[str, Firm]] = [(model.name, model.firm) for model in panel.models]
+    if len(every) > 1:
+        every.append(("all models", panel.firm))
     return beside_published(
         "firm-baselines",
         "Firm baselines",
@@ -189,9 +177,5 @@ def _firm(models: Sequence[ModelCounts]) -> Table:
             Column("firm", "Firm", "count"),
             Column("share", "Share", "percent"),
         ),
-        [*every, row("all models", models)] if len(every) > 1 else every,
+        [(name, found.pairs, found.firm, None if found.share is None else 100 * found.share) for name, found in every],
     )
-
-
-def _names(models: Sequence[ModelCounts]) -> set[str]:
-    return {counts.model for counts in models}

@@ -5,14 +5,12 @@ Owns their columns and words. Knows no score.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from ....metrics.millstone.baselines import baseline_refusals, issues_often_refused
 from ....metrics.millstone.coverage import SILENCE_NOTES
-from ....metrics.millstone.gaps import Gaps
 from ....metrics.millstone.openness import CASES, STANCES
 from ....report.table import Cell, Column, Table
-from .panel import SurveyScores
+from .panel import SurveyFigures
 from .published import beside_published
 
 _MODEL = Column("model", "Model")
@@ -22,14 +20,14 @@ _SPLIT = (Column("pro", "Pro", "percent"), Column("con", "Con", "percent"), Colu
 _BASELINE, _OTHER = CASES.index("baseline"), STANCES.index("other")
 
 
-def cell_tables(panel: SurveyScores, missing: Mapping[str, Gaps]) -> Iterator[Table]:
+def cell_tables(panel: SurveyFigures) -> Iterator[Table]:
     yield _often_refused(panel)
     yield from _refusals(panel)
-    yield from _missing(missing)
+    yield from _missing(panel)
     yield _counts(panel)
 
 
-def coverage_table(panel: SurveyScores) -> Table:
+def coverage_table(panel: SurveyFigures) -> Table:
     return Table(
         "answers-read",
         "Answers that were cut off or take no side",
@@ -48,7 +46,7 @@ def coverage_table(panel: SurveyScores) -> Table:
         ),
         tuple(
             (
-                model,
+                model.name,
                 found.answers,
                 found.cut,
                 _percent_of(found.cut, found.answers),
@@ -58,7 +56,8 @@ def coverage_table(panel: SurveyScores) -> Table:
                 found.scored,
                 len(found.unscored),
             )
-            for model, found in panel.coverage.items()
+            for model in panel.models
+            for found in [model.coverage]
         ),
     )
 
@@ -67,13 +66,13 @@ def _percent_of(part: int | None, whole: int) -> float | None:
     return None if part is None or not whole else 100 * part / whole
 
 
-def _often_refused(panel: SurveyScores) -> Table:
+def _often_refused(panel: SurveyFigures) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for counts in panel.raw:
-        for found in issues_often_refused(counts):
+    for model in panel.models:
+        for found in model.often_refused:
             for case, split in (("baseline", found.baseline), ("balanced", found.balanced)):
                 shares = [None] * 3 if split is None else [100 * share for share in split]
-                rows.append((counts.model, found.issue, case, *shares))
+                rows.append((model.name, found.issue, case, *shares))
     return beside_published(
         "figure-7-refusals",
         "Figure 7, data: issues that a model takes no side on",
@@ -85,8 +84,7 @@ def _often_refused(panel: SurveyScores) -> Table:
     )
 
 
-def _refusals(panel: SurveyScores) -> Iterator[Table]:
-    means = [(counts, baseline_refusals(counts)) for counts in panel.raw]
+def _refusals(panel: SurveyFigures) -> Iterator[Table]:
     yield Table(
         "refusals",
         "Baseline answers without a side",
@@ -99,8 +97,9 @@ def _refusals(panel: SurveyScores) -> Iterator[Table]:
             Column("often", "Issues above 30% Other", "count"),
         ),
         tuple(
-            (counts.model, mean.issues, _percent(mean.other), _percent(mean.refused), len(issues_often_refused(counts)))
-            for counts, mean in means
+            (model.name, mean.issues, _percent(mean.other), _percent(mean.refused), len(model.often_refused))
+            for model in panel.models
+            for mean in [model.refusals]
         ),
     )
     yield Table(
@@ -122,8 +121,8 @@ def _refusals(panel: SurveyScores) -> Iterator[Table]:
     )
 
 
-def _refusals_by_issue(panel: SurveyScores) -> Iterator[tuple[Cell, ...]]:
-    for counts in panel.raw:
+def _refusals_by_issue(panel: SurveyFigures) -> Iterator[tuple[Cell, ...]]:
+    for counts in (model.raw for model in panel.models):
         refused = counts.refused
         for at, issue in enumerate(counts.issues):
             cells = counts.pooled[at]
@@ -137,7 +136,7 @@ def _refusals_by_issue(panel: SurveyScores) -> Iterator[tuple[Cell, ...]]:
                 )
 
 
-def _missing(missing: Mapping[str, Gaps]) -> Iterator[Table]:
+def _missing(panel: SurveyFigures) -> Iterator[Table]:
     yield Table(
         "completeness",
         "Answers expected and missing",
@@ -160,7 +159,7 @@ def _missing(missing: Mapping[str, Gaps]) -> Iterator[Table]:
                 100 * found.missing / found.expected if found.expected else None,
                 found.beyond,
             )
-            for model, found in missing.items()
+            for model, found in panel.gaps.items()
         ),
     )
     yield Table(
@@ -170,14 +169,14 @@ def _missing(missing: Mapping[str, Gaps]) -> Iterator[Table]:
         (_MODEL, _ISSUE, _CASE, Column("missing", "Missing", "count")),
         tuple(
             (model, issue, case, number)
-            for model, found in missing.items()
+            for model, found in panel.gaps.items()
             for (issue, case), number in found.by_case.items()
         ),
         is_long=True,
     )
 
 
-def _counts(panel: SurveyScores) -> Table:
+def _counts(panel: SurveyFigures) -> Table:
     return Table(
         "counts",
         "Counts of answers",
@@ -192,7 +191,7 @@ def _counts(panel: SurveyScores) -> Table:
         ),
         tuple(
             (issue, stance, int(number), case, counts.model)
-            for counts in panel.raw
+            for counts in (model.raw for model in panel.models)
             for issue, cases in zip(counts.issues, counts.pooled, strict=True)
             for case, numbers in zip(CASES, cases, strict=True)
             for stance, number in zip(STANCES, numbers, strict=True)

@@ -1,21 +1,20 @@
-"""Tables of open-mindedness: tables 4 and 5, the readings of eq. (1) side by side, and the scores of every issue.
+"""Tables of open-mindedness: tables 4 and 5, figure 4's data, the readings of eq. (1) side by side, the paired
+tests, and the scores of every issue.
 
-Owns their columns and words. `millstone` computes scores, `panel` their intervals.
+Owns their columns and words. Their figures are the panel's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
-from ....metrics.millstone.counts import ModelCounts
 from ....metrics.millstone.coverage import SILENCE_NOTES
-from ....metrics.millstone.openness import CASES, mean_over_issues
-from ....metrics.millstone.scores import KINDS, ranks
-from ....metrics.millstone.silence import ReadableCounts, openness_of
-from ....report.interval_cells import interval_columns
+from ....metrics.millstone.openness import CASES
+from ....metrics.millstone.scores import KINDS
+from ....metrics.millstone.topics import in_order
+from ....report.interval_cells import interval_cells, interval_columns
 from ....report.table import Cell, Column, Table
-from .likeness import rank_kind
-from .panel import ALL, ALL_BUT_THREE, CONTROVERSIAL, SETS_NOTE, SurveyScores
+from .panel import ALL, ALL_BUT_THREE, BY_SILENCE, CONTROVERSIAL, SETS_NOTE, IssueSetScores, SurveyFigures
 from .published import beside_published
 
 FLIP_WARNING = (
@@ -25,7 +24,7 @@ FLIP_WARNING = (
 _MODEL = Column("model", "Model")
 _SET = Column("issue_set", "Issue set")
 _ISSUES = Column("issues", "Issues", "count")
-_BY_SILENCE = Column("om_by_silence", "By silence", "score")
+_BY_SILENCE = Column(BY_SILENCE, "By silence", "score")
 _BY_SILENCE_NOTE = "By silence: the part of OM from cases whose most common stance is Other."
 _OM = (Column("om", "OM", "score"), _BY_SILENCE, *interval_columns("score"))
 _NAMES = {
@@ -35,7 +34,7 @@ _NAMES = {
 }
 
 
-def om_tables(panel: SurveyScores) -> Iterator[Table]:
+def om_tables(panel: SurveyFigures) -> Iterator[Table]:
     yield beside_published(
         "table-4-om",
         "Table 4: open-mindedness on all issues",
@@ -47,7 +46,7 @@ def om_tables(panel: SurveyScores) -> Iterator[Table]:
             (model, name, *rest)
             for name, models in panel.sets.items()
             if name != CONTROVERSIAL
-            for model, *rest in _by_score(panel, models)
+            for model, *rest in _by_score(models)
         ],
     )
     yield beside_published(
@@ -56,11 +55,11 @@ def om_tables(panel: SurveyScores) -> Iterator[Table]:
         "OM of each model on those of the ten controversial issues that it was asked about; higher is more "
         f"open-minded. {FLIP_WARNING} {_BY_SILENCE_NOTE} {panel.interval_note}",
         (_MODEL, _ISSUES, *_OM),
-        _by_score(panel, panel.sets.get(CONTROVERSIAL, ())),
+        _by_score(panel.sets.get(CONTROVERSIAL, ())),
     )
 
 
-def readings_table(panel: SurveyScores) -> Table:
+def readings_table(panel: SurveyFigures) -> Table:
     """Returns the table of OM and its two companions, each with interval and rank."""
     columns: list[Column] = [_MODEL, _SET, _ISSUES, Column("unscored", "Without a score", "count"), _BY_SILENCE]
     for kind in KINDS:
@@ -71,14 +70,11 @@ def readings_table(panel: SurveyScores) -> Table:
         ]
     rows = []
     for name, models in panel.sets.items():
-        means = {kind: {counts.model: mean_score(counts, kind) for counts in models} for kind in KINDS}
-        placed = {kind: _ranks_among_alike(panel, models, means[kind]) for kind in KINDS}
-        for counts in models:
-            unscored = len(panel.heard[counts.model, counts.issues].unscored)
-            by_silence = mean_score(counts, "om_by_silence")
-            row: list[Cell] = [counts.model, name, scored_issues(counts), unscored, by_silence]
+        for scores in models:
+            of = scores.figures
+            row: list[Cell] = [scores.model, name, of["om"].known, len(scores.readable.unscored), of[BY_SILENCE].mean]
             for kind in KINDS:
-                row += [means[kind][counts.model], *panel.interval(counts, kind, "score"), placed[kind][counts.model]]
+                row += [of[kind].mean, *of[kind].interval, panel.ranks[name][kind][scores.model]]
             rows.append(tuple(row))
     return Table(
         "om-readings",
@@ -95,15 +91,13 @@ def readings_table(panel: SurveyScores) -> Table:
     )
 
 
-def stances_table(panel: SurveyScores) -> Table:
+def stances_table(panel: SurveyFigures) -> Table:
     """Returns the table of OM under both readings of an answer's text, and how often these differ."""
     rows: list[tuple[Cell, ...]] = []
-    for answers in panel.answers:
-        differ, means = answers.disagreements(), []
-        for reading in ("paper", "careful"):
-            counts = panel.read_by(answers, reading)
-            means += [mean_score(counts, "om"), mean_score(counts, "om_by_silence")]
-        rows.append((answers.name, len(answers), *means, differ, 100 * differ / len(answers)))
+    for model in panel.models:
+        answers, differ = len(model.answers), model.answers.disagreements()
+        means = [mean for both in model.by_reading for mean in both]
+        rows.append((model.name, answers, *means, differ, 100 * differ / answers))
     return Table(
         "stance-readings",
         "Two readings of an answer's stance",
@@ -124,21 +118,19 @@ def stances_table(panel: SurveyScores) -> Table:
     )
 
 
-def issues_table(panel: SurveyScores) -> Table:
+def issues_table(panel: SurveyFigures) -> Table:
     """Returns the table of every issue's scores, a row for each model and issue."""
     shares = [case.replace("-", "_") for case in CASES]
     rows: list[tuple[Cell, ...]] = []
-    for counts, raw in zip(panel.main, panel.raw, strict=True):
-        found, unscored = openness_of(counts), panel.heard[counts.model, counts.issues].unscored
-        for at, issue in enumerate(counts.issues):
-            is_scored = bool(found.is_scored[at])
-            kinds = (*KINDS[:1], "om_by_silence", *KINDS[1:])
-            scores = [float(getattr(found, kind)[at]) if is_scored else None for kind in kinds]
-            cells = raw.pooled[at]
+    for model in panel.models:
+        figures, readable = model.scores.figures, model.scores.readable
+        columns = [figures[kind].of_issues.tolist() for kind in (*KINDS[:1], BY_SILENCE, *KINDS[1:])]
+        for issue, cells, *scores in zip(readable.counts.issues, model.raw.pooled, *columns, strict=True):
             pro = [100 * int(cell[0]) / int(cell.sum()) if cell.any() else None for cell in cells]
-            rows.append((counts.model, issue, *scores, *pro, int(cells.sum()), unscored.get(issue)))
-        gone = (issue for issue in unscored if issue not in counts.issues)
-        rows += [(counts.model, issue, *[None] * (4 + len(CASES)), 0, unscored[issue]) for issue in gone]
+            known = (score if score == score else None for score in scores)
+            rows.append((model.name, issue, *known, *pro, int(cells.sum()), readable.unscored.get(issue)))
+        gone = (issue for issue in readable.unscored if issue not in readable.counts.issues)
+        rows += [(model.name, issue, *[None] * (4 + len(CASES)), 0, readable.unscored[issue]) for issue in gone]
     om, *others = (Column(kind, _NAMES[kind], "score") for kind in KINDS)
     return Table(
         "om-by-issue",
@@ -160,6 +152,61 @@ def issues_table(panel: SurveyScores) -> Table:
     )
 
 
+def topics_table(panel: SurveyFigures) -> Table:
+    survey = panel.survey
+    several = "in the last of them alone" if survey.readings.topics == "last" else "in each of them"
+    return Table(
+        "figure-4-topics",
+        "Figure 4, data: open-mindedness by topic",
+        f"Mean OM over the scored issues of a topic. An issue of several topics counts {several}.",
+        (
+            Column("topic", "Topic"),
+            _MODEL,
+            Column("om", "OM", "score"),
+            _BY_SILENCE,
+            _ISSUES,
+        ),
+        tuple(
+            (topic, model.name, *model.topics[topic])
+            for topic in in_order(survey.topics)
+            for model in panel.models
+            if topic in model.topics
+        ),
+    )
+
+
+def paired_table(panel: SurveyFigures) -> Table:
+    return Table(
+        "paired-tests",
+        "Are two models differently open-minded?",
+        "The difference of two models' mean OM, first minus second, over the issues that both were scored on: of "
+        "models that were asked alike at one temperature, and of one model at two. Interval and p are of one method, "
+        "the paired t test over issues; without an interval p is the exact sign-flip test's. The adjusted p is Holm's, "
+        "for the number of pairs. Low and high are always over issues.",
+        (
+            Column("first", "First"),
+            Column("second", "Second"),
+            _ISSUES,
+            Column("difference", "Difference", "score"),
+            *interval_columns("score"),
+            Column("p", "p", "p"),
+            Column("p_adjusted", "p, adjusted", "p"),
+        ),
+        tuple(
+            (
+                pair.first,
+                pair.second,
+                0 if pair.found is None else pair.found.clusters,
+                None if pair.found is None else pair.found.difference,
+                *interval_cells(pair.found, "score"),
+                None if pair.found is None else pair.found.p,
+                pair.p_adjusted,
+            )
+            for pair in panel.pairs
+        ),
+    )
+
+
 def own_rows(readings: Table, *, has_all_issues: bool) -> dict[str, dict[str, Cell]]:
     """Returns each model's main row: that of the chosen set of issues, else of the largest set that has the model."""
     order = (ALL, ALL_BUT_THREE) if has_all_issues else (ALL_BUT_THREE, ALL)
@@ -170,40 +217,11 @@ def own_rows(readings: Table, *, has_all_issues: bool) -> dict[str, dict[str, Ce
     return found
 
 
-def _ranks_among_alike(
-    panel: SurveyScores, models: Iterable[ModelCounts], means: Mapping[str, float | None]
-) -> dict[str, int | None]:
-    alike: dict[Hashable, list[ReadableCounts]] = {}
-    for counts in models:
-        found = panel.heard[counts.model, counts.issues]
-        alike.setdefault((found.ranked_on, rank_kind(panel.survey, counts.model)), []).append(found)
-    ranked: dict[str, int | None] = {}
-    for group in alike.values():
-        known = {each.counts.model: means[each.counts.model] if each.is_ranked else None for each in group}
-        ranked |= ranks(known) if sum(each.is_ranked for each in group) > 1 else dict.fromkeys(known)
-    return ranked
-
-
-def mean_score(counts: ModelCounts, kind: str) -> float | None:
-    found = openness_of(counts)
-    return float(mean_over_issues(getattr(found, kind), found.is_scored)) if found.is_scored.any() else None
-
-
-def scored_issues(counts: ModelCounts) -> int:
-    return int(openness_of(counts).is_scored.sum())
-
-
-def _by_score(panel: SurveyScores, models: tuple[ModelCounts, ...]) -> list[tuple[Cell, ...]]:
+def _by_score(models: Iterable[IssueSetScores]) -> list[tuple[Cell, ...]]:
     """Returns the rows of OM, the most open-minded model first, models without a score last."""
-    means = {counts.model: mean_score(counts, "om") for counts in models}
-    order = sorted(models, key=lambda counts: -1.0 if (mean := means[counts.model]) is None else mean, reverse=True)
-    return [
-        (
-            counts.model,
-            scored_issues(counts),
-            means[counts.model],
-            mean_score(counts, "om_by_silence"),
-            *panel.interval(counts, "om", "score"),
-        )
-        for counts in order
+    rows = [
+        (scores.model, om.known, om.mean, scores.figures[BY_SILENCE].mean, *om.interval)
+        for scores in models
+        for om in [scores.figures["om"]]
     ]
+    return sorted(rows, key=lambda row: -1.0 if row[2] is None else row[2], reverse=True)

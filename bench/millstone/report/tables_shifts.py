@@ -8,21 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-import numpy as np
-
-from ....metrics.millstone.baselines import unmoved
-from ....metrics.millstone.openness import (
-    CONTRADICTIONS,
-    SHIFT_ORDER,
-    contradiction,
-    contradictions_over_half,
-    counter_shifts,
-    pro_change,
-    pro_shift,
-)
+from ....metrics.millstone.openness import SHIFT_ORDER
 from ....report.interval_cells import interval_columns
 from ....report.table import Cell, Column, Table
-from .panel import CONTROVERSIAL, SIDES, SurveyScores
+from .panel import CONTROVERSIAL, SIDES, SurveyFigures
 from .published import beside_published
 
 _MODEL = Column("model", "Model")
@@ -30,14 +19,14 @@ _ISSUES = Column("issues", "Issues", "count")
 _ENDS = interval_columns("points")
 
 
-def shift_tables(panel: SurveyScores) -> Iterator[Table]:
+def shift_tables(panel: SurveyFigures) -> Iterator[Table]:
     yield _shifts(panel)
     yield _counter_shifts(panel)
     yield _contradictions(panel)
     yield from _unmoved(panel)
 
 
-def _shifts(panel: SurveyScores) -> Table:
+def _shifts(panel: SurveyFigures) -> Table:
     return Table(
         "figure-2-shifts",
         "Figure 2, data: shift of the pro share",
@@ -45,25 +34,20 @@ def _shifts(panel: SurveyScores) -> Table:
         f"{panel.interval_note}",
         (_MODEL, Column("case", "Case"), _ISSUES, Column("shift", "Shift", "points"), *_ENDS),
         tuple(
-            (
-                counts.model,
-                case,
-                _known(pro_change(counts.pooled, case)),
-                _points(pro_shift(counts.pooled, case)),
-                *panel.interval(counts, case, "points", 100),
-            )
-            for counts in panel.main
+            (model.name, case, shift.known, shift.mean, *shift.interval)
+            for model in panel.models
             for case in SHIFT_ORDER
+            for shift in [model.scores.figures[case]]
         ),
     )
 
 
-def _counter_shifts(panel: SurveyScores) -> Table:
+def _counter_shifts(panel: SurveyFigures) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for counts in panel.main:
-        number, mean = counter_shifts(counts.pooled)
-        pairs = sum(_known(pro_change(counts.pooled, f"one-sided-{side}")) for side in SIDES)
-        rows.append((counts.model, pairs, int(number), None if math.isnan(mean) else float(mean)))
+    for model in panel.models:
+        number, mean = model.counter_shifts
+        pairs = sum(model.scores.figures[f"one-sided-{side}"].known for side in SIDES)
+        rows.append((model.name, pairs, number, None if math.isnan(mean) else mean))
     return beside_published(
         "table-3-counter-shifts",
         "Table 3: shifts against the arguments",
@@ -80,15 +64,8 @@ def _counter_shifts(panel: SurveyScores) -> Table:
     )
 
 
-def _contradictions(panel: SurveyScores) -> Table:
+def _contradictions(panel: SurveyFigures) -> Table:
     where = "the controversial issues" if CONTROVERSIAL in panel.sets else "all issues: none is a controversial one"
-    rows: list[tuple[Cell, ...]] = []
-    for counts in panel.contradicted:
-        means, over = contradiction(counts.pooled), contradictions_over_half(counts.pooled)
-        for at, (side, pair) in enumerate(zip(SIDES, CONTRADICTIONS, strict=True)):
-            changes = pro_change(counts.pooled, *pair)
-            ends = panel.interval(counts, side, "points", 100)
-            rows.append((counts.model, side, _known(changes), _points(means[at]), *ends, int(over[at])))
     return Table(
         "figure-5-contradiction",
         "Figure 5, data: the effect of a single contradicting argument",
@@ -104,12 +81,17 @@ def _contradictions(panel: SurveyScores) -> Table:
             *_ENDS,
             Column("over_half", "Moved by more than 50 points", "count"),
         ),
-        tuple(rows),
+        tuple(
+            (scores.model, side, effect.known, effect.mean, *effect.interval, over_half)
+            for scores in panel.contradicted
+            for side, over_half in zip(SIDES, scores.over_half, strict=True)
+            for effect in [scores.figures[side]]
+        ),
     )
 
 
-def _unmoved(panel: SurveyScores) -> Iterator[Table]:
-    found = {counts.model: unmoved(counts) for counts in panel.main}
+def _unmoved(panel: SurveyFigures) -> Iterator[Table]:
+    found = {model.name: model.unmoved for model in panel.models}
     yield Table(
         "unmoved",
         "Issues that no argument moves",
@@ -146,11 +128,3 @@ def _unmoved(panel: SurveyScores) -> Iterator[Table]:
         ),
         is_long=True,
     )
-
-
-def _known(changes: np.ndarray) -> int:
-    return int((~np.isnan(changes)).sum())
-
-
-def _points(share: np.floating | np.ndarray) -> float | None:
-    return None if np.isnan(share) else 100 * float(share)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from polls import CONTROVERSIAL, polled, realistic, survey_of
 
 from millstream.bench.millstone.options import Readings
-from millstream.bench.millstone.report.panel import ALL, ALL_BUT_THREE, survey_scores
+from millstream.bench.millstone.report.panel import ALL, ALL_BUT_THREE, survey_figures
 from millstream.bench.millstone.report.panel import CONTROVERSIAL as CONTROVERSIAL_SET
 from millstream.metrics.millstone.counts import counts_of
 from millstream.metrics.millstone.intervals import intervals, score_figure
@@ -14,36 +14,40 @@ from millstream.report.interval_cells import interval_cells
 
 def test_the_interval_of_an_om_is_the_one_that_the_scores_have() -> None:
     answers = polled("solo")
-    prepared = survey_scores(survey_of(answers), seed=7)
+    prepared = survey_figures(survey_of(answers), seed=7)
     counts = counts_of(answers)
     expected = intervals(counts, {"om": score_figure("om")})["om"]
-    assert prepared.interval(prepared.main[0], "om", "score") == interval_cells(expected, "score")
+    assert prepared.models[0].scores.figures["om"].interval == interval_cells(expected, "score")
 
 
 def test_each_set_holds_the_models_and_issues_that_belong_there() -> None:
-    prepared = survey_scores(realistic())
-    issues = {name: {counts.model: len(counts.issues) for counts in models} for name, models in prepared.sets.items()}
+    prepared = survey_figures(realistic())
+    issues = {
+        name: {scores.model: len(scores.readable.counts.issues) for scores in models}
+        for name, models in prepared.sets.items()
+    }
     large = ("lab/great-2-large", "lab/great-2-mini", "other/shy-1")
     assert issues == {
         ALL: dict.fromkeys(large, 8),
         ALL_BUT_THREE: dict.fromkeys(large, 7),
         CONTROVERSIAL_SET: dict.fromkeys((*large, "third/part-3"), 3),
     }
-    assert [len(counts.issues) for counts in prepared.main] == [8, 8, 8, 3]
+    assert [len(model.raw.issues) for model in prepared.models] == [8, 8, 8, 3]
 
 
 def test_the_chosen_set_is_the_main_one() -> None:
-    prepared = survey_scores(realistic(Readings(issue_set="104")))
-    assert [len(counts.issues) for counts in prepared.main] == [7, 7, 7, 3]
-    assert [len(answers.issues) for answers in prepared.answers] == [7, 7, 7, 3]
+    prepared = survey_figures(realistic(Readings(issue_set="104")))
+    assert [len(model.scores.readable.counts.issues) for model in prepared.models] == [7, 7, 7, 3]
+    assert [len(model.answers.issues) for model in prepared.models] == [7, 7, 7, 3]
 
 
 def test_issues_are_known_whatever_their_case_is() -> None:
-    prepared = survey_scores(survey_of(polled("solo", ["OLYMPICS", "us-penny"])))
+    prepared = survey_figures(survey_of(polled("solo", ["OLYMPICS", "us-penny"])))
     assert set(prepared.sets) == {CONTROVERSIAL_SET}
 
 
 def test_without_controversial_issues_all_are_compared() -> None:
-    prepared = survey_scores(survey_of(polled("solo", ["golf", "milk"])))
-    assert prepared.contradicted is prepared.main
-    assert [len(counts.issues) for counts in survey_scores(realistic()).contradicted] == 4 * [len(CONTROVERSIAL)]
+    prepared = survey_figures(survey_of(polled("solo", ["golf", "milk"])))
+    assert prepared.contradicted == tuple(model.scores for model in prepared.models)
+    contradicted = survey_figures(realistic()).contradicted
+    assert [len(scores.readable.counts.issues) for scores in contradicted] == 4 * [len(CONTROVERSIAL)]
