@@ -13,7 +13,7 @@ from typing import Any
 from ...configuration.errors import UsageError
 from ...engine.call import Message
 from ...engine.runs.data_file import DatasetError, read_text
-from ..traffic.prompts import Prompt
+from ..made_prompts.prompts import Prompt
 
 _ROLES = ("system", "developer", "user", "assistant")
 

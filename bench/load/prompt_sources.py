@@ -18,8 +18,8 @@ from ...engine.call import Call
 from ...engine.runs.data_file import DatasetError
 from ..evaluation.declarations import of_word
 from ..evaluation.registry import benchmark_named, benchmarks
-from ..traffic.lengths import FixedLength, Lengths, LognormalLength, UniformLength
-from ..traffic.prompts import CallParameters, Prompt, by_length, calls, from_texts, in_any_order, of_lengths
+from ..made_prompts.lengths import FixedLength, Lengths, LognormalLength, UniformLength
+from ..made_prompts.prompts import CallParameters, Prompt, by_length, calls, from_texts, in_any_order, of_lengths
 from .prompt_file import read_prompts
 from .spec import CallSource
 

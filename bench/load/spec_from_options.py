@@ -18,7 +18,7 @@ from ...configuration.options import SendingOptions
 from ...providers.search.access import is_search
 from ...wiring import Settings, accesses_to
 from ..evaluation.preparation import check_prices
-from ..traffic.prompts import CallParameters
+from ..made_prompts.prompts import CallParameters
 from . import prompt_sources
 from .arrivals import Arrivals, ClosedLoop, OpenLoop, Process, Replay, Stretch, at_rate
 from .folder import check_unused

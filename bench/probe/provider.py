@@ -18,8 +18,8 @@ from ...engine.fault import LocalFault, Stopped
 from ...engine.limits import Limit
 from ...providers.transport.no_retry_endpoint import AttemptReport, listener
 from ...wiring import Engine, Settings, family_of
-from ..traffic.lengths import TOKENS_MIN, FixedLength
-from ..traffic.prompts import CallParameters, by_length, calls
+from ..made_prompts.lengths import TOKENS_MIN, FixedLength
+from ..made_prompts.prompts import CallParameters, by_length, calls
 from .steps import Answer
 
 # The least output that can be asked for: some providers count `max_tokens` against the quota of tokens, whatever the

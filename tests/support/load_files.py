@@ -21,8 +21,8 @@ from millstream.bench.load.meter import Promise
 from millstream.bench.load.plan import Limits, LoadPlan
 from millstream.bench.load.session import LoadSession
 from millstream.bench.load.spec import LoadSpec
-from millstream.bench.traffic.lengths import FixedLength
-from millstream.bench.traffic.prompts import CallParameters, by_length, calls
+from millstream.bench.made_prompts.lengths import FixedLength
+from millstream.bench.made_prompts.prompts import CallParameters, by_length, calls
 from millstream.engine.attempts.money import Price
 from millstream.engine.call import Call, FailureKind, Outcome
 from millstream.engine.endpoint import Hear

@@ -18,8 +18,8 @@ from millstream.bench.load.run import ModelRun, SendCall
 from millstream.bench.load.session import LoadSession
 from millstream.bench.load.spec import LoadSpec
 from millstream.bench.load.timing import CallTimes
-from millstream.bench.traffic.lengths import FixedLength
-from millstream.bench.traffic.prompts import CallParameters, by_length, calls
+from millstream.bench.made_prompts.lengths import FixedLength
+from millstream.bench.made_prompts.prompts import CallParameters, by_length, calls
 from millstream.engine.attempts.money import Price
 from millstream.engine.call import Call
 from millstream.wiring import Settings

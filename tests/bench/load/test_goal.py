@@ -17,8 +17,8 @@ from millstream.bench.load.plan import Limits, LoadPlan
 from millstream.bench.load.run import run_load
 from millstream.bench.load.timing import CallTimes
 from millstream.bench.load.watch import ClientVerdict
-from millstream.bench.traffic.lengths import FixedLength
-from millstream.bench.traffic.prompts import CallParameters, by_length, calls
+from millstream.bench.made_prompts.lengths import FixedLength
+from millstream.bench.made_prompts.prompts import CallParameters, by_length, calls
 
 IDLE = ClientVerdict(0.0, 0.1, 0.1, ())
 BUSY = ClientVerdict(0.0, 0.99, 0.99, ("this process took 99% of a core",))

@@ -17,8 +17,8 @@ from millstream.bench.load.arrivals import Arrivals, ClosedLoop, OpenLoop, Proce
 from millstream.bench.load.meter import Promise
 from millstream.bench.load.plan import Limits, LoadPlan
 from millstream.bench.load.run import LoadResult, SendCall, run_load
-from millstream.bench.traffic.lengths import FixedLength
-from millstream.bench.traffic.prompts import CallParameters, by_length, calls
+from millstream.bench.made_prompts.lengths import FixedLength
+from millstream.bench.made_prompts.prompts import CallParameters, by_length, calls
 from millstream.engine.attempts.money import Price
 from millstream.engine.call import Call, Outcome, Reply
 from millstream.engine.endpoint import Hear

@@ -13,8 +13,8 @@ from virtual_time import run_virtually
 from millstream.bench.load.arrivals import at_rate
 from millstream.bench.load.plan import Limits, LoadPlan
 from millstream.bench.load.run import LoadResult, run_load
-from millstream.bench.traffic.lengths import FixedLength
-from millstream.bench.traffic.prompts import CallParameters, by_length, calls
+from millstream.bench.made_prompts.lengths import FixedLength
+from millstream.bench.made_prompts.prompts import CallParameters, by_length, calls
 from millstream.engine.call import Call, Outcome, Reply
 from millstream.engine.endpoint import Fault, Hear, Request, Response
 from millstream.engine.lane import Lane

@@ -13,8 +13,8 @@ from millstream.bench.load.arrivals import Arrivals, ClosedLoop, at_rate
 from millstream.bench.load.histogram import Histogram
 from millstream.bench.load.plan import Limits, LoadPlan
 from millstream.bench.load.run import ModelRun, run_load
-from millstream.bench.traffic.lengths import FixedLength
-from millstream.bench.traffic.prompts import CallParameters, by_length, calls
+from millstream.bench.made_prompts.lengths import FixedLength
+from millstream.bench.made_prompts.prompts import CallParameters, by_length, calls
 
 MODEL = "sim/steady"
 

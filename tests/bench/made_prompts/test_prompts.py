@@ -9,8 +9,8 @@ from random import Random
 import pytest
 from scipy import stats  # type: ignore[import-untyped]
 
-from millstream.bench.traffic.lengths import FixedLength, Lengths, LognormalLength, UniformLength
-from millstream.bench.traffic.prompts import CallParameters, by_length, calls, from_texts, in_any_order, of_lengths
+from millstream.bench.made_prompts.lengths import FixedLength, Lengths, LognormalLength, UniformLength
+from millstream.bench.made_prompts.prompts import CallParameters, by_length, calls, from_texts, in_any_order, of_lengths
 from millstream.engine.attempts.estimate import TokenEstimate
 from millstream.engine.call import Message
 
