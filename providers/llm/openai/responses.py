@@ -12,7 +12,7 @@ from typing import Any
 from ....engine.call import Call, Citation, Reply, TokenLogprob, Usage
 from ....engine.endpoint import EncodeError, Fault, Request, Response
 from ..answer_listeners import listener_of, response_text
-from ..answer_values import usage_of
+from ..answer_values import as_text, count_in, usage_of
 from ..families import written_for
 from ..faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault
 from ..protocol import Target, WireProtocol, add_extra, check_known_parameters, finite, named_schema, request_of
@@ -113,8 +113,8 @@ def _decode_stream(response: Response) -> Reply | Fault:
             return bad_json("a stream with an event that is no JSON")
         if not is_strict(data):
             raw = response.body
-        kind = event.get("type")
-        if kind == "error" or (kind is None and event.get("error")):
+        kind = as_text(event.get("type"))
+        if kind == "error" or (not kind and event.get("error")):
             # The error is the event itself, or its field `error`, as elsewhere.
             return error_within(response, event.get("error") or {**event, "type": None})
         elif kind in _ENDS and isinstance(event.get("response"), dict):
@@ -201,16 +201,11 @@ def _citations_of(parts: list[dict[str, Any]]) -> tuple[Citation, ...]:
 def _usage_of(usage: Any) -> Usage | None:
     if not isinstance(usage, dict):
         return None
-    read, written = usage.get("input_tokens"), usage.get("output_tokens")
-    if not isinstance(read, int) or not isinstance(written, int):
+    read, written = count_in(usage, "input_tokens"), count_in(usage, "output_tokens")
+    if read is None or written is None:
         return None
-    reasoning = _detail(usage.get("output_tokens_details"), "reasoning_tokens")
-    return usage_of(read, written, reasoning, _detail(usage.get("input_tokens_details"), "cached_tokens"))
-
-
-def _detail(details: Any, name: str) -> int:
-    value = details.get(name) if isinstance(details, dict) else None
-    return value if isinstance(value, int) else 0
+    reasoning = count_in(usage.get("output_tokens_details"), "reasoning_tokens") or 0
+    return usage_of(read, written, reasoning, count_in(usage.get("input_tokens_details"), "cached_tokens") or 0)
 
 
 PROTOCOL = WireProtocol("openai-responses", encode, decode, listen=listener_of(response_text))
