@@ -183,8 +183,8 @@ class MessageReader:
     def _add_end(self, holder: Any) -> None:
         if not isinstance(holder, dict):
             return
-        if isinstance(holder.get("stop_reason"), str):
-            self.stop = holder["stop_reason"]
+        if stop := as_text(holder.get("stop_reason")):
+            self.stop = stop
         details = holder.get("stop_details")
         if isinstance(details, dict) and isinstance(details.get("explanation"), str):
             self._explanation = details["explanation"]
