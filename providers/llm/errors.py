@@ -234,8 +234,16 @@ def _message(error: Any, fields: dict[str, Any]) -> str:
         return error
     complaints = _complaints(fields)
     if complaints:
-        return "; ".join(f"{_place(each)}: {each.get('msg')}" for each in complaints)
-    return str(fields.get("message") or fields.get("detail") or "")
+        return "; ".join(f"{_place(each)}: {shown(each.get('msg'))}" for each in complaints)
+    return shown(fields.get("message") or fields.get("detail") or "")
+
+
+def shown(value: Any) -> str:
+    """Returns a value as a message shows it; an empty text if it is nested too deeply."""
+    try:
+        return str(value)
+    except RecursionError:
+        return ""
 
 
 def _complaints(fields: dict[str, Any]) -> list[dict[str, Any]]:
@@ -249,7 +257,7 @@ def _complaints(fields: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _place(complaint: dict[str, Any]) -> str:
     place = complaint.get("loc")
-    return ".".join(str(part) for part in place) if isinstance(place, list) else ""
+    return ".".join(map(shown, place)) if isinstance(place, list) else ""
 
 
 def _misplaced(fields: dict[str, Any]) -> str | None:

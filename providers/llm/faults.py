@@ -98,7 +98,11 @@ def refusal_or_fault(response: Response, said: bytes) -> Reply | Fault:
 def error_within(response: Response, error: Any) -> Reply | Fault:
     """Returns the reply or the fault of an error object within an answer with status 200."""
     # Python's own writer: values that were read leniently may be such as a strict writer refuses.
-    return refusal_or_fault(response, json.dumps({"error": error}).encode())
+    try:
+        said = json.dumps({"error": error}).encode()
+    except RecursionError:
+        said = b"an error that is nested too deeply"
+    return refusal_or_fault(response, said)
 
 
 def _advice_on(error: ErrorBody) -> str:

@@ -16,7 +16,7 @@ from msgspec import structs
 from ....engine.call import Reply
 from ....engine.endpoint import Fault, Response
 from ..answer_values import objects_in
-from ..errors import DETAIL_MAX
+from ..errors import DETAIL_MAX, shown
 from ..faults import refusal_or_fault
 from ..repair import mended, object_of, parse_leniently
 
@@ -75,7 +75,7 @@ def google_refusal_or_fault(response: Response) -> Reply | Fault:
 def google_error_within(response: Response, error: Any) -> Reply | Fault:
     """Returns the reply or the fault of an error object within a response with status 200."""
     if not isinstance(error, dict):
-        error = {"code": 500, "message": str(error)}
+        error = {"code": 500, "message": shown(error)}
     return _told(response, error)
 
 
