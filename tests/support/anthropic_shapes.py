@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
+from answer_parts import AnswerPart, literal, pieces
+
+from millstream.engine.content import Native, ToolCall
 
 READ = "position <<A>> – ✓ 😀"
 THOUGHT: dict[str, Any] = {"type": "thinking", "thinking": "I think of A.", "signature": "EqQBCgIYAhIM1gbcDa9GJwZA2b3h"}
@@ -91,3 +95,48 @@ STREAM = (
     ended(usage={"output_tokens": 87, "output_tokens_details": {"thinking_tokens": 64}}),
     STOP,
 )
+
+
+def blocks(parts: Sequence[AnswerPart]) -> list[dict[str, Any]]:
+    """The content of a message that holds these parts."""
+    return [_block(part) for part in parts]
+
+
+def _block(part: AnswerPart) -> dict[str, Any]:
+    match part:
+        case Native():
+            return dict(part.value)
+        case ToolCall():
+            given = orjson.Fragment(part.arguments)
+            return {"type": "tool_use", "id": literal(part.id), "name": literal(part.name), "input": given}
+        case _:
+            return {"type": "text", "text": literal(part)}
+
+
+def answered(parts: Sequence[AnswerPart], stop: Any = "end_turn", usage: Any = USAGE) -> bytes:
+    return whole(content=blocks(parts), stop_reason=stop, usage=usage)
+
+
+def answered_in_events(
+    parts: Sequence[AnswerPart], stop: Any = "end_turn", usage: Any = USAGE, size: int = 7
+) -> list[bytes]:
+    """Its texts, thoughts and arguments grow by `size` characters."""
+    told = [event("message_start", message=message(content=[], stop_reason=None, usage=None))]
+    for index, (part, block) in enumerate(zip(parts, blocks(parts), strict=True)):
+        told += [*_growing(part, block, index, size), closed(index)]
+    return [*told, ended(stop, usage), STOP]
+
+
+def _growing(part: AnswerPart, block: dict[str, Any], index: int, size: int) -> list[bytes]:
+    if isinstance(part, str | bytes):
+        texts = [delta("text_delta", index, text=literal(one)) for one in pieces(part, size)]
+        return [opened(index, said("")), *texts]
+    if "input" in block:
+        given = part.arguments if isinstance(part, ToolCall) else orjson.dumps(block["input"]).decode()
+        told = [delta("input_json_delta", index, partial_json=one) for one in ("", *pieces(given, size))]
+        return [opened(index, {**block, "input": {}}), *told]
+    if "thinking" in block:
+        told = [delta("thinking_delta", index, thinking=literal(one)) for one in pieces(block["thinking"], size)]
+        begun = {**block, "thinking": "", "signature": ""}
+        return [opened(index, begun), *told, delta("signature_delta", index, signature=block["signature"])]
+    return [opened(index, block)]

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
+from answer_parts import AnswerPart, literal, pieces
+
+from millstream.engine.content import Native, ToolCall
 
 TEXT = "position <<A>> – ✓ 😀"
 USAGE = {"inputTokens": 19, "outputTokens": 22, "totalTokens": 41}
@@ -93,3 +97,61 @@ def error(said: str = "No.", **more: Any) -> bytes:
 def named(name: str) -> dict[str, str]:
     """The header by which AWS names an error."""
     return {"x-amzn-errortype": f"{name}:http://internal.amazon.com/coral/com.amazon.bedrock/"}
+
+
+def blocks(parts: Sequence[AnswerPart]) -> list[dict[str, Any]]:
+    """The content of a message that holds these parts."""
+    return [_block(part) for part in parts]
+
+
+def _block(part: AnswerPart) -> dict[str, Any]:
+    match part:
+        case Native():
+            return dict(part.value)
+        case ToolCall():
+            given = orjson.Fragment(part.arguments)
+            return {"toolUse": {"toolUseId": literal(part.id), "name": literal(part.name), "input": given}}
+        case _:
+            return {"text": literal(part)}
+
+
+def answered(parts: Sequence[AnswerPart], stop: Any = "end_turn", usage: Any = USAGE) -> bytes:
+    message = {"content": blocks(parts), "role": "assistant"}
+    return orjson.dumps({**answer(usage=usage), "output": {"message": message}, "stopReason": stop})
+
+
+def answered_in_events(
+    parts: Sequence[AnswerPart], stop: Any = "end_turn", usage: Any = USAGE, size: int = 7
+) -> list[bytes]:
+    """Its texts, thoughts and arguments grow by `size` characters."""
+    told = [START]
+    for index, (part, block) in enumerate(zip(parts, blocks(parts), strict=True)):
+        told += [*_growing(part, block, index, size), event("contentBlockStop", {"contentBlockIndex": index})]
+    return [*told, event("messageStop", {"stopReason": stop}), event("metadata", {"usage": usage})]
+
+
+def begun(index: int, start: dict[str, Any]) -> bytes:
+    return event("contentBlockStart", {"contentBlockIndex": index, "start": start})
+
+
+def grown(index: int, given: Any) -> bytes:
+    return event("contentBlockDelta", {"contentBlockIndex": index, "delta": given})
+
+
+def _growing(part: AnswerPart, block: dict[str, Any], index: int, size: int) -> list[bytes]:
+    if isinstance(part, str | bytes):
+        # An empty text has a piece too, as nothing else says that there is one.
+        return [grown(index, {"text": literal(one)}) for one in pieces(part, size) or [""]]
+    kind, value = next(iter(block.items()))
+    if kind == "toolUse":
+        told = {name: one for name, one in value.items() if name != "input"}
+        given = part.arguments if isinstance(part, ToolCall) else orjson.dumps(value["input"]).decode()
+        return [begun(index, {kind: told}), *(grown(index, {kind: {"input": one}}) for one in pieces(given, size))]
+    if kind == "toolResult":
+        told = {name: one for name, one in value.items() if name != "content"}
+        return [begun(index, {kind: told}), *(grown(index, {kind: [one]}) for one in value["content"])]
+    thought_of = value.get("reasoningText")
+    if thought_of is None:
+        return [grown(index, {kind: value})]
+    texts = [grown(index, {kind: {"text": literal(one)}}) for one in pieces(thought_of["text"], size)]
+    return [*texts, grown(index, {kind: {"signature": thought_of["signature"]}})]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
+from answer_parts import AnswerPart, literal, pieces, texts_in
 
 from millstream.engine.call import Reply
+from millstream.engine.content import Native, ToolCall
 from millstream.engine.endpoint import Fault, Response
 from millstream.providers.llm.openai.chat import decode
 
@@ -86,3 +89,46 @@ def fault_of(response: Response) -> Fault:
     result = decode(response)
     assert isinstance(result, Fault), result
     return result
+
+
+def message_of(parts: Sequence[AnswerPart]) -> dict[str, Any]:
+    """A turn that holds these parts: thoughts, then its text, then calls."""
+    told: dict[str, Any] = {"role": "assistant", "content": literal(*texts_in(parts)) if texts_in(parts) else None}
+    for part in parts:
+        if isinstance(part, Native):
+            told |= part.value
+    return {**told, "tool_calls": calls} if (calls := _calls(parts)) else told
+
+
+def _calls(parts: Sequence[AnswerPart]) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": literal(part.id),
+            "type": "function",
+            "function": {"name": literal(part.name), "arguments": part.arguments},
+        }
+        for part in parts
+        if isinstance(part, ToolCall)
+    ]
+
+
+def answered(parts: Sequence[AnswerPart], finish: Any = "stop", usage: Any = None) -> bytes:
+    return whole(choices=choice(message=message_of(parts), finish_reason=finish), usage=usage)
+
+
+def answered_in_events(
+    parts: Sequence[AnswerPart], finish: Any = "stop", usage: Any = None, size: int = 7
+) -> list[bytes]:
+    """Its texts, thoughts and arguments grow by `size` characters."""
+    texts = texts_in(parts)
+    told = [chunk({"role": "assistant", "content": "" if texts else None, "refusal": None}, usage=None)]
+    for part in parts:
+        if isinstance(part, Native):
+            told += [chunk({name: one}) for name, value in part.value.items() for one in pieces(value, size)]
+    told += [chunk({"content": literal(one)}) for text in texts for one in pieces(text, size)]
+    for index, call in enumerate(_calls(parts)):
+        begun = {**call, "index": index, "function": {**call["function"], "arguments": ""}}
+        told.append(chunk({"tool_calls": [begun]}))
+        for one in pieces(call["function"]["arguments"], size):
+            told.append(chunk({"tool_calls": [{"index": index, "function": {"arguments": one}}]}))
+    return [*told, chunk({}, finish), event({"choices": [], "usage": usage}), DONE]

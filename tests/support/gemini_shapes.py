@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
+from answer_parts import AnswerPart, literal, pieces
+
+from millstream.engine.content import Native, ToolCall
 
 TEXT = "position <<A>> – ✓ 😀"
 USAGE = {
@@ -90,3 +94,45 @@ def retry_in(delay: str) -> dict[str, Any]:
 def quota(*ids: str) -> dict[str, Any]:
     violations = [{"quotaMetric": "generate_requests", "quotaId": one, "quotaValue": "250"} for one in ids]
     return {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": violations}
+
+
+def parts_of(parts: Sequence[AnswerPart]) -> list[dict[str, Any]]:
+    """The content of a candidate that holds these parts."""
+    return [_part(part) for part in parts]
+
+
+def _part(part: AnswerPart) -> dict[str, Any]:
+    match part:
+        case Native():
+            return dict(part.value)
+        case ToolCall():
+            given = orjson.Fragment(part.arguments)
+            return {"functionCall": {"args": given, "id": literal(part.id), "name": literal(part.name)}}
+        case _:
+            return {"text": literal(part)}
+
+
+def answered(parts: Sequence[AnswerPart], finish: Any = "STOP", usage: Any = USAGE) -> bytes:
+    one = {"content": {"parts": parts_of(parts), "role": "model"}, "finishReason": finish, "index": 0}
+    return whole(one, usageMetadata=usage)
+
+
+def answered_in_events(
+    parts: Sequence[AnswerPart], finish: Any = "STOP", usage: Any = USAGE, size: int = 7
+) -> list[bytes]:
+    """Its texts and thoughts grow by `size` characters."""
+    told = [
+        said(one) for part, value in zip(parts, parts_of(parts), strict=True) for one in _growing(part, value, size)
+    ]
+    last = said(usageMetadata=usage)
+    last["candidates"][0]["finishReason"] = finish
+    return [event(one) for one in (*told, last)]
+
+
+def _growing(part: AnswerPart, value: dict[str, Any], size: int) -> list[dict[str, Any]]:
+    if isinstance(part, str | bytes):
+        return [{"text": literal(one)} for one in pieces(part, size) or [""]]
+    if value.get("thought") is True:
+        *texts, last = pieces(value["text"], size)
+        return [*({"text": literal(one), "thought": True} for one in texts), {**value, "text": literal(last)}]
+    return [value]

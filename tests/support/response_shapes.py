@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
+from answer_parts import AnswerPart, literal, pieces
+
+from millstream.engine.content import Native, ToolCall
 
 MESSAGE: dict[str, Any] = {
     "type": "message",
@@ -76,3 +80,51 @@ def delta(text: str) -> bytes:
 CREATED = event("response.created", response=response(status="in_progress", output=[], usage=None), sequence_number=0)
 COMPLETED = event("response.completed", response=response(), sequence_number=9)
 STREAM = (CREATED, delta("position <<A>>"), delta(" – ✓ 😀"), COMPLETED)
+
+
+def items(parts: Sequence[AnswerPart]) -> list[dict[str, Any]]:
+    """The output of a response that holds these parts."""
+    return [_item(part) for part in parts]
+
+
+def _item(part: AnswerPart) -> dict[str, Any]:
+    match part:
+        case Native():
+            return dict(part.value)
+        case ToolCall():
+            told = {"call_id": literal(part.id), "name": literal(part.name), "arguments": part.arguments}
+            return {"type": "function_call", **told}
+        case _:
+            return {**MESSAGE, "content": [{"type": "output_text", "text": literal(part), "annotations": []}]}
+
+
+def _answered(parts: Sequence[AnswerPart], end: Any, usage: Any) -> dict[str, Any]:
+    """`end`: a status, or the reason why it is incomplete."""
+    is_reason = isinstance(end, str) and end not in ("completed", "")
+    status = {"status": "incomplete", "incomplete_details": {"reason": end}} if is_reason else {"status": end}
+    return response(output=items(parts), usage=usage, **status)
+
+
+def answered(parts: Sequence[AnswerPart], end: Any = "completed", usage: Any = None) -> bytes:
+    return orjson.dumps(_answered(parts, end, usage))
+
+
+def answered_in_events(
+    parts: Sequence[AnswerPart], end: Any = "completed", usage: Any = None, size: int = 7
+) -> list[bytes]:
+    """Its texts and arguments grow by `size` characters."""
+    told = [CREATED]
+    for index, (part, item) in enumerate(zip(parts, items(parts), strict=True)):
+        if isinstance(part, str | bytes):
+            place = {"item_id": MESSAGE["id"], "output_index": index, "content_index": 0}
+            told += [event("response.output_text.delta", delta=literal(one), **place) for one in pieces(part, size)]
+        elif isinstance(part, ToolCall):
+            place = {"item_id": "fc_1", "output_index": index}
+            told.append(event("response.output_item.added", item={**item, "arguments": ""}, output_index=index))
+            told += [
+                event("response.function_call_arguments.delta", delta=one, **place)
+                for one in pieces(part.arguments, size)
+            ]
+        told.append(event("response.output_item.done", item=item, output_index=index))
+    kind = "response.completed" if end == "completed" else "response.incomplete"
+    return [*told, event(kind, response=_answered(parts, end, usage))]

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import chat_shapes
 import orjson
 import pytest
-from gemini_shapes import STREAM, TEXT, error, quota, reason, retry_in, whole
+from gemini_shapes import error, quota, reason, retry_in
 
-from millstream.engine.call import Call, Message, Reply
+from millstream.engine.call import Call, Message
 from millstream.engine.endpoint import Fault, Request, Response
 from millstream.engine.key import key_of
 from millstream.providers.llm.google import generate as gemini
+from millstream.providers.llm.openai import azure
+from millstream.providers.llm.openai import chat as openai_chat
 from millstream.providers.llm.protocol import Target
 from millstream.providers.llm.vertex import GEMINI, OPEN, protocol_of
 
@@ -91,24 +92,6 @@ def test_odd_names_stay_in_their_place() -> None:
     assert encoded(Call("vertex/gemini-2.5-flash", "x"), region=None).url.count("/locations/global/") == 1
 
 
-def test_answers_are_read_as_those_of_gemini_and_of_openai() -> None:
-    for response in (Response(200, whole()), Response(200, b"".join(STREAM), stream=True)):
-        reply = GEMINI.decode(response)
-        assert isinstance(reply, Reply) and reply.text == TEXT
-    for response in (Response(200, chat_shapes.whole()), chat_shapes.streamed(*chat_shapes.STREAM)):
-        reply = OPEN.decode(response)
-        assert isinstance(reply, Reply) and reply.finish_reason == "stop"
-
-
-def test_an_answer_of_llama_cut_at_any_byte_is_never_a_reply() -> None:
-    body = chat_shapes.whole()
-    assert all(isinstance(OPEN.decode(Response(200, body[:cut])), Fault) for cut in range(len(body)))
-    stream = b"".join(chat_shapes.STREAM)
-    finished = len(b"".join(chat_shapes.STREAM[:4])) - 1
-    for cut in range(finished):
-        assert isinstance(OPEN.decode(Response(200, stream[:cut], stream=True, is_cut=True)), Fault)
-
-
 # kind, action, seconds to wait, whether the rate is cut
 ERRORS: dict[str, tuple[int, bytes, tuple[str, str, float | None, bool]]] = {
     "a shared quota that is full": (
@@ -152,3 +135,8 @@ def test_an_error_is_what_the_table_says_for_gemini_and_for_llama(name: str, str
         assert isinstance(fault, Fault)
         assert (fault.kind, fault.action, fault.retry_after_s, fault.cuts_rate) == row
         assert fault.is_billed_maybe == (status in (502, 504))
+
+
+def test_the_answers_of_gemini_and_azure_are_read_by_the_decoders_of_google_and_openai() -> None:
+    assert GEMINI.decode is gemini.decode
+    assert azure.PROTOCOL.decode is openai_chat.decode

@@ -1,0 +1,254 @@
+"""Answers of every wire protocol, whole and streamed: what is a reply, what is a fault, and what is read of it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import orjson
+import pytest
+from answer_parts import AnswerPart
+from msgspec import structs
+from protocols import CONVERSE, ROWS, TEXT, ProtocolRow
+
+from millstream.engine.call import Reply
+from millstream.engine.content import Native
+from millstream.engine.endpoint import Fault, Response
+
+in_each_protocol = pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+in_each_form = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+BOTH = (False, True)
+
+
+# --- whole answers and streams ---
+
+
+@in_each_protocol
+def test_a_whole_answer_is_read_with_its_usage_and_the_hash_of_its_bytes(row: ProtocolRow) -> None:
+    response = row.answer(*row.sample)
+    assert row.reply(response) == row.expected(response)
+
+
+@in_each_protocol
+@pytest.mark.parametrize("size", [1, 7, 1_000])
+def test_a_stream_is_read_as_the_whole_answer_is_whatever_the_size_of_its_pieces(row: ProtocolRow, size: int) -> None:
+    response = row.answer(*row.sample, stream=True, size=size)
+    assert row.reply(response) == row.expected(response)
+
+
+@in_each_protocol
+def test_a_whole_answer_to_a_streamed_call_is_read_too(row: ProtocolRow) -> None:
+    response = structs.replace(row.answer(*row.sample), stream=True)
+    assert row.reply(response) == row.expected(response)
+
+
+@in_each_protocol
+@in_each_form
+def test_a_whole_answer_cut_at_any_byte_is_never_a_reply(row: ProtocolRow, stream: bool) -> None:
+    body = row.answer(*row.sample).body
+    for cut in range(len(body)):
+        fault = row.fault(Response(200, body[:cut], stream))
+        assert fault.kind == ("incomplete" if stream and not cut else "bad_json"), cut
+        assert (fault.action, fault.quota, fault.is_billed_maybe) == ("retry", "keep", True), cut
+
+
+@in_each_protocol
+@pytest.mark.parametrize("newline", [b"\n", b"\r\n", b"\r"], ids=["LF", "CRLF", "CR"])
+def test_a_stream_cut_at_any_byte_is_a_reply_only_if_it_says_how_it_ended(row: ProtocolRow, newline: bytes) -> None:
+    def joined(events: list[bytes]) -> bytes:
+        body = b"".join(events)
+        return body if row.shape is CONVERSE else body.replace(b"\r\n", b"\n").replace(b"\n", newline)
+
+    events = row.events()
+    body, ended = joined(events), len(joined(events[: len(events) - row.shape.events_after_end]))
+    if newline == b"\r\n" and row.shape is not CONVERSE:
+        ended -= 1  # a lone CR ends a line too, so the last LF adds nothing
+    for cut in range(len(body) + 1):
+        response = Response(200, body[:cut], stream=True, is_cut=bool(cut % 2))
+        if cut < ended:
+            fault = row.fault(response)
+            told = (fault.kind, fault.action, fault.quota, fault.is_billed_maybe)
+            assert told == ("incomplete", "retry", "keep", True), cut
+        else:
+            reply, expected = row.reply(response), row.expected(response)
+            assert structs.replace(reply, usage=None) == structs.replace(expected, usage=None), cut
+    assert row.reply(Response(200, body, stream=True, is_cut=True)).usage == row.shape.counts.usage
+
+
+@in_each_protocol
+def test_what_a_server_sends_between_two_events_changes_nothing(row: ProtocolRow) -> None:
+    body = row.shape.noise + row.shape.noise.join(row.events()) + row.shape.noise
+    response = Response(200, body, stream=True)
+    assert row.reply(response) == row.expected(response)
+
+
+# --- how it ends ---
+
+ENDINGS = [(row, end) for row in ROWS.values() for end in row.shape.endings.finishes]
+
+
+@pytest.mark.parametrize(("row", "end"), ENDINGS, ids=[f"{row.name}-{end}" for row, end in ENDINGS])
+def test_an_ending_is_told_in_the_words_that_all_providers_share(row: ProtocolRow, end: str) -> None:
+    finish = row.shape.endings.finishes[end]
+    for stream in BOTH:
+        reply = row.reply(row.answer("A", stream=stream, end=end))
+        assert (reply.text, reply.finish_reason, reply.usage) == ("A", finish, row.shape.counts.usage)
+        assert (reply.truncated, reply.refused) == (finish == "length", finish == "content_filter")
+
+
+BROKEN = [(row, end) for row in ROWS.values() for end in row.shape.endings.broken]
+
+
+@pytest.mark.parametrize(("row", "end"), BROKEN, ids=[f"{row.name}-{end}" for row, end in BROKEN])
+def test_an_answer_that_its_provider_calls_broken_is_no_reply_and_may_have_been_billed(
+    row: ProtocolRow, end: str
+) -> None:
+    for stream in BOTH:
+        fault = row.fault(row.answer("A", stream=stream, end=end))
+        assert (fault.kind, fault.action, fault.is_billed_maybe) == ("server_error", "retry", True)
+        assert end in fault.detail or "`incomplete`" in fault.detail
+
+
+@in_each_protocol
+@pytest.mark.parametrize("end", [None, 17, ""])
+def test_an_answer_without_an_end_is_none(row: ProtocolRow, end: Any) -> None:
+    for stream in BOTH:
+        response = row.answer("A", stream=stream, end=end)
+        if row.shape.is_whole_without_end and not stream:
+            assert row.reply(response).text == "A"
+            continue
+        fault = row.fault(response)
+        assert fault.kind in ("server_error", "incomplete", "bad_json")
+        assert (fault.action, fault.quota, fault.is_billed_maybe) == ("retry", "keep", True)
+        assert re.search("no (stop|finish) reason|is missing|before|no response|status is", fault.detail)
+
+
+def silent(row: ProtocolRow) -> list[tuple[Native, ...]]:
+    """Answers that say nothing."""
+    return [(), *((thought,) for thought in row.shape.thoughts)]
+
+
+@in_each_protocol
+@in_each_form
+def test_an_answer_that_says_nothing_is_empty_and_tried_twice(row: ProtocolRow, stream: bool) -> None:
+    for parts in silent(row):
+        fault = row.fault(row.answer(*parts, stream=stream))
+        assert (fault.kind, fault.action, fault.quota, fault.attempts_max) == ("empty", "retry", "settle", 2)
+        assert fault.usage_tokens == 123
+
+
+@in_each_protocol
+@in_each_form
+def test_an_empty_text_is_an_answer(row: ProtocolRow, stream: bool) -> None:
+    for thoughts in ((), row.shape.thoughts[:1]):
+        reply = row.reply(row.answer(*thoughts, "", stream=stream))
+        assert (reply.text, reply.finish_reason, reply.refused) == ("", "stop", False)
+
+
+@in_each_protocol
+@in_each_form
+def test_an_answer_that_was_cut_or_filtered_before_its_first_word_is_a_reply(row: ProtocolRow, stream: bool) -> None:
+    answers: list[tuple[AnswerPart, ...]] = [("",), *(silent(row) if row.shape.says_nothing_without_text else ())]
+    for parts in answers:
+        cut = row.reply(row.answer(*parts, stream=stream, end=row.shape.endings.length))
+        assert (cut.text, cut.truncated, cut.refused, cut.is_cut_empty) == ("", True, False, True)
+        filtered = row.reply(row.answer(*parts, stream=stream, end=row.shape.endings.filtered))
+        assert (filtered.text, filtered.refused, filtered.usage) == ("", True, row.shape.counts.usage)
+
+
+# --- what is odd ---
+
+ODD_COUNTS: tuple[Any, ...] = (None, "5", -5, True, 10**18, [])
+USAGES: list[tuple[ProtocolRow, Any, Any]] = [
+    (row, usage, known)
+    for row in ROWS.values()
+    for usage, known in (
+        *row.shape.counts.others,
+        *(({**row.shape.counts.given, row.shape.counts.input: odd}, None) for odd in ODD_COUNTS),
+        (None, None),
+        ([], None),
+        ("many", None),
+    )
+]
+
+
+@pytest.mark.parametrize(("row", "usage", "known"), USAGES, ids=[row.name for row, *_ in USAGES])
+def test_a_usage_that_makes_no_sense_is_none_and_costs_no_answer(row: ProtocolRow, usage: Any, known: Any) -> None:
+    for stream in BOTH:
+        reply = row.reply(row.answer(TEXT, stream=stream, usage=usage))
+        assert (reply.text, reply.usage) == (TEXT, known)
+
+
+@in_each_protocol
+@in_each_form
+@pytest.mark.parametrize(
+    ("inside", "text"),
+    [
+        (b"A \xff\xfe", "A \ufffd\ufffd"),
+        (b"A \\ud800", "A \ufffd"),
+        (b"\\udc00 A", "\ufffd A"),
+        (b"\\ud83d \\ude00", "\ufffd \ufffd"),
+        (b"\\ud83d\\ude00 \\ud800", "😀 \ufffd"),
+    ],
+)
+def test_a_text_that_no_encoding_allows_is_replaced_and_its_bytes_are_kept(
+    row: ProtocolRow, stream: bool, inside: bytes, text: str
+) -> None:
+    response = row.answer(inside, stream=stream)
+    reply = row.reply(response)
+    assert (reply.text, reply.raw, reply.parts) == (text, response.body, ())
+
+
+@in_each_protocol
+def test_a_character_whose_halves_come_in_two_pieces_is_one_character(row: ProtocolRow) -> None:
+    assert row.reply(row.answer(b"\\ud83d", b"\\ude00", stream=True)).text == "😀"
+
+
+@in_each_protocol
+def test_a_word_for_an_end_that_can_not_be_written_is_mended(row: ProtocolRow) -> None:
+    body = row.answer("A", end="new #").body.replace(b"#", b"\\ud800")
+    result = row.wire.decode(Response(200, body))
+    assert isinstance(result, Fault) or result.finish_reason == "new \ufffd"
+
+
+@in_each_protocol
+@pytest.mark.parametrize(
+    "body", [b"", b"null", b"17", b'"text"', b"[]", b"[1]", b"{}", b"<html>502</html>", b'{"object":"new"}']
+)
+def test_what_is_no_answer_is_tried_again_and_may_have_been_billed(row: ProtocolRow, body: bytes) -> None:
+    fault = row.fault(Response(200, body))
+    assert (fault.kind, fault.action, fault.quota, fault.is_billed_maybe) == ("bad_json", "retry", "keep", True)
+
+
+@in_each_protocol
+def test_more_or_less_than_one_answer_is_none(row: ProtocolRow) -> None:
+    body = row.answer(TEXT).body
+    assert {row.fault(Response(200, each)).kind for each in (body + b"}", body + body, body[:-1])} == {"bad_json"}
+
+
+@pytest.mark.parametrize(
+    ("row", "other"), [(row, other) for row in ROWS.values() for other in ROWS.values() if row.shape is not other.shape]
+)
+@in_each_form
+def test_an_answer_in_another_protocol_is_none(row: ProtocolRow, other: ProtocolRow, stream: bool) -> None:
+    assert not isinstance(row.wire.decode(other.answer(TEXT, stream=stream)), Reply)
+
+
+@in_each_protocol
+@pytest.mark.parametrize("payload", [b"{oops", b"{", b"", b"17", b"null", b'"A"'])
+def test_an_event_that_is_no_object_of_json_is_no_part_of_an_answer(row: ProtocolRow, payload: bytes) -> None:
+    first, *others = row.events()
+    body = b"".join([first, row.shape.frame(payload), *others])
+    assert row.fault(Response(200, body, stream=True)).kind == "bad_json"
+
+
+@in_each_protocol
+def test_an_error_within_an_answer_leaves_nothing_of_it(row: ProtocolRow) -> None:
+    events, error = row.events(), orjson.dumps(row.shape.error)
+    told = row.shape.failure or row.shape.frame(error)
+    ended = len(events) - row.shape.events_after_end
+    bodies = [(error, False), *((b"".join([*events[:at], told]), True) for at in range(ended))]
+    for body, stream in bodies:
+        fault = row.fault(Response(200, body, stream))
+        assert (fault.kind, fault.action) == ("server_error", "retry"), body
+        assert "No." in fault.detail
