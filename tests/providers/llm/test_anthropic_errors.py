@@ -7,8 +7,6 @@ from typing import Any
 import orjson
 import pytest
 from anthropic_shapes import START, STOP, STREAM, ended, failed, opened, said, text, whole
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from millstream.engine.call import Reply
 from millstream.engine.endpoint import Fault, Response
@@ -254,10 +252,3 @@ def test_a_row_of_the_table_that_is_an_answer_is_one(name: str) -> None:
     assert isinstance(reply, Reply)
     assert (reply.text, reply.refused, reply.truncated, reply.raw is not None) == expected
     assert reply.raw in (None, response.body)
-
-
-@settings(max_examples=500, deadline=None)
-@given(st.integers(201, 599), st.binary(max_size=200), st.booleans())
-def test_any_status_but_200_is_a_fault_or_a_filters_answer(status: int, body: bytes, stream: bool) -> None:
-    result = decode(Response(status, body, stream=stream))
-    assert isinstance(result, Fault) or result.refused

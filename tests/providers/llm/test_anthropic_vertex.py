@@ -7,9 +7,9 @@ from typing import Any
 import gemini_shapes
 import orjson
 import pytest
-from anthropic_shapes import READ, START, STREAM, failed, text, whole
+from anthropic_shapes import START, failed, text
 
-from millstream.engine.call import Call, Message, Reply
+from millstream.engine.call import Call, Message
 from millstream.engine.endpoint import EncodeError, Fault, Request, Response
 from millstream.engine.key import key_of
 from millstream.providers.llm.protocol import Target
@@ -54,13 +54,6 @@ def test_the_model_stands_in_the_path_and_the_version_in_the_body(model: str) ->
     assert PROTOCOL.headers(Target(URL, URL, "m")) == {}
 
 
-def test_streamed_and_whole_calls_have_one_key_and_two_addresses() -> None:
-    plain, stream = encoded(Call(MODEL, "x")), encoded(Call(MODEL, "x", stream=True))
-    assert key_of(plain, 0) == key_of(stream, 0)
-    assert stream.url == f"{URL}{PLACE}claude-sonnet-4-5@20250929:streamRawPredict"
-    assert orjson.loads(stream.wire) == {**orjson.loads(plain.wire), "stream": True}
-
-
 def test_a_project_changes_no_key_and_a_location_a_model_and_a_version_do() -> None:
     def key(model: str = MODEL, **known: Any) -> bytes:
         return key_of(encoded(Call(model, "x", max_tokens=9), **known), 0)
@@ -96,19 +89,6 @@ def test_the_newer_version_takes_no_sampling_and_the_older_is_told_by_its_name_h
 def test_odd_names_stay_in_their_place() -> None:
     url = encoded(Call("vertex/claude/../x:y", "x"), region="a/b").url
     assert url.endswith("/locations/a%2Fb/publishers/anthropic/models/claude%2F..%2Fx%3Ay:rawPredict")
-
-
-def test_answers_are_read_as_anthropics() -> None:
-    for response in (Response(200, whole()), Response(200, b"".join(STREAM), stream=True)):
-        reply = decode(response)
-        assert isinstance(reply, Reply) and (reply.text, reply.finish_reason) == (READ, "stop")
-
-
-def test_an_answer_cut_at_any_byte_before_its_stop_reason_is_never_a_reply() -> None:
-    body, stream = whole(), b"".join(STREAM[:-1])
-    assert all(isinstance(decode(Response(200, body[:cut])), Fault) for cut in range(len(body)))
-    for cut in range(len(stream)):
-        assert isinstance(decode(Response(200, stream[:cut], stream=True, is_cut=True)), Fault)
 
 
 # status, body, then kind, action, seconds to wait

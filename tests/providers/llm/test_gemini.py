@@ -9,8 +9,7 @@ import pytest
 
 from millstream.engine.call import Call, Message
 from millstream.engine.endpoint import EncodeError, Request
-from millstream.engine.key import key_of
-from millstream.providers.llm.google.generate import PROTOCOL, encode
+from millstream.providers.llm.google.generate import encode
 from millstream.providers.llm.protocol import Target
 
 URL = "https://generativelanguage.googleapis.com"
@@ -24,14 +23,6 @@ def encoded(call: Call, *, base_url: str = URL, identity: str = URL, **known: An
 
 def body_of(call: Call) -> Any:
     return orjson.loads(encoded(call).body)
-
-
-def test_only_what_was_set_is_sent() -> None:
-    request = encoded(Call(MODEL, "Say A or B."))
-    assert request.body == b'{"contents":[{"parts":[{"text":"Say A or B."}],"role":"user"}]}'
-    assert request.wire == request.body and request.params == b"{}"
-    assert request.url == f"{URL}/v1/models/gemini-2.5-flash:generateContent"
-    assert PROTOCOL.headers(Target(URL, URL, "x")) == {}
 
 
 def test_everything_that_was_set_is_sent_under_googles_names() -> None:
@@ -95,22 +86,14 @@ def test_the_callers_own_parameters_stand_beside_ours() -> None:
     assert extra["generationConfig"] == {"topK": 5, "topP": 0.1}
 
 
-@pytest.mark.parametrize("zero", [0, 0.0, -0.0])
-def test_every_zero_is_one_temperature(zero: float) -> None:
-    assert b'"temperature":0.0' in encoded(Call(MODEL, "x", temperature=zero)).body
-
-
 @pytest.mark.parametrize(
     ("call", "said"),
     [
         (Call(MODEL, (Message("tool", "x"),)), "no role 'tool', only system, user and assistant"),
         (Call(MODEL, (Message("system", "x"),)), "at least one message of a user"),
         (Call(MODEL, ()), "at least one message of a user"),
-        (Call(MODEL, "x", extra={"contents": []}), "can't set contents"),
         (Call(MODEL, "x", extra={"systemInstruction": {}, "model": "m"}), "can't set model, systemInstruction"),
         (Call(MODEL, "x", extra={"generationConfig": [1]}), "generationConfig in extra must be an object"),
-        (Call(MODEL, "x", temperature=float("nan")), r"temperature \(nan\)"),
-        (Call(MODEL, "lone \ud800"), "can't be written as JSON"),
     ],
 )
 def test_a_call_that_gemini_can_not_hold_is_refused_before_it_is_sent(call: Call, said: str) -> None:
@@ -118,19 +101,7 @@ def test_a_call_that_gemini_can_not_hold_is_refused_before_it_is_sent(call: Call
         encoded(call)
 
 
-def test_what_a_target_is_known_to_refuse_is_refused() -> None:
-    with pytest.raises(EncodeError, match="known to take no seed"):
-        encoded(Call(MODEL, "x", seed=1), refuses=frozenset({"seed"}))
-
-
 # --- addresses and keys ---
-
-
-def test_a_stream_has_another_path_and_the_same_body_and_key() -> None:
-    plain, stream = encoded(Call(MODEL, "x")), encoded(Call(MODEL, "x", stream=True))
-    assert stream.url == f"{URL}/v1/models/gemini-2.5-flash:streamGenerateContent?alt=sse"
-    assert (stream.body, stream.wire, stream.identity) == (plain.body, plain.body, plain.identity)
-    assert key_of(stream, 0) == key_of(plain, 0)
 
 
 @pytest.mark.parametrize(
@@ -158,16 +129,3 @@ def test_the_version_stands_in_the_path_once(base_url: str, version: str | None,
 )
 def test_a_model_may_be_named_as_google_lists_it(model: str, path: str) -> None:
     assert encoded(Call(f"gemini/{model}", "x")).url == f"{URL}/v1/{path}:generateContent"
-
-
-def test_the_model_stands_in_the_key() -> None:
-    keys = {key_of(encoded(Call(f"gemini/{model}", "x")), 0) for model in ("gemini-2.5-flash", "gemini-2.5-pro")}
-    assert len(keys) == 2
-
-
-def test_keys_tell_addresses_apart_unless_a_name_stands_for_them() -> None:
-    def key(base_url: str, identity: str) -> bytes:
-        return key_of(encoded(Call(MODEL, "x"), base_url=base_url, identity=identity), 0)
-
-    assert key("http://a", "http://a") != key("http://b", "http://b")
-    assert key("http://a", "mylab") == key("http://b", "mylab")

@@ -6,11 +6,10 @@ from typing import Any
 
 import orjson
 import pytest
-from gemini_shapes import STREAM, error, event, quota, reason, retry_in
+from gemini_shapes import STREAM, error, quota, reason, retry_in
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.engine.call import Reply
 from millstream.engine.endpoint import Fault, Response
 from millstream.providers.llm.google.generate import decode
 
@@ -228,9 +227,3 @@ def test_any_error_is_a_fault_that_can_be_written(status: int, told: dict[str, A
     result = decode(Response(status, body))
     detail = result.detail if isinstance(result, Fault) else result.text
     assert orjson.loads(orjson.dumps(detail)) == detail
-
-
-def test_an_error_after_the_text_began_leaves_nothing_of_it() -> None:
-    body = b"".join(STREAM[:3]) + event({"error": {"code": 503, "message": "Overloaded.", "status": "UNAVAILABLE"}})
-    result = decode(Response(200, body, stream=True))
-    assert not isinstance(result, Reply) and result.detail == "200: Overloaded."

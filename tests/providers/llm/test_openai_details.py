@@ -158,29 +158,6 @@ def test_citations_are_found_in_a_stream_too(name: str) -> None:
 # --- how an answer ends ---
 
 
-@pytest.mark.parametrize(
-    ("given", "finish", "truncated"),
-    [("model_length", "length", True), ("eos", "stop", False), ("tool_calls", "tool_calls", False)],
-)
-def test_other_words_for_the_same_end_are_the_same(given: str, finish: str, truncated: bool) -> None:
-    for reply in (
-        reply_of(ok(whole(choices=choice(finish_reason=given)))),
-        reply_of(streamed(ROLE, chunk({"content": "A"}, given), DONE)),
-    ):
-        assert (reply.finish_reason, reply.truncated) == (finish, truncated)
-
-
-@pytest.mark.parametrize("given", ["error", "insufficient_system_resource"])
-def test_an_answer_that_its_provider_calls_broken_is_no_reply(given: str) -> None:
-    for response in (
-        ok(whole(choices=choice(finish_reason=given))),
-        streamed(ROLE, chunk({"content": "A"}, given), DONE),
-    ):
-        fault = fault_of(response)
-        assert (fault.kind, fault.action, fault.is_billed_maybe) == ("server_error", "retry", True)
-        assert given in fault.detail
-
-
 WITHIN: dict[str, tuple[dict[str, Any], str, str]] = {
     "overloaded": ({"code": 502, "message": "Provider returned error"}, "server_error", "retry"),
     "throttled": ({"code": 429, "message": "slow down"}, "rate_limited", "throttle"),
@@ -198,12 +175,6 @@ def test_an_error_that_openrouter_puts_into_a_choice_is_that_error(name: str) ->
     for response in (ok(body), streamed(ROLE, chunk({"content": "ha"}), part, DONE)):
         fault = fault_of(response)
         assert (fault.kind, fault.action) == (kind, action)
-
-
-def test_comments_and_blank_lines_that_keep_a_connection_alive_are_no_part_of_an_answer() -> None:
-    alive = b": OPENROUTER PROCESSING\n\n"
-    assert reply_of(streamed(alive, alive, ROLE, chunk({"content": "A"}), alive, chunk({}, "stop"), DONE)).text == "A"
-    assert reply_of(ok(b"\n\n\n" + whole(choices=choice()))).text == "A"
 
 
 def test_what_a_model_thought_aloud_is_no_part_of_its_text() -> None:

@@ -53,12 +53,3 @@ KEYS = (
 @pytest.mark.parametrize(("protocol", "keys"), [(protocol, keys) for protocol, *keys in KEYS])
 def test_keys_of_calls_without_tools_and_parts_never_change(protocol: WireProtocol, keys: list[str]) -> None:
     assert [key_of(protocol.encode(call, TARGET), call.trial).hex() for call in CALLS] == keys
-
-
-def test_a_single_text_among_parts_is_the_same_call_as_the_text() -> None:
-    for protocol in (openai_chat.PROTOCOL, openai_responses.PROTOCOL, azure.PROTOCOL):
-        for role in ("user", "system", "assistant"):
-            bodies = {
-                protocol.encode(Call("openai/m", (Message(role, content),)), TARGET).body for content in ("x", ("x",))
-            }
-            assert len(bodies) == 1
