@@ -6,7 +6,7 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -47,16 +47,23 @@ class LaneCalls(Struct):
 
 
 def look_up(
-    pairs: Iterable[Pair], calls_of: Callable[[Pair], Iterable[Call]], settings: Settings, *, looks_into_cache: bool
+    pairs: Iterable[Pair],
+    calls_of: Callable[[Pair], Iterable[Call]],
+    settings: Settings,
+    *,
+    looks_into_cache: bool,
+    whole: Callable[[], Remainder] | None = None,
 ) -> Missing:
     """Returns for each pair the calls that the cache does not answer, with their characters, and how many it
-    answers."""
+    answers. `whole` counts all calls of a pair without making them, where no cache is searched."""
     cache = None
     if looks_into_cache and settings.mode != "live":
         try:
             cache = Cache(settings.cache_folder(), read_only=True)
         except LocalFault:
             cache = None
+    if cache is None and whole is not None:
+        return dict.fromkeys(pairs, (whole(), None))
     found: dict[Pair, tuple[Remainder, int | None]] = {}
     try:
         for pair in pairs:
@@ -176,14 +183,7 @@ def tell(found: Mapping[str, Any]) -> str:
     ]
     if found["cost"] is not None:
         lines.append(f"cost: {span_text(found['cost'], dollars)}, if nothing has to be sent twice")
-    unpriced = [row["lane"] for row in found["lanes"] if row["price"] is None]
-    if unpriced:
-        lines.append(
-            f'without a price: {", ".join(unpriced)}; give one under [prices."{unpriced[0]}"] in --config FILE'
-        )
-    if len(unpriced) < len(found["lanes"]):
-        listed = f"listed on {found['prices_of']} or later" if found["prices_of"] else "given in the configuration"
-        lines.append(f"prices as {listed}: check them")
+    lines += price_lines({row["lane"]: row["price"] for row in found["lanes"]}, found["prices_of"])
     if unquoted := [row["lane"] for row in found["lanes"] if row["minutes"] is None]:
         lines.append(f"no quota declared: {', '.join(unquoted)}; --rpm and --tpm give the time")
     lines += found["remarks"]
@@ -191,14 +191,29 @@ def tell(found: Mapping[str, Any]) -> str:
         f"assumed: a token is 4 characters of a prompt; an answer has at least 1 token, at most max_tokens (where "
         f"that is not sent, {OUTPUT_FIRST}, or what the model can think)"
     )
-    piloted = [row for row in found["lanes"] if row["pilot"] is not None]
-    for row in piloted:
-        lines += ["", pilot_figures.tell(row["lane"], row["pilot"])]
-    if any(row["pilot"]["pending"] < row["pilot"]["calls"] for row in piloted):
-        lines += ["", pilot_figures.MEANING]
-    if found["pilot"] is not None and (unsure := found["pilot"]["maybe_billed_pending"]):
-        lines.append(f"{unsure:,} attempts for calls that the pilot left unanswered may have been billed all the same")
+    lines += pilot_lines({row["lane"]: row["pilot"] for row in found["lanes"]}, found["pilot"])
     return "\n".join(lines)
+
+
+def price_lines(prices: Mapping[str, Any], prices_of: str | None) -> Iterator[str]:
+    """Yields the sentences on lanes without a price, and on how old the prices of the others are."""
+    unpriced = [lane for lane, price in prices.items() if price is None]
+    if unpriced:
+        yield f'without a price: {", ".join(unpriced)}; give one under [prices."{unpriced[0]}"] in --config FILE'
+    if len(unpriced) < len(prices):
+        listed = f"listed on {prices_of} or later" if prices_of else "given in the configuration"
+        yield f"prices as {listed}: check them"
+
+
+def pilot_lines(estimates: Mapping[str, Any], pilot: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yields the lines on a pilot: each lane's estimates, if it was asked (not None), and how the pilot ended."""
+    piloted = {lane: found for lane, found in estimates.items() if found is not None}
+    for lane, found in piloted.items():
+        yield from ("", pilot_figures.tell(lane, found))
+    if any(found["pending"] < found["calls"] for found in piloted.values()):
+        yield from ("", pilot_figures.MEANING)
+    if pilot is not None and (unsure := pilot["maybe_billed_pending"]):
+        yield f"{unsure:,} attempts for calls that the pilot left unanswered may have been billed all the same"
 
 
 def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
