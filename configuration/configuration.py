@@ -259,7 +259,12 @@ def _table(
 
 
 def settings_for(
-    models: tuple[str, ...], sending: SendingOptions, configuration: Configuration, searches: tuple[str, ...] = ()
+    models: tuple[str, ...],
+    sending: SendingOptions,
+    configuration: Configuration,
+    searches: tuple[str, ...] = (),
+    *,
+    needs_keys: bool = True,
 ) -> Settings:
     """Returns the settings of an engine for these models. Flags take precedence over the file, the file over the
     defaults. Flags of quotas are for models; `searches` and pages have the quotas of the file."""
@@ -282,6 +287,7 @@ def settings_for(
             snapshot=None if sending.snapshot is None else Path(sending.snapshot).expanduser(),
             allow_hosts=sending.allow_host or (),
             sink=sending.sink,
+            needs_keys=needs_keys,
             policy=RetryPolicy() if sending.patience is None else RetryPolicy(patience_s=sending.patience),
         )
     except ValueError as error:

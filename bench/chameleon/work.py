@@ -16,8 +16,6 @@ from ...configuration.benchmark_options import RunOptions
 from ...configuration.configuration import settings_for
 from ...configuration.declared_options import kept_of
 from ...configuration.errors import UsageError
-from ...engine.attempts.estimate import TokenEstimate
-from ...engine.attempts.money import worst_cost
 from ...engine.call import Call
 from ...engine.endpoint import EncodeError
 from ...engine.fault import LocalFault, Stop
@@ -33,7 +31,7 @@ from ...wiring import Engine, Settings, access_to, keyless_endpoint_to
 from ..evaluation.benchmark import Order
 from ..evaluation.item_pilot import ItemsOfPilot
 from ..evaluation.journals import UNRECORDED
-from ..evaluation.preparation import PreparedRun, check_cost_is_bounded, kept
+from ..evaluation.preparation import PreparedRun, check_cost_is_bounded, kept, worst_costs
 from ..evaluation.work import RunCounts
 from .dataset import ConversationSet, DatasetError, load, select
 from .histories import read_done
@@ -78,15 +76,13 @@ class ChameleonWork(Struct, frozen=True):
     def worst_calls(self, settings: Settings) -> dict[str, float]:
         """Returns the most dollars that a call to each lane can cost: a prompt of full size, at four characters a
         token. Lanes without a price are left out."""
-        prices = settings.price_table()
-        worst = {}
-        for lane in self.lanes:
-            chars = _CHARS_A_TOKEN * self.asked.tokens.get(lane, 0)
-            call = Call(lane, "x" * chars, max_tokens=None if lane == self.asked.judge else self.asked.max_tokens)
-            price = prices.get(lane)
-            if price is not None and (most := worst_cost(call, price, TokenEstimate())) is not None:
-                worst[lane] = most
-        return worst
+        asked = self.asked
+        limits = {lane: None if lane == asked.judge else asked.max_tokens for lane in self.lanes}
+        calls = (
+            Call(lane, "x" * (_CHARS_A_TOKEN * asked.tokens.get(lane, 0)), max_tokens=limit)
+            for lane, limit in limits.items()
+        )
+        return worst_costs(calls, settings)
 
     def read_done(self, folder: RunFolder) -> FinishedItems:
         return read_done(folder)
@@ -134,9 +130,7 @@ def prepare(order: Order) -> PreparedRun:
     if run.search != CORPUS_LANE and run.corpus is not None:
         raise UsageError(f"--corpus belongs to --search corpus, and {run.search} was asked for: leave one of them out")
     models = tuple(dict.fromkeys([*run.model, run.judge, *([run.queries_by] if run.queries_by else [])]))
-    settings = settings_for(models, sending, order.configuration, (run.search,))
-    if not order.needs_keys:
-        settings = structs.replace(settings, needs_keys=False)
+    settings = settings_for(models, sending, order.configuration, (run.search,), needs_keys=order.needs_keys)
     # Queries and judgements set no max_tokens.
     check_cost_is_bounded(dict.fromkeys(models), settings, has_option=False)
     path = SAMPLE if run.dataset is None else Path(run.dataset)

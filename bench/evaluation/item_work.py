@@ -13,15 +13,13 @@ from msgspec import Struct, structs
 from ...configuration.configuration import settings_for
 from ...configuration.declared_options import kept_of
 from ...configuration.errors import UsageError
-from ...engine.attempts.estimate import TokenEstimate, chars_of
-from ...engine.attempts.money import worst_cost
+from ...engine.attempts.estimate import chars_of
 from ...engine.call import Call
-from ...engine.endpoint import EncodeError
 from ...engine.fault import Stop
 from ...engine.runs.pairs import FinishedItems, Pair
 from ...engine.runs.run_folder import RunFolder
 from ...providers.windows import bundled_windows
-from ...wiring import Engine, Settings, access_to, keyless_endpoint_to
+from ...wiring import Engine, Settings, access_to
 from .call_items import CallBenchmark
 from .defect import BenchmarkDefect, benchmark_code
 from .forecast import LaneCalls, Missing, forecast_of, lanes_under_test, look_up
@@ -29,7 +27,7 @@ from .item import Item, steps_in, steps_of
 from .item_pilot import ItemsOfPilot
 from .journals import decoded, read_done
 from .pilot import Pilot
-from .preparation import PreparedRun, check_cost_is_bounded, kept
+from .preparation import PreparedRun, check_cost_is_bounded, check_models_take, kept, worst_costs
 from .recount import StepTotals, recount
 from .sending import SendPlan, StepItems, at_once_of, send_calls_of, send_steps_of
 from .stored_calls import RunLine, StoredCall
@@ -120,21 +118,17 @@ class ItemWork(Struct, frozen=True):
     def worst_calls(self, settings: Settings) -> dict[str, float]:
         """Returns the dollars of each lane's dearest call: the one with the longest prompt, or one that fills the
         model's window where prompts contain answers. Lanes without a price are left out."""
-        prices, windows = settings.price_table(), bundled_windows()
-        limits = limits_of(self.of, self.options)
-        worst: dict[str, float] = {}
-        for lane in self.lanes:
-            if (price := prices.get(lane)) is None:
-                continue
-            pair = next((pair for pair in self.asked_pairs if pair.model == lane), None)
-            if self.of.has_calls and pair is not None:
-                call = max((call for _, call in self.calls(pair)), key=chars_of, default=Call(lane, ""))
-            else:
-                text = "x" * (_CHARS_A_TOKEN * windows.of(lane))
-                call = Call(lane, text, max_tokens=limits[lane])
-            if (most := worst_cost(call, price, TokenEstimate())) is not None:
-                worst[lane] = most
-        return worst
+        prices = settings.price_table()
+        return worst_costs(
+            map(self._dearest_call, (lane for lane in self.lanes if prices.get(lane) is not None)), settings
+        )
+
+    def _dearest_call(self, lane: str) -> Call:
+        pair = next((pair for pair in self.asked_pairs if pair.model == lane), None)
+        if self.of.has_calls and pair is not None:
+            return max((call for _, call in self.calls(pair)), key=chars_of, default=Call(lane, ""))
+        text = "x" * (_CHARS_A_TOKEN * bundled_windows().of(lane))
+        return Call(lane, text, max_tokens=limits_of(self.of, self.options)[lane])
 
     def read_done(self, folder: RunFolder) -> FinishedItems:
         return read_done(folder)
@@ -170,9 +164,7 @@ def prepare(benchmark: OfItems, order: Order) -> PreparedRun:
     models: tuple[str, ...] = options.model
     others = tuple(benchmark.others(options))
     every = tuple(dict.fromkeys([*models, *others]))
-    settings = settings_for(every, order.sending, order.configuration)
-    if not order.needs_keys:
-        settings = structs.replace(settings, needs_keys=False)
+    settings = settings_for(every, order.sending, order.configuration, needs_keys=order.needs_keys)
     check_cost_is_bounded(limits_of(benchmark, options), settings, has_option=not others)
     temperatures: tuple[float | None, ...] = getattr(options, "temperature", ()) or (None,)
     pairs = tuple(Pair(model, temperature) for model in models for temperature in dict.fromkeys(temperatures))
@@ -180,7 +172,7 @@ def prepare(benchmark: OfItems, order: Order) -> PreparedRun:
     steps = steps_of(items, benchmark.title)
     if not steps:
         raise UsageError(f"{benchmark.title}: these options leave no item to ask")
-    _check_what_models_take(benchmark, options, items[0], pairs, settings)
+    check_models_take(_first_calls(benchmark, options, items[0], pairs), settings)
     chosen = {name: value for name, value in kept_of(options).items() if name not in _WHO}
     specified = {
         "benchmark": benchmark.name,
@@ -286,19 +278,14 @@ def _items_of(benchmark: OfItems, options: Any) -> list[Item]:
         ) from error
 
 
-def _check_what_models_take(
-    benchmark: OfItems, options: Any, first: Item, pairs: Iterable[Pair], settings: Settings
-) -> None:
-    """Raises UsageError if a model is known to refuse a parameter, since every call would fail."""
+def _first_calls(benchmark: OfItems, options: Any, first: Item, pairs: Iterable[Pair]) -> Iterator[Call]:
+    """Yields a call to each pair with the parameters of all its calls."""
     for pair in pairs:
         call = Call(pair.model, "?", temperature=pair.temperature, max_tokens=getattr(options, "max_tokens", None))
         if benchmark.has_calls:
             with benchmark_code(f"{benchmark.title}, item {first.id!r}"):
                 call = benchmark.call(first, options, pair)
-        try:
-            keyless_endpoint_to(access_to(pair.model, settings)).encode(call)
-        except EncodeError as error:
-            raise UsageError(str(error)) from error
+        yield call
 
 
 _OF_ANSWERS = "prompts are made of answers, so nobody knows their tokens before: --pilot N measures them"

@@ -17,10 +17,11 @@ from ...configuration.options import SendingOptions
 from ...engine.attempts.estimate import TokenEstimate
 from ...engine.attempts.money import why_unbounded, worst_cost
 from ...engine.call import Call
+from ...engine.endpoint import EncodeError
 from ...engine.fault import LocalFault
 from ...engine.store.snapshot import DamagedSnapshot, digest_of
 from ...providers.pages.guard import parse_allowed
-from ...wiring import ConfigurationError, Settings, accesses_to
+from ...wiring import ConfigurationError, Settings, access_to, accesses_to, keyless_endpoint_to
 from .work import BenchmarkRun
 
 
@@ -85,6 +86,27 @@ def check_cost_is_bounded(max_tokens: Mapping[str, int | None], settings: Settin
         price = prices.get(model)
         if price is not None and worst_cost(Call(model, "", max_tokens=limit), price, estimate) is None:
             raise UsageError(why_unbounded(model, has_option=has_option))
+
+
+def worst_costs(calls: Iterable[Call], settings: Settings) -> dict[str, float]:
+    """Returns the dollars that the dearest of the calls to each model can cost. Models without a price, or whose
+    answers have no bound, are left out."""
+    prices, estimate = settings.price_table(), TokenEstimate()
+    worst: dict[str, float] = {}
+    for call in calls:
+        price = prices.get(call.model)
+        if price is not None and (most := worst_cost(call, price, estimate)) is not None:
+            worst[call.model] = max(most, worst.get(call.model, 0.0))
+    return worst
+
+
+def check_models_take(calls: Iterable[Call], settings: Settings) -> None:
+    """Raises UsageError if a model is known to refuse a parameter of its call, since every call of a run would fail."""
+    for call in calls:
+        try:
+            keyless_endpoint_to(access_to(call.model, settings)).encode(call)
+        except EncodeError as error:
+            raise UsageError(str(error)) from error
 
 
 def check_snapshot(settings: Settings) -> None:

@@ -17,10 +17,8 @@ from ... import fixtures
 from ...configuration.configuration import settings_for
 from ...configuration.declared_options import kept_of
 from ...configuration.errors import UsageError
-from ...engine.attempts.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR, TokenEstimate
-from ...engine.attempts.money import worst_cost
+from ...engine.attempts.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR
 from ...engine.call import Call
-from ...engine.endpoint import EncodeError
 from ...engine.fault import LocalFault, Stop
 from ...engine.limits import Tokens, declared_quota
 from ...engine.runs.pairs import FinishedItems, Pair
@@ -30,9 +28,9 @@ from ...metrics.millstone.intervals import Over
 from ...metrics.millstone.scores import scores as scores_of
 from ...metrics.millstone.silence import Silence
 from ...report.interval_text import interval_cell, single_figures
-from ...wiring import Engine, Settings, access_to, keyless_endpoint_to
+from ...wiring import Engine, Settings, access_to
 from ..evaluation.benchmark import Order
-from ..evaluation.preparation import PreparedRun, check_cost_is_bounded, kept
+from ..evaluation.preparation import PreparedRun, check_cost_is_bounded, check_models_take, kept, worst_costs
 from ..evaluation.work import RunCounts
 from .dataset import DatasetError, IssueDataset, load, select
 from .grid import Grid, calls, default_max_tokens, largest_prompt
@@ -76,15 +74,9 @@ class MillstoneWork(Struct, frozen=True):
         return self.asked.pairs()
 
     def worst_calls(self, settings: Settings) -> dict[str, float]:
-        prices = settings.price_table()
         longest = max((item.prompt for item in self.grid), key=lambda prompt: len(prompt.encode()), default="")
-        worst = {}
-        for model in self.asked.models:
-            call = Call(model, longest, max_tokens=self.asked.max_tokens_of(model))
-            price = prices.get(model)
-            if price is not None and (most := worst_cost(call, price, TokenEstimate())) is not None:
-                worst[model] = most
-        return worst
+        limits = {model: self.asked.max_tokens_of(model) for model in self.asked.models}
+        return worst_costs((Call(model, longest, max_tokens=limit) for model, limit in limits.items()), settings)
 
     def read_done(self, folder: RunFolder) -> FinishedItems:
         return read_done(folder)
@@ -111,9 +103,7 @@ def prepare(order: Order) -> PreparedRun:
     planned."""
     out, sending = order.out, order.sending
     run: Options = order.run.options
-    settings = settings_for(run.model, sending, order.configuration)
-    if not order.needs_keys:
-        settings = structs.replace(settings, needs_keys=False)
+    settings = settings_for(run.model, sending, order.configuration, needs_keys=order.needs_keys)
     endpoints = {model: access_to(model, settings).target.specified for model in run.model}
     notes = []
     path = SAMPLE if run.dataset is None else Path(run.dataset)
@@ -129,7 +119,10 @@ def prepare(order: Order) -> PreparedRun:
     unset = _unset_max_tokens(out, run, settings)
     asked = GridSpec(run.model, run.temperature or (None,), run.max_tokens, run.stance, unset)
     check_cost_is_bounded({model: asked.max_tokens_of(model) for model in run.model}, settings)
-    _check_models_take_parameters(asked, settings)
+    first = (
+        Call(model, "A or B?", temperature=heat, max_tokens=asked.max_tokens_of(model)) for model, heat in asked.pairs()
+    )
+    check_models_take(first, settings)
     _check_prompts_fit_quotas(grid, asked, settings)
     specified = specification(grid, asked, endpoints)
     return PreparedRun(
@@ -229,16 +222,6 @@ def _unset_max_tokens(out: Path, run: Options, settings: Settings) -> dict[str, 
         model: begun[model] if model in begun else default_max_tokens(model, settings.facts_of(model).thinks)
         for model in run.model
     }
-
-
-def _check_models_take_parameters(asked: GridSpec, settings: Settings) -> None:
-    """Raises UsageError if a model is known to refuse a parameter, since every call of the grid would fail."""
-    for model, temperature in asked.pairs():
-        call = Call(model, "A or B?", temperature=temperature, max_tokens=asked.max_tokens_of(model))
-        try:
-            keyless_endpoint_to(access_to(model, settings)).encode(call)
-        except EncodeError as error:
-            raise UsageError(str(error)) from error
 
 
 def _check_prompts_fit_quotas(grid: Grid, asked: GridSpec, settings: Settings) -> None:

@@ -7,7 +7,7 @@ reported on without the task's own program.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +16,14 @@ from msgspec import Struct, structs
 from ...configuration.configuration import settings_for
 from ...configuration.declared_options import kept_of
 from ...configuration.errors import UsageError
-from ...engine.attempts.estimate import OUTPUT_FIRST, TokenEstimate, chars_of
-from ...engine.attempts.money import worst_cost
+from ...engine.attempts.estimate import OUTPUT_FIRST, chars_of
 from ...engine.call import Call
-from ...engine.endpoint import EncodeError
 from ...engine.runs.pairs import Pair
-from ...wiring import Settings, access_to, keyless_endpoint_to
+from ...wiring import Settings, access_to
 from ..evaluation.benchmark import Order
 from ..evaluation.item import steps_of
 from ..evaluation.item_work import ItemWork
-from ..evaluation.preparation import PreparedRun, check_cost_is_bounded, kept
+from ..evaluation.preparation import PreparedRun, check_cost_is_bounded, check_models_take, kept, worst_costs
 from .asking import AskedTask
 from .files import load_task
 from .judge import Judge
@@ -61,15 +59,9 @@ class TaskWork(ItemWork, frozen=True):
         return self.of
 
     def worst_calls(self, settings: Settings) -> dict[str, float]:
-        prices, first = settings.price_table(), self.asked_pairs[0]
+        first = self.asked_pairs[0]
         longest = max(self.asked.questions, key=lambda each: chars_of(each.call(self.asked.task, *first, 0)))
-        worst: dict[str, float] = {}
-        calls = [longest.call(self.asked.task, *pair, 0) for pair in self.asked_pairs]
-        for call in (*calls, *longest_judgements(self.asked, longest)):
-            price = prices.get(call.model)
-            if price is not None and (most := worst_cost(call, price, TokenEstimate())) is not None:
-                worst[call.model] = max(most, worst.get(call.model, 0.0))
-        return worst
+        return worst_costs(_calls_about(longest, self.asked, self.asked_pairs), settings)
 
 
 def prepare(order: Order, source: TaskSource | None = None) -> PreparedRun:
@@ -80,13 +72,11 @@ def prepare(order: Order, source: TaskSource | None = None) -> PreparedRun:
     task, questions = chosen(source, run)
     asked = AskedTask(task, questions)
     models = tuple(dict.fromkeys([*run.model, *asked.judges]))
-    settings = settings_for(models, order.sending, order.configuration)
-    if not order.needs_keys:
-        settings = structs.replace(settings, needs_keys=False)
+    settings = settings_for(models, order.sending, order.configuration, needs_keys=order.needs_keys)
     temperatures: tuple[float | None, ...] = run.temperature or task.temperatures() or (None,)
     pairs = tuple(Pair(model, temperature) for model in run.model for temperature in dict.fromkeys(temperatures))
     check_cost_is_bounded(_limits(asked, run.model), settings)
-    _check_what_models_take(asked, pairs, settings)
+    check_models_take(_calls_about(questions[0], asked, pairs), settings)
     readings = own_readings(order.run.readings, task)
     specified = {
         "benchmark": NAME,
@@ -153,15 +143,10 @@ def _limits(asked: AskedTask, models: Sequence[str]) -> dict[str, int | None]:
     return limits
 
 
-def _check_what_models_take(asked: AskedTask, pairs: Sequence[Pair], settings: Settings) -> None:
-    """Raises UsageError if a model is known to refuse a parameter, since every call would fail."""
-    first = asked.questions[0]
-    calls = [first.call(asked.task, pair.model, pair.temperature, 0) for pair in pairs]
-    for call in (*calls, *longest_judgements(asked, first)):
-        try:
-            keyless_endpoint_to(access_to(call.model, settings)).encode(call)
-        except EncodeError as error:
-            raise UsageError(str(error)) from error
+def _calls_about(question: TaskQuestion, asked: AskedTask, pairs: Iterable[Pair]) -> Iterator[Call]:
+    """Yields the first call of every pair about a question, and the longest of every judge."""
+    yield from (question.call(asked.task, pair.model, pair.temperature, 0) for pair in pairs)
+    yield from longest_judgements(asked, question)
 
 
 def _path_of(task: Task, base: Path) -> str:
