@@ -228,7 +228,8 @@ class SearchName:
 
 @dataclass(frozen=True)
 class SinkName:
-    """The kind of value that names a sink of an installed package, with the argument that opens it."""
+    """The kind of value that names a sink of an installed package, as NAME or NAME:ARGUMENT, where ARGUMENT is what the
+    sink is opened with. It is read as this text."""
 
     @property
     def expected(self) -> str:

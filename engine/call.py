@@ -211,7 +211,8 @@ class Call(Struct, frozen=True):
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):
-    """Tokens of a call as the provider counted them. Files have the last two fields only if they are above 0."""
+    """The tokens of a call, as the provider counted them. In files `reasoning` and `cached_input` are left out if they
+    are 0."""
 
     input: int
     """Tokens of the prompt."""

@@ -189,7 +189,8 @@ def words_of(content: Content) -> str:
 
 
 def texts_of_tools(tools: Iterable[Tool | Native]) -> Iterable[str]:
-    """Yields every text that a model reads of its tools: names, descriptions and JSON schemas."""
+    """Yields every text that a model reads of its tools: names, descriptions and JSON schemas; of a native tool, all of
+    its JSON."""
     for tool in map(unmarked, tools):
         if isinstance(tool, Native):
             yield orjson.dumps(tool.value, default=str).decode()

@@ -23,7 +23,8 @@ _SHORT = 36
 
 
 def table_html(table: Table, identity: str, *, file: str | None = None) -> str:
-    """Returns a table as HTML, only the first rows of a long one. `file` is the path of its CSV file, if it has one."""
+    """Returns a table as HTML, only the first rows of a long one. `identity` is the element's id; `file` is the path of
+    the table's CSV file, for a link (None: no link)."""
     rows = table.rows
     if table.is_long and len(rows) > LONG:
         rows = rows[:BEGINNING]

@@ -227,8 +227,8 @@ class Engine:
         return key_of(request, call.trial).hex()
 
     def family_of(self, model: str) -> str:
-        """Returns the protocol of a model: `openai`, `openai-responses`, `anthropic`, `gemini`, `bedrock`, or one
-        that another package registers."""
+        """Returns the name of a model's wire protocol: `openai`, `openai-responses`, `anthropic`, `gemini`, `bedrock`,
+        or one that another package registers. `model` is written as in a call, such as `openai/gpt-4o`."""
         return family_of(model, self.settings)
 
     def statistics(self) -> Statistics:

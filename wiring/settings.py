@@ -192,7 +192,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         return None if row is None else ListedPrice(price_of(row))
 
     def cache_folder(self) -> Path:
-        """Returns the cache's folder."""
+        """Returns the folder that `cache` names, else the user's cache folder; does not create it."""
         return self.cache if self.cache is not None else default_cache_folder(self.variables)
 
 

@@ -103,8 +103,9 @@ class SyncEngine:
         """Yields outcomes as they finish, each written to `sink` (in the engine's own thread) first.
 
         `calls` is read in the thread that takes the outcomes, while it waits for the next one: lazily, a few hundred
-        ahead, and no further while no outcomes are taken. It may use this engine itself. Leaving the loop early cancels
-        what is in flight; answers received until then are in the cache. Raises Stopped at the end if a lane stopped.
+        ahead, and no further while no outcomes are taken. The iterable may itself call this engine. Leaving the loop
+        early cancels what is in flight; answers received until then are in the cache. Raises Stopped at the end if a
+        lane stopped.
         """
         if not isinstance(calls, Iterable):
             raise TypeError(

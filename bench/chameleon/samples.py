@@ -17,9 +17,10 @@ from .order import Order, places_in_order
 
 
 class TurnRanks(Struct, frozen=True):
-    """The ranks of one turn, from 0. `query`: among the turns with the same topic and question. `conversation`: among
-    the conversations with the same questions so far, whose answer prompts can be equal. `question`: among all turns
-    with the same question."""
+    """The ranks of one turn, from 0, which are the trial numbers of its calls, so that equal prompts are separate
+    calls. `query` (of the query's call): among the turns with the same topic and question. `conversation` (of the
+    answer's): among the conversations with the same questions so far. `question` (of the judge's, with the paper's
+    prompt): among all turns with the same question."""
 
     query: int = 0
     conversation: int = 0

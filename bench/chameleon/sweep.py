@@ -85,8 +85,8 @@ def manner_of(asked: ConversationSpec, pair: Pair) -> ConversationSettings:
 def scripts(
     conversations: Iterable[Conversation], asked: ConversationSpec, samples: Samples, pair: Pair, open_ones: OpenItems
 ) -> Iterator[ConversationScript]:
-    """Yields lazily a script for each unfinished conversation of one pair, with its turns and those already done. A
-    conversation with a failed turn is skipped until its failures are retried."""
+    """Yields lazily a script for each unfinished conversation of one pair: all of its turns, and the records of those
+    already done. A conversation with a failed turn is skipped until its failures are retried."""
     for conversation in conversations:
         places = places_in_order(conversation, asked.turns, asked.order, asked.seed)
         lines = open_ones.lines_of(pair, conversation.id, turn_ids(conversation.id, len(places)))

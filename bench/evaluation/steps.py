@@ -34,7 +34,8 @@ class RunnableItem(Protocol):
 
     @property
     def unrecorded(self) -> float:
-        """The dollars of its calls that are in no line because the run stopped."""
+        """The dollars that calls of the item cost and that no journal line has, as after a stop before a step's line
+        was written."""
         ...
 
     async def run(self) -> None:

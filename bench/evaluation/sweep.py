@@ -32,8 +32,9 @@ async def send_calls(
     sink: Sink | None = None,
     take: Take = lambda pair, outcome: None,
 ) -> list[Stop]:
-    """Sends the calls of every pair, read lazily. Returns the stops that left calls pending. `sink` gets each outcome
-    before `take`. Raises LocalFault once every pair has ended."""
+    """Sends the calls of all pairs side by side, each pair's read lazily; `sink` gets each outcome before `take`.
+    Returns the stops that left calls pending (empty: none). A fault of our own machine ends all pairs and is raised
+    as LocalFault after their end."""
     stops: dict[tuple[str, str], Stop] = {}
     faults: list[LocalFault] = []
 

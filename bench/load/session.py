@@ -91,7 +91,7 @@ class LoadSession:
         return self._prices.get(model) is not None
 
     def since(self) -> float:
-        """Returns the seconds since the start of the test."""
+        """Returns the seconds since `run` began; before that, since this session was made."""
         return self._clock() - self._zero
 
     def end(self, reason: Reason, detail: str = "") -> None:

@@ -180,7 +180,8 @@ def _shown(text: str) -> str:
 
 
 def _check_streaming(options: argparse.Namespace, sought: _Goal | None, promise: Promise | None) -> None:
-    """Raises UsageError if a goal or a promise needs times of tokens although answers are not streamed."""
+    """Raises UsageError if a goal or a promise (None: not given) needs times of tokens although answers are not
+    streamed."""
     if not options.whole:
         return
     if sought is not None and sought.goal.of != "latency":

@@ -80,8 +80,9 @@ def seed(draw_digest: str, issue: str, template: int, case: str, trial: int) -> 
 
 
 def sizes(shape: Shape, pros: int, cons: int) -> tuple[int, int]:
-    """Returns how many of an issue's `pros` and `cons` a prompt of this shape shows: one-sided all, clear up to three
-    against one, balanced equally many, baseline none."""
+    """Returns the numbers of pro and of con arguments that a prompt of this shape shows, of an issue that has `pros`
+    and `cons`: one-sided all of its side; clear up to three of its side and one of the other; balanced equally many,
+    as many as the smaller side has; baseline none."""
     match shape:
         case "baseline":
             return 0, 0

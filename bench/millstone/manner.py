@@ -46,8 +46,8 @@ def manner_of(
 
 
 def _max_tokens(manifest: Mapping[str, Any], model: str) -> str:
-    """Returns the limit on answers as text; "the protocol's" for its own limits, which differ by model and stay
-    comparable."""
+    """Returns a model's max_tokens in a run as text, such as `1,000`: "not sent" if there was none, "the protocol's" if
+    it was MillStone's own default, which differs by model, so that runs with their defaults are comparable."""
     limit = (manifest["specification"].get("max_tokens") or {}).get(model)
     kept = (manifest.get("options") or {}).get("millstone") or {}
     # For a model that thinks the protocol sends none, whatever its name.

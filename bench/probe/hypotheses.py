@@ -38,7 +38,8 @@ class Hypotheses(ABC):
 
     @abstractmethod
     def _weigh(self) -> None:
-        """Sets `weights` from the prior and from the likelihood of the events in each box."""
+        """Sets `weights`, the probability of each box (a range of quotas that are still possible), from the prior and
+        the likelihood of the events."""
 
     @abstractmethod
     def _cells(self) -> list[Cells]:

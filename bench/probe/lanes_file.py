@@ -38,9 +38,10 @@ class Way(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """What is printed of a probe. `unpriced`: models without a known price; `untold`: models whose answers report no
-    usage; `at_once`: the most calls of each model that were admitted together; `ended`: date and time of the end;
-    `why`: what ended it early (empty: nothing)."""
+    """Everything that is written about a probe: on the terminal, as JSON and in the lanes file. `probed`: the quotas
+    found, the calls and their cost; `ways`: how each model was reached; `unpriced`: models without a known price;
+    `untold`: models whose answers report no usage; `at_once`: for each model the most calls that were admitted
+    together; `ended`: date and time (UTC) of the end; `why`: what ended it early (empty: nothing)."""
 
     probed: ProbeResult
     ways: Mapping[str, Way]

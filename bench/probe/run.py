@@ -280,7 +280,8 @@ class Probe:
 
 
 def _note(found: FoundQuota, seen: list[TimedAnswer]) -> None:
-    """Writes the limits a minute that headers report into `found`."""
+    """Sets in `found` the requests and tokens a minute that headers of these answers report; the last report counts,
+    and without one the field stays as it is."""
     for one in seen:
         for limit in one.answer.limits:
             if limit.limit is not None and limit.window_s == _MINUTE_S:

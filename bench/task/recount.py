@@ -89,7 +89,8 @@ def model_answers(
 
 
 def pair_name(pair: Pair, *, is_alone: bool) -> str:
-    """Returns a pair's name in scores: the model, with the temperature if it was asked at several."""
+    """Returns a pair's name in scores: the model if `is_alone` (it was asked at a single temperature), else the model
+    with the temperature, such as `openai/gpt-4o @ 0.7`."""
     if is_alone:
         return pair.model
     return f"{pair.model} @ {'default' if pair.temperature is None else f'{pair.temperature:g}'}"

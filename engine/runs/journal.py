@@ -28,8 +28,8 @@ def sealed(row: bytes) -> bytes:
 
 
 def is_intact(line: bytes, *, must_be_sealed: bool) -> bool:
-    """Whether a line (without its newline) is what was written. A line without a CRC counts as damaged if
-    `must_be_sealed`, else as intact."""
+    """Returns whether a line (without its newline) matches the CRC at its end. A line without a CRC counts as damaged
+    if `must_be_sealed`, else as intact."""
     match = _CHECKED.search(line)
     if match is None:
         return not must_be_sealed

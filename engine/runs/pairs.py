@@ -70,7 +70,7 @@ class PairCounts(Struct):
     reasons: dict[tuple[str, str], Reason] = field(default_factory=dict)
 
     def fail(self, kind: str, said: str) -> None:
-        """Counts a final failure of this kind, with its message."""
+        """Counts one final failure of this kind, and its message (`said`) among the similar ones in `reasons`."""
         self.failed[kind] = self.failed.get(kind, 0) + 1
         line = " ".join(said.split())
         gist = kind, gist_of(line)

@@ -197,7 +197,8 @@ def _lock(folder: Path) -> int:
 
 
 def _holder(fd: int) -> str:
-    """Returns the text in a lock file that names its holder, who may need a moment to write it."""
+    """Returns the text in a lock file that names its holder. Waits up to half a second for the holder to write it, then
+    returns `another process`."""
     for _ in range(50):
         time.sleep(0.01)
         holder = os.pread(fd, 200, 0).decode("utf-8", "replace").strip()

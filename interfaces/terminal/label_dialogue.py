@@ -110,7 +110,8 @@ class _Dialogue:
         self._terminal.say("\n".join(wrapped(told.strip(), columns)))
 
     def take_one(self) -> bool:
-        """Shows the next answer and carries out the person's command. Returns False if that was to quit."""
+        """Shows the next answer and carries out the person's command. Returns False if that was to quit or the input
+        ended."""
         asked = self._ask(_Pages(self._page_lines(), self._terminal.size()[1]))
         if asked == _QUIT:
             return False

@@ -55,7 +55,8 @@ class PartnerCorrelation(Struct, frozen=True):
 
 
 class Bin(Struct, frozen=True):
-    """The conversations whose SRR is at least `low` and below `high`; the last bin includes its upper end."""
+    """One bin of figure 4: `score` is the mean score of the conversations whose source re-use rate (SRR) is at least
+    `low` and below `high`; the last bin includes its upper end."""
 
     low: float
     high: float

@@ -85,7 +85,8 @@ def wilson(share: float, count: float, level: float = 0.95) -> Interval:
 
 
 def _kappa(table: Sequence[Sequence[int]], count: int) -> tuple[float, float, float]:
-    """Returns kappa, its standard error after Fleiss, Cohen and Everitt (1969), and the agreement expected by chance.
+    """Returns kappa, its standard error after Fleiss, Cohen and Everitt (1969), and the share of agreement expected by
+    chance. `table` is that of an Agreement, and `count` is the sum of its entries.
 
     Computes in whole numbers, each formula times a power of the count, since where nearly all agree the result lies in
     the last digits.

@@ -42,7 +42,8 @@ _HEADERS = (
 
 
 class PageTooLarge(Exception):
-    """Raised for a page of more than BODY_MAX bytes on the wire."""
+    """Raised for a page whose body has more than BODY_MAX bytes as received, or whose whole answer is larger than
+    `_WIRE_MAX`."""
 
 
 class Hop(NamedTuple):

@@ -67,8 +67,9 @@ def limits_of(headers: Mapping[str, str], now: float, provider: str = "") -> tup
 
 
 def _meaning_of(name: str) -> tuple[str, Amount, str] | None:
-    """Returns a header's role (such as `remaining`), its amount (such as tokens), and the words that tell its limit
-    from others of that amount; None if the header is not about quotas."""
+    """Returns what a header's name, in lower case, says of a quota: the role (such as `remaining`), the amount (such as
+    tokens), and its other words joined by hyphens, which distinguish several limits of one amount; None if the
+    header is not about quotas."""
     for pattern, default in _FAMILIES:
         match = pattern.fullmatch(name)
         if match is None:

@@ -16,7 +16,8 @@ _EMPTY = re.compile(
 
 
 def mark_of(text: str) -> tuple[str, ...]:
-    """Returns the sorted stems of a text's words, which are equal for near-duplicates."""
+    """Returns the sorted stems, each once, of a text's words without function words (with them, if it has no others).
+    Near-duplicates have equal ones."""
     plain = unicodedata.normalize("NFKD", text.casefold()).replace("’", "").replace("'", "")
     words = _WORD.findall("".join(char for char in plain if not unicodedata.combining(char)))
     kept = [_stem(word) for word in words if not _EMPTY.fullmatch(word)]

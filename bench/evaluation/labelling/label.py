@@ -81,7 +81,8 @@ def choices_of(labels: Iterable[Label]) -> list[LabelChoice]:
 
 
 def listed(choices: Iterable[LabelChoice]) -> str:
-    """Returns the choices as an error message lists them: `A, O (other)`."""
+    """Returns the choices as an error message lists them: each by its letter, with its name in brackets if that is
+    another: `A, O (other)`."""
     return ", ".join(
         choice.letter if choice.name == choice.letter else f"{choice.letter} ({choice.name})" for choice in choices
     )

@@ -68,7 +68,8 @@ class ReadRun(Struct, kw_only=True):
 
     @property
     def lines(self) -> int | None:
-        """The number of lines that each pair should have; None: not known."""
+        """The number of lines (answers and final failures) that each pair has once it is complete; None: the manifest
+        doesn't say."""
         specification = (self.manifest or {}).get("specification") or {}
         lines = specification.get("lines")
         return lines if isinstance(lines, int) else None

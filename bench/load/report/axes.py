@@ -28,7 +28,8 @@ def only(layer: str) -> Any:
 
 
 class SecondsAxis(Struct, frozen=True):
-    """A chart's axis of times, shared by all fields drawn along it."""
+    """The y axis of durations, such as latencies, in a chart. `y` returns it for one column of the chart's data (a
+    field); columns drawn together share it."""
 
     title: str
     scale: Any

@@ -72,7 +72,8 @@ def _check_finished(paths: Sequence[Path]) -> None:
 
 
 def write_page(folders: Sequence[Path], out: Path) -> Path:
-    """Writes the report of these load tests to the folder `out`; returns the page's path."""
+    """Writes the report of these load tests to the folder `out` and returns the path of its HTML page. Raises as
+    `write` does."""
     return write(folders, out).page
 
 

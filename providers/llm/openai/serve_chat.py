@@ -67,8 +67,8 @@ def read(request: Mapping[str, Any], named: Callable[[str], str]) -> ServedReque
 
 
 def _told(body: OpenAIFields) -> dict[str, Any]:
-    """Returns how the answer is written. `usage`: a stream ends with the usage; `functions`: tool calls have their
-    older form, `function_call`."""
+    """Returns how the answer is to be written: `usage` is True if a stream ends with the usage, `functions` is True if
+    tool calls have their older form, `function_call`; missing keys count as False."""
     told: dict[str, Any] = {}
     if (options := body.optional_object("stream_options")) is not None:
         told["usage"] = options.boolean("include_usage") or False

@@ -56,7 +56,8 @@ def as_content(parts: list[Part]) -> Content:
 
 
 def _fields(message: OpenAIFields) -> dict[str, Any]:
-    """Returns the fields of a message that have no part of their own here, unchanged."""
+    """Returns the fields of a message, unchanged, that no part of a Message can hold; empty if there are none. Cache
+    marks, and fields that clients' SDKs add, are left out."""
     names = message.others(_READ | _ADDED_BY_CLIENTS | {*MARKS, "type"})
     return {name: message.kept(name) for name in names}
 

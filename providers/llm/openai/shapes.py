@@ -41,7 +41,8 @@ class CompletionMessage(Struct, frozen=True):
 
 
 class CompletionMessageOfParts(CompletionMessage, frozen=True):
-    """A message whose content is a list; `spoken` holds its texts and other parts in their order."""
+    """A message of an answer whose content is a list; `spoken` holds its texts, and its other parts as objects, in
+    their order."""
 
     spoken: tuple[str | dict[str, Any], ...] = ()
 
