@@ -28,7 +28,8 @@ class PromptCuts(Struct, frozen=True, omit_defaults=True):
 
 
 class AnswerPrompt(Struct, frozen=True):
-    """An answer's prompt, with the pages in it and the number of earlier turns in it."""
+    """An answer's prompt: its `messages`, the pages shown in it (`sources`), and how many earlier turns are in it
+    (`history`)."""
 
     messages: tuple[Message, ...]
     sources: tuple[ShownPage, ...]

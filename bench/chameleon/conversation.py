@@ -30,7 +30,7 @@ _T = TypeVar("_T")
 
 
 class ScriptTurn(NamedTuple):
-    """One turn to be asked: its number, from 1, its question, and its ranks among turns with equal prompts."""
+    """One turn to be asked: its number, from 1, its question, and the trial numbers of its calls (`sample`)."""
 
     number: int
     question: str
@@ -46,7 +46,8 @@ class RecordedTurn(NamedTuple):
 
 
 class ConversationScript(Struct, frozen=True):
-    """The questions of one conversation, and the turns that an earlier part of the run recorded, by number."""
+    """One conversation to be held: its turns, and those that an earlier part of the run recorded, by number (`held`;
+    empty: none)."""
 
     conversation: Conversation
     turns: tuple[ScriptTurn, ...]
@@ -54,7 +55,8 @@ class ConversationScript(Struct, frozen=True):
 
 
 class ConversationSettings(Struct, frozen=True):
-    """The settings of one pair's conversations. `tokens` is the budget of an answer's prompt."""
+    """The settings of one pair's conversations. `wanted`: what is searched and read; `tokens`: the budget of an
+    answer's prompt; `max_tokens` None: not sent; `keeps_pages`: later prompts repeat the pages of earlier turns."""
 
     pair: Pair
     wanted: RetrievalSettings
@@ -64,7 +66,8 @@ class ConversationSettings(Struct, frozen=True):
 
 
 class _FailedTurn(NamedTuple):
-    """The turn at which a conversation can't continue, and why."""
+    """The turn that failed for good, so that its conversation can't continue: what was retrieved for it (`found`), and
+    the step that failed."""
 
     turn: ScriptTurn
     found: TurnRetrieval

@@ -32,7 +32,9 @@ class ConversationCosts(Struct, frozen=True):
 
 class Details(Struct, frozen=True):
     """Counts over all pairs. `pages` are by the status of reading, `steps` by the step at which turns failed; `held`:
-    turns that a failure holds back; `unpriced`: lanes without a price, whose cost is in no sum."""
+    turns that a failure holds back; `repaired`: judge's replies that were asked for again, `unreadable`: those that
+    could not be read even so; `unwritten_queries`: turns that searched for the question itself; `unpriced`: lanes
+    without a price, whose cost is in no sum."""
 
     pages: Mapping[str, int]
     steps: Mapping[str, int]

@@ -53,9 +53,10 @@ _PACKAGES = ("aiohttp", "aiolimiter", "httptools", "lmdb", "msgspec", "numpy", "
 
 
 class RunResult(Struct, kw_only=True):
-    """The contents of a run's folder after execution, and what ended it early. `already`: items done before it began;
-    `seconds`: its duration; `maybe_billed_pending`: attempts for unanswered calls that may have been billed;
-    `in_flight_at_kills`: the most calls that were in flight when the run was killed."""
+    """The contents of a run's folder after execution (`counted`), and what ended it early: stops, a signal, or a fault
+    of our own machine. `already`: items done before it began; `seconds`: its duration; `maybe_billed_pending`:
+    attempts for unanswered calls that may have been billed; `in_flight_at_kills`: the most calls that were in flight
+    when the run was killed; `lost_keys`: API keys that stopped while others took over."""
 
     prepared: PreparedRun
     counted: RunCounts
@@ -119,7 +120,7 @@ class _SendResult(Struct):
 
 class ExecutionOptions(Struct, frozen=True, kw_only=True):
     """Options of executing a run that don't change its answers. `retry`: failed items are sent again; `set_aside`:
-    damaged journal lines are moved to another file and asked again."""
+    damaged journal lines are moved to another file and asked again; `watch` opens the progress display."""
 
     retry: bool = False
     set_aside: bool = False

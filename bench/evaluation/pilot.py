@@ -34,7 +34,8 @@ Chosen = Mapping[Pair, Sequence[Call]]
 
 
 class Pilot(Struct, kw_only=True):
-    """The calls of a pilot and their outcomes. Calls without an outcome were not sent; `stops` or `signal` say why."""
+    """The calls of a pilot (`chosen`) and their outcomes, by pair. Calls without an outcome were not sent; `stops` or
+    `signal` say why."""
 
     chosen: Chosen
     outcomes: Mapping[Pair, list[Outcome]]

@@ -26,8 +26,9 @@ from .work import BenchmarkRun
 
 
 class PreparedRun(Struct, frozen=True, kw_only=True):
-    """A run that is ready to begin. `sweep`: the folders beside it that share its --max-cost. `notes` concern its
-    options and are printed once; `warnings` concern its data and are printed by every command."""
+    """A run that is ready to begin: its folder (`out`), its benchmark's part (`work`), its settings, and what its
+    manifest will hold. `sweep`: the folders beside it that share its --max-cost. `notes` concern its options and are
+    printed once; `warnings` concern its data and are printed by every command."""
 
     out: Path
     work: BenchmarkRun

@@ -54,7 +54,8 @@ class BenchmarkFolder(Struct, frozen=True):
 
 
 class WrittenReport(Struct, frozen=True):
-    """The files of a report, and its remarks."""
+    """A report that was written: its page, the page's `size` in bytes, the names of its tables' and figures' files, the
+    counts of answered and failed prompts by model (`standings`), and its remarks."""
 
     page: Path
     size: int

@@ -33,7 +33,7 @@ _SHOWN = 1.5
 
 class Goal(Struct, frozen=True):
     """A goal of a search: `percent` of the answers take at most `most_s` seconds, and at most `errors_most` (a share)
-    of the calls fail."""
+    of the calls fail. `of` names the time: latency, first token, token or gap."""
 
     of: Of
     percent: float
@@ -96,7 +96,7 @@ def parse_goal(text: str) -> Goal:
 
 class TriedRate(Struct, frozen=True):
     """A rate that was tried, in calls a second, with its measurements. `standing` is `open` if even the largest number
-    of calls did not decide."""
+    of calls did not decide; `verdict` says whether the client was the bottleneck."""
 
     rate: float
     meter: LoadMeter
@@ -105,8 +105,9 @@ class TriedRate(Struct, frozen=True):
 
 
 class Search(Struct, frozen=True):
-    """The range of a search: from `low` to `high` calls a second, until the kept and the missed rate differ by at most
-    `precision`. An undecided step is repeated up to `repeats_max` times, each time with twice the calls."""
+    """The range of a search: from `low` to `high` calls a second, each rate `growth` times the last while the goal is
+    kept, then between the kept and the missed rate until they differ by at most `precision` (a share). An undecided
+    step is repeated up to `repeats_max` times, each time with twice the calls."""
 
     low: float
     high: float

@@ -20,8 +20,8 @@ Standing = Literal["kept", "missed", "open"]
 
 
 class Window(Struct, frozen=True):
-    """A span of time, in seconds of the test, whose due calls are measured. `zero_s` is the second at which its
-    arrivals begin."""
+    """A span of time, from `begins_s` to `ends_s` in seconds of the test, whose due calls are measured. `zero_s` is the
+    second at which its arrivals begin."""
 
     begins_s: float
     ends_s: float
@@ -34,8 +34,9 @@ class Window(Struct, frozen=True):
 
 
 class MeasuredStep(Struct):
-    """The calls at one rate, in calls a second (None: the plan has no rate). `seconds` is the measured time, with
-    repeats; `standing` is whether the goal was kept (None: there is no goal)."""
+    """The measurements (`counted`) of the calls at one rate, in calls a second (None: the plan has no rate). `seconds`
+    is the measured time, with repeats; `is_client_bound`: the client was the bottleneck; `standing` is whether the
+    goal was kept (None: there is no goal)."""
 
     rate: float | None
     begins_s: float

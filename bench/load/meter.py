@@ -21,8 +21,8 @@ _SUMS = (
 
 
 class Promise(Struct, frozen=True):
-    """The times, in seconds, that a good answer keeps; None: not promised. Goodput counts the answers that keep all of
-    them."""
+    """The times, in seconds, that a good answer keeps: first token, whole answer, and each token after the first; None:
+    not promised. Goodput counts the answers that keep all of them."""
 
     first_token_s: float | None = None
     latency_s: float | None = None

@@ -53,8 +53,9 @@ class Observer(Protocol):
 
 class ModelRun(Struct):
     """One model's measurements in one run. `begun` counts all calls, the meter the measured ones; `spent` is in
-    dollars. `held` calls were due while no slot was free, the longest for `hold_max_s`. Calls that were due but
-    never begun: `unsent_held` for lack of a slot, `unsent_late` because our own loop was late."""
+    dollars. `held` calls were due while no slot was free, the longest for `hold_max_s`; at most `in_flight_max` were
+    in flight. Calls that were due but never begun: `unsent_held` for lack of a slot, `unsent_late` because our own
+    loop was late."""
 
     meter: LoadMeter
     begun: int = 0
@@ -67,8 +68,9 @@ class ModelRun(Struct):
 
 
 class LoadResult(Struct, frozen=True):
-    """The result of one run. `ended_s` is the second until which calls could begin, without the drain; `seconds` is the
-    length of the measured part."""
+    """The result of one run: the measurements and the verdicts on the client by model, and why it ended (`ending`).
+    `ended_s` is the second until which calls could begin, without the drain; `seconds` is the length of the measured
+    part."""
 
     models: Mapping[str, ModelRun]
     verdicts: Mapping[str, ClientVerdict]

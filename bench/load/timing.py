@@ -21,10 +21,10 @@ UNFINISHED = "unfinished"
 class CallTimes(Struct, frozen=True):
     """One call's times, in seconds since the start of the test.
 
-    `free` is when a slot was free. `sent` is the first attempt's time (None: never sent); `retry_s` is from there to
-    the last attempt, which `first`, `last` and `gaps` belong to: the first and last piece of a streamed text and the
-    times between pieces. `status` is `ok`, `refused` or a kind of failure. `is_empty`: the answer has no word;
-    `is_cut`: it ended at max_tokens.
+    `due` is when it should begin, `free` when a slot was free, `begun` when our loop began it. `sent` is the first
+    attempt's time (None: never sent); `retry_s` is from there to the last attempt, which `first`, `last` and `gaps`
+    belong to: the first and last piece of a streamed text and the times between pieces. `status` is `ok`, `refused` or
+    a kind of failure. `is_empty`: the answer has no word; `is_cut`: it ended at max_tokens.
     """
 
     due: float

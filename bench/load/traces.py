@@ -39,8 +39,8 @@ _TOKENS_MAX = 10_000_000
 
 
 class TraceExcerpt(Struct, frozen=True):
-    """The part of a trace to read: its first `seconds` and first `calls` (None: all), and whether with tokens. A trace
-    of more than `most` calls is an error."""
+    """The part of a trace to read: its first `seconds` and first `calls` (None: all), and whether with the tokens of
+    prompts (`inputs`) and answers (`outputs`). A trace of more than `most` calls is an error."""
 
     seconds: float | None = None
     calls: int | None = None

@@ -29,8 +29,8 @@ TIMER_S = 0.001
 
 
 class ClientVerdict(Struct, frozen=True):
-    """Whether the client was the bottleneck. `reasons` give the measured and the allowed values; without any, the
-    figures are the server's."""
+    """Whether the client was the bottleneck: its loop's lag in seconds (99th percentile) and the shares of a core that
+    it used. `reasons` give the measured and the allowed values; without any, the figures are the server's."""
 
     lag_p99_s: float
     cpu_peak: float

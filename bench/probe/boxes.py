@@ -45,9 +45,9 @@ class Event(NamedTuple):
 
 
 class Boxes:
-    """Arrays of boxes of one kind of window: `low` to `high` is the limit a minute, `least` to `most` the second
-    unknown. A call is decided up to `late_s` after it is sent, and the first call finds the whole quota free.
-    `chance` is the likelihood of the events in each box, up to a common factor."""
+    """Ranges (boxes) of the quotas that are possible under one kind of window, as arrays: `low` to `high` is the limit
+    a minute, `least` to `most` the second unknown. A call is decided up to `late_s` after it is sent, and the first
+    call finds the whole quota free. `chance` is the likelihood of the events in each box, up to a common factor."""
 
     kind: Window
 
@@ -254,8 +254,8 @@ class SlidingWindows(Boxes):
         return alive
 
     def hear(self, event: Event) -> None:
-        """Weighs the Retry-After. The true wait lasts until the first call that still counts leaves the minute; the
-        very first may have left by then."""
+        """Multiplies `chance` by the likelihood of the Retry-After. The true wait lasts until the first call that still
+        counts leaves the minute; the very first may have left by then."""
         if event.refused is not None and event.told_s is not None:
             first = next((each for each in self._taken if each.by_s + MINUTE_S > event.at_s), event)
             later = next((each for each in self._taken if each.calls and each.at_s + MINUTE_S > event.by_s), event)

@@ -37,9 +37,10 @@ _ENOUGH = 0.01
 
 
 class Means(NamedTuple):
-    """What may be sent next. `ready(count)` is the first moment at which that many calls may go at once; `largest` and
-    `smallest` are sizes of one call; the prices of a second and of a call are in bits; `in_vain` are the amounts
-    that ruled out nothing since the hypotheses last changed; a round of requests has at least `fewest` calls."""
+    """What may be sent next. `ready(count)` is the first moment at which that many calls may go at once, `at_once` the
+    most that ever may; `largest` and `smallest` are sizes of one call, `amount_most` the most of all calls together;
+    the prices of a second and of a call are in bits; `in_vain` are the amounts that ruled out nothing since the
+    hypotheses last changed; a round of requests has at least `fewest` calls."""
 
     ready: Callable[[int], float]
     at_once: float
@@ -69,8 +70,8 @@ class RoundChoice(NamedTuple):
 
 
 class Levels(NamedTuple):
-    """The least and the most that each hypothesis has left at one moment, with its weight and its cell; hypotheses of
-    one cell count as equal when calls are chosen."""
+    """The least (`lower`) and the most (`upper`) that each hypothesis has left at one moment, with its weight and its
+    cell; hypotheses of one cell count as equal when calls are chosen."""
 
     lower: Numbers
     upper: Numbers

@@ -285,8 +285,8 @@ class RequestHypotheses(Hypotheses):
         return [(1 - _EVEN) * each + _EVEN / count for each in self.weights]
 
     def _cells(self) -> list[Cells]:
-        """Once the kind is known to be a bucket, cells separate its limits and its capacities, except the number that
-        is already known."""
+        """Returns the cells by limit. Once the kind is known to be a bucket, they separate its limits and its
+        capacities, except the number that is already known."""
         found: list[Cells] = []
         for each in self.boxes:
             apart = self._apart if each.kind == "bucket" else _APART

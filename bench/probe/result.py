@@ -17,9 +17,10 @@ TRUE_TO = 1.05
 
 @dataclass(slots=True)
 class FoundQuota:
-    """What is known so far of one model's quotas (None: not found). `tested_*`: the most that was admitted within a
-    minute, or before the first refusal; `told_*`: the limit a minute that headers report; `ended`: what ended the
-    probe of this model early (empty: nothing)."""
+    """The quotas of one model, as far as found (None: not found): requests and tokens a minute, calls at once after a
+    rest (`burst`), the kind of window, and calls in flight. `tested_*`: the most that was admitted within a minute,
+    or before the first refusal; `told_*`: the limit a minute that headers report; `promises_*`: how often the wait
+    in Retry-After was enough, and was not; `ended`: what ended the probe of this model early (empty: nothing)."""
 
     rpm: float | None = None
     tpm: float | None = None
@@ -72,7 +73,7 @@ class FoundQuota:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """The quotas found of each model, with the calls sent and the dollars spent."""
+    """The quotas found, by model (`lanes`), with the calls sent and the dollars spent."""
 
     lanes: dict[str, FoundQuota]
     calls: int

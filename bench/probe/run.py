@@ -254,8 +254,8 @@ class Probe:
         return TimedAnswer(size, sent_s, self._outside.now(), answer)
 
     def _judge(self, model: str, seen: list[TimedAnswer]) -> None:
-        """Draws what a round shows beside its numbers: the end of the probe, a pause, or that the model reports no
-        usage."""
+        """Notes what a round shows besides what was admitted: a pause before the next call, or a model that reports no
+        usage. Raises _ModelEnd if the probe of the model must end."""
         for one in seen:
             if one.answer.is_fatal or self._failures >= FAILURES_MAX:
                 raise _ModelEnd(f"{model}: {one.answer.detail}")

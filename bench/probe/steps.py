@@ -31,8 +31,9 @@ class Wait(Struct, frozen=True):
 
 
 class Answer(Struct, frozen=True):
-    """The answer to one call. `tokens`: used, as the provider counted them (0: not reported); `cost`: dollars;
-    `is_fatal`: no other call can succeed."""
+    """The answer to one call: admitted, refused for a quota, or failed. `tokens`: used, as the provider counted them
+    (0: not reported); `cost`: dollars; `retry_after_s`: the wait that it asks for (None: none); `limits`: those in
+    its headers; `is_fatal`: no other call can succeed."""
 
     verdict: Verdict
     tokens: int = 0
@@ -44,7 +45,8 @@ class Answer(Struct, frozen=True):
 
 
 class TimedAnswer(Struct, frozen=True):
-    """An answer, the call's prompt size in tokens, and when the call was sent and answered."""
+    """An answer, the call's prompt size in tokens, and the moments, in seconds of the clock, at which the call was sent
+    and answered."""
 
     size: int
     sent_s: float

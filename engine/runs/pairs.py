@@ -52,9 +52,11 @@ class Reason(Struct):
 
 
 class PairCounts(Struct):
-    """How the items of one pair ended, as counts. `cached`: items for which the model was not called; `held`: items not
-    asked, since what they build on failed; `failed`: by kind of failure. Tokens are those of calls that were sent;
-    `judge_tokens` those of judges' calls. `cost` is in dollars; None as long as no line has a price."""
+    """How the items of one pair ended, as counts. `ok`, `refused` (by the model) and `truncated` (at max_tokens) count
+    answers; `cached`: items for which the model was not called; `held`: items not asked, since what they build on
+    failed; `failed`: by kind of failure; `maybe_billed`: attempts that may have been billed. Tokens are those of
+    calls that were sent; `judge_tokens` those of judges' calls. `cost` is in dollars; None as long as no line has a
+    price."""
 
     ok: int = 0
     refused: int = 0

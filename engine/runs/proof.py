@@ -33,9 +33,9 @@ _Record = TypeVar("_Record", bound=StatusRecord)
 
 
 class Proof(Struct):
-    """The result of proving a run. `wrong` has the first thousand messages, `wrongs` counts all; `unproven` says what
-    could not be checked; `torn` names torn last lines. `held`: items that wait until an earlier failure is tried
-    again."""
+    """The result of proving a run: its counts of records, failures and pending items, and what is wrong. `wrong` has
+    the first thousand messages, `wrongs` counts all; `unproven` says what could not be checked; `torn` names torn
+    last lines. `held`: items that wait until an earlier failure is tried again."""
 
     records: int = 0
     failures: int = 0

@@ -47,8 +47,8 @@ class Spread(Struct, frozen=True):
 
 
 class PartnerCorrelation(Struct, frozen=True):
-    """The correlation of SRR with another figure: r over all rows, interval and p over conversations, which may have
-    several rows."""
+    """The correlation of the source re-use rate (SRR) with another figure (`partner`: confidence or changes): r over
+    all rows, interval and p over conversations, which may have several rows."""
 
     partner: str
     found: Correlation
@@ -64,8 +64,9 @@ class Bin(Struct, frozen=True):
 
 
 class AtTurn(Struct, frozen=True):
-    """All conversations at one turn, counted from 1. `change_rate` is the share that changed its stance, of those whose
-    trace has this turn and an earlier one; `stances` are shares in the order of STANCES."""
+    """All conversations at one turn, counted from 1. `reuse` is the mean of the turn's term of eq. (1), `confidence`
+    the mean over those that a judge read; `change_rate` is the share that changed its stance, of those whose trace
+    has this turn and an earlier one; `stances` are shares in the order of STANCES."""
 
     turn: int
     conversations: int
@@ -76,9 +77,9 @@ class AtTurn(Struct, frozen=True):
 
 
 class Heat(Struct, frozen=True):
-    """How much a model's score varies with the temperature. `variance`, `std` and `span` are of the means at each
-    temperature (n - 1); `within` is the mean variance of one conversation's scores, over the `conversations` scored
-    at all temperatures. None with a single temperature."""
+    """How much a model's score varies with the temperature. `means` has the mean score at each temperature; `variance`,
+    `std` and `span` are of these means (n - 1); `within` is the mean variance of one conversation's scores, over the
+    `conversations` scored at all temperatures. None with a single temperature."""
 
     means: list[float]
     variance: float | None
@@ -129,8 +130,8 @@ def share_over(conversations: Sequence[str], values: Values, bound: float) -> Sp
 
 
 def related(some: Sequence[PairSample]) -> tuple[PartnerCorrelation, ...]:
-    """Returns the correlations of SRR with the mean confidence of a conversation, and with its number of stance
-    changes."""
+    """Returns the correlations of the source re-use rate with a conversation's mean confidence, and with its number of
+    stance changes."""
     names, srr = conversations_of(some), joined(some, "srr")
     return tuple(
         PartnerCorrelation(partner, correlation(srr, joined(some, partner), names, of="conversations"))
@@ -139,7 +140,8 @@ def related(some: Sequence[PairSample]) -> tuple[PartnerCorrelation, ...]:
 
 
 def binned(some: Sequence[PairSample], bins: int = BINS) -> tuple[Bin, ...]:
-    """Returns figure 4: the mean score of the conversations in each of `bins` equal bins of SRR, without empty bins."""
+    """Returns figure 4: the mean score of the conversations in each of `bins` equal bins of the source re-use rate,
+    from 0 to 1, without empty bins."""
     names, srr, score = np.array(conversations_of(some), dtype=object), joined(some, "srr"), joined(some, "score")
     # A rate that is below a bound only by rounding belongs to the bin above.
     place = np.minimum(np.floor(np.nan_to_num(srr) * bins + 1e-9), bins - 1)

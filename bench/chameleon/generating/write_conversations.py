@@ -35,7 +35,8 @@ _BEGINNINGS = ".part.jsonl"
 
 
 class WritingResult(Struct, frozen=True, kw_only=True):
-    """The result of the command. `dataset` is the data set in the file (None: there is no file)."""
+    """The result of the command: what was generated, and its exit code. `dataset` is the data set in the file `out`
+    (None: there is no file); `is_written`: the file was written now; `interrupted_by`: the signal's number."""
 
     generation: ConversationGeneration
     exit_code: int

@@ -28,8 +28,8 @@ Unit = Literal["s", "share", "1/s"]
 
 
 class Difference(Struct, frozen=True):
-    """A figure of `series` compared with the same figure of `first`: their values, the difference (`apart`), and their
-    ratio (`times`; None for figures without intervals)."""
+    """A figure (`what`, in `unit`) of `series` compared with the same figure of `first`: their values, the difference
+    (`apart`), and their ratio (`times`; None for figures without intervals)."""
 
     series: LoadSeries
     first: LoadSeries

@@ -23,7 +23,8 @@ class LoadTest(Struct, frozen=True):
 
 
 class LoadSeries(Struct, frozen=True):
-    """One model of one test. `label` is for charts, `name` for sentences; `place`, from 0, selects the colour."""
+    """One model of one test: the test's figures (`load`) and the model's own (`of`). `label` is for charts, `name` for
+    sentences; `place`, from 0, selects the colour."""
 
     test: str
     model: str
@@ -35,7 +36,7 @@ class LoadSeries(Struct, frozen=True):
 
 
 class Timing(Struct, frozen=True):
-    """A kind of time that is measured: its field in ModelFigures, its title, and its definition."""
+    """A kind of time that is measured: its field in ModelFigures, its title, and its definition in words (`told`)."""
 
     field: str
     title: str

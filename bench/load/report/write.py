@@ -26,7 +26,8 @@ _LARGEST = 64 << 20
 
 
 class LoadReport(Struct, frozen=True):
-    """The files of a written report, and the tests in it."""
+    """A report that was written: its page, the page's `size` in bytes, the names of its tables' files, and the tests in
+    it."""
 
     page: Path
     size: int
