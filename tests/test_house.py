@@ -133,7 +133,7 @@ BREACHES = {
             "Rooms of the bench never import each other",
             f"bench.{room}.breach -> millstream.bench.{other}",
         )
-        for room, other in (("load", "probe"), ("probe", "load"), ("traffic", "load"))
+        for room, other in (("load", "probe"), ("probe", "load"), ("made_prompts", "load"))
     },
     "bench/evaluation/breach.py": (
         "from .. import task",
