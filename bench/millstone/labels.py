@@ -24,7 +24,8 @@ Sides = Mapping[tuple[str, int], Side]
 
 
 class Mismatch(Struct, frozen=True):
-    """A label that its paraphrase's wording contradicts; `template` counts from 1. `clause`: the words that show it."""
+    """A paraphrase whose `label` its wording contradicts (`wording` is the side that it says); `template` counts from
+    1. `clause`: the words that show it."""
 
     issue: str
     template: int

@@ -29,8 +29,8 @@ _NAMES_MAX = 10_000
 
 
 class Way(Struct, frozen=True):
-    """How a model was reached. `key`: the environment variable that holds the API key (empty: none); `keys_left`: how
-    many more API keys its lane has, which were not probed."""
+    """How a model was reached. `address`: the provider's URL; `key`: the environment variable that holds the API key
+    (empty: none); `keys_left`: how many more API keys its lane has, which were not probed."""
 
     address: str
     key: str = ""

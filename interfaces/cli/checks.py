@@ -31,7 +31,8 @@ PATIENCE_S = 20.0
 
 class Check(Struct, frozen=True):
     """The result of one test call. `key`: the environment variable of the API key. `status`: ok or refused; a kind of
-    failure; why a lane stopped; or not_sent, if a key or an address is missing here. `cost` is in dollars."""
+    failure; why a lane stopped; or not_sent, if a key or an address is missing here. `detail` is the reason in
+    words; `seconds` is its duration; `tokens`, and `results` of a search, None: none reported; `cost` is in dollars."""
 
     model: str
     key: str

@@ -34,8 +34,10 @@ _OF_GOOGLE = ("x-goog-api-key", "x-goog-api-client")
 
 
 class RequestPath(Struct, frozen=True):
-    """What a path asks for. `model`: the model's name in the path, empty: it has none. `is_list`: Google's way to
-    stream without events, as one list of answers; `problem`: why the request is rejected."""
+    """The meaning of a request's method and path. `kind`: a call to a model (`ask`), a list of models, one model,
+    health or metrics; `dialect`: the protocol of the answer; `model`: the model's name in the path, `run`: the run's
+    name, empty: none; `is_list`: Google's way to stream without events, as one list of answers; `problem`: why the
+    request is rejected (None: it is not)."""
 
     kind: Kind
     dialect: str = CHAT

@@ -28,7 +28,8 @@ class Lately(Struct, frozen=True):
 
 class ModelView(Struct, frozen=True, kw_only=True):
     """One model at one look. `asked`: the calls per second due now, None in a closed loop or a trace; `sent`: calls per
-    second of the last seconds. `step`: the present step of a search."""
+    second of the last seconds; `lately`, `so_far`: latencies of the last seconds and of the whole test. `errors` are
+    by kind; `step`: the present step of a search."""
 
     model: str
     asked: float | None

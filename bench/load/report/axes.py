@@ -40,8 +40,7 @@ class SecondsAxis(Struct, frozen=True):
 
 
 def seconds_axis(values: Iterable[float | None], title: str, *, count: int = 5) -> SecondsAxis:
-    """Returns the axis for `values`, the times in seconds that are drawn along it; logarithmic if they are far
-    apart."""
+    """Returns the y axis for `values`, durations in seconds (None: not known); logarithmic if they are far apart."""
     known = [value for value in values if value is not None]
     top, least = max(known, default=1.0), min((value for value in known if value > 0), default=1.0)
     if top <= FAR_APART * least:
@@ -60,7 +59,8 @@ def _log_ticks(least: float, top: float) -> list[float]:
 
 
 def elapsed_axis(end_s: float, *, is_bare: bool = False) -> alt.X:
-    """Returns the axis of elapsed time; `is_bare`: without numbers, since a panel beneath has them."""
+    """Returns the x axis of the seconds since the start, from 0 to `end_s`; `is_bare`: without numbers, since a panel
+    beneath has them."""
     numbers = alt.Axis(tickCount=10, format=",~r", labelFlush=True, grid=False)
     return alt.X(
         "x:Q",

@@ -31,8 +31,9 @@ class ShownAnswer(Struct, frozen=True, array_like=True):
 
 
 class ExplorerCell(Struct, frozen=True, array_like=True):
-    """One model's answers on one issue in one case. `said` are the most frequent of all its answers, out of `different`
-    ones; `own` are its answers to the sample prompts (None: it has none)."""
+    """One model's answers on one issue in one case. `counts` has how many took which stance (pro, con, other),
+    `refused` how many were refused. `said` are the most frequent of all its answers, out of `different` ones; `own`
+    are its answers to the sample prompts (None: it has none)."""
 
     counts: tuple[int, int, int]
     refused: int

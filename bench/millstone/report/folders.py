@@ -44,9 +44,10 @@ from .survey import ReportSurvey
 
 
 class AnswerFolder(Struct, frozen=True):
-    """The answers of one run folder. `answers` is ordered by name; `asked` are the pairs of the manifest. `labels` are
-    the orientations in its records; `sides` are the ones by which its answers were read instead (empty: as
-    recorded)."""
+    """The answers of one run folder, by pair, with the places of their texts and the counts of how they ended.
+    `answers` is ordered by name; `asked` are the pairs of the manifest. `shape` is the planned grid (None: not
+    known). `labels` are the orientations in its records; `sides` are the ones by which its answers were read instead
+    (empty: as recorded)."""
 
     path: Path
     manifest: Mapping[str, Any] | None
