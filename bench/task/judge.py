@@ -6,24 +6,22 @@ Owns the judge's prompt and what counts as a grade in its reply. Sends nothing: 
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
 
 from ...engine.call import Call, Message, Reply
 from ...metrics.statistics.intervals import Bounds
+from ..evaluation.model_json import objects_in
 from .rows import TaskError, TaskRow, shown
 from .scorers import Score
 from .template import Template, template
 
 GRADES: Mapping[str, float] = {"correct": 1.0, "incorrect": 0.0}
-_OBJECTS_MAX = 50
 _REPLY_MAX = 8_000
-_DECODER = json.JSONDecoder(strict=False)
 
 _PROMPT = """You grade an answer. Grade it by this rubric alone:
 
@@ -89,7 +87,7 @@ class Judge(Struct, frozen=True):
         if reply.refused:
             return Grade(Score(None, problem="the judge refused to grade"), "")
         problem = "it holds no JSON object"
-        for found in _objects_in(reply.text):
+        for found in objects_in(reply.text):
             given = found.get("grade")
             value = self._value(given)
             if value is not None:
@@ -180,18 +178,3 @@ def judge(
 
 def _one_of(grades: Mapping[str, float]) -> str:
     return "one of " + ", ".join(f'"{name}"' for name in grades)
-
-
-def _objects_in(text: str) -> Iterator[dict[str, Any]]:
-    """Yields the outermost JSON objects in a text, at most fifty."""
-    end = 0
-    for number, match in enumerate(re.finditer(r"\{", text)):
-        if number >= _OBJECTS_MAX:
-            return
-        if match.start() < end:
-            continue
-        try:
-            found, end = _DECODER.raw_decode(text, match.start())
-        except (ValueError, RecursionError):
-            continue
-        yield found
