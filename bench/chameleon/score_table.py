@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from ...configuration.errors import UsageError
-from ...engine.remarks import remark
 from ...engine.runs.pairs import Pair
 from ...engine.runs.run_folder import MANIFEST, RECORDS, read_manifest
 from ...metrics.chameleon.readings import Readings
@@ -18,7 +17,7 @@ from ...metrics.chameleon.scores import scores
 from ...metrics.chameleon.traces import Asked, Traces
 from ...report.interval_text import interval_cell, single_figures
 from ...report.text import table
-from ..evaluation.execution import write_scores
+from ..evaluation.execution import keep_scores
 from ..evaluation.record_lines import record_lines
 from .readings import readings_of
 
@@ -62,14 +61,7 @@ def score_folder(folder: Path, given: Mapping[str, str]) -> dict[str, Any]:
     found = scores(traces, readings, asked)
     if not found["chameleon"]["models"]:
         raise UsageError(f"{path}: expected records, got none: nothing to score")
-    if readings != run:
-        remark(f"{folder}/scores.json keeps the run's own readings; these scores are only shown")
-        return found
-    try:
-        write_scores(folder, found)
-    except OSError as error:
-        remark(f"{folder}/scores.json is not written ({error.strerror})")
-    return found
+    return keep_scores(folder, found, "" if readings == run else "the run's own readings; these scores are only shown")
 
 
 def _asked(folder: Path) -> tuple[Asked, Readings]:

@@ -25,6 +25,7 @@ from ...configuration import errors as refusal
 from ...engine.attempts.budget_file import Amounts, BudgetPlace
 from ...engine.collector import calm_collector
 from ...engine.fault import DamagedJournal, LocalFault, Stop
+from ...engine.remarks import remark
 from ...engine.runs.journal import read_lines
 from ...engine.runs.pairs import FinishedItems, Pair
 from ...engine.runs.run_folder import (
@@ -317,6 +318,19 @@ class _CostLine(Struct):
 
 def write_scores(folder: Path, scores: dict[str, Any]) -> None:
     write_whole(folder / SCORES, orjson.dumps(scores, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+
+
+def keep_scores(folder: Path, scores: dict[str, Any], why_not: str = "") -> dict[str, Any]:
+    """Writes scores that were computed anew, and returns them. `why_not`: what scores.json keeps in their place, for a
+    remark; they are then only shown. A folder that can't be written is a remark too."""
+    if why_not:
+        remark(f"{folder}/{SCORES} keeps {why_not}")
+        return scores
+    try:
+        write_scores(folder, scores)
+    except OSError as error:
+        remark(f"{folder}/{SCORES} is not written ({error.strerror})")
+    return scores
 
 
 def counts_of(result: RunResult) -> list[dict[str, Any]]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...configuration.declared_options import read_kept, words_kept
 from ...configuration.errors import UsageError
-from ...engine.remarks import remark
 from ...engine.runs.pairs import Pair
 from ...engine.runs.run_folder import MANIFEST, RECORDS, read_manifest
 from ...report.interval_text import interval_cell
@@ -95,7 +94,7 @@ class ItemBenchmark(Benchmark):
         return prepare(self, order)
 
     def score(self, folder: Path, given: Mapping[str, Any]) -> dict[str, Any]:
-        from .execution import write_scores
+        from .execution import keep_scores
         from .item_work import scores_of
 
         path = folder / RECORDS
@@ -109,14 +108,9 @@ class ItemBenchmark(Benchmark):
             raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
         if not found[self.name]["models"]:
             raise UsageError(f"{path}: expected records, got none: nothing to score")
-        if readings != own:
-            remark(f"{folder}/scores.json keeps the run's own readings; these scores are only shown")
-            return found
-        try:
-            write_scores(folder, found)
-        except OSError as error:
-            remark(f"{folder}/scores.json is not written ({error.strerror})")
-        return found
+        return keep_scores(
+            folder, found, "" if readings == own else "the run's own readings; these scores are only shown"
+        )
 
     def score_table(self, source: str, scores: Mapping[str, Any]) -> str:
         from .item_work import said_of

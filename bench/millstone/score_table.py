@@ -16,7 +16,7 @@ from ...metrics.millstone.counts import rows_of_csv
 from ...metrics.millstone.gaps import Shape
 from ...metrics.millstone.scores import scores, scores_from_counts
 from ...report.text import table
-from ..evaluation.execution import write_scores
+from ..evaluation.execution import keep_scores
 from ..evaluation.record_lines import record_lines
 from .options import Readings
 from .orientation_labels import mislabelled, sides_by_wording
@@ -64,14 +64,9 @@ def score_folder(folder: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     if labels := mislabelled(manifest, readings.fix_orientation):
         remark(f"{folder}: {labels}")
     is_own = (readings.silence or own) == own and (readings.intervals or own_over) == own_over
-    if readings.stance or readings.issue_set == "104" or readings.fix_orientation or not is_own:
-        remark(f"{folder}/scores.json keeps the run's own reading of all issues; these scores are only shown")
-        return found
-    try:
-        write_scores(folder, found)
-    except OSError as error:
-        remark(f"{folder}/scores.json is not written ({error.strerror})")
-    return found
+    is_shown_only = readings.stance or readings.issue_set == "104" or readings.fix_orientation or not is_own
+    why_not = "the run's own reading of all issues; these scores are only shown" if is_shown_only else ""
+    return keep_scores(folder, found, why_not)
 
 
 def _asked(folder: Path) -> Mapping[tuple[str, float | None], Shape]:

@@ -15,10 +15,9 @@ import orjson
 from msgspec import structs
 
 from ...configuration.errors import UsageError
-from ...engine.remarks import remark
 from ...engine.runs.run_folder import MANIFEST, RECORDS, read_manifest
 from ...report.text import table
-from ..evaluation.execution import write_scores
+from ..evaluation.execution import keep_scores
 from ..evaluation.item_work import said_of
 from ..evaluation.journals import decoded, each_once
 from ..evaluation.record_lines import record_lines
@@ -56,14 +55,8 @@ def score_folder(folder: Path, readings: Readings) -> dict[str, Any]:
     found = {specified["task"]: part}
     if not any(entry["answers"] for entry in part["models"].values()):
         raise UsageError(f"{path}: expected records, got none: nothing to score")
-    if readings.task is not None or settled != own:
-        remark(f"{folder}/scores.json keeps the run's own scores; these are only shown")
-        return found
-    try:
-        write_scores(folder, found)
-    except OSError as error:
-        remark(f"{folder}/scores.json is not written ({error.strerror})")
-    return found
+    is_own = readings.task is None and settled == own
+    return keep_scores(folder, found, "" if is_own else "the run's own scores; these are only shown")
 
 
 def kept_readings(manifest: Mapping[str, Any]) -> Readings:
