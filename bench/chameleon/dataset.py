@@ -11,6 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,12 @@ import msgspec
 from msgspec import Struct
 
 from ...engine.runs.data_file import DatasetError as DatasetError
-from ...engine.runs.data_file import field, kind_of, shown
+from ...engine.runs.data_file import field, kind_of, shown, text_of
 from .dataset_file import FileEntry, entries_of
 
 ID = re.compile(r"[^\s/,\ud800-\udfff]+")  # ids stand before slashes in records
 _SLUG_MAX = 60
-_TEXT_MAX = 20_000
+_text = partial(text_of, most=20_000)
 
 
 class Conversation(Struct, frozen=True):
@@ -156,22 +157,6 @@ def _kinds(content: Mapping[str, Any], questions: int, where: str) -> tuple[str,
     if kinds and len(kinds) != questions:
         raise DatasetError(f"{where}: kinds: expected one for each of {questions} questions, came {len(kinds)}")
     return kinds
-
-
-def _text(value: Any, where: str, *, may_be_empty: bool = False) -> str:
-    if not isinstance(value, str):
-        raise DatasetError(f"{where}: expected a text, came {kind_of(value)}")
-    if not (may_be_empty or value.strip()):
-        raise DatasetError(f"{where}: expected a text, came an empty one")
-    if len(value) > _TEXT_MAX:
-        raise DatasetError(f"{where}: expected at most {_TEXT_MAX:,} characters, came {len(value):,}")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise DatasetError(
-            f"{where}: expected a text, came one with a lone surrogate at character {error.start}"
-        ) from error
-    return value
 
 
 def _named(read: Sequence[tuple[FileEntry, Conversation]]) -> tuple[Conversation, ...]:

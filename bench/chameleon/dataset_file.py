@@ -5,14 +5,12 @@ Owns the files' formats and the positions of their entries. `dataset` decides wh
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...engine.runs.data_file import DatasetError, kind_of, parse, read_text
+from ...engine.runs.data_file import DatasetError, csv_rows, kind_of, parse, read_text
 
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv")
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -89,19 +87,13 @@ def _lines(text: str, path: Path) -> Iterator[FileEntry]:
 def _rows(text: str, path: Path, delimiter: str) -> Iterator[FileEntry]:
     """Yields a conversation for each row: its first question, then the following turns. Its topic is its first question
     and its domain the file, unless columns with these names exist."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     header: Sequence[str] | None = None
     is_first = True
-    while True:
-        line = reader.line_num + 1
-        try:
-            row = next(reader, None)
-        except csv.Error as error:
-            raise DatasetError(f"{path} line {line}: expected a row of cells, came something else: {error}") from error
-        if row is None:
-            return
-        if not any(cell.strip() for cell in row):
-            continue
+    for line, row in csv_rows(
+        text,
+        lambda line, error: DatasetError(f"{path} line {line}: expected a row of cells, came something else: {error}"),
+        delimiter,
+    ):
         where = f"{path} line {line}"
         if is_first and _is_header(row):
             header = [cell.strip().casefold().replace(" ", "_") for cell in row]

@@ -18,6 +18,7 @@ from typing import Any, Literal, cast
 import msgspec
 from msgspec import Struct
 
+from ...engine.runs.data_file import text_of
 from .dataset_file import DatasetError as DatasetError
 from .dataset_file import contents_of_file, field, kind_of, parse, read_text, shown
 from .reference import CONTROVERSIAL
@@ -166,10 +167,10 @@ def _issue(content: Any, issue_id: str, where: str, *, needs_paraphrases: bool =
         raise DatasetError(f"{where}: issue id: expected no space, slash or comma, came {shown(issue_id)}")
     if not isinstance(content, dict):
         raise DatasetError(f"{where}: expected an object, came {kind_of(content)}")
-    question = _text(field(content, "question", str, where), f"{where}: question")
+    question = text_of(field(content, "question", str, where), f"{where}: question")
     sources = field(content, "sources", dict, where)
     for key, source in sources.items():
-        _text(source, f"{where}: sources[{shown(key)}]", may_be_empty=True)
+        text_of(source, f"{where}: sources[{shown(key)}]", may_be_empty=True)
     arguments = (*_arguments(content, "pro", sources, where), *_arguments(content, "con", sources, where))
     return Issue(issue_id, question, _paraphrases(content, where, may_be_none=not needs_paraphrases), arguments)
 
@@ -181,7 +182,7 @@ def _arguments(content: Mapping[str, Any], side: Side, sources: Mapping[str, str
         raise DatasetError(f"{where}: {name}: expected at least one argument, came an empty list")
     arguments = []
     for index, text in enumerate(texts):
-        _text(text, f"{where}: {name}[{index}]")
+        text_of(text, f"{where}: {name}[{index}]")
         numbers = dict.fromkeys(CITATION.findall(text))
         citations = tuple((n, sources[f"[{n}]"]) for n in numbers if f"[{n}]" in sources)
         arguments.append(Argument(f"{side}-{index + 1}", side, text, citations))
@@ -204,26 +205,12 @@ def _paraphrases(content: Mapping[str, Any], where: str, *, may_be_none: bool) -
         here = f"{where}: paraphrases[{index}]"
         if not isinstance(entry, dict):
             raise DatasetError(f"{here}: expected an object, came {kind_of(entry)}")
-        question = _text(field(entry, "question", str, here), f"{here}.question")
+        question = text_of(field(entry, "question", str, here), f"{here}.question")
         orientation = field(entry, "orientation", str, here)
         if orientation not in ("pro", "con"):
             raise DatasetError(f'{here}.orientation: expected "pro" or "con", came {shown(orientation)}')
         paraphrases.append(Paraphrase(question, cast(Side, orientation)))
     return tuple(paraphrases)
-
-
-def _text(value: Any, where: str, *, may_be_empty: bool = False) -> str:
-    if not isinstance(value, str):
-        raise DatasetError(f"{where}: expected a text, came {kind_of(value)}")
-    if not (may_be_empty or value.strip()):
-        raise DatasetError(f"{where}: expected a text, came an empty one")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise DatasetError(
-            f"{where}: expected a text, came one with a lone surrogate at character {error.start}"
-        ) from error
-    return value
 
 
 def _digest(issues: Sequence[Issue], *, with_orientation: bool) -> str:

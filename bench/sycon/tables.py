@@ -5,13 +5,11 @@ Owns how lines and cells are read, and errors that name file and line. Knows no 
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ...engine.runs.data_file import DatasetError, read_bytes
+from ...engine.runs.data_file import DatasetError, csv_rows, read_bytes
 
 
 class Cells(NamedTuple):
@@ -39,19 +37,12 @@ def read_lines(path: Path) -> list[str]:
 def read_columns(path: Path, columns: Sequence[str]) -> list[Cells]:
     """Returns the rows of a CSV file. Columns are found by name in the header, in any order; others are ignored. Cells
     are unchanged, and rows without text are skipped."""
-    reader = csv.reader(io.StringIO(_read_text(path), newline=""), strict=True)
     rows: list[Cells] = []
     header: list[str] | None = None
-    while True:
-        line = reader.line_num + 1
-        try:
-            row = next(reader, None)
-        except csv.Error as error:
-            raise DatasetError(f"{path} line {line}: expected a row of CSV, got something else: {error}") from error
-        if row is None:
-            break
-        if not any(cell.strip() for cell in row):
-            continue
+    for line, row in csv_rows(
+        _read_text(path),
+        lambda line, error: DatasetError(f"{path} line {line}: expected a row of CSV, got something else: {error}"),
+    ):
         if header is None:
             header = _header(row, columns, f"{path} line {line}")
         else:

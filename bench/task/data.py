@@ -15,7 +15,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ...engine.runs.data_file import BYTES_MAX, DatasetError, decode, parse, read_bytes
+from ...engine.runs.data_file import BYTES_MAX, DatasetError, csv_rows, decode, parse, read_bytes
 from .rows import RowEntry, TaskError, shown
 
 Data: TypeAlias = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
@@ -102,18 +102,12 @@ def _entries_of_csv(text: str, path: Path, delimiter: str | None) -> Iterator[Ro
     delimiter = delimiter or (";" if ";" in first and "," not in first else ",")
     # The limit holds for all readers of the interpreter: it is raised and never lowered.
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     header: list[str] | None = None
-    while True:
-        line = reader.line_num + 1
-        try:
-            cells = next(reader, None)
-        except csv.Error as error:
-            raise TaskError(f"{path} line {line}: expected a row of cells, got something else: {error}") from error
-        if cells is None:
-            return
-        if not any(cell.strip() for cell in cells):
-            continue
+    for line, cells in csv_rows(
+        text,
+        lambda line, error: TaskError(f"{path} line {line}: expected a row of cells, got something else: {error}"),
+        delimiter,
+    ):
         where = f"{path} line {line}"
         if header is None:
             header = _header(cells, where)

@@ -5,10 +5,12 @@ Bounds a file's size and opens regular files only. Which contents are well-forme
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import stat
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +118,24 @@ def _places(root: Any, objects: list[tuple[dict[str, Any], list[str]]]) -> tuple
     return tuple(found)
 
 
+def csv_rows(
+    text: str, error_at: Callable[[int, csv.Error], DatasetError], delimiter: str = ","
+) -> Iterator[tuple[int, list[str]]]:
+    """Yields the rows of a CSV text that have any text, each with the number of its first line. `error_at` makes the
+    error for a line that is no row."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    while True:
+        line = reader.line_num + 1
+        try:
+            row = next(reader, None)
+        except csv.Error as error:
+            raise error_at(line, error) from error
+        if row is None:
+            return
+        if any(cell.strip() for cell in row):
+            yield line, row
+
+
 def named(place: Place) -> str:
     """Returns a place as messages write it: paraphrases[2].orientation, sources["[1]"]. Numbers count from 0."""
     text = ""
@@ -134,6 +154,24 @@ def field(content: Mapping[str, Any], name: str, kind: type, where: str) -> Any:
     if not isinstance(content[name], kind):
         raise DatasetError(f"{where}: {name}: expected {expected}, came {kind_of(content[name])}")
     return content[name]
+
+
+def text_of(value: Any, where: str, *, may_be_empty: bool = False, most: int | None = None) -> str:
+    """Returns the value, if it is a text that can be sent and written. Raises DatasetError for any other value, for
+    white space alone, for more than `most` characters and for a lone surrogate."""
+    if not isinstance(value, str):
+        raise DatasetError(f"{where}: expected a text, came {kind_of(value)}")
+    if not (may_be_empty or value.strip()):
+        raise DatasetError(f"{where}: expected a text, came an empty one")
+    if most is not None and len(value) > most:
+        raise DatasetError(f"{where}: expected at most {most:,} characters, came {len(value):,}")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise DatasetError(
+            f"{where}: expected a text, came one with a lone surrogate at character {error.start}"
+        ) from error
+    return value
 
 
 _KINDS: Mapping[type, str] = {
