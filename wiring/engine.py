@@ -30,15 +30,17 @@ from ..engine.store.snapshot import Snapshot
 from ..providers.pages.extraction import Extraction
 from ..providers.pages.page import Page
 from ..providers.pages.reader import PageReader
-from ..providers.retrieval import WebRetrieval, is_page
+from ..providers.retrieval import is_page
 from ..providers.search.access import is_search
 from ..providers.search.joined import COUNT, Found, search
 from .budgets import attach_budget
 from .file_limits import raise_file_limit
-from .routing import Router, accesses_to, family_of
+from .reach import accesses_to, family_of
+from .routing import Router
 from .settings import Settings
 from .sinks import InTurn, OpenedSink, opened_sink
 from .statistics import Statistics, statistics_of
+from .web_retrieval import WebRetrieval
 
 # Bytes held on the cache's disk: more than the calls in flight can bring at once.
 _SPARE_BYTES = 16 << 20

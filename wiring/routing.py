@@ -1,13 +1,11 @@
-"""The routes to models and search engines: their address and API keys, a lane's endpoints, its quota and its price.
+"""The routes to models and search engines: a lane's endpoints, its quota and its price.
 
-Decides between models and searches, and builds their endpoints by `providers`. Opens a lane's files on first use. How
-long a route lives: engine/routes.
+Builds endpoints by `providers`. Opens a lane's files on first use. How long a route lives: engine/routes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from msgspec import structs
 
@@ -17,40 +15,23 @@ from ..engine.endpoint import Endpoint
 from ..engine.events import Events
 from ..engine.lane import Lane
 from ..engine.lanes.key_gate import KeyGate
-from ..engine.lanes.lane_files import lane_stem, open_lane_files
+from ..engine.lanes.lane_files import open_lane_files
 from ..engine.lanes.lane_memory import LaneNote
 from ..engine.lanes.lane_queue import LaneQueue
 from ..engine.lanes.ledger import Ledger
 from ..engine.limits import declared_quota
 from ..engine.scheduler import Route
-from ..providers.access import Access, ConfigurationError, accesses, endpoint_to, protocol_of
-from ..providers.access import keyless_endpoint_to as keyless_model_endpoint_to
+from ..providers.access import Access, ConfigurationError, endpoint_to
 from ..providers.credentials.authorizer import Authorizer
-from ..providers.llm import vertex
-from ..providers.llm import vertex_claude as vertex_anthropic
-from ..providers.llm.openai import azure
 from ..providers.pages.endpoint import POLICY as PAGE_POLICY
-from ..providers.retrieval import CORPUS_LANE, WebRetrieval, is_page
-from ..providers.search.access import (
-    SearchAccess,
-    is_search,
-    keyless_search_endpoint_to,
-    search_accesses,
-    search_endpoint_to,
-)
-from ..providers.transport.endpoint import ModelEndpoint
+from ..providers.retrieval import CORPUS_LANE, is_page
+from ..providers.search.access import is_search, search_endpoint_to
 from ..providers.transport.no_retry_endpoint import NoRetryEndpoint
 from ..providers.transport.transport import Transport
 from .file_limits import capped_by_files
+from .reach import accesses_to, keyless_endpoint_to, stem_of
 from .settings import Settings
-
-# Protocols that have another one's form for everything in a call beside its text.
-_FAMILIES = (
-    ("openai", azure.PROTOCOL),
-    ("openai", vertex.OPEN),
-    ("gemini", vertex.GEMINI),
-    ("anthropic", vertex_anthropic.PROTOCOL),
-)
+from .web_retrieval import WebRetrieval
 
 
 class Router:
@@ -141,38 +122,3 @@ class Router:
             # Limits that earlier answers reported don't slow a measurement.
             memory=None if self._settings.measures else memory,
         )
-
-
-def access_to(model: str, settings: Settings) -> Access:
-    """Returns the address and the first API key of a model. Raises ConfigurationError if something is missing."""
-    return accesses_to(model, settings)[0]
-
-
-def accesses_to(model: str, settings: Settings) -> tuple[Access, ...]:
-    """Returns how to reach a model or search engine, once for each API key; two variables with the same key count as
-    one. In mode strict nothing is sent, so no key is needed."""
-    means = settings.means
-    if settings.mode == "strict":
-        means = structs.replace(means, needs_keys=False)
-    if is_search(model):
-        return search_accesses(model, means, settings.searches, settings.others.search)
-    return accesses(model, means)
-
-
-def family_of(model: str, settings: Settings) -> str:
-    """Returns the protocol of a model: `openai` (chat completions of any server), `openai-responses`, `anthropic`,
-    `gemini` or `bedrock`, else the name of its own. It needs no key and no address."""
-    protocol = protocol_of(model, settings.means)
-    return next((family for family, spoken in _FAMILIES if protocol is spoken), protocol.kind)
-
-
-def keyless_endpoint_to(access: Access) -> ModelEndpoint:
-    """Returns an endpoint for encoding and decoding only: a call's cache key does not depend on credentials."""
-    if isinstance(access, SearchAccess):
-        return keyless_search_endpoint_to(access)
-    return keyless_model_endpoint_to(access)
-
-
-def stem_of(access: Access, settings: Settings) -> Path:
-    """Returns the path of a lane's files without their suffixes."""
-    return lane_stem(settings.cache_folder(), access.target.base_url, access.target.model, access.account)

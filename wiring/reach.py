@@ -1,0 +1,63 @@
+"""Where the settings say that a model or a search engine is reached: its address, its API keys, its protocol.
+
+Decides between models and searches. Opens nothing and sends nothing; encoding and decoding alone are offered here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec import structs
+
+from ..engine.lanes.lane_files import lane_stem
+from ..providers.access import Access, accesses, protocol_of
+from ..providers.access import keyless_endpoint_to as keyless_model_endpoint_to
+from ..providers.llm import vertex
+from ..providers.llm import vertex_claude as vertex_anthropic
+from ..providers.llm.openai import azure
+from ..providers.search.access import SearchAccess, is_search, keyless_search_endpoint_to, search_accesses
+from ..providers.transport.endpoint import ModelEndpoint
+from .settings import Settings
+
+# Protocols that have another one's form for everything in a call beside its text.
+_FAMILIES = (
+    ("openai", azure.PROTOCOL),
+    ("openai", vertex.OPEN),
+    ("gemini", vertex.GEMINI),
+    ("anthropic", vertex_anthropic.PROTOCOL),
+)
+
+
+def access_to(model: str, settings: Settings) -> Access:
+    """Returns the address and the first API key of a model. Raises ConfigurationError if something is missing."""
+    return accesses_to(model, settings)[0]
+
+
+def accesses_to(model: str, settings: Settings) -> tuple[Access, ...]:
+    """Returns how to reach a model or search engine, once for each API key; two variables with the same key count as
+    one. In mode strict nothing is sent, so no key is needed."""
+    means = settings.means
+    if settings.mode == "strict":
+        means = structs.replace(means, needs_keys=False)
+    if is_search(model):
+        return search_accesses(model, means, settings.searches, settings.others.search)
+    return accesses(model, means)
+
+
+def family_of(model: str, settings: Settings) -> str:
+    """Returns the protocol of a model: `openai` (chat completions of any server), `openai-responses`, `anthropic`,
+    `gemini` or `bedrock`, else the name of its own. It needs no key and no address."""
+    protocol = protocol_of(model, settings.means)
+    return next((family for family, spoken in _FAMILIES if protocol is spoken), protocol.kind)
+
+
+def keyless_endpoint_to(access: Access) -> ModelEndpoint:
+    """Returns an endpoint for encoding and decoding only: a call's cache key does not depend on credentials."""
+    if isinstance(access, SearchAccess):
+        return keyless_search_endpoint_to(access)
+    return keyless_model_endpoint_to(access)
+
+
+def stem_of(access: Access, settings: Settings) -> Path:
+    """Returns the path of a lane's files without their suffixes."""
+    return lane_stem(settings.cache_folder(), access.target.base_url, access.target.model, access.account)
