@@ -13,9 +13,8 @@ from .records import Record
 if TYPE_CHECKING:
     from ...engine.runs.run_folder import WrongSpecification
     from ...report.sections import PageContents
-    from ..evaluation.item_pilot import ItemsOfPilot
     from ..evaluation.labelling.label import Label
-    from ..evaluation.preparation import PreparedRun
+    from ..evaluation.preparation import ItemsOfPilot, PreparedRun
     from .report.runs import ConversationRun
 
 

@@ -29,9 +29,8 @@ from ...providers.retrieval import CORPUS_LANE
 from ...providers.windows import bundled_windows, prompt_tokens
 from ...wiring import Engine, Settings, access_to, keyless_endpoint_to
 from ..evaluation.benchmark import Order
-from ..evaluation.item_pilot import ItemsOfPilot
 from ..evaluation.journals import UNRECORDED
-from ..evaluation.preparation import PreparedRun, check_cost_is_bounded, kept, worst_costs
+from ..evaluation.preparation import ItemsOfPilot, PreparedRun, check_cost_is_bounded, kept, worst_costs
 from ..evaluation.work import RunCounts
 from .dataset import ConversationSet, DatasetError, load, select
 from .histories import read_done

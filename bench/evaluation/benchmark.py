@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from ...engine.runs.run_folder import WrongSpecification
     from ...report.sections import PageContents
     from .data_command import DataCommand
-    from .item_pilot import ItemsOfPilot
     from .labelling.label import Label, Labeller
-    from .preparation import PreparedRun
+    from .preparation import ItemsOfPilot, PreparedRun
     from .stored_calls import RunLine, StoredCall
 
 

@@ -22,7 +22,7 @@ from ...engine.store.cache import Cache
 from ...format import decimal_text, dollars, rough_minutes, span_text
 from ...report.text import table
 from ...wiring import Settings, access_to, keyless_endpoint_to
-from . import pilot_figures
+from . import pilot_figures, pilot_text
 from .pilot import Pilot
 from .pilot_figures import Remainder, Terms
 from .preparation import PreparedRun
@@ -209,9 +209,9 @@ def pilot_lines(estimates: Mapping[str, Any], pilot: Mapping[str, Any] | None) -
     """Yields the lines on a pilot: each lane's estimates, if it was asked (not None), and how the pilot ended."""
     piloted = {lane: found for lane, found in estimates.items() if found is not None}
     for lane, found in piloted.items():
-        yield from ("", pilot_figures.tell(lane, found))
+        yield from ("", pilot_text.tell(lane, found))
     if any(found["pending"] < found["calls"] for found in piloted.values()):
-        yield from ("", pilot_figures.MEANING)
+        yield from ("", pilot_text.MEANING)
     if pilot is not None and (unsure := pilot["maybe_billed_pending"]):
         yield f"{unsure:,} attempts for calls that the pilot left unanswered may have been billed all the same"
 

@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from ...report.sections import PageContents
     from .ask import Ask
     from .item import Item
-    from .item_pilot import ItemsOfPilot
     from .pilot import Pilot
-    from .preparation import PreparedRun
+    from .preparation import ItemsOfPilot, PreparedRun
     from .report.runs import ReadRun
     from .stored_calls import RunLine, StoredCall
 

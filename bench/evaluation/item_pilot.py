@@ -24,22 +24,9 @@ from ...engine.runs.pairs import FinishedItems, Pair
 from ...engine.runs.run_folder import RunFolder
 from ...wiring import Engine
 from ...wiring.signals import until_interrupted
-from .preparation import PreparedRun
+from .preparation import ItemsOfPilot, PreparedRun
 from .steps import UNDER_WAY, UnderWay
 from .watch import Watch
-
-
-class ItemsOfPilot(Struct, frozen=True, kw_only=True):
-    """The reduced run that a benchmark offers as a pilot, and how many of the items it has."""
-
-    run: PreparedRun
-    """The run with the pilot's items alone."""
-    items: int
-    """The number of items of each pair in the pilot."""
-    of: int
-    """The number of items of each pair in the whole run."""
-    noun: str = "item"
-    """The noun for an item."""
 
 
 class LaneSpent(Struct):

@@ -24,10 +24,9 @@ from .call_items import CallBenchmark
 from .defect import BenchmarkDefect, benchmark_code
 from .forecast import LaneCalls, Missing, forecast_of, lanes_under_test, look_up
 from .item import Item, steps_in, steps_of
-from .item_pilot import ItemsOfPilot
 from .journals import decoded, read_done
 from .pilot import Pilot
-from .preparation import PreparedRun, check_cost_is_bounded, check_models_take, kept, worst_costs
+from .preparation import ItemsOfPilot, PreparedRun, check_cost_is_bounded, check_models_take, kept, worst_costs
 from .recount import StepTotals, recount
 from .sending import SendPlan, StepItems, at_once_of, send_calls_of, send_steps_of
 from .stored_calls import RunLine, StoredCall

@@ -46,6 +46,19 @@ class PreparedRun(Struct, frozen=True, kw_only=True):
         return self.work.items * len(self.work.pairs())
 
 
+class ItemsOfPilot(Struct, frozen=True, kw_only=True):
+    """The reduced run that a benchmark offers as a pilot, and how many of the items it has."""
+
+    run: PreparedRun
+    """The run with the pilot's items alone."""
+    items: int
+    """The number of items of each pair in the pilot."""
+    of: int
+    """The number of items of each pair in the whole run."""
+    noun: str = "item"
+    """The noun for an item."""
+
+
 def settings_of(sending: SendingOptions) -> Settings:
     """Returns the engine settings for these sending options. A lane of the configuration whose API key is missing is
     left out: it is an error only when its model is asked."""

@@ -19,8 +19,7 @@ from ..evaluation.proof import Roll
 from .dataset import IssueDataset
 from .grid import CONFIGS
 from .records import Record
-from .recount import recount
-from .sweep import asked_of
+from .recount import asked_of, recount
 
 
 def prove(folder: Path, manifest: Mapping[str, Any], dataset: IssueDataset | None) -> Proof:

@@ -9,13 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
+from typing import Any
 
 from msgspec import Struct, field
 
 from ...engine.runs.pairs import Pair, PairCounts
 from ...metrics.millstone.answers import AnswerTally
+from ...metrics.millstone.gaps import Shape
+from ...metrics.millstone.intervals import Over
+from ...metrics.millstone.silence import Silence
 from ...metrics.millstone.stance import Letter, Orientation, Stance, letter_of, stance_of
 from ..evaluation.journals import RecordError, decoded
+from .grid import CONFIGS
 from .records import Record
 
 _TEXTS_REMEMBERED = 1 << 14
@@ -87,6 +92,31 @@ def recount(
     for record in decoded(failures, Record, "failures.jsonl"):
         _count(counted.pairs.setdefault(Pair(record.model, record.temperature), PairCounts()), record)
     return counted
+
+
+def asked_of(specification: Mapping[str, Any]) -> dict[tuple[str, float | None], Shape]:
+    """Returns the planned grid of each pair, from a run's specification."""
+    shape = Shape(
+        issues=tuple(specification["issues"]),
+        templates=tuple(range(1, specification["templates"] + 1)),
+        configs=tuple(config.name for config in CONFIGS[specification["protocol"]]),
+        trials=tuple(range(specification["trials"])),
+    )
+    return {Pair(m, t): shape for m in specification["models"] for t in specification["temperatures"]}
+
+
+def silence_of(manifest: Mapping[str, Any]) -> Silence:
+    """Returns a run's reading of silence; "unscored" if the manifest, of an earlier version or another program, has
+    none."""
+    kept = (manifest.get("options") or {}).get("millstone") or {}
+    return "literal" if kept.get("silence") == "literal" else "unscored"
+
+
+def over_of(manifest: Mapping[str, Any] | None) -> Over:
+    """Returns what a run's intervals are over, "issues" or "trials"; "issues" if the manifest, of an earlier version,
+    doesn't say."""
+    kept = ((manifest or {}).get("options") or {}).get("millstone") or {}
+    return "trials" if kept.get("intervals") == "trials" else "issues"
 
 
 def _count(ended: PairCounts, record: Record) -> None:

@@ -20,13 +20,11 @@ from ..evaluation.execution import keep_scores
 from ..evaluation.record_lines import record_lines
 from .options import Readings
 from .orientation_labels import mislabelled, sides_by_wording
-from .recount import recount
+from .recount import asked_of, over_of, recount, silence_of
 from .reference import LEFT_OUT
-from .sweep import asked_of, silence_of
 from .work import (
     ANSWER_COLUMNS,
     answer_cells,
-    over_of,
     remarks_of,
     score_cells,
     score_columns,

@@ -14,12 +14,10 @@ from msgspec import Struct
 from ...engine.fault import Stop
 from ...engine.runs.pairs import FinishedItems, Pair
 from ...engine.runs.run_folder import RunFolder
-from ...metrics.millstone.gaps import Shape
-from ...metrics.millstone.silence import Silence
 from ...metrics.millstone.stance import Reading
 from ..evaluation.journals import read_done as read_done
 from ..evaluation.sweep import StreamRunner, send_calls
-from .grid import CONFIGS, Grid, calls, default_max_tokens
+from .grid import Grid, calls, default_max_tokens
 from .records import row
 
 # A model that has never answered is given up after twenty identical rejections: these must be spread over the grid, not
@@ -62,24 +60,6 @@ def specification(grid: Grid, asked: GridSpec, endpoints: Mapping[str, str]) -> 
         "max_tokens": {model: asked.max_tokens_of(model) for model in asked.models},
         "stance": asked.reading,
     }
-
-
-def asked_of(specification: Mapping[str, Any]) -> dict[tuple[str, float | None], Shape]:
-    """Returns the planned grid of each pair, from a run's specification."""
-    shape = Shape(
-        issues=tuple(specification["issues"]),
-        templates=tuple(range(1, specification["templates"] + 1)),
-        configs=tuple(config.name for config in CONFIGS[specification["protocol"]]),
-        trials=tuple(range(specification["trials"])),
-    )
-    return {Pair(m, t): shape for m in specification["models"] for t in specification["temperatures"]}
-
-
-def silence_of(manifest: Mapping[str, Any]) -> Silence:
-    """Returns a run's reading of silence; "unscored" if the manifest, of an earlier version or another program, has
-    none."""
-    kept = (manifest.get("options") or {}).get("millstone") or {}
-    return "literal" if kept.get("silence") == "literal" else "unscored"
 
 
 async def run_sweep(

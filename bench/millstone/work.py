@@ -36,9 +36,9 @@ from .dataset import DatasetError, IssueDataset, load, select
 from .grid import Grid, calls, default_max_tokens, largest_prompt
 from .labels import compared, corrected
 from .options import Options
-from .recount import recount
+from .recount import asked_of, recount
 from .sample import sample_ids
-from .sweep import GridSpec, asked_of, read_done, run_sweep, specification
+from .sweep import GridSpec, read_done, run_sweep, specification
 
 SAMPLE = Path(fixtures.__file__).resolve().parent / "data" / "millstone"
 ANSWER_COLUMNS = ("cut off", "Other")
@@ -161,13 +161,6 @@ def remarks_of(scores: Mapping[str, Any]) -> Iterator[str]:
         yield from entry["remarks"]
         figures = {issue: of_issue["om"] for issue, of_issue in entry["issues"].items()}
         yield from single_figures(model, entry, figures, 3)
-
-
-def over_of(manifest: Mapping[str, Any] | None) -> Over:
-    """Returns what a run's intervals are over, "issues" or "trials"; "issues" if the manifest, of an earlier version,
-    doesn't say."""
-    kept = ((manifest or {}).get("options") or {}).get("millstone") or {}
-    return "trials" if kept.get("intervals") == "trials" else "issues"
 
 
 def score_columns(over: str) -> tuple[str, ...]:

@@ -34,11 +34,9 @@ from ..manner import manner_of
 from ..options import Readings
 from ..orientation_labels import asked_dataset, digest_by_wording, labels_used, sides_of
 from ..records import Record, RecordError
-from ..recount import recount
+from ..recount import asked_of, over_of, recount, silence_of
 from ..reference import CONTROVERSIAL, LEFT_OUT, topics
-from ..sweep import asked_of, silence_of
 from ..texts import TextPlaces, Texts
-from ..work import over_of
 from .examples import ModelSample
 from .survey import ReportSurvey
 

@@ -12,9 +12,9 @@ from msgspec import Struct
 
 from millstream.bench.evaluation.ask import Ask
 from millstream.bench.evaluation.item import Item
-from millstream.bench.evaluation.item_pilot import ItemPilot, ItemsOfPilot, ItemSpent, LaneSpent
+from millstream.bench.evaluation.item_pilot import ItemPilot, ItemSpent, LaneSpent
 from millstream.bench.evaluation.item_pilot_figures import figures, tell
-from millstream.bench.evaluation.preparation import PreparedRun
+from millstream.bench.evaluation.preparation import ItemsOfPilot, PreparedRun
 from millstream.bench.evaluation.record import Record
 from millstream.bench.evaluation.steps import UNDER_WAY, UnderWay
 from millstream.bench.evaluation.work import BenchmarkRun

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from millstream.bench.evaluation.pilot import Pilot
-from millstream.bench.evaluation.pilot_figures import Remainder, Terms, figures, tell
+from millstream.bench.evaluation.pilot_figures import Remainder, Terms, figures
+from millstream.bench.evaluation.pilot_text import tell
 from millstream.engine.attempts.money import Price
 from millstream.engine.call import Call, Failure, Outcome, Reply, Usage
 from millstream.engine.fault import Stop
