@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs
 
@@ -27,7 +27,7 @@ from ...metrics.chameleon.scores import scores as scores_of
 from ...metrics.chameleon.traces import Traces
 from ...providers.retrieval import CORPUS_LANE
 from ...providers.windows import bundled_windows, prompt_tokens
-from ...wiring import Engine, Settings, access_to, keyless_endpoint_to
+from ...wiring import Settings, access_to, keyless_endpoint_to
 from ..evaluation.benchmark import Order
 from ..evaluation.journals import UNRECORDED
 from ..evaluation.preparation import ItemsOfPilot, PreparedRun, check_cost_is_bounded, kept, worst_costs
@@ -41,6 +41,9 @@ from .run_spec import ConversationSpec, asked_of, beyond, pairs_of, specificatio
 from .run_summary import as_json, details_of, lines
 from .score_table import COLUMNS, cells, entry_of, remarks_of
 from .sweep import at_once_of, run_sweep
+
+if TYPE_CHECKING:
+    from ...wiring.engine import Engine
 
 SAMPLE = Path(fixtures.__file__).resolve().parent / "data" / "chameleon"
 

@@ -12,7 +12,8 @@ from typing import Protocol
 
 from msgspec import structs
 
-from ...wiring import Engine, Settings
+from ...wiring import Settings
+from ...wiring.engine import Engine
 from ...wiring.signals import until_interrupted
 from .watch import Watch, unwatched
 

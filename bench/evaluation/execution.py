@@ -39,7 +39,7 @@ from ...engine.runs.run_folder import (
 )
 from ...engine.store.snapshot import digest_of
 from ...engine.version import VERSION
-from ...wiring import Engine
+from ...wiring.engine import Engine
 from ...wiring.event_loop import loop_factory
 from ...wiring.folder_budget import Unsure, drop_budget, money_of, place_of, unsure_of
 from ...wiring.signals import until_interrupted

@@ -7,7 +7,7 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -22,12 +22,15 @@ from ...engine.store.cache import Cache
 from ...format import decimal_text, dollars, rough_minutes, span_text
 from ...report.text import table
 from ...wiring import Settings, access_to, keyless_endpoint_to
-from . import pilot_figures, pilot_text
-from .pilot import Pilot
-from .pilot_figures import Remainder, Terms
+from . import pilot_text
 from .preparation import PreparedRun
+from .work import Remainder
+
+if TYPE_CHECKING:
+    from .pilot import Pilot
 
 _COLUMNS = ("lane", "calls", "cached", "input tokens", "output tokens", "cost", "time under its quota")
+
 
 Missing = Mapping[Pair, tuple[Remainder, int | None]]
 """For each pair the calls left to send, and how many calls the cache answers (None: the cache was not searched)."""
@@ -103,14 +106,13 @@ def forecast_of(
     settings = prepared.settings
     rows = [_row_of(settings, lane, sent) for lane, sent in lanes.items()]
     if pilot is not None and missing:
+        from .pilot_figures import figures  # numpy, which nothing else here needs
+
         left = {pair: _left(found, pilot, pair) for pair, found in missing.items()}
         for row in rows:
             model = row["lane"]
             if any(pair.model == model for pair in pilot.chosen):
-                terms = Terms(
-                    settings.quota_of(model), settings.concurrency_of(model), settings.price_table().get(model)
-                )
-                row["pilot"] = pilot_figures.figures(model, pilot, left, terms)
+                row["pilot"] = figures(model, pilot, left, settings)
     costs = [row["cost"] for row in rows]
     return {
         "folder": None if prepared.out.name == "-" else str(prepared.out),
@@ -119,7 +121,7 @@ def forecast_of(
         "lanes": rows,
         "cost": None if None in costs else [sum(low for low, _ in costs), sum(high for _, high in costs)],
         "prices_of": settings.price_table().oldest_date(prepared.work.lanes),
-        "pilot": None if pilot is None else pilot_figures.ending(pilot),
+        "pilot": None if pilot is None else pilot.ending(),
     }
 
 

@@ -22,7 +22,7 @@ from ...engine.fault import Stop
 from ...engine.remarks import remark
 from ...engine.runs.pairs import FinishedItems, Pair
 from ...engine.runs.run_folder import RunFolder
-from ...wiring import Engine
+from ...wiring.engine import Engine
 from ...wiring.signals import until_interrupted
 from .preparation import ItemsOfPilot, PreparedRun
 from .steps import UNDER_WAY, UnderWay

@@ -19,13 +19,12 @@ from ...engine.fault import Stop
 from ...engine.runs.pairs import FinishedItems, Pair
 from ...engine.runs.run_folder import RunFolder
 from ...providers.windows import bundled_windows
-from ...wiring import Engine, Settings, access_to
+from ...wiring import Settings, access_to
 from .call_items import CallBenchmark
 from .defect import BenchmarkDefect, benchmark_code
 from .forecast import LaneCalls, Missing, forecast_of, lanes_under_test, look_up
 from .item import Item, steps_in, steps_of
 from .journals import decoded, read_done
-from .pilot import Pilot
 from .preparation import ItemsOfPilot, PreparedRun, check_cost_is_bounded, check_models_take, kept, worst_costs
 from .recount import StepTotals, recount
 from .sending import SendPlan, StepItems, at_once_of, send_calls_of, send_steps_of
@@ -33,7 +32,9 @@ from .stored_calls import RunLine, StoredCall
 from .work import RunCounts
 
 if TYPE_CHECKING:
+    from ...wiring.engine import Engine
     from .benchmark import Order
+    from .pilot import Pilot
 
 _CHARS_A_TOKEN = 4
 # Options that the specification has under names of its own.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct, structs
 
@@ -21,7 +22,8 @@ from ...engine.fault import Stop
 from ...engine.remarks import remark
 from ...engine.runs.pairs import Pair
 from ...engine.shared_calls import PendingCall
-from ...wiring import Engine, budgets_folder
+from ...wiring import budgets_folder
+from ...wiring.engine import Engine
 from ...wiring.signals import until_interrupted
 from .execution import at_most_in
 from .item_pilot import ItemPilot, send_items
@@ -51,6 +53,14 @@ class Pilot(Struct, kw_only=True):
             return refusal.RESUMABLE
         has_failed = any(outcome.failure is not None for each in self.outcomes.values() for outcome in each)
         return refusal.WITH_FAILURES if has_failed else refusal.DONE
+
+    def ending(self) -> dict[str, Any]:
+        """Returns how the pilot ended: exit code, signal, and attempts that may have been billed."""
+        return {
+            "exit_code": self.exit_code,
+            "signal": self.signal,
+            "maybe_billed_pending": self.maybe_billed_pending,
+        }
 
 
 def check(runs: Sequence[PreparedRun]) -> None:

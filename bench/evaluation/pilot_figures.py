@@ -9,40 +9,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
 
 from ...engine.attempts.estimate import chars_of
-from ...engine.attempts.money import Price
 from ...engine.call import Outcome
-from ...engine.limits import Quota
 from ...engine.runs.pairs import Pair
 from ...metrics.statistics.agreement import wilson
 from ...metrics.statistics.ratio import Estimate, RatioSample, Totals, totals
-from .pilot import Pilot
+from ...wiring import Settings
+from .work import Remainder
+
+if TYPE_CHECKING:
+    from .pilot import Pilot
 
 # Fixed, so that the same answers always give the same intervals.
 SEED = 5_150_623
-
-
-class Remainder(Struct, frozen=True):
-    """The prompts that one pair is still to be sent, and their characters."""
-
-    prompts: int
-    chars: int
-
-
-class Terms(Struct, frozen=True):
-    """The quota and the price of a model."""
-
-    quota: Quota
-    """What all its API keys may send together."""
-    concurrency: int
-    """How many of its calls can actually be in flight at once."""
-    price: Price | None
-    """None: it has no price."""
 
 
 class _TokenSample(Struct, frozen=True):
@@ -53,7 +37,7 @@ class _TokenSample(Struct, frozen=True):
     output: int
 
 
-def figures(model: str, pilot: Pilot, left: Mapping[Pair, Remainder], terms: Terms) -> dict[str, Any]:
+def figures(model: str, pilot: Pilot, left: Mapping[Pair, Remainder], settings: Settings) -> dict[str, Any]:
     """Returns the estimates for one model as plain values; None where there is no estimate."""
     rng = np.random.default_rng(SEED)
     pairs = [pair for pair in pilot.chosen if pair.model == model]
@@ -62,11 +46,12 @@ def figures(model: str, pilot: Pilot, left: Mapping[Pair, Remainder], terms: Ter
     every = [one for pair in pairs for one in seen[pair]]
     to_send = sum(left[pair].prompts for pair in pairs)
     tokens = _tokens(seen, left, rng)
+    price = settings.price_table().get(model)
     cost = spent = None
-    if terms.price is not None:
+    if price is not None:
         spent = sum(outcome.cost or 0.0 for outcome in outcomes)
         if tokens is not None:
-            cost = tokens.of((terms.price.input / 1e6, terms.price.output / 1e6))
+            cost = tokens.of((price.input / 1e6, price.output / 1e6))
     latencies = [outcome.latency_ms for outcome in outcomes if outcome.latency_ms is not None]
     return {
         **_counts(outcomes, sum(len(pilot.chosen[pair]) for pair in pairs)),
@@ -83,7 +68,7 @@ def figures(model: str, pilot: Pilot, left: Mapping[Pair, Remainder], terms: Ter
         "output_tokens": None if tokens is None else _told(tokens.of((0, 1))),
         "cost": None if cost is None else _told(cost),
         "cost_with_pilot": None if cost is None or spent is None else _told(cost, spent),
-        "minutes": _minutes(to_send, tokens, latencies, terms, rng),
+        "minutes": _minutes(model, settings, to_send, tokens, _busy_ms(latencies, to_send, rng)),
     }
 
 
@@ -142,15 +127,23 @@ def _tokens(
     return reduce(add, found)
 
 
+def _busy_ms(latencies: Sequence[float], to_send: int, rng: np.random.Generator) -> Totals | None:
+    """Returns the milliseconds that all calls left take one after the other; None if no latency is known."""
+    if not latencies or not to_send:
+        return None
+    amounts = np.array(latencies, dtype=np.float64).reshape(-1, 1)
+    return totals(RatioSample(amounts, np.ones_like(amounts), to_send, np.array([float(to_send)])), rng)
+
+
 def _minutes(
-    to_send: int, tokens: Totals | None, latencies: Sequence[float], terms: Terms, rng: np.random.Generator
+    model: str, settings: Settings, to_send: int, tokens: Totals | None, busy_ms: Totals | None
 ) -> dict[str, Any] | None:
     """Returns the minutes that the run needs, with an interval: the largest of its bounds by requests, tokens and
     concurrency."""
     if not to_send:
         return {"estimate": 0.0, "ci95": [0.0, 0.0], "bound_by": None}
     bounds: dict[str, dict[str, Any]] = {}
-    quota = terms.quota
+    quota = settings.quota_of(model)
     if quota.rpm is not None:
         minutes = to_send / quota.rpm
         bounds["requests"] = {"estimate": minutes, "ci95": [minutes, minutes]}
@@ -163,10 +156,8 @@ def _minutes(
             if tokens is None:
                 return None
             bounds[name] = _told(tokens.of((share[0] / most, share[1] / most)))
-    if latencies:
-        amounts = np.array(latencies, dtype=np.float64).reshape(-1, 1)
-        busy_ms = totals(RatioSample(amounts, np.ones_like(amounts), to_send, np.array([float(to_send)])), rng)
-        bounds["concurrency"] = _told(busy_ms.of((1 / 60_000 / min(terms.concurrency, to_send),)))
+    if busy_ms is not None:
+        bounds["concurrency"] = _told(busy_ms.of((1 / 60_000 / min(settings.concurrency_of(model), to_send),)))
     if not bounds:
         return None
     slowest = max(bounds, key=lambda name: float(bounds[name]["estimate"]))
@@ -174,15 +165,6 @@ def _minutes(
     is_known = len(intervals) == len(bounds)
     interval = [max(low for low, _ in intervals), max(high for _, high in intervals)] if is_known else None
     return {"estimate": bounds[slowest]["estimate"], "ci95": interval, "bound_by": slowest}
-
-
-def ending(pilot: Pilot) -> dict[str, Any]:
-    """Returns how a run's pilot ended: exit code, signal, and attempts that may have been billed."""
-    return {
-        "exit_code": pilot.exit_code,
-        "signal": pilot.signal,
-        "maybe_billed_pending": pilot.maybe_billed_pending,
-    }
 
 
 def _told(found: Estimate, more: float = 0.0) -> dict[str, Any]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from ...wiring import Engine
+if TYPE_CHECKING:
+    from ...wiring.engine import Engine
 
 
 class ItemProgress(Protocol):
@@ -17,7 +18,7 @@ class ItemProgress(Protocol):
         ...
 
 
-Watch = Callable[[Engine, int, int, str], AbstractContextManager[ItemProgress]]
+Watch = Callable[["Engine", int, int, str], AbstractContextManager[ItemProgress]]
 """Opens the progress display of a run, entered when the first call is about to be sent. Its arguments: the engine, the
 number of items, how many are done already, and the noun for an item (empty: an item is one call)."""
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
 from ...engine.fault import Stop
 from ...engine.runs.pairs import FinishedItems, Pair, PairCounts
 from ...engine.runs.run_folder import RunFolder
-from ...wiring import Engine, Settings
+from ...wiring import Settings
+
+if TYPE_CHECKING:
+    from ...wiring.engine import Engine
 
 
 class RunCounts(Struct, frozen=True):
@@ -30,6 +33,13 @@ class RunCounts(Struct, frozen=True):
 
     def of(self, pair: Pair) -> PairCounts:
         return self.ended.get(pair) or PairCounts()
+
+
+class Remainder(Struct, frozen=True):
+    """The prompts that one pair is still to be sent, and their characters."""
+
+    prompts: int
+    chars: int
 
 
 class BenchmarkRun(Protocol):

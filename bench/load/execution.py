@@ -20,7 +20,7 @@ from ...engine.collector import calm_collector
 from ...engine.fault import LocalFault
 from ...engine.remarks import remark
 from ...metrics.load.load_json import LoadFigures
-from ...wiring import Engine
+from ...wiring.engine import Engine
 from ...wiring.event_loop import loop_factory
 from ...wiring.signals import DRAIN_S, Interruption
 from .budget import LoadEnd

@@ -7,7 +7,7 @@ figure. Reads the grid, the settings, the price table and, if asked, the cache; 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...engine.attempts.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR
 from ...engine.call import Call
@@ -24,11 +24,13 @@ from ..evaluation.forecast import (
     pilot_lines,
     price_lines,
 )
-from ..evaluation.pilot import Pilot
-from ..evaluation.pilot_figures import Remainder
 from ..evaluation.preparation import PreparedRun
+from ..evaluation.work import Remainder
 from .grid import calls, total_chars
 from .work import millstone_of
+
+if TYPE_CHECKING:
+    from ..evaluation.pilot import Pilot
 
 _COLUMNS = ("model", "prompts", "cached", "input tokens", "output tokens", "cost", "time under its quota")
 _QUOTAS = ("rpm", "tpm", "itpm", "otpm")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs
 
@@ -24,11 +24,8 @@ from ...engine.limits import Tokens, declared_quota
 from ...engine.runs.pairs import FinishedItems, Pair
 from ...engine.runs.run_folder import MANIFEST, RunFolder, read_manifest
 from ...format import decimal_text
-from ...metrics.millstone.intervals import Over
-from ...metrics.millstone.scores import scores as scores_of
-from ...metrics.millstone.silence import Silence
 from ...report.interval_text import interval_cell, single_figures
-from ...wiring import Engine, Settings, access_to
+from ...wiring import Settings, access_to
 from ..evaluation.benchmark import Order
 from ..evaluation.preparation import PreparedRun, check_cost_is_bounded, check_models_take, kept, worst_costs
 from ..evaluation.work import RunCounts
@@ -36,9 +33,13 @@ from .dataset import DatasetError, IssueDataset, load, select
 from .grid import Grid, calls, default_max_tokens, largest_prompt
 from .labels import compared, corrected
 from .options import Options
-from .recount import asked_of, recount
 from .sample import sample_ids
 from .sweep import GridSpec, read_done, run_sweep, specification
+
+if TYPE_CHECKING:
+    from ...metrics.millstone.intervals import Over
+    from ...metrics.millstone.silence import Silence
+    from ...wiring.engine import Engine
 
 SAMPLE = Path(fixtures.__file__).resolve().parent / "data" / "millstone"
 ANSWER_COLUMNS = ("cut off", "Other")
@@ -88,6 +89,10 @@ class MillstoneWork(Struct, frozen=True):
         return await run_sweep(engine, folder, self.grid, self.asked, done)
 
     def count(self, folder: RunFolder) -> RunCounts:
+        # numpy, which nothing before the answers needs
+        from ...metrics.millstone.scores import scores as scores_of
+        from .recount import asked_of, recount
+
         counted = recount(folder.records.read(), folder.failures.read(), str(folder.records.path))
         scores = scores_of(counted.tally, over=self.over, asked=asked_of(self.specification), silence=self.silence)
         unmeasured = tuple(scores["millstone"]["unmeasured"])

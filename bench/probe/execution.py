@@ -17,7 +17,8 @@ from msgspec import Struct, structs
 from ...configuration import errors as refusal
 from ...engine.fault import LocalFault
 from ...engine.remarks import remark
-from ...wiring import Engine, attach_new_budget
+from ...wiring import attach_new_budget
+from ...wiring.engine import Engine
 from ...wiring.event_loop import loop_factory
 from ...wiring.signals import Interruption
 from .lanes_file import Report

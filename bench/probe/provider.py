@@ -17,7 +17,8 @@ from ...engine.endpoint import Fault
 from ...engine.fault import LocalFault, Stopped
 from ...engine.limits import Limit
 from ...providers.transport.no_retry_endpoint import AttemptReport, listener
-from ...wiring import Engine, Settings, family_of
+from ...wiring import Settings, family_of
+from ...wiring.engine import Engine
 from ..made_prompts.lengths import TOKENS_MIN, FixedLength
 from ..made_prompts.prompts import CallParameters, by_length, calls
 from .steps import Answer

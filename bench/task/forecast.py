@@ -6,15 +6,17 @@ Judges read answers that are not known yet: the forecast assumes one call for ea
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...engine.attempts.estimate import OUTPUT_FIRST, chars_of
 from ...engine.call import Call
 from ...engine.runs.pairs import Pair
 from ..evaluation.forecast import LaneCalls, forecast_of, lanes_under_test, look_up
-from ..evaluation.pilot import Pilot
 from ..evaluation.preparation import PreparedRun
 from .work import TaskWork, longest_judgements
+
+if TYPE_CHECKING:
+    from ..evaluation.pilot import Pilot
 
 _JUDGEMENT_TOKENS = 100
 _JUDGED = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ....configuration.errors import DONE, RESUMABLE, SIGNAL, WITH_FAILURES
 from ....configuration.options import flag
@@ -61,21 +61,12 @@ def _tell(
 
     from ....bench.evaluation.cost_bound import in_flight_under_limit
     from ....bench.evaluation.cost_bound import lines as bound_lines
-    from ....bench.evaluation.item_pilot import ItemPilot
-    from ....bench.evaluation.item_pilot_figures import figures, tell
-    from ....bench.evaluation.registry import benchmark_named
 
-    looks = not options.no_cache_check
     forecasts, told = [], []
     for each, pilot in zip_longest(prepared, pilots):
-        benchmark = benchmark_named(each.work.benchmark)
-        of_items = pilot if isinstance(pilot, ItemPilot) else None
-        of_calls = None if of_items is not None else pilot
-        forecasts.append(benchmark.forecast(each, looks_into_cache=looks, pilot=of_calls))
-        told.append(benchmark.forecast_text(forecasts[-1]))
-        if of_items is not None:
-            forecasts[-1]["pilot"] = figures(of_items, each.settings)
-            told[-1] += f"\n\n{tell(forecasts[-1]['pilot'])}"
+        forecast, text = _forecast(each, pilot, looks_into_cache=not options.no_cache_check)
+        forecasts.append(forecast)
+        told.append(text)
         forecasts[-1]["in_flight_under_max_cost"] = bound = in_flight_under_limit(each)
         told[-1] = "\n".join([told[-1], *bound_lines(bound, each.settings.max_cost)])
     # As for runs: a signal before 4 before 3.
@@ -85,6 +76,26 @@ def _tell(
     else:
         say("\n\n".join([*told, *([_meaning(code)] if code else [])]))
     return code
+
+
+def _forecast(
+    run: PreparedRun, pilot: Pilot | ItemPilot | None, *, looks_into_cache: bool
+) -> tuple[dict[str, Any], str]:
+    """Returns a run's forecast, with the pilot's estimates if there was one, and its text."""
+    from ....bench.evaluation.registry import benchmark_named
+
+    benchmark = benchmark_named(run.work.benchmark)
+    if pilot is not None:
+        from ....bench.evaluation.item_pilot import ItemPilot
+        from ....bench.evaluation.item_pilot_figures import figures, tell
+
+        if isinstance(pilot, ItemPilot):
+            found = benchmark.forecast(run, looks_into_cache=looks_into_cache)
+            text = benchmark.forecast_text(found)
+            found["pilot"] = figures(pilot, run.settings)
+            return found, f"{text}\n\n{tell(found['pilot'])}"
+    found = benchmark.forecast(run, looks_into_cache=looks_into_cache, pilot=pilot)
+    return found, benchmark.forecast_text(found)
 
 
 def _meaning(code: int) -> str:

@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 
 from millstream.bench.evaluation.pilot import Pilot
-from millstream.bench.evaluation.pilot_figures import Remainder, Terms, figures
+from millstream.bench.evaluation.pilot_figures import figures
 from millstream.bench.evaluation.pilot_text import tell
+from millstream.bench.evaluation.work import Remainder
 from millstream.engine.attempts.money import Price
 from millstream.engine.call import Call, Failure, Outcome, Reply, Usage
 from millstream.engine.fault import Stop
 from millstream.engine.lane import Lane
-from millstream.engine.limits import declared_quota
 from millstream.engine.runs.pairs import Pair
+from millstream.wiring import Settings
 
 MODEL = "some/model"
 PAIR = Pair(MODEL, None)
@@ -51,12 +52,12 @@ def pilot_of(outcomes: Sequence[Outcome], unasked: int = 0, **more: Any) -> Pilo
     return Pilot(chosen={PAIR: chosen}, outcomes={PAIR: list(outcomes)}, **more)
 
 
-def terms(lane: Lane = LANE, price: Price | None = PRICE) -> Terms:
-    return Terms(declared_quota(lane), lane.concurrency, price)
+def settings(lane: Lane = LANE, price: Price | None = PRICE) -> Settings:
+    return Settings(lanes=(lane,), prices={} if price is None else {MODEL: price}, environment={})
 
 
 def told(pilot: Pilot, left: Remainder = LEFT, lane: Lane = LANE, price: Price | None = PRICE) -> dict[str, Any]:
-    return figures(MODEL, pilot, {PAIR: left}, terms(lane, price))
+    return figures(MODEL, pilot, {PAIR: left}, settings(lane, price))
 
 
 MIXED = [answer(40, 12, 4), answer(80, 20, 6), answer(120, 32, 5), answer(160, 40, 9)]
@@ -108,7 +109,7 @@ def test_each_temperature_is_reckoned_by_its_own_answers() -> None:
     cold, hot = Pair(MODEL, 0.0), Pair(MODEL, 1.0)
     outcomes = {cold: [answer(100, 25, 2)] * 3, hot: [answer(100, 25, 10)] * 3}
     pilot = Pilot(chosen={pair: [each.call for each in outcomes[pair]] for pair in outcomes}, outcomes=outcomes)
-    found = figures(MODEL, pilot, {cold: Remainder(1_000, 100_000), hot: Remainder(10, 1_000)}, terms())
+    found = figures(MODEL, pilot, {cold: Remainder(1_000, 100_000), hot: Remainder(10, 1_000)}, settings())
     assert found["output_tokens"]["estimate"] == pytest.approx(1_000 * 2 + 10 * 10)
     assert (found["calls"], found["left"]) == (6, 1_010)
 
@@ -116,7 +117,7 @@ def test_each_temperature_is_reckoned_by_its_own_answers() -> None:
 def test_a_temperature_without_an_answer_leaves_nothing_to_reckon_from() -> None:
     cold, hot = Pair(MODEL, 0.0), Pair(MODEL, 1.0)
     pilot = Pilot(chosen={cold: [call(9)], hot: [call(9)]}, outcomes={cold: [answer(9, 3, 1)], hot: [failure()]})
-    found = figures(MODEL, pilot, {cold: Remainder(5, 50), hot: Remainder(5, 50)}, terms(Lane(MODEL, tpm=100)))
+    found = figures(MODEL, pilot, {cold: Remainder(5, 50), hot: Remainder(5, 50)}, settings(Lane(MODEL, tpm=100)))
     assert (found["input_tokens"], found["output_tokens"], found["cost"], found["minutes"]) == (None,) * 4
     assert "not every temperature has an answer with its usage" in tell(MODEL, found)
 
@@ -128,7 +129,7 @@ def test_other_models_are_left_out() -> None:
         chosen={**pilot.chosen, other: [call(5)]}, outcomes={**pilot.outcomes, other: [answer(5, 5_000, 5_000)]}
     )
     left = {PAIR: Remainder(1_000, 60_000), other: Remainder(7, 70)}
-    assert figures(MODEL, both, left, terms()) == told(pilot)
+    assert figures(MODEL, both, left, settings()) == told(pilot)
 
 
 @pytest.mark.parametrize(

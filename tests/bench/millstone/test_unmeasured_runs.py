@@ -18,7 +18,8 @@ from millstream.engine.fault import Stop
 from millstream.engine.runs.pairs import FinishedItems, Pair, PairCounts
 from millstream.engine.runs.run_folder import RunFolder
 from millstream.interfaces.cli.run_summary import as_json, exit_code_of, tell
-from millstream.wiring import Engine, Settings
+from millstream.wiring import Settings
+from millstream.wiring.engine import Engine
 
 PAIR = Pair("sim/mute", None)
 SENTENCE = "sim/mute: no score, since it said nothing"
