@@ -42,7 +42,10 @@ if TYPE_CHECKING:
     from .providers.search.query import Reach
     from .providers.search.table import SearchEngine
     from .providers.table import Provider
-    from .wiring import ConfigurationError, Engine, LaneStatistics, OpenedSink, Settings, Statistics, open_sink
+    from .wiring import ConfigurationError, Settings
+    from .wiring.engine import Engine
+    from .wiring.sinks import OpenedSink, open_sink
+    from .wiring.statistics import LaneStatistics, Statistics
     from .wiring.sync_engine import SyncEngine
 
     __version__: str
@@ -132,7 +135,7 @@ _HOMES = {
     "DataCommand": "bench.evaluation.data_command",
     "DataReport": "bench.evaluation.data_command",
     "EncodeError": "engine.endpoint",
-    "Engine": "wiring",
+    "Engine": "wiring.engine",
     "Evaluation": "bench.task.result",
     "Event": "engine.events",
     "Failure": "engine.call",
@@ -147,11 +150,11 @@ _HOMES = {
     "Label": "bench.evaluation.labelling.label",
     "LabelChoice": "bench.evaluation.labelling.label",
     "Lane": "engine.lane",
-    "LaneStatistics": "wiring",
+    "LaneStatistics": "wiring.statistics",
     "LocalFault": "engine.fault",
     "Message": "engine.call",
     "Native": "engine.content",
-    "OpenedSink": "wiring",
+    "OpenedSink": "wiring.sinks",
     "Option": "configuration.declared_options",
     "Outcome": "engine.call",
     "Page": "providers.pages.page",
@@ -167,7 +170,7 @@ _HOMES = {
     "Settings": "wiring",
     "SharedOptions": "configuration.benchmark_options",
     "Sink": "engine.sink",
-    "Statistics": "wiring",
+    "Statistics": "wiring.statistics",
     "Stop": "engine.fault",
     "Stopped": "engine.fault",
     "SyncEngine": "wiring.sync_engine",
@@ -188,7 +191,7 @@ _HOMES = {
     "key_in": "providers.credentials.authorizer",
     "match": "bench.task.scorers",
     "numeric": "bench.task.scorers",
-    "open_sink": "wiring",
+    "open_sink": "wiring.sinks",
     "regex": "bench.task.scorers",
     "request_of": "providers.llm.protocol",
 }

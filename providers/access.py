@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -17,7 +18,9 @@ from .kinds import Credentials, Kind, kind_of
 from .llm.protocol import Target, WireProtocol
 from .table import OPENAI_NAMES, OPENAI_URL, PROVIDERS, Provider
 from .transport.endpoint import ModelEndpoint
-from .transport.transport import Transport
+
+if TYPE_CHECKING:
+    from .transport.transport import Transport
 
 
 class ConfigurationError(ValueError):
@@ -169,7 +172,7 @@ def endpoint_to(
 def keyless_endpoint_to(access: Access) -> ModelEndpoint:
     """Returns an endpoint without credentials, which can encode and decode but not send, as cache keys need it."""
     protocol = kind_of(access.kind).protocol(access.target.model)
-    return ModelEndpoint(protocol, access.target, NO_CREDENTIALS, Transport(), 1.0)
+    return ModelEndpoint(protocol, access.target, NO_CREDENTIALS)
 
 
 def _authorizer_of(access: Access) -> Authorizer:

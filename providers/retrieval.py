@@ -10,10 +10,11 @@ from msgspec import structs
 from ..engine.attempts.money import ListedPrice, Price, PriceSource
 from ..engine.call import WEB
 from ..engine.lane import CONCURRENCY_DEFAULT, Lane
-from .pages.page_limits import CONCURRENCY
 from .search.access import is_search
 from .search.table import CORPUS, ENGINES, PROVIDER, READ_ON, SearchEngine, engine_of
 
+# Of all pages together.
+PAGES_CONCURRENCY = 64
 HOST_CONCURRENCY = 2
 HOST_SPACING_S = 1.0
 CORPUS_LANE = f"{PROVIDER}/{CORPUS}"
@@ -38,7 +39,7 @@ def lane_of(name: str, declared: Lane | None, engine: SearchEngine | None = None
         row = engine_of(name) or engine
         default = Lane(name, concurrency=8) if row is None else structs.replace(row.lane, model=name)
     elif name == WEB:
-        default = Lane(WEB, concurrency=CONCURRENCY)
+        default = Lane(WEB, concurrency=PAGES_CONCURRENCY)
     elif name == NO_HOST:
         default = Lane(name)
     else:

@@ -39,7 +39,7 @@ def settings(**changes: object) -> wiring.Settings:
 )
 def test_a_model_is_of_the_family_whose_words_it_takes(model: str, family: str) -> None:
     found = settings(environment={}, providers={"mylab": Provider("http://10.0.0.1/v1")})
-    assert wiring.family_of(model, found) == wiring.Engine(settings=found).family_of(model) == family
+    assert wiring.family_of(model, found) == ms.Engine(settings=found).family_of(model) == family
 
 
 def test_a_model_of_nobody_has_no_family() -> None:
@@ -67,7 +67,7 @@ def test_a_key_shows_in_no_repr_of_what_holds_it() -> None:
     access = wiring.access_to("openai/gpt-4o", configured)
     assert access.credentials.key == KEY
     assert KEY not in repr(configured) + repr(access) + str(configured) + str(access)
-    assert KEY not in repr(wiring.Engine(settings=configured))
+    assert KEY not in repr(ms.Engine(settings=configured))
 
 
 def test_a_missing_key_is_refused_with_the_variable_to_set() -> None:

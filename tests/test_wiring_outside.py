@@ -41,10 +41,7 @@ def test_what_is_declared_for_a_host_goes_before_what_is_polite() -> None:
     assert (host.rpm, host.concurrency, host.spacing_s) == (120, 2, 0.0)
     assert (found.lane_of("web").rpm, found.lane_of("web").concurrency) == (1800, 9)
     assert (found.lane_of("search/brave").rpm, found.lane_of("search/brave").timeout_s) == (60, 30)
-    assert (
-        repr(wiring.Engine(settings=found))
-        == "<Engine closed <CostBudget [$0.0000 spent, $0.0000 reserved, no limit]>>"
-    )
+    assert repr(ms.Engine(settings=found)) == "<Engine closed <CostBudget [$0.0000 spent, $0.0000 reserved, no limit]>>"
 
 
 # Keys and addresses

@@ -9,14 +9,9 @@ from ..providers.access import ConfigurationError as ConfigurationError
 from ..providers.access import endpoint_to as endpoint_to
 from .budgets import attach_new_budget as attach_new_budget
 from .budgets import budgets_folder as budgets_folder
-from .engine import Engine as Engine
 from .reach import access_to as access_to
 from .reach import accesses_to as accesses_to
 from .reach import family_of as family_of
 from .reach import keyless_endpoint_to as keyless_endpoint_to
 from .reach import stem_of as stem_of
 from .settings import Settings as Settings
-from .sinks import OpenedSink as OpenedSink
-from .sinks import open_sink as open_sink
-from .statistics import LaneStatistics as LaneStatistics
-from .statistics import Statistics as Statistics

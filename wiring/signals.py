@@ -11,9 +11,12 @@ import signal
 import threading
 from collections.abc import Awaitable, Callable
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from ..engine.remarks import remark
-from .engine import Engine
+
+if TYPE_CHECKING:
+    from .engine import Engine
 
 DRAIN_S = 30.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM)

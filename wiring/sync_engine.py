@@ -24,8 +24,10 @@ from ..engine.sink import Sink
 from ..engine.store.cache import Mode
 from ..providers.pages.page import Page
 from ..providers.search.joined import COUNT, Found
-from . import Engine, Settings, Statistics
+from .engine import Engine
 from .event_loop import loop_factory
+from .settings import Settings
+from .statistics import Statistics
 from .thread_bridge import BridgeClosed, Flow
 
 _T = TypeVar("_T")

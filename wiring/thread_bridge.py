@@ -19,7 +19,7 @@ from typing import cast
 from ..engine.call import Call, Outcome
 from ..engine.fault import LocalFault
 from ..engine.sink import Sink
-from . import Engine
+from .engine import Engine
 
 CALLS_AHEAD = 256
 OUTCOMES_AHEAD = 256

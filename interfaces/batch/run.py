@@ -22,7 +22,8 @@ from ...engine.collector import calm_collector
 from ...engine.fault import LocalFault, Stop, Stopped
 from ...engine.runs.pairs import PairCounts
 from ...engine.version import VERSION
-from ...wiring import Engine, Settings
+from ...wiring import Settings
+from ...wiring.engine import Engine
 from ...wiring.event_loop import loop_factory
 from ...wiring.folder_budget import drop_budget, money_of, place_of, unsure_of
 from ...wiring.signals import DRAIN_S, Interruption

@@ -19,7 +19,8 @@ from ...engine.call import Call, Outcome
 from ...engine.fault import Stopped
 from ...providers.access import UnknownProvider
 from ...providers.search.access import is_search
-from ...wiring import ConfigurationError, Engine, Settings, accesses_to
+from ...wiring import ConfigurationError, Settings, accesses_to
+from ...wiring.engine import Engine
 
 PROMPT = "Reply with the word OK."
 QUERY = "weather"

@@ -23,7 +23,8 @@ from ...engine.attempts.budget_file import Amounts
 from ...engine.collector import calm_collector
 from ...engine.scheduler import Scheduler
 from ...providers.table import PROVIDERS
-from ...wiring import ConfigurationError, Engine, Settings, access_to
+from ...wiring import ConfigurationError, Settings, access_to
+from ...wiring.engine import Engine
 from ...wiring.folder_budget import money_as_json
 from ...wiring.signals import Interruption
 from .allowed_providers import unreached

@@ -13,7 +13,8 @@ from contextvars import Context
 
 from ...configuration.options import SendingOptions
 from ...engine.call import Call, Outcome
-from ...wiring import Engine, Settings
+from ...wiring import Settings
+from ...wiring.engine import Engine
 from .trials import TrialNumbers
 
 

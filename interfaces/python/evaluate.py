@@ -34,7 +34,7 @@ from ...configuration.configuration import read_configuration
 from ...configuration.errors import UsageError
 from ...configuration.options import SendingOptions
 from ...engine.fault import LocalFault
-from ...wiring import Engine
+from ...wiring.engine import Engine
 
 
 class EvaluateOptions(TypedDict, total=False):

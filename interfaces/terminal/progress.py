@@ -16,7 +16,7 @@ from ...bench.evaluation.watch import Watch
 from ...engine.attempts.money import CostBudget
 from ...engine.events import Events
 from ...engine.scheduler import Scheduler
-from ...wiring import Engine
+from ...wiring.engine import Engine
 from .painter import Painter
 from .progress_lines import last_line, plain_line, screen_lines
 from .run_progress import LOOK_EVERY_S, RunProgress, RunView

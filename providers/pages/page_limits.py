@@ -15,7 +15,6 @@ from ...engine.call import Call, Reply
 from ...engine.endpoint import Endpoint, Fault, Request, Response
 from ...engine.limits import Limit
 
-CONCURRENCY = 64
 # With these values no sliding minute holds more than the quota, even if a start is half a second late.
 _BURST_SHARE = 1 / 200
 _RATE = 0.995 / 60.5
@@ -24,7 +23,7 @@ _RATE = 0.995 / 60.5
 class PageLimits:
     """The limits that all hosts share: `concurrency` hops at once, and `rpm` hops a minute; None: no such limit."""
 
-    def __init__(self, concurrency: int = CONCURRENCY, rpm: float | None = None) -> None:
+    def __init__(self, concurrency: int, rpm: float | None = None) -> None:
         self.slots = asyncio.Semaphore(concurrency)
         self.pace: AsyncLimiter | None = None
         if rpm is not None:

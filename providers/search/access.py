@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from ..access import Access, ConfigurationError, ReachSettings, UnknownProvider, is_address
 from ..credentials.authorizer import NO_CREDENTIALS, CredentialsError
 from ..kinds import Credentials
 from ..llm.protocol import Target
 from ..transport.endpoint import ModelEndpoint
-from ..transport.transport import Transport
 from .documents import SCHEME
 from .table import CORPUS, ENGINES, PROVIDER, SearchEngine
+
+if TYPE_CHECKING:
+    from ..transport.transport import Transport
 
 _PREFIX = f"{PROVIDER}/"
 
@@ -92,7 +95,7 @@ def search_endpoint_to(access: Access, transport: Transport, timeout_s: float) -
 
 def keyless_search_endpoint_to(access: Access) -> ModelEndpoint:
     """Returns an endpoint without credentials that can encode and decode but not send."""
-    return ModelEndpoint(_row_in(access).protocol, access.target, NO_CREDENTIALS, Transport(), 1.0)
+    return ModelEndpoint(_row_in(access).protocol, access.target, NO_CREDENTIALS)
 
 
 def _row_in(access: Access) -> SearchEngine:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -17,11 +18,13 @@ from ...engine.endpoint import EncodeError, Fault, Request, Response, SendError
 from ...engine.limits import Limit
 from ..credentials.authorizer import Authorizer
 from ..llm.protocol import Target, WireProtocol
-from .http_connection import Tap
 from .rate_limit_headers import limits_of
 from .secrets import Secrets
 from .text_listener import TextListener
-from .transport import Channel, Transport
+
+if TYPE_CHECKING:
+    from .http_connection import Tap
+    from .transport import Transport
 
 USER_AGENT = "millstream/0.1"
 _SPELLED_OUT = Fault(
@@ -34,10 +37,16 @@ _SPELLED_OUT = Fault(
 
 
 class ModelEndpoint:
-    """The endpoint of one model: encodes calls, sends them with credentials, and decodes responses without secrets."""
+    """The endpoint of one model: encodes calls, sends them with credentials, and decodes responses without secrets.
+    Without a transport it encodes and decodes only."""
 
     def __init__(
-        self, protocol: WireProtocol, target: Target, authorizer: Authorizer, transport: Transport, timeout_s: float
+        self,
+        protocol: WireProtocol,
+        target: Target,
+        authorizer: Authorizer,
+        transport: Transport | None = None,
+        timeout_s: float = 0.0,
     ) -> None:
         self._protocol = protocol
         self._target = target
@@ -48,7 +57,7 @@ class ModelEndpoint:
         headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT}
         headers |= {**protocol.headers(target), **target.headers, **(authorizer.fixed or {})}
         self._is_fixed = authorizer.fixed is not None
-        self._channel = Channel(transport, headers, timeout_s)
+        self._channel = None if transport is None else transport.channel(headers, timeout_s)
 
     def __repr__(self) -> str:
         return f"<ModelEndpoint {self._target.model} at {self._target.base_url}, {self._protocol.kind}>"
@@ -65,12 +74,15 @@ class ModelEndpoint:
             raise EncodeError(f"the call to {call.model} can't be written ({type(error).__name__}: {error})") from error
 
     async def send(self, request: Request) -> Response:
+        channel = self._channel
+        if channel is None:
+            raise RuntimeError(f"{self} has no transport to send by")
         try:
             if self._is_fixed and request.hear is None:
-                response = await self._channel.send(request)
+                response = await channel.send(request)
             else:
                 headers = {} if self._is_fixed else await self._made_anew(request)
-                response = await self._channel.send(request, headers, self._tap_of(request))
+                response = await channel.send(request, headers, self._tap_of(request))
         except SendError as error:
             raise SendError(self._told(error.fault)) from None
         if response.status == 401:

@@ -68,6 +68,9 @@ class Transport:
             self._connector = LineConnector()
         return self._connector
 
+    def channel(self, headers: Mapping[str, str], timeout_s: float) -> Channel:
+        return Channel(self, headers, timeout_s)
+
     def pool(self, request: aiohttp.ClientRequest, timeout: aiohttp.ClientTimeout) -> Pool:
         pool = Pool(self.connector, request, timeout)
         self._pools.append(pool)

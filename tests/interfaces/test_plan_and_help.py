@@ -100,18 +100,32 @@ def test_no_verb_is_wrong_usage(cli: CommandLine) -> None:
     assert cli().code == 2
 
 
+def loaded(tmp_path: Path, heavy: list[str], *words: str) -> str:
+    """Those of the heavy packages that a command has loaded when it ends."""
+    probe = (
+        "import sys; from millstream.interfaces.cli.command import main; main(sys.argv[1:]); "
+        f"print(sorted(set(sys.modules) & set({heavy})), file=sys.stderr)"
+    )
+    command = [sys.executable, "-P", "-c", probe, *words]
+    done = subprocess.run(command, env=environment(tmp_path), capture_output=True, text=True, check=True)
+    return done.stderr.splitlines()[-1]
+
+
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "sim"])
 def test_help_loads_nothing_heavy(tmp_path: Path, verb: str) -> None:
     heavy = ["aiohttp", "numpy", "rich", "lmdb", "uvloop", "yaml", "orjson"]
     if verb not in ("run", "plan", "score", "report", "load", "data"):  # the options of benchmarks are structs
         heavy.append("msgspec")
-    probe = (
-        "import sys; from millstream.interfaces.cli.command import main; main(sys.argv[1:]); "
-        f"print(sorted(set(sys.modules) & set({heavy})), file=sys.stderr)"
-    )
-    command = [sys.executable, "-P", "-c", probe, verb, "--help"]
-    done = subprocess.run(command, env=environment(tmp_path), capture_output=True, text=True, check=True)
-    assert done.stderr == "[]\n"
+    assert loaded(tmp_path, heavy, verb, "--help") == "[]"
+
+
+@pytest.mark.parametrize("words", [("plan", "millstone", "--model", "sim/x"), ("quota", "sim/x"), ("models",)])
+def test_what_sends_nothing_loads_neither_what_sends_nor_what_scores(tmp_path: Path, words: tuple[str, ...]) -> None:
+    senders = ["aiohttp", "aiohappyeyeballs", "aiolimiter", "httptools", "google.auth", "uvloop"]
+    readers = ["charset_normalizer", "lxml", "pebble", "protego", "pypdfium2", "trafilatura"]
+    ours = ["wiring.engine", "wiring.routing", "providers.transport.transport", "providers.pages.endpoint"]
+    heavy = [*senders, *readers, "numpy", "rich", "yaml", *(f"millstream.{name}" for name in ours)]
+    assert loaded(tmp_path, heavy, *words) == "[]"
 
 
 def test_help_answers_in_a_fifth_of_a_second(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ....bench.evaluation.data_command import DataCommand
     from ....bench.evaluation.watch import ItemProgress
     from ....configuration.benchmark_options import Declaration
-    from ....wiring import Engine
+    from ....wiring.engine import Engine
 
 
 def _offering(words: Sequence[str] = ()) -> Mapping[str, Declaration]:

@@ -24,7 +24,8 @@ from millstream.engine.runs.run_folder import holding, manifest_hash
 from millstream.engine.store.cache import Cache, StoredAnswer, StoredPiece
 from millstream.engine.store.entries import encode
 from millstream.engine.store.lmdb_store import ANSWERS
-from millstream.wiring import Engine, Settings
+from millstream.wiring import Settings
+from millstream.wiring.engine import Engine
 
 pytestmark = pytest.mark.needs_benchmark("millstone")
 
