@@ -119,6 +119,10 @@ def _ipv6(text: str) -> str:
         raise UrlError("a URL with brackets around what is no IPv6 address") from error
     if found.scope_id is not None:
         raise UrlError("a URL with a zone in its address")
+    if found.ipv4_mapped is not None:
+        # Python writes these with dots from 3.13 on; a URL's spelling is part of a cache key.
+        high, low = divmod(int(found.ipv4_mapped), 1 << 16)
+        return f"::ffff:{high:x}:{low:x}"
     return str(found)
 
 
