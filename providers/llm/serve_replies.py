@@ -40,8 +40,9 @@ def usage_of(outcomes: Sequence[Outcome]) -> Usage | None:
 
 
 def own_fields(call: ToolCall, family: str) -> Mapping[str, Any]:
-    """Returns the fields beside a tool call if they are this family's own, else an empty mapping."""
-    return call.native.value if call.native is not None and call.native.protocol == family else {}
+    """Returns the fields beside a tool call if they are this family's own and can be written, else an empty mapping."""
+    native = call.native
+    return native.value if native is not None and native.protocol == family and is_writable(native.value) else {}
 
 
 def arguments_of(call: ToolCall) -> str:

@@ -16,7 +16,7 @@ from ....engine.call import Outcome, Reply, Usage
 from ....engine.content import Native, Part, ToolCall
 from ..families import parts_for
 from ..serve_dialect import ServedRequest
-from ..serve_replies import arguments_of, as_it_stands, digest, dumps, own_fields, reply_of
+from ..serve_replies import arguments_of, as_it_stands, digest, dumps, is_writable, own_fields, reply_of
 from .serve_turns import FAMILY
 
 _STOPS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
@@ -64,7 +64,9 @@ def text_of(part: Part) -> str | None:
 
 
 def _is_told(part: Part) -> bool:
-    return isinstance(part, str | ToolCall) or (isinstance(part, Native) and part.protocol == FAMILY)
+    if isinstance(part, Native):
+        return part.protocol == FAMILY and is_writable(part.value)
+    return isinstance(part, str | ToolCall)
 
 
 def _block(part: Part, key: str, place: int) -> Any:

@@ -15,7 +15,17 @@ from ....engine.call import Citation, Outcome, Reply, TokenLogprob, Usage
 from ....engine.content import Image, Native, Part, ToolCall
 from ..families import parts_for
 from ..serve_dialect import Problem, ServedModel, ServedRequest
-from ..serve_replies import LOGPROB_MIN, arguments_of, as_it_stands, digest, dumps, own_fields, reply_of, usage_of
+from ..serve_replies import (
+    LOGPROB_MIN,
+    arguments_of,
+    as_it_stands,
+    digest,
+    dumps,
+    is_writable,
+    own_fields,
+    reply_of,
+    usage_of,
+)
 from .serve_turns import FAMILY
 
 _FINISHES = {"stop": "STOP", "tool_calls": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
@@ -114,7 +124,7 @@ def _part(part: Part) -> list[Any]:
             return [_call(part)]
         case Image():
             return [_image(part)]
-        case Native() if part.protocol == FAMILY:
+        case Native() if part.protocol == FAMILY and is_writable(part.value):
             return [as_it_stands(part.value)]
         case _:
             return []
