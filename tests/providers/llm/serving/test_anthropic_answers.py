@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 import anthropic
 import pytest
 from anthropic.types import Message
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec import structs
 from recorder import EVENTS, JSON, Recorder, recording
 from told_replies import KEY, REPLIES, TEXT, USAGE, halved, meant, outcomes, streamed
@@ -145,15 +143,6 @@ def test_a_stream_that_waits_for_thoughts_says_nothing_early_but_that_it_lives()
     assert stream.text("A") == stream.ping()
 
 
-@pytest.mark.parametrize("name", ["a text", "a text and calls of tools", "thoughts before a text"])
-def test_no_cut_of_a_stream_is_a_finished_answer(name: str) -> None:
-    """But behind its stop reason, where all has been said."""
-    body = streamed(DIALECT, THINKING, [ALL[name]])
-    for end in range(len(body)):
-        read = decoded(body[:end], stream=True)
-        assert isinstance(read, Fault) or (read == ALL[name] and b"message_delta" in body[:end])
-
-
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
@@ -237,16 +226,6 @@ def test_models_are_listed_on_one_page_and_one_by_one(theirs: Theirs) -> None:
     one = theirs.told(DIALECT.listed(models[0])).models.retrieve("claude-sonnet-5-5")
     assert (one.id, one.created_at.year) == ("claude-sonnet-5-5", 1970)
     assert json.loads(DIALECT.listing([]))["first_id"] is None
-
-
-@given(st.lists(st.text(), min_size=1), st.integers(0, 99), st.booleans())
-def test_whatever_was_said_early_the_whole_is_the_same(texts: list[str], cut: int, is_tool_between: bool) -> None:
-    parts = [each for text in texts for each in (text, *((WEATHER,) if is_tool_between else ()))]
-    reply = Reply("".join(texts), USAGE, "tool_calls" if is_tool_between else "stop", parts=tuple(parts))
-    early = reply.text[:cut]
-    read = decoded(streamed(DIALECT, ASKED, [reply], early), stream=True)
-    assert isinstance(read, Reply)
-    assert (read.text, read.tool_calls) == (reply.text, reply.tool_calls)
 
 
 def test_no_citation_is_made_up() -> None:

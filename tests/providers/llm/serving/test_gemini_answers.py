@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 import pytest
 from google import genai
 from google.genai import errors, types
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec import structs
 from recorder import EVENTS, JSON, Recorder, recording
 from told_replies import CITED, KEY, LOGPROBS, REPLIES, TEXT, USAGE, halved, meant, outcomes, streamed
@@ -136,15 +134,6 @@ def test_every_sample_is_a_candidate_and_their_tokens_are_added_up() -> None:
     assert [each["content"]["parts"] for each in last["candidates"]] == [[{"text": ""}], [{"text": "B"}]]
 
 
-@pytest.mark.parametrize("name", ["a text", "a text and calls of functions"])
-def test_no_cut_of_a_stream_is_a_finished_answer(name: str) -> None:
-    """But behind its last chunk, where all has been said."""
-    body = streamed(DIALECT, ASKED, [ALL[name]], halved(ALL[name].text))
-    for end in range(len(body)):
-        read = decoded(body[:end], stream=True)
-        assert isinstance(read, Fault) or (read == ALL[name] and end >= len(body.rstrip()))
-
-
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
@@ -236,15 +225,6 @@ def test_models_are_listed_and_told_one_by_one(theirs: Theirs) -> None:
     assert listed[0].supported_actions == ["generateContent", "streamGenerateContent"]
     one = theirs.told(DIALECT.listed(models[0])).models.get(model="gemini-2.5-flash")
     assert one.display_name == "gemini-2.5-flash"
-
-
-@given(st.lists(st.text(), min_size=1), st.integers(0, 99), st.booleans())
-def test_whatever_was_said_early_the_whole_is_the_same(texts: list[str], cut: int, is_call_between: bool) -> None:
-    said = [each for text in texts for each in (text, *((WEATHER,) if is_call_between else ()))]
-    reply = Reply("".join(texts), USAGE, "tool_calls" if is_call_between else "stop", parts=tuple(said))
-    read = decoded(streamed(DIALECT, ASKED, [reply], reply.text[:cut]), stream=True)
-    assert isinstance(read, Reply)
-    assert (read.text, read.tool_calls) == (reply.text, reply.tool_calls)
 
 
 def test_an_answer_without_a_key_is_numbered_by_what_was_asked() -> None:

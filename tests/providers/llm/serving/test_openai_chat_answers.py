@@ -8,8 +8,6 @@ from typing import Any
 import httpx2
 import orjson
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec import structs
 from openai import APIError, OpenAI, Stream
 from openai.lib.streaming.chat import ChatCompletionStreamState
@@ -117,25 +115,6 @@ def test_samples_of_one_question_are_choices_whose_tokens_are_summed() -> None:
 
 
 @each_reply
-def test_a_whole_answer_is_the_reply_again(reply: Reply) -> None:
-    assert decoded(DIALECT.whole(asked(), [outcome(reply)])) == reply
-
-
-@each_reply
-def test_a_streamed_answer_is_the_reply_again(reply: Reply) -> None:
-    assert decoded(streamed([reply]), stream=True) == reply
-
-
-@each_reply
-def test_what_went_out_as_it_came_is_not_said_twice(reply: Reply) -> None:
-    if reply.refused and reply.finish_reason == "stop":
-        return  # what a model says in refusing is never told before its end
-    half = len(reply.text) // 2
-    body = streamed([reply], reply.text[:half], "", reply.text[half : half + 1])
-    assert decoded(body, stream=True) == reply
-
-
-@each_reply
 def test_the_sdk_joins_the_chunks_to_the_whole_answer(reply: Reply) -> None:
     joined, told = accumulated(streamed([reply])).choices[0], whole(reply).choices[0]
     assert joined.finish_reason == told.finish_reason
@@ -195,19 +174,6 @@ def test_every_chunk_of_a_stream_bears_the_same_name_whenever_it_is_asked_again(
     assert streamed([REPLIES["plain"]], messages=[{"role": "user", "content": "y"}]) != streamed([REPLIES["plain"]])
 
 
-@each_reply
-def test_no_cut_of_a_stream_is_a_finished_answer_before_its_finish_reason(reply: Reply) -> None:
-    body = streamed([reply], reply.text[:1] if not reply.refused else "")
-    word = (reply.finish_reason or "").encode()
-    finished = body.index(b"\n\n", body.index(b'"finish_reason":"' + word)) + 2
-    for end in range(0, finished, 7):
-        assert isinstance(decoded(body[:end], stream=True, is_cut=True), Fault)
-    for end in range(finished, len(body) + 1, 7):
-        result = decoded(body[:end], stream=True, is_cut=True)
-        assert isinstance(result, Reply)
-        assert structs.replace(result, usage=reply.usage) == reply
-
-
 def test_an_answer_that_fails_on_its_way_is_never_finished() -> None:
     stream = DIALECT.stream(asked(stream=True))
     said = stream.begin() + stream.text("posi") + stream.ping() + stream.fail(Problem(504, "timeout", "too late"))
@@ -230,17 +196,6 @@ def test_the_sdk_raises_what_fails_on_its_way() -> None:
     assert (told.value.message, told.value.code, told.value.type) == ("too late", "timeout", "server_error")
 
 
-def test_a_ping_is_nothing_to_a_client() -> None:
-    stream = DIALECT.stream(asked(stream=True))
-    assert list(events_of(stream.ping() + stream.ping())) == []
-
-
-def test_an_end_that_only_one_provider_has_a_word_for_is_an_end() -> None:
-    for word in ("pause_turn", "recitation", None):
-        assert whole(Reply("a", None, word)).choices[0].finish_reason == "stop"
-    assert whole(Reply("", None, None, parts=(LOOK,))).choices[0].finish_reason == "tool_calls"
-
-
 def test_a_client_of_the_older_functions_hears_of_one() -> None:
     reply = REPLIES["a tool"]
     older: Any = {"functions": [{"name": "look", "parameters": {}}]}
@@ -260,50 +215,9 @@ def test_what_another_family_said_beside_a_tool_call_comes_back_through_the_clie
     assert again.content == (call,)
 
 
-def test_what_another_family_thought_is_left_out() -> None:
-    thought = Native("anthropic", {"type": "thinking", "thinking": "hm", "signature": "s"})
-    assert decoded(DIALECT.whole(asked(), [outcome(Reply("a", None, "stop", parts=(thought, "a")))])) == Reply(
-        "a", None, "stop"
-    )
-
-
-def test_a_tool_of_another_kind_is_called_as_it_stood() -> None:
-    custom = {"id": "c3", "type": "custom", "custom": {"name": "run", "input": "ls"}}
-    reply = Reply("", Usage(1, 1), "tool_calls", parts=(Native("openai", custom), FIND))
-    assert decoded(DIALECT.whole(asked(), [outcome(reply)])) == reply
-    assert decoded(streamed([reply]), stream=True) == reply
-
-
 def test_a_probability_that_no_number_holds_is_the_least_one() -> None:
     reply = Reply("a", None, "stop", logprobs=(TokenLogprob("a", float("-inf"), (("b", float("nan")),)),))
     told = whole(reply).choices[0].logprobs
     assert told is not None
     assert told.content is not None
     assert (told.content[0].logprob, told.content[0].top_logprobs[0].logprob) == (-9999.0, -9999.0)
-
-
-any_text = st.text(st.characters(codec=None, categories=None), max_size=20)
-
-
-@given(any_text, any_text, any_text, st.integers(0, 20))
-def test_no_text_breaks_an_answer(text: str, arguments: str, name: str, cut: int) -> None:
-    parts = (Native("openai", {"reasoning_content": name}), text, ToolCall(name, name, arguments))
-    reply = Reply(text, None, "tool_calls", parts=parts, citations=(Citation(text, name),))
-    told = orjson.loads(DIALECT.whole(asked(), [outcome(reply)]))["choices"][0]["message"]
-    assert len(told["content"] or "") == len(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
-    for data in events_of(streamed([reply], text[:cut])):
-        if data != b"[DONE]":
-            assert orjson.loads(data)["model"] == "gpt-x"
-    orjson.loads(DIALECT.problem(Problem(400, "invalid", text, name)))
-
-
-def test_what_can_not_be_written_is_left_out() -> None:
-    deep: Any = 1
-    for _ in range(500):
-        deep = [deep]
-    native = Native("openai", {"reasoning_content": "hm", "reasoning_details": deep})
-    call = structs.replace(LOOK, native=Native("gemini", {"x": deep}))
-    reply = Reply("a", None, "tool_calls", parts=(native, "a", call))
-    expected = structs.replace(reply, parts=(THOUGHT, "a", LOOK))
-    assert decoded(DIALECT.whole(asked(), [outcome(reply)])) == expected
-    assert decoded(streamed([reply]), stream=True) == expected
