@@ -275,7 +275,7 @@ class Hit(Struct, frozen=True):
     """The engine's extract of the page."""
 
 
-class Fetched(Struct, frozen=True):
+class PageResponse(Struct, frozen=True):
     """One HTTP response on the way to a page, unchanged. `body` holds the bytes as received, still compressed by
     `encoding` (Content-Encoding, empty for none). `location` is where a redirect leads, else None."""
 
@@ -307,7 +307,7 @@ class Reply(Struct, frozen=True):
     """The sources that the answer refers to."""
     hits: tuple[Hit, ...] = ()
     """The results, for a search."""
-    fetched: Fetched | None = None
+    fetched: PageResponse | None = None
     """The HTTP response, for a page; else None."""
     parts: tuple[Part, ...] = ()
     """Everything that the model wrote, in its order, where that is more than the text: tool calls, thoughts."""

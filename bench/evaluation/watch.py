@@ -23,7 +23,7 @@ Watch = Callable[["Engine", int, int, str], AbstractContextManager[ItemProgress]
 number of items, how many are done already, and the noun for an item (empty: an item is one call)."""
 
 
-class _Unseen:
+class _NoView:
     def item_ended(self) -> None:
         pass
 
@@ -31,4 +31,4 @@ class _Unseen:
 @contextmanager
 def unwatched(engine: Engine, total: int, already: int, item: str) -> Iterator[ItemProgress]:
     """Opens a display that shows nothing."""
-    yield _Unseen()
+    yield _NoView()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from importlib.metadata import PackageNotFoundError, version
 
-from ...engine.call import Fetched
+from ...engine.call import PageResponse
 from .hop import ROBOT_NAME
 from .page import PageText
 from .robots_rules import RobotsVerdict, judge
@@ -43,7 +43,7 @@ class Extraction:
         """Starts a process and lets it read a sample page. Raises LocalFault if this machine can't read pages."""
         await self._workers.start()
 
-    async def extract(self, fetched: Fetched) -> PageText:
+    async def extract(self, fetched: PageResponse) -> PageText:
         """Returns the text of a page, or why it has none. Raises LocalFault if our own machine is the reason."""
         task = (fetched.body, fetched.content_type, fetched.encoding)
         try:
@@ -58,7 +58,7 @@ class Extraction:
                     return PageText("too_large", detail=f"to find its text: {error}")
             return PageText("not_text", detail=f"no parser survives it: {error}")
 
-    async def judge(self, robots: Fetched, url: str) -> RobotsVerdict:
+    async def judge(self, robots: PageResponse, url: str) -> RobotsVerdict:
         """Returns whether a robots.txt allows a URL. A file that can't be judged within the limits forbids everything,
         and the verdict says why. Raises LocalFault like `extract`."""
         try:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from ...engine.call import Fetched, Reply
+from ...engine.call import PageResponse, Reply
 from ...engine.endpoint import Response
 
 TEXT_MAX = 400_000
@@ -52,17 +52,17 @@ class Page(Struct, frozen=True):
     """Whether all its calls were answered from the cache."""
 
 
-def response_of(fetched: Fetched) -> Response:
+def response_of(fetched: PageResponse) -> Response:
     """Returns a hop as a response in the form that the engine stores."""
     headers = {CONTENT_TYPE: fetched.content_type, CONTENT_ENCODING: fetched.encoding, LOCATION: fetched.location}
     return Response(fetched.status, fetched.body, headers={name: value for name, value in headers.items() if value})
 
 
-def fetched_of(response: Response) -> Fetched:
+def fetched_of(response: Response) -> PageResponse:
     """Returns the hop that a stored response holds."""
     headers = response.headers
     content_type, encoding = headers.get(CONTENT_TYPE, ""), headers.get(CONTENT_ENCODING, "")
-    return Fetched(response.status, content_type, encoding, headers.get(LOCATION), response.body)
+    return PageResponse(response.status, content_type, encoding, headers.get(LOCATION), response.body)
 
 
 def reply_of(response: Response) -> Reply:

@@ -11,7 +11,7 @@ import asyncio
 
 import msgspec
 
-from ...engine.call import WEB, Call, Failure, Fetched, Outcome
+from ...engine.call import WEB, Call, Failure, Outcome, PageResponse
 from ...engine.store.cache import derived_key
 from .endpoint import CRAWL_DELAY_S, HOP_S, WITHIN_S
 from .extraction import Extraction
@@ -98,7 +98,7 @@ class PageReader:
         found = await self._extracted(reply.raw_hash, reply.fetched)
         return trail.ended(found.status, found.detail, final_url, found, reply.raw_hash)
 
-    async def _extracted(self, body_hash: str, fetched: Fetched) -> PageText:
+    async def _extracted(self, body_hash: str, fetched: PageResponse) -> PageText:
         how = f"text {self._extraction.version}\n{fetched.content_type}\n{fetched.encoding}"
         key = derived_key(bytes.fromhex(body_hash), how.encode("utf-8", "surrogateescape"))
         found = self._kept(key)

@@ -12,7 +12,7 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct
 
-from ...engine.call import WEB, Call, Failure, Fetched, Outcome
+from ...engine.call import WEB, Call, Failure, Outcome, PageResponse
 from ...engine.store.cache import derived_key
 from .endpoint import CRAWL_DELAY_MAX_S, POLICY, QUICK_S, WITHIN_S
 from .extraction import Extraction
@@ -43,7 +43,7 @@ class HostRules(Struct, frozen=True):
 
     keys: tuple[str, ...] = ()
     refusal: tuple[PageStatus, str] | None = None
-    file: Fetched | None = None
+    file: PageResponse | None = None
     file_hash: str = ""
     took_s: float = 0.0
 
@@ -93,7 +93,7 @@ class Robots:
         delay_s = min(judged.delay_s, CRAWL_DELAY_MAX_S)
         return PagePermission(rules.keys, refusal, delay_s, is_sent, rules.took_s, judged.took_s)
 
-    async def _judged(self, file: Fetched, file_hash: str, url: WebUrl) -> RobotsVerdict:
+    async def _judged(self, file: PageResponse, file_hash: str, url: WebUrl) -> RobotsVerdict:
         how = f"robots {self._extraction.robots_version} {ROBOT_NAME} {file.encoding} {url.target}".encode()
         key = derived_key(bytes.fromhex(file_hash), how)
         kept = self._derived.derived(key)

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from ...engine.call import Call, Fetched, Hit, Reply
+from ...engine.call import Call, Hit, PageResponse, Reply
 from ...engine.endpoint import EncodeError, Fault, Request, Response
 from ...engine.fault import LocalFault
 from ...engine.limits import Limit
@@ -160,7 +160,7 @@ class CorpusEndpoint(_CorpusAccess):
         if found is None:
             return Response(404, b"")
         content_type, body = found
-        return response_of(Fetched(200, content_type, "", None, body))
+        return response_of(PageResponse(200, content_type, "", None, body))
 
     def decode(self, response: Response) -> Reply | Fault:
         if response.status == 404:

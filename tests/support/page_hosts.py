@@ -8,7 +8,7 @@ from typing import Any
 
 from raw_server import Visit
 
-from millstream.engine.call import Call, Failure, Fetched, Outcome, Reply
+from millstream.engine.call import Call, Failure, Outcome, PageResponse, Reply
 from millstream.engine.endpoint import EncodeError, SendError
 from millstream.providers.pages.connections import AddressInfo
 from millstream.providers.pages.endpoint import PageEndpoint
@@ -111,7 +111,7 @@ def over(endpoint: PageEndpoint) -> Callable[[Call], Awaitable[Outcome]]:
 
 
 def redirect_to(call: Call, location: str) -> Outcome:
-    fetched = Fetched(302, "", "", location, b"")
+    fetched = PageResponse(302, "", "", location, b"")
     return Outcome(call, reply=Reply("", raw_hash="00" * 32, fetched=fetched), key="aa", attempts=1, latency_ms=1.0)
 
 

@@ -8,7 +8,7 @@ from hashlib import sha256
 
 from msgspec import Struct
 
-from millstream.engine.call import Call, Failure, FailureKind, Fetched, Outcome, Reply
+from millstream.engine.call import Call, Failure, FailureKind, Outcome, PageResponse, Reply
 from millstream.providers.pages.extraction import Extraction
 from millstream.providers.pages.page import PageText
 from millstream.providers.pages.robots_rules import RobotsVerdict, judge
@@ -72,7 +72,7 @@ class ScriptedWeb:
         if answer.kind is not None:
             failure = Failure(answer.kind, f"{answer.kind} it was", answer.status or None)
             return Outcome(call, failure=failure, key=key, attempts=attempts)
-        fetched = Fetched(answer.status, answer.content_type, answer.encoding, answer.location, answer.body)
+        fetched = PageResponse(answer.status, answer.content_type, answer.encoding, answer.location, answer.body)
         reply = Reply("", raw_hash=sha256(answer.body).hexdigest(), fetched=fetched)
         return Outcome(call, reply=reply, key=key, attempts=attempts, latency_ms=answer.took_s * 1000)
 
@@ -85,14 +85,14 @@ class ExtractionHere(Extraction):
         self.extracted: list[bytes] = []
         self.judged = 0
 
-    async def extract(self, fetched: Fetched) -> PageText:
+    async def extract(self, fetched: PageResponse) -> PageText:
         self.extracted.append(fetched.body)
         await asyncio.sleep(0.5)
         if not fetched.body:
             return PageText("empty", detail="nothing in it")
         return PageText("ok", fetched.body.decode(), "T")
 
-    async def judge(self, robots: Fetched, url: str) -> RobotsVerdict:
+    async def judge(self, robots: PageResponse, url: str) -> RobotsVerdict:
         self.judged += 1
         await asyncio.sleep(0)
         return judge(robots.body, robots.encoding, url, "millstream")

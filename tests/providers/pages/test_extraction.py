@@ -22,7 +22,7 @@ from loops import on_each_loop, run_on
 from msgspec import structs
 from page_hosts import PAGE
 
-from millstream.engine.call import Fetched
+from millstream.engine.call import PageResponse
 from millstream.providers.pages.extraction import Extraction
 from millstream.providers.pages.page import PageText
 from millstream.providers.pages.robots_rules import RobotsVerdict
@@ -36,19 +36,19 @@ FUZZED = int(os.environ.get("MILLSTREAM_FUZZED_PAGES", "50"))
 PAGE_S = 20.0
 
 
-def page(body: bytes, content_type: str = "text/html", encoding: str = "") -> Fetched:
-    return Fetched(200, content_type, encoding, None, body)
+def page(body: bytes, content_type: str = "text/html", encoding: str = "") -> PageResponse:
+    return PageResponse(200, content_type, encoding, None, body)
 
 
 # In a small process of its own: a child counts as large as whoever began it, before it is anything else.
 ALONE = """
 import asyncio, resource, sys
 import msgspec
-from millstream.engine.call import Fetched
+from millstream.engine.call import PageResponse
 from millstream.providers.pages.extraction import Extraction
 
 async def work():
-    hostile, sound = msgspec.json.decode(sys.stdin.buffer.read(), type=list[Fetched])
+    hostile, sound = msgspec.json.decode(sys.stdin.buffer.read(), type=list[PageResponse])
     at = Extraction(1, timeout_s=3.0)
     try:
         return [await at.extract(hostile), await at.extract(sound)]
@@ -61,7 +61,7 @@ print(msgspec.json.encode([found, used if sys.platform == "darwin" else used << 
 """
 
 
-def extracted_alone(hostile: Fetched) -> tuple[PageText, PageText, int]:
+def extracted_alone(hostile: PageResponse) -> tuple[PageText, PageText, int]:
     """What came of it and of a sound page behind it, and the most memory in bytes that any worker used."""
     given = msgspec.json.encode([hostile, page(PAGE)])
     done = subprocess.run([sys.executable, "-P", "-c", ALONE], input=given, capture_output=True, timeout=100)
@@ -79,7 +79,7 @@ async def extraction(workers: int = 2, timeout_s: float = 8.0) -> AsyncIterator[
         await opened.close()
 
 
-def extracted(fetched: Fetched, timeout_s: float = 8.0) -> PageText:
+def extracted(fetched: PageResponse, timeout_s: float = 8.0) -> PageText:
     async def work() -> PageText:
         async with extraction(1, timeout_s) as at:
             began = time.monotonic()
@@ -134,7 +134,7 @@ def bomb() -> bytes:
     return gzip.compress(bytes(200 << 20))
 
 
-HOSTILE: dict[str, tuple[Callable[[], Fetched], set[str]]] = {
+HOSTILE: dict[str, tuple[Callable[[], PageResponse], set[str]]] = {
     "attributes": (lambda: page(attributes()), {"timeout"}),
     "unclosed": (lambda: page(b"<html><body>" + b"<div>" * 900_000 + b"the end"), {"ok", "timeout"}),
     "links": (lambda: page(links()), {"ok", "too_large", "timeout"}),
@@ -294,7 +294,7 @@ def test_rules_that_are_compressed_are_read_and_hostile_ones_forbid_everything_a
     async def work() -> tuple[RobotsVerdict, RobotsVerdict]:
         async with extraction(1) as at:
             told = gzip.compress(b"User-agent: *\nDisallow: /no")
-            first = await at.judge(Fetched(200, "text/plain", "gzip", None, told), "https://example.com/no")
+            first = await at.judge(PageResponse(200, "text/plain", "gzip", None, told), "https://example.com/no")
             return structs.replace(first, took_s=0.0), await at.judge(page(hostile), "https://example.com/")
 
     lack = "to be parsed: not done within 2 s"

@@ -14,7 +14,7 @@ from page_hosts import Kept
 from scripted_web import NOT_FOUND, Answer, ExtractionHere, ScriptedWeb, failed, moved, said
 from virtual_time import run_virtually
 
-from millstream.engine.call import Call, Fetched
+from millstream.engine.call import Call, PageResponse
 from millstream.engine.fault import Stop, Stopped
 from millstream.engine.store.entries import derived_key
 from millstream.providers.pages.endpoint import CRAWL_DELAY_S, WITHIN_S
@@ -177,10 +177,10 @@ def test_rules_that_no_parser_can_judge_forbid_and_say_that_they_were_not_judged
 class Unable(ExtractionHere):
     """On a machine where no worker can be started."""
 
-    async def extract(self, fetched: Fetched) -> PageText:
+    async def extract(self, fetched: PageResponse) -> PageText:
         raise WorkerFault("no worker")
 
-    async def judge(self, robots: Fetched, url: str) -> RobotsVerdict:
+    async def judge(self, robots: PageResponse, url: str) -> RobotsVerdict:
         raise WorkerFault("no worker")
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from loops import run_on
 
-from millstream.engine.call import Fetched
+from millstream.engine.call import PageResponse
 from millstream.providers.pages.extraction import Extraction
 from millstream.providers.pages.hop import BODY_MAX
 from millstream.providers.pages.page import PageText
@@ -42,11 +42,11 @@ def pages() -> list[Path]:
     return [found[int(place * step)] for place in range(min(COUNT, len(found)))]
 
 
-def fetched(path: Path) -> Fetched:
+def fetched(path: Path) -> PageResponse:
     data = path.read_bytes()
     if path.suffix == ".gz":
-        return Fetched(200, TYPES[Path(path.stem).suffix], "gzip", None, data)
-    return Fetched(200, TYPES[path.suffix], "", None, data)
+        return PageResponse(200, TYPES[Path(path.stem).suffix], "gzip", None, data)
+    return PageResponse(200, TYPES[path.suffix], "", None, data)
 
 
 def test_real_pages_give_their_texts_and_none_is_fatal() -> None:
@@ -58,7 +58,7 @@ def test_real_pages_give_their_texts_and_none_is_fatal() -> None:
         extraction = Extraction(1)
         found, took = [], []
         try:
-            await extraction.extract(Fetched(200, "text/html", "", None, b"<p>warm"))
+            await extraction.extract(PageResponse(200, "text/html", "", None, b"<p>warm"))
             for path in paths:
                 page = await asyncio.to_thread(fetched, path)
                 began = time.perf_counter()
@@ -100,7 +100,7 @@ def test_a_compressed_page_gives_what_the_plain_one_gives() -> None:
         try:
             for path in paths:
                 plain = fetched(path)
-                packed = Fetched(200, plain.content_type, "gzip", None, gzip.compress(plain.body))
+                packed = PageResponse(200, plain.content_type, "gzip", None, gzip.compress(plain.body))
                 assert await extraction.extract(packed) == await extraction.extract(plain)
         finally:
             await extraction.close()
