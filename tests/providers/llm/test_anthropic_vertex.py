@@ -133,16 +133,6 @@ def test_an_error_is_what_google_or_anthropic_says(name: str) -> None:
     assert (fault.kind, fault.action, fault.retry_after_s) == (kind, action, wait)
 
 
-def test_a_refused_parameter_is_named_whoever_refuses_it() -> None:
-    said = "temperature: Extra inputs are not permitted"
-    google = gemini_shapes.error(400, "INVALID_ARGUMENT", "temperature is not supported by this model")
-    own = orjson.dumps({"type": "error", "error": {"type": "invalid_request_error", "message": said}})
-    for body in (google, own):
-        fault = decode(Response(400, body))
-        assert isinstance(fault, Fault)
-        assert "the model refuses temperature: leave --temperature out" in fault.detail
-
-
 def test_an_error_in_a_stream_is_what_google_or_anthropic_says() -> None:
     said = gemini_shapes.error(429, "RESOURCE_EXHAUSTED", "No.", gemini_shapes.retry_in("26s"))
     google = b"data: %b\n\n" % orjson.dumps(orjson.loads(said))

@@ -12,8 +12,6 @@ from millstream.engine.call import Reply
 from millstream.engine.endpoint import Fault, Response
 from millstream.providers.llm.bedrock.converse import decode
 from millstream.providers.llm.bedrock.errors import STATUSES
-from millstream.providers.llm.faults import MEANINGS
-from millstream.providers.llm.faults import fault_of as the_fault_of
 
 THROTTLED = ("rate_limited", "throttle", False, True)
 REJECTED = ("rejected", "never", False, False)
@@ -103,13 +101,6 @@ def test_an_exception_without_a_name_or_with_an_odd_body_is_the_servers() -> Non
         assert row_of(fault_of(200, body, stream=True)) == BROKEN
 
 
-@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"null", b'{"message":17}', b"\xff", b'{"message":"no"}'])
-@pytest.mark.parametrize("status", [*MEANINGS, 301, 307, 400, 402, 404, 405, 413, 422, 429, 507])
-def test_an_error_without_a_name_goes_by_its_status(status: int, body: bytes) -> None:
-    for stream in (False, True):
-        assert decode(Response(status, body, stream)) == the_fault_of(Response(status, body))
-
-
 def test_a_name_that_nobody_knows_yet_goes_by_its_status() -> None:
     for status, row in ((418, REJECTED), (429, THROTTLED), (500, BROKEN), (403, DEAD_KEY)):
         assert row_of(fault_of(status, error(), "NewException")) == row
@@ -127,13 +118,6 @@ def test_what_the_model_itself_rejected_is_never_sent_again(name: str) -> None:
 
 
 # --- what the words of an error tell ---
-
-
-def test_the_wait_that_a_header_asks_for_is_kept() -> None:
-    headers = {**named("ThrottlingException"), "retry-after": "7"}
-    fault = decode(Response(429, error("Too many requests"), headers=headers))
-    assert isinstance(fault, Fault)
-    assert (fault.action, fault.retry_after_s, fault.cuts_rate) == ("throttle", 7.0, False)
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "within a stream"])
@@ -165,35 +149,6 @@ def test_a_filters_rejection_is_a_refusal(said: str) -> None:
         reply = decode(response)
         assert isinstance(reply, Reply), reply
         assert (reply.refused, reply.finish_reason) == (True, "content_filter") and said in reply.text
-
-
-@pytest.mark.parametrize(
-    ("said", "advice"),
-    [
-        (
-            "`temperature` and `top_p` cannot both be specified for this model. Please use only one.",
-            "leave the other out",
-        ),
-        ("The model returned the following errors: `temperature` is deprecated for this model.", "refuses temperature"),
-        ("This model doesn't support the stopSequences field. Remove stopSequences and try again.", "refuses stop"),
-        ("Malformed input request: #: extraneous key [topP] is not permitted", "refuses top_p"),
-        (
-            "inferenceConfig.maxTokens is not supported by this model.",
-            "refuses this max_tokens: leave --max-tokens out if it was given",
-        ),
-        ("outputConfig.effort is not supported for this model.", "refuses reasoning_effort"),
-        ("This model doesn't support the outputConfig.textFormat field.", "refuses json_schema"),
-    ],
-)
-def test_a_parameter_that_is_not_taken_is_named_with_what_to_do(said: str, advice: str) -> None:
-    fault = fault_of(400, error(said), "ValidationException")
-    assert row_of(fault) == REJECTED
-    assert advice in fault.detail and said in fault.detail
-
-
-@pytest.mark.parametrize("said", ["Input is too long for requested model.", "The value at messages failed."])
-def test_another_complaint_comes_without_advice_on_parameters(said: str) -> None:
-    assert fault_of(400, error(said), "ValidationException").detail == f"400: ValidationException: {said}"
 
 
 @pytest.mark.parametrize(

@@ -261,7 +261,6 @@ REFUSALS: dict[str, tuple[int, dict[str, Any], str]] = {
         error("Unsupported parameter.", "unsupported_parameter", param="reasoning.effort"),
         "reasoning_effort: leave it out",
     ),
-    "no param": (400, error("`top_p` is deprecated for this model."), "top_p: leave it out"),
     "xai": (400, {"code": "invalid", "error": "Argument not supported on this model: stop"}, "stop: leave it out"),
     "mistral": (
         422,
@@ -269,8 +268,6 @@ REFUSALS: dict[str, tuple[int, dict[str, Any], str]] = {
         "seed: leave it out",
     ),
     "vllm": (422, {"detail": [EXTRA]}, "seed: leave it out"),
-    "groq": (400, error("`logprobs` is not supported with this model"), "logprobs: leave it out"),
-    "deepseek": (400, error("This response_format type is unavailable now"), "json_schema: leave it out"),
 }
 
 

@@ -8,39 +8,32 @@ import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from protocols import ROWS, ProtocolRow
 
 from millstream.engine.endpoint import Fault, Response
-from millstream.providers.llm import vertex_claude as vertex_anthropic
-from millstream.providers.llm.anthropic import messages as anthropic
 from millstream.providers.llm.errors import DETAIL_MAX, EMPTY_ACCOUNT_CODES, ErrorBody
 from millstream.providers.llm.faults import fault_of, retry_after_s
-from millstream.providers.llm.openai import chat as openai_chat
-from millstream.providers.llm.openai import responses as openai_responses
 
-# Every protocol whose errors are JSON with a status, as OpenAI's are.
-DECODERS = {
-    "openai": openai_chat.decode,
-    "openai-responses": openai_responses.decode,
-    "anthropic": anthropic.decode,
-    "vertex, claude": vertex_anthropic.decode,
-}
-in_each_protocol = pytest.mark.parametrize("protocol", DECODERS)
+in_each_protocol = pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+# Those whose errors are JSON as OpenAI's are. Google and AWS have words of their own (test_gemini_errors,
+# test_bedrock_errors), and go by the status where there are none.
+LIKE_OPENAI = {name: row for name, row in ROWS.items() if name not in ("gemini", "bedrock", "llama on vertex")}
+in_each_like_openai = pytest.mark.parametrize("row", LIKE_OPENAI.values(), ids=LIKE_OPENAI)
 
 
 def error(code: Any = None, kind: Any = "x", message: Any = "what went wrong") -> bytes:
     return orjson.dumps({"error": {"message": message, "type": kind, "param": None, "code": code}})
 
 
-def decoded(response: Response, protocol: str = "openai") -> Fault:
+def decoded(response: Response, row: ProtocolRow = ROWS["chat"]) -> Fault:
     """As the engine gets it: through the protocol, which must add nothing of its own."""
-    fault = DECODERS[protocol](response)
-    assert isinstance(fault, Fault)
+    fault = row.fault(response)
     assert fault == fault_of(response)
     return fault
 
 
 # kind, action, whether it may have been billed, whether the rate is cut
-ROWS: dict[int, tuple[str, str, bool, bool]] = {
+MEANINGS: dict[int, tuple[str, str, bool, bool]] = {
     400: ("rejected", "never", False, False),
     401: ("rejected", "confirm", False, False),
     402: ("rate_limited", "stop", False, False),
@@ -68,34 +61,32 @@ ROWS: dict[int, tuple[str, str, bool, bool]] = {
     308: ("redirect", "stop", False, False),
     204: ("rejected", "never", False, False),
 }
-BODIES = [error(), b"", b"<html><title>oops</title></html>", b'{"detail":"no"}', b"\xff\xfe", b"[]", b"null"]
+BODIES = [b"", b"<html><title>oops</title></html>", b'{"detail":"no"}', b"\xff\xfe", b"[]", b"null"]
 
 
 @in_each_protocol
-@pytest.mark.parametrize("body", BODIES, ids=["openai", "empty", "html", "detail", "bytes", "list", "null"])
-@pytest.mark.parametrize("status", ROWS)
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-def test_a_status_gets_what_the_table_gives_it_whatever_its_body(
-    status: int, body: bytes, stream: bool, protocol: str
-) -> None:
-    fault = decoded(Response(status, body, stream), protocol)
-    assert (fault.kind, fault.action, fault.is_billed_maybe, fault.cuts_rate) == ROWS[status]
-    assert (fault.quota, fault.status, fault.is_immediate, fault.attempts_max) == ("keep", status, False, None)
-    assert fault.detail.startswith(str(status)) or status == 402
-    assert fault.retry_after_s is None
+@pytest.mark.parametrize("status", MEANINGS)
+def test_a_status_gets_what_the_table_gives_it_whatever_its_body(status: int, row: ProtocolRow) -> None:
+    for body in BODIES if row.name not in LIKE_OPENAI else (*BODIES, error()):
+        for stream in (False, True):
+            fault = decoded(Response(status, body, stream), row)
+            assert (fault.kind, fault.action, fault.is_billed_maybe, fault.cuts_rate) == MEANINGS[status]
+            assert (fault.quota, fault.status, fault.is_immediate, fault.attempts_max) == ("keep", status, False, None)
+            assert fault.detail.startswith(str(status)) or status == 402
+            assert fault.retry_after_s is None
 
 
-@in_each_protocol
+@in_each_like_openai
 @pytest.mark.parametrize("code", sorted(EMPTY_ACCOUNT_CODES))
 @pytest.mark.parametrize("status", [200, 400, 403, 429])
-def test_an_empty_account_stops_the_lane_however_it_is_said(status: int, code: str, protocol: str) -> None:
+def test_an_empty_account_stops_the_lane_whatever_the_status(status: int, code: str, row: ProtocolRow) -> None:
     for body in (error(code), error(None, code), error(code.upper()), b"[" + error(code) + b"]"):
-        fault = decoded(Response(status, body, headers={"retry-after": "20"}), protocol)
+        fault = decoded(Response(status, body, headers={"retry-after": "20"}), row)
         assert (fault.kind, fault.action, fault.quota, fault.retry_after_s) == ("rate_limited", "stop", "keep", None)
         assert "can't pay" in fault.detail and "what went wrong" in fault.detail
 
 
-@in_each_protocol
+@in_each_like_openai
 @pytest.mark.parametrize(
     ("code", "status", "kind", "action"),
     [
@@ -119,11 +110,10 @@ def test_an_empty_account_stops_the_lane_however_it_is_said(status: int, code: s
     ],
 )
 def test_a_200_with_an_error_is_what_the_code_in_its_body_says(
-    code: Any, status: int, kind: str, action: str, protocol: str
+    code: Any, status: int, kind: str, action: str, row: ProtocolRow
 ) -> None:
     for response in (Response(200, error(code)), Response(200, b"data: " + error(code) + b"\n\n", stream=True)):
-        fault = DECODERS[protocol](response)
-        assert isinstance(fault, Fault)
+        fault = row.fault(response)
         assert (fault.status, fault.kind, fault.action) == (status, kind, action)
 
 
@@ -132,7 +122,7 @@ def test_a_200_with_an_error_is_what_the_code_in_its_body_says(
     [("invalid_api_key", "invalid_request_error", 401), ("model_not_found", "invalid_request_error", 404),
      ("rate_limit_exceeded", "invalid_request_error", 429), (None, "invalid_request_error", 400)],
 )  # fmt: skip
-def test_a_code_tells_more_than_a_type(code: str | None, kind: str, status: int) -> None:
+def test_a_code_goes_before_a_type(code: str | None, kind: str, status: int) -> None:
     assert ErrorBody(error(code, kind)).status == status
 
 
@@ -156,13 +146,22 @@ def test_the_message_is_found_in_every_common_shape(body: bytes, message: str) -
     assert decoded(Response(400, body)).detail == f"400: {message}"
 
 
-def test_a_detail_has_a_bounded_length() -> None:
-    for body in (error(message="x" * 1_000_000), b"x" * 1_000_000, orjson.dumps({"error": "x" * 1_000_000})):
-        assert len(decoded(Response(400, body)).detail) <= DETAIL_MAX + len("400: ")
+@in_each_protocol
+def test_a_detail_has_a_bounded_length_and_can_be_written(row: ProtocolRow) -> None:
+    long = "x" * 1_000_000
+    for body in (error(message=long), long.encode(), orjson.dumps({"error": long}), orjson.dumps({"message": long})):
+        assert len(row.fault(Response(400, body)).detail) <= DETAIL_MAX + len("400: ")
+    for body in (
+        b'{"message":"\\ud800"}',
+        b'{"error":{"message":"\\ud800","type":"\\ud800","status":"\\ud800"}}',
+        b"\xff",
+    ):
+        assert orjson.dumps(row.fault(Response(400, body)).detail)
 
 
-def test_a_redirect_says_where_it_leads() -> None:
-    fault = decoded(Response(307, b"", headers={"location": "https://elsewhere.example/v1"}))
+@in_each_protocol
+def test_a_redirect_says_where_it_leads(row: ProtocolRow) -> None:
+    fault = decoded(Response(307, b"", headers={"location": "https://elsewhere.example/v1"}), row)
     assert "https://elsewhere.example/v1" in fault.detail and "--base-url" in fault.detail
 
 
@@ -206,10 +205,11 @@ def test_the_wait_is_read_ms_before_seconds_before_a_date_and_nonsense_is_no_ans
     headers: dict[str, str], seconds: float | None
 ) -> None:
     assert retry_after_s(headers) == seconds
-    fault = decoded(Response(429, error("rate_limit_exceeded"), headers=headers))
-    assert (fault.action, fault.retry_after_s) == ("throttle", seconds)
-    # A provider that says how long to wait has said everything; one that doesn't gets fewer requests.
-    assert fault.cuts_rate == (seconds is None)
+    for row in ROWS.values():
+        fault = row.fault(Response(429, error("rate_limit_exceeded"), headers=headers))
+        assert (fault.action, fault.retry_after_s) == ("throttle", seconds)
+        # A provider that says how long to wait has said everything; one that doesn't gets fewer requests.
+        assert fault.cuts_rate == (seconds is None)
 
 
 @settings(max_examples=500, deadline=None)
