@@ -24,11 +24,11 @@ from ....report.charts import (
 )
 from ....report.interval_cells import interval_in_a_cell
 from ....report.labels import labels
-from ....report.line_styles import legend_height, lines_of, paint
+from ....report.line_styles import legend_height, lines_of, paint, panels_figure
 from ....report.table import Cell, Figure, Table
 from .tables_turns import EVERY_TEMPERATURE
 
-_HEIGHT, _PANEL, _PANEL_HEIGHT, _SPACING, _HEADER = 280, 262, 180, 26, 26
+_HEIGHT = 280
 _UNIT = alt.Scale(domain=[0, 1], nice=False)
 _TENTHS = alt.Axis(tickCount=10, format=".1f")
 
@@ -189,12 +189,7 @@ def turns_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
     )
     line = base.mark_line(strokeWidth=2).encode(**lines_of(order))
     points = base.mark_point(filled=True, size=34, opacity=1).encode(color=paint(order), tooltip=tooltip)
-    facet = alt.Facet("panel:N", sort=alt.EncodingSortField("place", op="min"), title=None)
-    chart = (line + points).properties(width=_PANEL, height=_PANEL_HEIGHT)
-    chart = chart.facet(facet, columns=2).properties(spacing=_SPACING)
-    lines = -(-len(panels) // 2)
-    height = lines * (_PANEL_HEIGHT + _HEADER + _SPACING) + AXIS_HEIGHT + legend_height(order)
-    return figure_of(table, words, chart, rows, size=(WIDTH, height), min_width=440 if len(panels) > 1 else 280)
+    return panels_figure(table, words, line + points, rows, order)
 
 
 def _one(

@@ -12,22 +12,18 @@ import altair as alt
 
 from ....metrics.sycon.figures import TURNS
 from ....report.charts import (
-    AXIS_HEIGHT,
-    WIDTH,
     FigureText,
     data,
     empty_figure,
-    figure_of,
     not_drawn,
     safe_labels,
     tooltip_name,
 )
 from ....report.interval_cells import interval_in_a_cell
 from ....report.labels import labels
-from ....report.line_styles import legend_height, lines_of, paint
+from ....report.line_styles import lines_of, paint, panels_figure
 from ....report.table import Cell, Figure, Table
 
-_PANEL, _PANEL_HEIGHT, _SPACING, _HEADER = 262, 180, 26, 26
 # Lines of several models would hide each other's intervals on the same turn.
 _STEP = 0.06
 
@@ -68,20 +64,7 @@ def held_figure(table: Table, models: Sequence[str]) -> Figure:
                 "interval": interval_in_a_cell("share", row["held_low"], row["held_high"], "over items"),
             }
         )
-    chart = _chart(order).facet(
-        alt.Facet("panel:N", sort=alt.EncodingSortField("place", op="min"), title=None), columns=2
-    )
-    lines = -(-len(panels) // 2)
-    height = lines * (_PANEL_HEIGHT + _HEADER + _SPACING) + AXIS_HEIGHT + legend_height(order)
-    is_wide = len(panels) > 1
-    return figure_of(
-        table,
-        words,
-        chart.properties(spacing=_SPACING),
-        rows,
-        size=(WIDTH, height),
-        min_width=440 if is_wide else 280,
-    )
+    return panels_figure(table, words, _chart(order), rows, order)
 
 
 def _chart(order: dict[str, int]) -> Any:
@@ -106,4 +89,4 @@ def _chart(order: dict[str, int]) -> Any:
     line = base.mark_line(strokeWidth=2).encode(y=y, **lines_of(order))
     spans = base.mark_rule(strokeWidth=1.2).encode(y=alt.Y("low:Q", scale=share), y2="high:Q", color=hue)
     points = base.mark_point(filled=True, size=34, opacity=1).encode(y=y, color=hue, tooltip=tooltip)
-    return (spans + line + points).properties(width=_PANEL, height=_PANEL_HEIGHT)
+    return spans + line + points
