@@ -92,16 +92,7 @@ def _billed(place: Record, found: TurnRetrieval, spent: CallCosts) -> Record:
         query_by=found.query_by,
         retrieved=found.retrieved,
         search_remarks=found.remarks or UNSET,
-        keys=tuple(spent.keys),
-        usage=spent.own.usage,
-        usage_judge=spent.judge.usage,
-        cost=spent.cost,
-        cost_judge=spent.cost_judge,
-        cost_search=spent.cost_search,
-        cached=spent.own.are_cached,
-        from_cache=spent.from_cache,
-        attempts=spent.attempts,
-        maybe_billed=spent.maybe_billed,
+        **spent.as_fields(),
     )
 
 

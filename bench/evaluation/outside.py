@@ -6,7 +6,7 @@ Protocols only, so that conversations run over any implementation.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -143,6 +143,17 @@ class CallCosts:
             self._is_search_cached,
             self._pages_cached,
         )
+
+    def as_fields(self) -> dict[str, Any]:
+        """Returns the costs as the fields of a record."""
+        plain = ("cost", "cost_judge", "cost_search", "from_cache", "attempts", "maybe_billed")
+        return {
+            "keys": tuple(self.keys),
+            "usage": self.own.usage,
+            "usage_judge": self.judge.usage,
+            "cached": self.own.are_cached,
+            **{name: getattr(self, name) for name in plain},
+        }
 
     def add_call(self, outcome: Outcome, *, is_own: bool = True) -> None:
         """Adds a call; `is_own`: whether it went to the model under test."""
