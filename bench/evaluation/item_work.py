@@ -29,7 +29,7 @@ from .preparation import ItemsOfPilot, PreparedRun, check_cost_is_bounded, check
 from .recount import StepTotals, recount
 from .sending import SendPlan, StepItems, at_once_of, send_calls_of, send_steps_of
 from .stored_calls import RunLine, StoredCall
-from .work import RunCounts
+from .work import RunCounts, entry_of
 
 if TYPE_CHECKING:
     from ...wiring.engine import Engine
@@ -241,15 +241,6 @@ def scores_of(
 def said_of(found: Mapping[str, Any]) -> list[str]:
     """Returns the sentences below the table of scores: remarks, then comparisons."""
     return [*found.get("remarks", ()), *found.get("compared", ())]
-
-
-def entry_of(found: Mapping[str, Any], pair: Pair) -> Mapping[str, Any]:
-    """Returns a pair's scores, empty if it has none. A model that was asked at one temperature has an entry under its
-    name alone."""
-    temperature = "default" if pair.temperature is None else f"{pair.temperature:g}"
-    models = found["models"]
-    entry: Mapping[str, Any] = models.get(f"{pair.model} @ {temperature}") or models.get(pair.model) or {}
-    return entry
 
 
 def digest_of(items: Iterable[Item]) -> str:

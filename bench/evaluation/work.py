@@ -89,3 +89,12 @@ class BenchmarkRun(Protocol):
     def score_cells(self, scores: Mapping[str, Any], pair: Pair) -> tuple[str, ...]:
         """Returns the texts of a pair's row under `score_columns`."""
         ...
+
+
+def entry_of(found: Mapping[str, Any], pair: Pair) -> Mapping[str, Any]:
+    """Returns a pair's scores, empty if it has none. A model that was asked at one temperature has an entry under its
+    name alone."""
+    temperature = "default" if pair.temperature is None else f"{pair.temperature:g}"
+    models = found["models"]
+    entry: Mapping[str, Any] = models.get(f"{pair.model} @ {temperature}") or models.get(pair.model) or {}
+    return entry
