@@ -28,7 +28,7 @@ from ...report.interval_text import interval_cell, single_figures
 from ...wiring import Settings, access_to
 from ..evaluation.benchmark import Order
 from ..evaluation.preparation import PreparedRun, check_cost_is_bounded, check_models_take, kept, worst_costs
-from ..evaluation.work import RunCounts
+from ..evaluation.work import RunCounts, entry_of
 from .dataset import DatasetError, IssueDataset, load, select
 from .grid import Grid, calls, default_max_tokens, largest_prompt
 from .labels import compared, corrected
@@ -99,7 +99,7 @@ class MillstoneWork(Struct, frozen=True):
         return RunCounts(counted.pairs, scores, remarks=tuple(remarks_of(scores)), unmeasured=unmeasured)
 
     def score_cells(self, scores: Mapping[str, Any], pair: Pair) -> tuple[str, ...]:
-        entry = entry_of(scores, pair)
+        entry = entry_of(scores[self.benchmark], pair)
         return (*score_cells(entry), *answer_cells(entry))
 
 
@@ -146,15 +146,6 @@ def prepare(order: Order) -> PreparedRun:
         notes=tuple(notes),
         warnings=tuple(labels.lines(path)),
     )
-
-
-def entry_of(scores: Mapping[str, Any], pair: Pair) -> Mapping[str, Any]:
-    """Returns a pair's scores, empty if it has none. A model asked at one temperature has an entry under its name
-    alone."""
-    models = scores["millstone"]["models"]
-    temperature = "default" if pair.temperature is None else f"{pair.temperature:g}"
-    entry: Mapping[str, Any] = models.get(f"{pair.model} @ {temperature}") or models.get(pair.model) or {}
-    return entry
 
 
 def remarks_of(scores: Mapping[str, Any]) -> Iterator[str]:
