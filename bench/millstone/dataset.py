@@ -18,9 +18,9 @@ from typing import Any, Literal, cast
 import msgspec
 from msgspec import Struct
 
-from ...engine.runs.data_file import text_of
-from .dataset_file import DatasetError as DatasetError
-from .dataset_file import contents_of_file, field, kind_of, parse, read_text, shown
+from ...engine.runs.data_file import DatasetError as DatasetError
+from ...engine.runs.data_file import field, kind_of, parse, read_text, shown, text_of
+from .dataset_file import contents_of_file
 from .reference import CONTROVERSIAL
 
 Side = Literal["pro", "con"]

@@ -9,20 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ...engine.runs.data_file import BYTES_MAX as BYTES_MAX
-from ...engine.runs.data_file import DatasetError as DatasetError
-from ...engine.runs.data_file import NotAFile as NotAFile
-from ...engine.runs.data_file import Place as Place
-from ...engine.runs.data_file import decode as decode
-from ...engine.runs.data_file import field as field
-from ...engine.runs.data_file import kind_of as kind_of
-from ...engine.runs.data_file import named as named
-from ...engine.runs.data_file import parse as parse
-from ...engine.runs.data_file import parse_and_compare as parse_and_compare
-from ...engine.runs.data_file import read_bytes as read_bytes
-from ...engine.runs.data_file import read_text as read_text
-from ...engine.runs.data_file import refusal_of as refusal_of
-from ...engine.runs.data_file import shown as shown
+from ...engine.runs.data_file import BYTES_MAX, DatasetError, field, kind_of, shown
 
 FORMAT_VERSION = 1
 

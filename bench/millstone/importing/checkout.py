@@ -13,10 +13,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from ..dataset_file import (
+from ....engine.runs.data_file import (
     DatasetError,
     NotAFile,
-    contents_of_file,
     decode,
     named,
     parse_and_compare,
@@ -24,6 +23,7 @@ from ..dataset_file import (
     refusal_of,
     shown,
 )
+from ..dataset_file import contents_of_file
 from .checks import Finding, plain
 
 RELEASED = ("data", "data_new")

@@ -11,8 +11,8 @@ from typing import Any, cast
 
 from msgspec import Struct
 
+from ....engine.runs.data_file import kind_of, shown
 from ..dataset import CITATION, ISSUE_ID, PARAPHRASES, Paraphrase, Side
-from ..dataset_file import kind_of, shown
 from .orientation import judge
 
 _SIDES = ("pros", "cons")

@@ -16,9 +16,9 @@ from typing import Any
 import trafilatura
 from lxml import etree, html  # type: ignore[import-untyped]
 
+from ....engine.runs.data_file import DatasetError, read_bytes
 from ....providers.pages.workers import TaskBreakdown, TaskError, Worker, WorkerSpec
 from ..dataset import Side
-from ..dataset_file import DatasetError, read_bytes
 from .blocks import PageArgument, PageBlock, arguments_of, is_end, looks_like_heading, title_of
 from .checkout import CheckoutIssue, unread
 from .checks import Finding, plain

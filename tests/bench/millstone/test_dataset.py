@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from millstream.bench.millstone.dataset import DatasetError, IssueDataset, build, load, select
-from millstream.bench.millstone.dataset_file import BYTES_MAX, contents_of_file, encode
+from millstream.bench.millstone.dataset_file import contents_of_file, encode
 from millstream.bench.millstone.reference import CONTROVERSIAL
+from millstream.engine.runs.data_file import BYTES_MAX
 from millstream.fixtures import full_size
 
 Content = dict[str, Any]
