@@ -109,13 +109,16 @@ def flag(kind: ValueKind[_T]) -> Callable[[str], _T]:
     return read
 
 
-def add_sending(parser: argparse.ArgumentParser, names: Iterable[str] = SENDING) -> None:
+def add_sending(
+    parser: argparse.ArgumentParser, names: Iterable[str] = SENDING, helps: Mapping[str, str] = MappingProxyType({})
+) -> None:
     """Adds the options of every verb that sends, or some of them. What is given stands in `sending` of the namespace,
     a SendingOptions."""
     parser.set_defaults(sending=SendingOptions())
     group = parser.add_argument_group("how it is sent (a flag goes before the same setting in a file)")
     for name in names:
-        _add(group, name, SENDING[name], *_SENDING_HELP[name])
+        metavar, told = _SENDING_HELP[name]
+        _add(group, name, SENDING[name], metavar, helps.get(name, told))
     _add(group, "config", Text("a file"), "FILE", "lanes, providers and prices, in TOML or YAML")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...configuration import values
 from ...configuration.benchmark_options import listed
-from ...configuration.options import SENDING, add_output, add_sending, flag
+from ...configuration.options import add_output, add_sending, flag
 from ...configuration.values import Duration, ModelName, Number, Text, ValueKind, WholeNumber, WordChoice
 from ..evaluation.declarations import declarations
 from . import option_kinds as kinds
@@ -47,10 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_search(parser)
     _add_prompts(parser)
     _add_limits(parser)
-    add_sending(parser)
-    for action in parser._actions:
-        if action.dest.replace("_", "-") in SENDING:
-            action.help = _MEANT.get(action.dest.replace("_", "-"), action.help)
+    add_sending(parser, helps=_MEANT)
     add_output(parser)
 
 

@@ -38,8 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "probes, or the next number that is free); what exists is never overwritten",
     )
     add_output(parser)
-    add_sending(parser, ("base-url", "rpm", "tpm", "concurrency", "max-cost", "cache", "mode", "timeout"))
-    told = {
+    helps = {
         "rpm": "try no more requests a minute than this (default: as many as --max-calls allows, at most 22,000)",
         "tpm": "try no more tokens at once than this (default: no limit but --max-cost)",
         "concurrency": f"try no more calls in flight than this (default: {IN_FLIGHT:,})",
@@ -50,9 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "mode": "live, and nothing else: every call is sent, no answer is taken or kept",
         "timeout": f"deadline for a whole call (default: {TIMEOUT_S:.0f}s)",
     }
-    for action in parser._actions:
-        if action.dest.replace("_", "-") in told:
-            action.help = told[action.dest.replace("_", "-")].replace("%", "%%")
+    add_sending(parser, ("base-url", *helps), helps)
 
 
 def run(options: argparse.Namespace) -> int:
