@@ -81,6 +81,18 @@ class Access(Struct, frozen=True):
         ending = [name for name in kind_of(self.kind).ending if name in self.credentials.variables]
         return f"the token in {ending[0]}, which may have expired" if ending else "the key"
 
+    @property
+    def protocol(self) -> WireProtocol:
+        """The wire protocol that is spoken there."""
+        return kind_of(self.kind).protocol(self.target.model)
+
+    def authorizer(self) -> Authorizer:
+        """Returns a new authorizer with these credentials. Raises ConfigurationError if something is missing."""
+        try:
+            return kind_of(self.kind).authorizer(self.credentials, self.target)
+        except CredentialsError as error:
+            raise ConfigurationError(f"model {self.target.full_name!r}: {error}") from error
+
 
 def accesses(model: str, means: ReachSettings) -> tuple[Access, ...]:
     """Returns the ways to reach one model, one for each different API key. Raises ConfigurationError, which says what
@@ -120,7 +132,7 @@ def accesses(model: str, means: ReachSettings) -> tuple[Access, ...]:
     ways = tuple(Access(target, row.kind, Credentials(key, wanted), variable) for key, variable in keys.items())
     if means.needs_keys:
         for access in ways:
-            _authorizer_of(access)
+            access.authorizer()
     return ways
 
 
@@ -159,27 +171,18 @@ def is_address(url: str) -> bool:
 def endpoint_to(
     access: Access, transport: Transport, timeout_s: float, authorizers: dict[object, Authorizer] | None = None
 ) -> ModelEndpoint:
-    """Returns the endpoint of a model. `authorizers` holds those of the same engine and gets a new one where needed:
-    models with the same credentials share one authorizer and its token."""
-    protocol, target = kind_of(access.kind).protocol(access.target.model), access.target
-    kept = {} if authorizers is None else authorizers
+    """Returns the endpoint of a model or a search engine. `authorizers` holds those of the same engine and gets a new
+    one where needed: models with the same credentials share one authorizer and its token."""
+    target, kept = access.target, {} if authorizers is None else authorizers
     same = (access.kind, access.account, target.base_url, target.version, target.region, target.project)
     if same not in kept:
-        kept[same] = _authorizer_of(access)
-    return ModelEndpoint(protocol, target, kept[same], transport, timeout_s)
+        kept[same] = access.authorizer()
+    return ModelEndpoint(access.protocol, target, kept[same], transport, timeout_s)
 
 
 def keyless_endpoint_to(access: Access) -> ModelEndpoint:
-    """Returns an endpoint without credentials, which can encode and decode but not send, as cache keys need it."""
-    protocol = kind_of(access.kind).protocol(access.target.model)
-    return ModelEndpoint(protocol, access.target, NO_CREDENTIALS)
-
-
-def _authorizer_of(access: Access) -> Authorizer:
-    try:
-        return kind_of(access.kind).authorizer(access.credentials, access.target)
-    except CredentialsError as error:
-        raise ConfigurationError(f"model {access.target.full_name!r}: {error}") from error
+    """Returns an endpoint for encoding and decoding only: a call's cache key does not depend on credentials."""
+    return ModelEndpoint(access.protocol, access.target, NO_CREDENTIALS)
 
 
 def _fact(row: Provider, fact: str, variables: Mapping[str, str]) -> str | None:

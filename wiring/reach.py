@@ -1,6 +1,6 @@
 """Where the settings say that a model or a search engine is reached: its address, its API keys, its protocol.
 
-Decides between models and searches. Opens nothing and sends nothing; encoding and decoding alone are offered here.
+Decides between models and searches. Opens nothing and sends nothing.
 """
 
 from __future__ import annotations
@@ -11,12 +11,10 @@ from msgspec import structs
 
 from ..engine.lanes.lane_files import lane_stem
 from ..providers.access import Access, accesses, protocol_of
-from ..providers.access import keyless_endpoint_to as keyless_model_endpoint_to
 from ..providers.llm import vertex
 from ..providers.llm import vertex_claude as vertex_anthropic
 from ..providers.llm.openai import azure
-from ..providers.search.access import SearchAccess, is_search, keyless_search_endpoint_to, search_accesses
-from ..providers.transport.endpoint import ModelEndpoint
+from ..providers.search.access import is_search, search_accesses
 from .settings import Settings
 
 # Protocols that have another one's form for everything in a call beside its text.
@@ -49,13 +47,6 @@ def family_of(model: str, settings: Settings) -> str:
     `gemini` or `bedrock`, else the name of its own. It needs no key and no address."""
     protocol = protocol_of(model, settings.means)
     return next((family for family, spoken in _FAMILIES if protocol is spoken), protocol.kind)
-
-
-def keyless_endpoint_to(access: Access) -> ModelEndpoint:
-    """Returns an endpoint for encoding and decoding only: a call's cache key does not depend on credentials."""
-    if isinstance(access, SearchAccess):
-        return keyless_search_endpoint_to(access)
-    return keyless_model_endpoint_to(access)
 
 
 def stem_of(access: Access, settings: Settings) -> Path:

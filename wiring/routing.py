@@ -21,15 +21,15 @@ from ..engine.lanes.lane_queue import LaneQueue
 from ..engine.lanes.ledger import Ledger
 from ..engine.limits import declared_quota
 from ..engine.scheduler import Route
-from ..providers.access import Access, ConfigurationError, endpoint_to
+from ..providers.access import Access, ConfigurationError, endpoint_to, keyless_endpoint_to
 from ..providers.credentials.authorizer import Authorizer
 from ..providers.pages.endpoint import POLICY as PAGE_POLICY
 from ..providers.retrieval import CORPUS_LANE, is_page
-from ..providers.search.access import is_search, search_endpoint_to
+from ..providers.search.access import is_search
 from ..providers.transport.no_retry_endpoint import NoRetryEndpoint
 from ..providers.transport.transport import Transport
 from .file_limits import capped_by_files
-from .reach import accesses_to, keyless_endpoint_to, stem_of
+from .reach import accesses_to, stem_of
 from .settings import Settings
 from .web_retrieval import WebRetrieval
 
@@ -93,8 +93,6 @@ class Router:
             return self._retrieval.corpus_search()
         if self._settings.mode == "strict":
             return keyless_endpoint_to(access)
-        if is_search(model):
-            return search_endpoint_to(access, self._transport, timeout_s)
         return endpoint_to(access, self._transport, timeout_s, self._authorizers)
 
     def _host_route(self, name: str) -> Route:

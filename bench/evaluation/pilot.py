@@ -22,7 +22,7 @@ from ...engine.fault import Stop
 from ...engine.remarks import remark
 from ...engine.runs.pairs import Pair
 from ...engine.shared_calls import PendingCall
-from ...wiring import budgets_folder
+from ...wiring.budgets import budgets_folder
 from ...wiring.engine import Engine
 from ...wiring.signals import until_interrupted
 from .execution import at_most_in

@@ -17,7 +17,7 @@ from msgspec import Struct, structs
 from ...configuration import errors as refusal
 from ...engine.fault import LocalFault
 from ...engine.remarks import remark
-from ...wiring import attach_new_budget
+from ...wiring.budgets import attach_new_budget
 from ...wiring.engine import Engine
 from ...wiring.event_loop import loop_factory
 from ...wiring.signals import Interruption

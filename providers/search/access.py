@@ -7,18 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from ..access import Access, ConfigurationError, ReachSettings, UnknownProvider, is_address
-from ..credentials.authorizer import NO_CREDENTIALS, CredentialsError
+from ..credentials.authorizer import Authorizer, CredentialsError
 from ..kinds import Credentials
-from ..llm.protocol import Target
-from ..transport.endpoint import ModelEndpoint
+from ..llm.protocol import Target, WireProtocol
 from .documents import SCHEME
 from .table import CORPUS, ENGINES, PROVIDER, SearchEngine
-
-if TYPE_CHECKING:
-    from ..transport.transport import Transport
 
 _PREFIX = f"{PROVIDER}/"
 
@@ -31,6 +26,25 @@ class SearchAccess(Access, frozen=True, kw_only=True):
     @property
     def proof(self) -> str:
         return f"the key in {self.variable}" if self.variable else "the key"
+
+    @property
+    def protocol(self) -> WireProtocol:
+        return self._engine.protocol
+
+    def authorizer(self) -> Authorizer:
+        try:
+            return self._engine.authorizer(self.credentials.key)
+        except CredentialsError as error:
+            place = f" in {self.variable}" if self.variable else ""
+            raise ConfigurationError(f"search {self.target.full_name!r}{place}: {error}") from error
+
+    @property
+    def _engine(self) -> SearchEngine:
+        if self.row is None:
+            raise ConfigurationError(
+                f"{self.target.full_name} is asked by what lies in its folder: no key of it is known"
+            )
+        return self.row
 
 
 def is_search(model: str) -> bool:
@@ -84,34 +98,8 @@ def search_accesses(
     found = _keys_of(model, row, means) if means.needs_keys and row.key_variables else {None: ""}
     ways = tuple(SearchAccess(target, name, Credentials(key), variable, row=row) for key, variable in found.items())
     for access in ways:
-        _check(row, access)
+        access.authorizer()
     return ways
-
-
-def search_endpoint_to(access: Access, transport: Transport, timeout_s: float) -> ModelEndpoint:
-    row = _row_in(access)
-    return ModelEndpoint(row.protocol, access.target, row.authorizer(access.credentials.key), transport, timeout_s)
-
-
-def keyless_search_endpoint_to(access: Access) -> ModelEndpoint:
-    """Returns an endpoint without credentials that can encode and decode but not send."""
-    return ModelEndpoint(_row_in(access).protocol, access.target, NO_CREDENTIALS)
-
-
-def _row_in(access: Access) -> SearchEngine:
-    if not isinstance(access, SearchAccess) or access.row is None:
-        raise ConfigurationError(
-            f"{access.target.full_name} is asked by what lies in its folder: no key of it is known"
-        )
-    return access.row
-
-
-def _check(row: SearchEngine, access: Access) -> None:
-    try:
-        row.authorizer(access.credentials.key)
-    except CredentialsError as error:
-        place = f" in {access.variable}" if access.variable else ""
-        raise ConfigurationError(f"search {access.target.full_name!r}{place}: {error}") from error
 
 
 def _id_of(model: str, row: SearchEngine, means: ReachSettings) -> str | None:
