@@ -17,7 +17,7 @@ from ...metrics.chameleon.scores import scores
 from ...metrics.chameleon.traces import Asked, Traces
 from ...report.interval_text import interval_cell, single_figures
 from ...report.text import table
-from ..evaluation.execution import keep_scores
+from ..evaluation.kept_scores import keep_scores
 from ..evaluation.record_lines import record_lines
 from .readings import readings_of
 

@@ -18,14 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import orjson
 from msgspec import Struct, structs
 
 from ...configuration import errors as refusal
 from ...engine.attempts.budget_file import Amounts, BudgetPlace
 from ...engine.collector import calm_collector
 from ...engine.fault import DamagedJournal, LocalFault, Stop
-from ...engine.remarks import remark
 from ...engine.runs.journal import read_lines
 from ...engine.runs.pairs import FinishedItems, Pair
 from ...engine.runs.run_folder import (
@@ -35,7 +33,6 @@ from ...engine.runs.run_folder import (
     RunFolder,
     WrongSpecification,
     read_manifest,
-    write_whole,
 )
 from ...engine.store.snapshot import digest_of
 from ...engine.version import VERSION
@@ -44,12 +41,12 @@ from ...wiring.event_loop import loop_factory
 from ...wiring.folder_budget import Unsure, drop_budget, money_of, place_of, unsure_of
 from ...wiring.signals import until_interrupted
 from .defect import BenchmarkDefect
+from .kept_scores import SCORES, write_scores
 from .preparation import PreparedRun, with_settings
 from .registry import benchmark_named
 from .watch import Watch, unwatched
 from .work import RunCounts
 
-SCORES = "scores.json"
 _PACKAGES = ("aiohttp", "aiolimiter", "httptools", "lmdb", "msgspec", "numpy", "orjson", "uvloop")
 
 
@@ -314,23 +311,6 @@ def cost_of_retried(folder: Path) -> float:
 
 class _CostLine(Struct):
     cost: float | None = None
-
-
-def write_scores(folder: Path, scores: dict[str, Any]) -> None:
-    write_whole(folder / SCORES, orjson.dumps(scores, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
-
-
-def keep_scores(folder: Path, scores: dict[str, Any], why_not: str = "") -> dict[str, Any]:
-    """Writes scores that were computed anew, and returns them. `why_not`: what scores.json keeps in their place, for a
-    remark; they are then only shown. A folder that can't be written is a remark too."""
-    if why_not:
-        remark(f"{folder}/{SCORES} keeps {why_not}")
-        return scores
-    try:
-        write_scores(folder, scores)
-    except OSError as error:
-        remark(f"{folder}/{SCORES} is not written ({error.strerror})")
-    return scores
 
 
 def counts_of(result: RunResult) -> list[dict[str, Any]]:

@@ -93,8 +93,8 @@ class ItemBenchmark(Benchmark):
         return prepare(self, order)
 
     def score(self, folder: Path, given: Mapping[str, Any]) -> dict[str, Any]:
-        from .execution import keep_scores
         from .item_work import scores_of
+        from .kept_scores import keep_scores
 
         path = folder / RECORDS
         manifest = read_manifest(folder) if (folder / MANIFEST).exists() else None

@@ -16,7 +16,7 @@ from ...metrics.millstone.counts import rows_of_csv
 from ...metrics.millstone.gaps import Shape
 from ...metrics.millstone.scores import scores, scores_from_counts
 from ...report.text import table
-from ..evaluation.execution import keep_scores
+from ..evaluation.kept_scores import keep_scores
 from ..evaluation.record_lines import record_lines
 from .options import Readings
 from .orientation_labels import mislabelled, sides_by_wording

@@ -17,9 +17,9 @@ from msgspec import structs
 from ...configuration.errors import UsageError
 from ...engine.runs.run_folder import MANIFEST, RECORDS, read_manifest
 from ...report.text import table
-from ..evaluation.execution import keep_scores
 from ..evaluation.item_work import said_of
 from ..evaluation.journals import decoded, each_once
+from ..evaluation.kept_scores import keep_scores
 from ..evaluation.record_lines import record_lines
 from .files import load_task
 from .judge import Judge

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...bench.evaluation.execution import SCORES, RunResult, counts_of
+from ...bench.evaluation.execution import RunResult, counts_of
+from ...bench.evaluation.kept_scores import SCORES
 from ...bench.evaluation.stop_reasons import (
     ending_as_json,
     failures_as_json,

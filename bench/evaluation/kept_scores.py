@@ -1,0 +1,30 @@
+"""scores.json of a run's folder: written with the run, and by whoever scores its records anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from ...engine.remarks import remark
+from ...engine.runs.run_folder import write_whole
+
+SCORES = "scores.json"
+
+
+def write_scores(folder: Path, scores: dict[str, Any]) -> None:
+    write_whole(folder / SCORES, orjson.dumps(scores, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+
+
+def keep_scores(folder: Path, scores: dict[str, Any], why_not: str = "") -> dict[str, Any]:
+    """Writes scores that were computed anew, and returns them. `why_not`: what scores.json keeps in their place, for a
+    remark; they are then only shown. A folder that can't be written is a remark too."""
+    if why_not:
+        remark(f"{folder}/{SCORES} keeps {why_not}")
+        return scores
+    try:
+        write_scores(folder, scores)
+    except OSError as error:
+        remark(f"{folder}/{SCORES} is not written ({error.strerror})")
+    return scores
