@@ -190,7 +190,8 @@ def add_readings(parser: argparse.ArgumentParser, known: Known, verb: str) -> No
 
 
 def given_to(parsed: argparse.Namespace, known: Known, verb: str) -> dict[str, Any]:
-    """Returns the values of the flags that were given, for all benchmarks, by field name."""
+    """Returns the values of the benchmark flags that stand on the command line, by field name. Flags of every known
+    benchmark that the command `verb` takes are looked at; those not given are left out."""
     return given_in(parsed, (each.option.name for each in _flags(known, verb)))
 
 

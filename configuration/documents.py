@@ -49,8 +49,9 @@ class Document:
     def table(
         self, keys: Keys, value: object, kinds: Mapping[str, ValueKind[Any]], needed: tuple[str, ...] = ()
     ) -> dict[str, Any]:
-        """Returns a table's values, each checked, with `_` for `-` in their names. Raises UsageError for a wrong one;
-        numbers in quotes are wrong."""
+        """Checks a table of the document and returns its values by name, with `_` for `-`. `keys` is the path to the
+        table, for messages. Raises UsageError for a value of the wrong kind (a number in quotes is one), an unknown
+        name, or a `needed` name that is missing."""
         rows = self.rows(keys, value)
         found: dict[str, Any] = {}
         for name, given in rows.items():

@@ -69,7 +69,8 @@ class CallWaiter:
         return self._own(future.result())
 
     async def outcome(self) -> Outcome:
-        """Waits for the outcome, leaves the call and returns it. Raises the call's error, or CancelledError."""
+        """Waits for the call to end and returns its outcome. Raises the error that ended the call, or CancelledError if
+        the call or this waiter was cancelled. In each case the waiter leaves the call."""
         try:
             return self._own(await self._future)
         finally:

@@ -11,7 +11,8 @@ from .fault import LocalFault
 
 
 class Sink(Protocol):
-    """What an engine writes outcomes to, each before it returns it: a journal, a database, a list."""
+    """The place that an engine writes outcomes to, each before it returns it to the caller: a journal, a database, a
+    list."""
 
     @property
     def fault(self) -> LocalFault | None:

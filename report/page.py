@@ -39,7 +39,8 @@ def page(title: str, parts: Sequence[PageContents]) -> bytes:
 def framed_page(
     title: str, parts: Sequence[PageContents], blocks: Sequence[str] = (), scripts: Sequence[str] = ()
 ) -> bytes:
-    """Returns the page of these parts. `blocks` is the markup of the data that its scripts read, placed before them."""
+    """Returns a whole page in UTF-8: the frame with title, contents and style, around the sections of all `parts`.
+    `scripts` are JavaScript sources; `blocks` is the markup that holds their data, and stands before them."""
     figures = [figure for part in parts for figure in part.figures]
     style = _style(figures, "".join(part.style for part in parts))
     shown = one_line(title)

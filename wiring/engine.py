@@ -207,8 +207,9 @@ class Engine:
         return await search(self.ask, model, query, count, None if row is None else row.reach)
 
     async def read(self, url: str) -> Page:
-        """Returns a page's text. It obeys robots.txt and follows redirects. A page without a text says why. Raises
-        LocalFault if this machine can't read pages, and Stopped if nothing more is sent."""
+        """Returns a web page; redirects are followed and robots.txt is obeyed. A page that can't be read is returned
+        too, without a text and with the reason in `status` and `detail`. Raises LocalFault if this machine can't
+        read pages, and Stopped if nothing more is sent."""
         self._check_loop()
         if self._reader is None:
             raise RuntimeError(_CLOSED)

@@ -43,8 +43,9 @@ def accesses_to(model: str, settings: Settings) -> tuple[Access, ...]:
 
 
 def family_of(model: str, settings: Settings) -> str:
-    """Returns the protocol of a model: `openai` (chat completions of any server), `openai-responses`, `anthropic`,
-    `gemini` or `bedrock`, else the name of its own. It needs no key and no address."""
+    """Returns the name of a model's wire protocol: `openai` (chat completions of any server), `openai-responses`,
+    `anthropic`, `gemini` or `bedrock`, else the protocol's own name. No API key and no address needs to be
+    configured."""
     protocol = protocol_of(model, settings.means)
     return next((family for family, spoken in _FAMILIES if protocol is spoken), protocol.kind)
 

@@ -97,8 +97,8 @@ class SyncEngine:
                 raise self._trouble
 
     def ask(self, call: Call, *, hear: Hear | None = None) -> Outcome:
-        """Sends one call and returns its outcome. Raises Stopped if its lane sends nothing more. `hear` receives
-        pieces of the text in the engine's thread."""
+        """Sends one call, waits, and returns its outcome. Raises Stopped if its lane sends nothing more. `hear`
+        receives the pieces of the text as they arrive, in the engine's thread."""
         return self._do(lambda: self._engine.ask(call, hear=hear))
 
     def run(self, calls: Iterable[Call], sink: Sink | None = None) -> Iterator[Outcome]:

@@ -35,7 +35,8 @@ class JudgeResult(Struct, frozen=True):
 
 
 class TurnJudge:
-    """The judge of answers: one model; `tokens` is the budget of its prompt."""
+    """The judge model, which reads an answer and returns its judgement. `tokens` is the most that its prompt may have;
+    the oldest turns are left out first."""
 
     def __init__(
         self, outside: Outside, model: str, prompt: JudgePrompt, tokens: int, temperature: float | None = 0.0

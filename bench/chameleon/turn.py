@@ -97,8 +97,8 @@ def _billed(place: Record, found: TurnRetrieval, spent: CallCosts) -> Record:
 
 
 def citations(said: str, retrieved: Sequence[RetrievedPage], dropped: Sequence[int]) -> Citations:
-    """Returns the citations of an answer whose prompt had all pages with a text, except the `dropped` ones (numbers
-    from 1)."""
+    """Returns the citations, numbers or addresses, in an answer. Its prompt had all `retrieved` pages with a text,
+    except those whose numbers, from 1, are in `dropped`."""
     shown = [number for number, one in enumerate(retrieved, 1) if one.has_text and number not in dropped]
     aliases = ["" if one.final_url is UNSET else one.final_url for one in retrieved]
     return cited_in(said, [one.url for one in retrieved], shown, aliases)

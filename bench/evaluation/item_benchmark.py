@@ -65,8 +65,8 @@ class ItemBenchmark(Benchmark):
         raise NotImplementedError(f"{self.title}: run() is missing")
 
     def others(self, options: Any) -> Sequence[str] | Mapping[str, int | None]:
-        """Returns the other models that are called, such as judges. A mapping gives the `max_tokens` of their calls,
-        which --max-cost needs; None: their calls set none."""
+        """Returns the names of the other models that are called, such as judges; empty: there are none. A mapping has
+        the `max_tokens` of each model's calls, which --max-cost reckons with; None, as in a sequence: they set none."""
         return ()
 
     def check(self, record: Any, item: Item) -> str | None:

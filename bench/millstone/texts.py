@@ -24,8 +24,8 @@ LONGEST = 300
 
 
 class Texts(Struct, frozen=True):
-    """The places of one model's answers at one temperature. Equal texts have equal `marks`, within one process;
-    `offsets` are bytes in the file."""
+    """Where one pair's answers stand in their records file: `offsets` are the bytes at which their lines begin, in the
+    tally's order. `marks` are hashes of the texts, equal for equal texts, and valid only within one process."""
 
     path: Path
     marks: NDArray[np.int64]

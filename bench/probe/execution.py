@@ -41,7 +41,7 @@ Show = Callable[[Callable[[], tuple[int, float | None]]], Display]
 
 
 class ProbeOutcome(Struct, kw_only=True):
-    """What a probe found, and what ended it."""
+    """The result of a probe: the quotas that it found, and the signal or fault that ended it early."""
 
     probed: ProbeResult
     """The quotas found of each model."""

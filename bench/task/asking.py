@@ -146,6 +146,6 @@ async def _judged(name: str, judge: Judge, question: TaskQuestion, reply: Reply,
 
 
 def _told(reply: Reply) -> str:
-    """Returns the answer as a judge reads it: its text and the model's tool calls."""
+    """Returns the answer as a judge reads it: its text, and a line for each of the model's tool calls."""
     calls = [f"(asked for the tool {each.name} with {each.arguments})" for each in reply.tool_calls]
     return "\n".join([*([reply.text] if reply.text.strip() else []), *calls])

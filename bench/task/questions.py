@@ -69,10 +69,10 @@ class TaskQuestion(Struct, frozen=True):
 
 
 def questions_of(task: Task, base: Path) -> tuple[TaskQuestion, ...]:
-    """Reads and checks a whole task and returns its questions in the order of the rows. Relative paths of its data are
-    taken from `base`.
+    """Reads and checks a whole task and returns its questions in the order of the rows. Relative paths of its data
+    start at `base`.
 
-    Raises DatasetError (TaskError is one) if a row can't be asked or scored.
+    Raises DatasetError, or TaskError, a kind of it, if the data can't be read or a row can't be asked or scored.
     """
     rows = rows_of(_entries(task, base), task.group)
     prompts, scorers = task.prompts(), task.scorers()

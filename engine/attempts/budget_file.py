@@ -263,8 +263,8 @@ def _opened(path: Path) -> int | None:
 
 
 def _made(path: Path, state: _State) -> int:
-    """Creates the file, whole and locked from its first instant, and returns its descriptor: a kill leaves none or a
-    whole one."""
+    """Creates the file and returns its descriptor, locked by this process. It is written beside and renamed, so that a
+    kill leaves either no file or a complete one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     fd = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)

@@ -136,7 +136,8 @@ class Journal:
 
 
 def read_lines(path: Path) -> Iterator[bytes]:
-    """Yields the whole lines of a file without their newlines; a torn tail is left out, a missing file is empty."""
+    """Yields each complete line of a file, without its newline and unchecked. A last line without a newline is left
+    out; a missing file has no lines."""
     if not path.exists():
         return
     with path.open("rb") as file:

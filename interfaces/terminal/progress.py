@@ -85,7 +85,7 @@ class RunDisplay:
         self._wait(now)
 
     def item_ended(self) -> None:
-        """Counts one more item as done, in a run whose items take several calls each."""
+        """Counts one more item as done. For runs whose items take several calls each; else ended calls are counted."""
         if self._progress is not None:
             self._progress.item_ended()
 

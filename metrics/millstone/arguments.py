@@ -121,8 +121,9 @@ def medians(found: Correlations, families: Sequence[str] | None = None, models: 
 
 @dataclass(frozen=True)
 class SideAgreement:
-    """Of the `answers` after a last argument, the number that `agree` with its side. `base_rate` is the share expected
-    if the order had no effect, `excess` the observed share minus that; both None without an answer."""
+    """The number of `answers` in prompts with a last argument, and how many of them `agree` with its side. `base_rate`
+    is the share (0 to 1) expected if the order had no effect, `excess` the observed share minus that; both None
+    without an answer."""
 
     answers: int
     agree: int
@@ -136,8 +137,9 @@ class SideAgreement:
 
 @dataclass(frozen=True)
 class LastArgument(SideAgreement):
-    """The agreement of all balanced answers with the side of the last argument, and by that side. `interval` is that of
-    `excess`; `unknown` counts the balanced answers whose last argument's side is unknown."""
+    """How often the answers to balanced prompts agree with the side of the last argument: all together, and `by_side`
+    those after a pro and those after a con argument. `interval` is that of `excess`; `unknown` answers are not
+    counted, as the side of their last argument is unknown."""
 
     interval: Interval | None
     by_side: Mapping[str, SideAgreement]

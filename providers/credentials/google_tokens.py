@@ -240,7 +240,8 @@ def _http(
 
 
 def without_secrets(text: str) -> str:
-    """Returns a text as one line of at most 200 characters, with `[key]` for long words, which may be secrets."""
+    """Returns a text as one line of at most 200 characters, in which words of 24 characters or more, which may be
+    secrets, are replaced by `[key]`."""
     return " ".join(word if _PLAIN_ADDRESS.fullmatch(word) else _LONG_WORD.sub("[key]", word) for word in text.split())[
         :_SAID_MAX
     ]

@@ -162,8 +162,8 @@ def add_extra(call: Call, params: dict[str, Any], taken: tuple[str, ...]) -> Non
 
 
 def _with_schema(call: Call, value: Any) -> Any:
-    """Returns a value of `extra`; where it is equal to the call's schema, the schema with its properties in their own
-    order."""
+    """Returns a value of `extra` in which each part equal to the call's JSON schema is replaced by that schema with its
+    properties in their own order; the rest of a body is sorted."""
     if value == call.json_schema:
         return schema_of(call)
     return {name: _with_schema(call, inner) for name, inner in value.items()} if isinstance(value, Mapping) else value

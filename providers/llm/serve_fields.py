@@ -95,7 +95,7 @@ class FieldReader:
 
     @classmethod
     def as_number(cls, value: Any) -> float | None:
-        """Returns a float; infinity for a whole number beyond all floats, None for a value that is no number."""
+        """Returns a JSON number as a float; infinity for a whole number beyond all floats, None for any other value."""
         if isinstance(value, bool) or not isinstance(value, int | float):
             return None
         try:

@@ -54,5 +54,6 @@ OPEN = WireProtocol("vertex", encode_open, decode_open, listen=listener_of(chat_
 
 
 def protocol_of(model: str) -> WireProtocol:
-    """Returns a model's protocol by its publisher: Gemini's for none or `google/`, OpenAI's for any other."""
+    """Returns the protocol of a model on Vertex AI, by the publisher before its name: Gemini's for `google/` or none,
+    OpenAI's for any other. Claude has an adapter of its own."""
     return GEMINI if "/" not in model or model.startswith("google/") else OPEN

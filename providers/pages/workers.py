@@ -77,7 +77,8 @@ class WorkerSpec(Struct, frozen=True, kw_only=True):
 
 
 class Worker:
-    """One process, which is started with its first task and again after it was killed."""
+    """A helper process that runs one function at a time. It is started for the first task, and again for the next one
+    after it was killed, as it is if a task exceeds its limits."""
 
     def __init__(self, spec: WorkerSpec | None = None) -> None:
         self._spec = spec or WorkerSpec()

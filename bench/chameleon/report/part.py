@@ -78,8 +78,9 @@ _PAIRS = ("model at one temperature", "pairs of a model and a temperature")
 
 
 def page_contents(runs: Sequence[ConversationRun], given: Mapping[str, Any], flags: Sequence[str]) -> PageContents:
-    """Returns the page contents on these runs. `given` are the readings by option name; the others are the runs'
-    own."""
+    """Returns Chameleon's part of a report on these runs. `given` are the readings that the command line sets, by
+    option name; all others are those that the runs share, or the defaults if the runs differ. `flags` are the words
+    that `report` was given, for the command that makes the page again."""
     labels = folder_labels([run.records.parent for run in runs])
     labelled = [structs.replace(run, label=labels[run.records.parent]) for run in runs]
     origins = []

@@ -62,7 +62,7 @@ class LabelSheet:
         return f"{self.path} {self._rows[at]}"
 
     def label_cell(self, at: int) -> str:
-        """Returns the text in the label cell of a row; empty: not labelled."""
+        """Returns the text in the label cell of row `at`, from 0; empty: the row is not labelled."""
         return self._cell(self._rows[at], "label")
 
     def check_unchanged(self) -> None:

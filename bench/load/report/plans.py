@@ -27,7 +27,8 @@ _UNSET = "not set"
 
 
 class PlanDifference(Struct, frozen=True):
-    """An option whose value differs between two tests: `value` in the later `test`, `of_first` in `first`."""
+    """An option whose value differs between two tests of a report: `value` in `test`, and `of_first` in `first`, the
+    report's first test; `not set` for an option that a test lacks."""
 
     test: str
     first: str

@@ -265,7 +265,7 @@ def _statement(text: str) -> _Statement:
 
 
 def _stem(word: str) -> str:
-    """Returns the word without its ending, so that allowing, allowed, allows and allow are the same."""
+    """Returns the word without its ending, for comparisons: allowing, allowed, allows and allow become the same."""
     for ending in ("ing", "ied", "ies", "ed", "es", "s", "e", "y"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             word = word.removesuffix(ending)

@@ -45,8 +45,8 @@ _READINGS: tuple[AnswerReading, ...] = ("paper", "careful")
 
 @dataclass(frozen=True)
 class IssueMean:
-    """A figure of each issue, NaN where it has none; of how many issues it is `known`; their mean, None without any,
-    and its interval, both in the unit of the tables."""
+    """One figure of a model: its value for each issue (`of_issues`, NaN: it has none), the number of issues with one
+    (`known`), their mean (None: there is none) and its interval, both in the unit of the tables."""
 
     of_issues: Shares
     known: int
@@ -56,9 +56,10 @@ class IssueMean:
 
 @dataclass(frozen=True)
 class IssueSetScores:
-    """One model's figures on a set of issues, by `MAJORITY`, `BY_SILENCE` and kind of score; in the chosen set and the
-    controversial one also by case (its shift) and by side (the effect of a single contradicting argument). `over_half`:
-    how many issues that argument moves by more than 50 points, for each side."""
+    """One model's figures on a set of issues. The keys of `figures` are the kinds of score, `MAJORITY` (issues whose
+    baseline is mostly pro, in percent) and `BY_SILENCE` (the part of OM from silence); in the chosen set and the
+    controversial one also the cases (shift of the pro share, in points) and the sides (effect of one contradicting
+    argument, in points). `over_half`: how many issues that argument moves by more than 50 points, for pro and con."""
 
     model: str
     plan: AnswerPlan | None
@@ -123,7 +124,8 @@ class SurveyFigures:
 
     @property
     def contradicted(self) -> tuple[IssueSetScores, ...]:
-        """The models of figure 5: on the controversial issues, as in the paper, or else on all issues."""
+        """The figures of all models for figure 5: on the controversial issues, as in the paper; on the chosen set if no
+        model was asked about those."""
         return self.sets.get(CONTROVERSIAL) or tuple(model.scores for model in self.models)
 
 

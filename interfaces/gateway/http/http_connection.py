@@ -39,7 +39,8 @@ class ConnectionContext(Protocol):
 
 
 class Connection(asyncio.Protocol):
-    """One client's connection, as asyncio's protocol."""
+    """The server's side of one client's connection, driven by asyncio: it takes requests from the bytes received, has
+    them answered one at a time in their order, and closes itself when it is idle or broken."""
 
     def __init__(self, served: ConnectionContext, loop: asyncio.AbstractEventLoop) -> None:
         self._served = served

@@ -25,8 +25,8 @@ _SERVER_TOOL = "server_tool_use"
 
 
 class _ConverseBlock:
-    """A block without text, as far as it was received: a tool call, a thought, a tool of Bedrock's own. `value` has one
-    field, named by the block's kind, with the start of the block."""
+    """A streamed content block that is no text: a tool call, a thought, a tool of Bedrock's own. `value` is the block
+    as it begins, an object with one field named by its kind; `take` collects the pieces that follow."""
 
     def __init__(self, value: dict[str, Any]) -> None:
         self._value = value
