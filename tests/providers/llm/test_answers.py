@@ -54,7 +54,9 @@ def test_a_whole_answer_cut_at_any_byte_is_never_a_reply(row: ProtocolRow, strea
 
 @in_each_protocol
 @pytest.mark.parametrize("newline", [b"\n", b"\r\n", b"\r"], ids=["LF", "CRLF", "CR"])
-def test_a_stream_cut_at_any_byte_is_a_reply_only_if_it_says_how_it_ended(row: ProtocolRow, newline: bytes) -> None:
+def test_a_stream_cut_at_any_byte_is_a_reply_only_if_its_finish_reason_arrived(
+    row: ProtocolRow, newline: bytes
+) -> None:
     def joined(events: list[bytes]) -> bytes:
         body = b"".join(events)
         return body if row.shape is CONVERSE else body.replace(b"\r\n", b"\n").replace(b"\n", newline)
@@ -76,7 +78,7 @@ def test_a_stream_cut_at_any_byte_is_a_reply_only_if_it_says_how_it_ended(row: P
 
 
 @in_each_protocol
-def test_what_a_server_sends_between_two_events_changes_nothing(row: ProtocolRow) -> None:
+def test_comments_and_unknown_events_of_a_stream_are_ignored(row: ProtocolRow) -> None:
     body = row.shape.noise + row.shape.noise.join(row.events()) + row.shape.noise
     response = Response(200, body, stream=True)
     assert row.reply(response) == row.expected(response)
@@ -88,7 +90,7 @@ ENDINGS = [(row, end) for row in ROWS.values() for end in row.shape.endings.fini
 
 
 @pytest.mark.parametrize(("row", "end"), ENDINGS, ids=[f"{row.name}-{end}" for row, end in ENDINGS])
-def test_an_ending_is_told_in_the_words_that_all_providers_share(row: ProtocolRow, end: str) -> None:
+def test_an_ending_is_read_as_a_finish_reason_that_all_providers_share(row: ProtocolRow, end: str) -> None:
     finish = row.shape.endings.finishes[end]
     for stream in BOTH:
         reply = row.reply(row.answer("A", stream=stream, end=end))
@@ -111,7 +113,7 @@ def test_an_answer_that_its_provider_calls_broken_is_no_reply_and_may_have_been_
 
 @in_each_protocol
 @pytest.mark.parametrize("end", [None, 17, ""])
-def test_an_answer_without_an_end_is_none(row: ProtocolRow, end: Any) -> None:
+def test_an_answer_without_a_finish_reason_is_no_reply(row: ProtocolRow, end: Any) -> None:
     for stream in BOTH:
         response = row.answer("A", stream=stream, end=end)
         if row.shape.is_whole_without_end and not stream:
@@ -130,7 +132,7 @@ def silent(row: ProtocolRow) -> list[tuple[Native, ...]]:
 
 @in_each_protocol
 @in_each_form
-def test_an_answer_that_says_nothing_is_empty_and_tried_twice(row: ProtocolRow, stream: bool) -> None:
+def test_an_answer_without_content_is_empty_and_tried_twice(row: ProtocolRow, stream: bool) -> None:
     for parts in silent(row):
         fault = row.fault(row.answer(*parts, stream=stream))
         assert (fault.kind, fault.action, fault.quota, fault.attempts_max) == ("empty", "retry", "settle", 2)
@@ -173,7 +175,7 @@ USAGES: list[tuple[ProtocolRow, Any, Any]] = [
 
 
 @pytest.mark.parametrize(("row", "usage", "known"), USAGES, ids=[row.name for row, *_ in USAGES])
-def test_a_usage_that_makes_no_sense_is_none_and_costs_no_answer(row: ProtocolRow, usage: Any, known: Any) -> None:
+def test_an_odd_usage_is_none_and_costs_no_answer(row: ProtocolRow, usage: Any, known: Any) -> None:
     for stream in BOTH:
         reply = row.reply(row.answer(TEXT, stream=stream, usage=usage))
         assert (reply.text, reply.usage) == (TEXT, known)
@@ -191,7 +193,7 @@ def test_a_usage_that_makes_no_sense_is_none_and_costs_no_answer(row: ProtocolRo
         (b"\\ud83d\\ude00 \\ud800", "😀 \ufffd"),
     ],
 )
-def test_a_text_that_no_encoding_allows_is_replaced_and_its_bytes_are_kept(
+def test_invalid_utf_8_and_lone_surrogates_are_replaced_and_the_bytes_are_kept(
     row: ProtocolRow, stream: bool, inside: bytes, text: str
 ) -> None:
     response = row.answer(inside, stream=stream)
@@ -200,12 +202,12 @@ def test_a_text_that_no_encoding_allows_is_replaced_and_its_bytes_are_kept(
 
 
 @in_each_protocol
-def test_a_character_whose_halves_come_in_two_pieces_is_one_character(row: ProtocolRow) -> None:
+def test_a_surrogate_pair_in_two_pieces_of_a_stream_is_one_character(row: ProtocolRow) -> None:
     assert row.reply(row.answer(b"\\ud83d", b"\\ude00", stream=True)).text == "😀"
 
 
 @in_each_protocol
-def test_a_word_for_an_end_that_can_not_be_written_is_mended(row: ProtocolRow) -> None:
+def test_a_finish_reason_with_a_lone_surrogate_is_mended(row: ProtocolRow) -> None:
     body = row.answer("A", end="new #").body.replace(b"#", b"\\ud800")
     result = row.wire.decode(Response(200, body))
     assert isinstance(result, Fault) or result.finish_reason == "new \ufffd"
@@ -215,13 +217,13 @@ def test_a_word_for_an_end_that_can_not_be_written_is_mended(row: ProtocolRow) -
 @pytest.mark.parametrize(
     "body", [b"", b"null", b"17", b'"text"', b"[]", b"[1]", b"{}", b"<html>502</html>", b'{"object":"new"}']
 )
-def test_what_is_no_answer_is_tried_again_and_may_have_been_billed(row: ProtocolRow, body: bytes) -> None:
+def test_a_body_that_is_no_answer_is_bad_json_and_may_have_been_billed(row: ProtocolRow, body: bytes) -> None:
     fault = row.fault(Response(200, body))
     assert (fault.kind, fault.action, fault.quota, fault.is_billed_maybe) == ("bad_json", "retry", "keep", True)
 
 
 @in_each_protocol
-def test_more_or_less_than_one_answer_is_none(row: ProtocolRow) -> None:
+def test_a_body_with_more_or_less_than_one_answer_is_bad_json(row: ProtocolRow) -> None:
     body = row.answer(TEXT).body
     assert {row.fault(Response(200, each)).kind for each in (body + b"}", body + body, body[:-1])} == {"bad_json"}
 
@@ -230,13 +232,13 @@ def test_more_or_less_than_one_answer_is_none(row: ProtocolRow) -> None:
     ("row", "other"), [(row, other) for row in ROWS.values() for other in ROWS.values() if row.shape is not other.shape]
 )
 @in_each_form
-def test_an_answer_in_another_protocol_is_none(row: ProtocolRow, other: ProtocolRow, stream: bool) -> None:
+def test_an_answer_in_another_protocol_is_no_reply(row: ProtocolRow, other: ProtocolRow, stream: bool) -> None:
     assert not isinstance(row.wire.decode(other.answer(TEXT, stream=stream)), Reply)
 
 
 @in_each_protocol
 @pytest.mark.parametrize("payload", [b"{oops", b"{", b"", b"17", b"null", b'"A"'])
-def test_an_event_that_is_no_object_of_json_is_no_part_of_an_answer(row: ProtocolRow, payload: bytes) -> None:
+def test_an_event_that_is_no_json_object_makes_the_stream_bad_json(row: ProtocolRow, payload: bytes) -> None:
     first, *others = row.events()
     body = b"".join([first, row.shape.frame(payload), *others])
     assert row.fault(Response(200, body, stream=True)).kind == "bad_json"

@@ -144,7 +144,7 @@ def test_the_callers_own_output_config_is_added_to_ours() -> None:
         (Call(MODEL, (Message("system", "x"),)), "at least one message of a user"),
     ],
 )
-def test_what_the_protocol_can_not_hold_is_refused_before_it_is_sent(call: Call, said: str) -> None:
+def test_a_call_that_the_protocol_can_not_express_is_refused(call: Call, said: str) -> None:
     with pytest.raises(EncodeError, match=said):
         encode(call, TARGET)
 

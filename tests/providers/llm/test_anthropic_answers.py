@@ -48,7 +48,7 @@ def streamed(*events: bytes) -> bytes:
 REFUSED = {"type": "refusal", "category": "bio", "explanation": "Not that."}
 
 
-def test_a_refusal_that_says_nothing_is_a_valid_answer_with_its_explanation() -> None:
+def test_a_refusal_without_a_text_is_a_reply_with_its_explanation() -> None:
     for details, expected in ((REFUSED, "Not that."), ({**REFUSED, "explanation": None}, ""), (None, "")):
         changes: Any = {"stop_reason": "refusal", "stop_details": details}
         stream = streamed(ended("refusal", stop_details=details), STOP)
@@ -56,7 +56,7 @@ def test_a_refusal_that_says_nothing_is_a_valid_answer_with_its_explanation() ->
             assert (reply.text, reply.refused, reply.usage) == (expected, True, Usage(36, 87, 64, 12))
 
 
-def test_the_text_before_a_refusal_goes_before_its_explanation() -> None:
+def test_a_text_before_a_refusal_replaces_its_explanation() -> None:
     assert reply_of(whole(content=[said("Well")], stop_reason="refusal", stop_details=REFUSED)).text == "Well"
 
 
@@ -72,7 +72,7 @@ def test_the_text_is_that_of_all_text_blocks(content: list[Any], expected: str) 
 
 
 @pytest.mark.parametrize("stop", ["stop_sequence", "tool_use"])
-def test_an_answer_that_was_stopped_before_it_said_anything_is_an_answer(stop: str) -> None:
+def test_an_answer_without_content_that_was_stopped_is_a_reply(stop: str) -> None:
     assert reply_of(whole(content=[THOUGHT], stop_reason=stop)).text == ""
 
 
@@ -102,7 +102,7 @@ def test_the_last_counts_of_a_stream_replace_those_before_them() -> None:
         assert reply_of(body, stream=True).usage == expected
 
 
-def test_events_that_mean_nothing_here_change_nothing() -> None:
+def test_events_of_unknown_kinds_and_odd_types_are_ignored() -> None:
     odd = (
         event("something_new", delta={"text": "x"}),
         event("content_block_delta", index=0, delta=None),
@@ -114,7 +114,7 @@ def test_events_that_mean_nothing_here_change_nothing() -> None:
     assert reply_of(body, stream=True).text == READ
 
 
-def test_nothing_comes_after_the_end() -> None:
+def test_events_after_the_end_are_ignored() -> None:
     assert reply_of(b"".join(STREAM) + failed("api_error") + b"data: {oops\n\n", stream=True).text == READ
 
 

@@ -70,7 +70,7 @@ def test_an_odd_field_of_a_tool_call_costs_no_answer(odd: dict[str, Any]) -> Non
         assert reply.tool_calls == ()
 
 
-def test_deltas_of_blocks_that_never_began_say_nothing() -> None:
+def test_deltas_of_blocks_that_never_began_are_ignored() -> None:
     odd = (json_delta("{", 5), delta("thinking_delta", 5, thinking="x"), delta("something_new", 0, text="x"))
     body = START + opened(0, {**USED, "input": {}}) + b"".join(odd) + json_delta("{}") + ended("tool_use") + STOP
     assert reply_of(body, stream=True).parts == (ToolCall("toolu_01", "get_weather", "{}"),)

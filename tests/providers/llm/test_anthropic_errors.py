@@ -74,7 +74,7 @@ TOLD: dict[str, tuple[int, str, str, dict[str, Any], tuple[str, str]]] = {
 
 
 @pytest.mark.parametrize("name", TOLD)
-def test_an_error_is_what_it_says_whether_as_a_response_or_in_one(name: str) -> None:
+def test_an_error_is_the_same_fault_as_a_response_and_within_one(name: str) -> None:
     status, kind, message, more, expected = TOLD[name]
     body = error(kind, message, **more)
     event = failed(kind, message, **more)
@@ -100,13 +100,13 @@ def test_billing_stops_the_lane_whatever_its_status(status: int) -> None:
     assert isinstance(fault, Fault) and (fault.kind, fault.action) == EMPTY_ACCOUNT
 
 
-def test_an_error_that_says_nothing_is_the_servers() -> None:
+def test_an_error_without_type_and_message_is_a_server_error() -> None:
     for response in (Response(200, START + b'data: {"type":"error"}\n\n', stream=True), Response(500, b"{}")):
         fault = decode(response)
         assert isinstance(fault, Fault) and (fault.kind, fault.action) == BROKEN
 
 
-def test_a_content_filter_is_an_answer_wherever_it_is_told() -> None:
+def test_a_content_filters_error_is_a_refusal_as_a_response_and_in_a_stream() -> None:
     body = error("invalid_request_error", FILTERED)
     for response in (
         Response(400, body),

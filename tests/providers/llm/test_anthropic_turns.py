@@ -32,7 +32,7 @@ def blocks(*parts: Part, role: str = "user") -> Any:
     return turns(Message(role, parts))[0]["content"]
 
 
-def test_a_conversation_with_tools_is_told_in_turns_of_user_and_assistant() -> None:
+def test_a_conversation_with_tools_is_sent_in_turns_of_user_and_assistant() -> None:
     sent = body(TALK, tools=TOOLS, tool_choice="auto", parallel_tools=False)
     assert sent["system"] == "Be brief."
     assert sent["messages"] == [
@@ -60,7 +60,7 @@ def test_a_conversation_with_tools_is_told_in_turns_of_user_and_assistant() -> N
     assert sent["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
 
 
-def test_results_and_what_the_user_says_around_them_are_one_turn_and_no_other_turns_are() -> None:
+def test_results_and_texts_of_the_user_around_them_are_one_turn() -> None:
     asked, result = Message("assistant", ASKED[:1]), Message("tool", RESULTS[:1])
     own_result = {"type": "tool_result", "tool_use_id": "call_b2", "content": "x", "extra": 1}
     told = turns(
@@ -105,14 +105,14 @@ def test_an_image_goes_along_or_by_its_address() -> None:
     ]
 
 
-def test_a_blank_text_is_left_out_beside_others_and_so_is_a_turn_that_says_nothing() -> None:
+def test_blank_texts_and_empty_turns_are_left_out() -> None:
     assert blocks("", ASKED[0], " \n", "x", role="assistant")[1:] == [{"type": "text", "text": "x"}]
     blank = Message("system", " "), Message("user", ("", " ")), Message("assistant", "")
     assert body((*blank, Message("user", "a"))) == body((Message("user", "a"),))
     assert turns(*blank[1:]) == [{"role": "user", "content": ""}, {"role": "assistant", "content": ""}]
 
 
-def test_parts_of_its_own_go_as_they_stand() -> None:
+def test_native_parts_are_sent_unchanged() -> None:
     assert blocks(Native("anthropic", THOUGHT), ASKED[0], role="assistant")[0] == THOUGHT
     assert turns(Message("user", (Native("anthropic", CACHED),)))[0]["content"] == [CACHED]
     assert body((Message("system", (Native("anthropic", CACHED),)), Message("user", "x")))["system"] == [CACHED]
@@ -124,7 +124,7 @@ def test_parts_of_its_own_go_as_they_stand() -> None:
     ]
 
 
-def test_what_another_protocol_said_beside_a_tool_call_means_nothing_here() -> None:
+def test_fields_of_another_protocol_beside_a_tool_call_are_not_sent() -> None:
     called = ToolCall("t", "f", "", Native("gemini", {"thoughtSignature": "x"}))
     assert blocks(called, role="assistant") == [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]
 
@@ -142,11 +142,11 @@ def test_what_another_protocol_said_beside_a_tool_call_means_nothing_here() -> N
         ("none", False, {"type": "none"}),
     ],
 )
-def test_a_choice_of_tools_is_told_in_anthropics_words(choice: str | None, parallel: bool | None, told: Any) -> None:
+def test_tool_choice_is_sent_as_anthropic_spells_it(choice: str | None, parallel: bool | None, told: Any) -> None:
     assert body("x", tools=TOOLS, tool_choice=choice, parallel_tools=parallel)["tool_choice"] == told
 
 
-def test_a_tool_may_be_kept_to_strictly() -> None:
+def test_strict_is_sent_only_where_it_is_set() -> None:
     assert body("x", tools=(Tool("f", strict=True),))["tools"][0]["strict"] is True
     assert "strict" not in body("x", tools=(Tool("f"),))["tools"][0]
     assert "tools" not in body("x", tools=())
@@ -162,7 +162,7 @@ def test_a_tool_may_be_kept_to_strictly() -> None:
         (Call(MODEL, "x", parallel_tools=True, extra={"tool_choice": {}}), "can't set tool_choice"),
     ],
 )
-def test_what_anthropic_has_no_words_for_is_refused_before_it_is_sent(call: Call, said: str) -> None:
+def test_parts_that_anthropic_can_not_express_are_refused(call: Call, said: str) -> None:
     with pytest.raises(EncodeError, match=said):
         encode(call, TARGET)
 

@@ -80,7 +80,7 @@ def test_the_callers_own_version_goes_before_ours() -> None:
     assert orjson.loads(encoded(Call(MODEL, "x", extra=own)).body)["anthropic_version"] == "2027-01-01"
 
 
-def test_the_newer_version_takes_no_sampling_and_the_older_is_told_by_its_name_here() -> None:
+def test_the_error_for_sampling_names_the_older_version_as_vertex_calls_it() -> None:
     with pytest.raises(EncodeError) as refused:
         encoded(Call(MODEL, "x", temperature=1))
     assert 'set version = "vertex-2023-10-16" under [providers.vertex] in a --config file' in str(refused.value)
@@ -126,14 +126,14 @@ ERRORS: dict[str, tuple[int, bytes, tuple[str, str, float | None]]] = {
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_an_error_is_what_google_or_anthropic_says(name: str) -> None:
+def test_errors_of_google_and_of_anthropic_are_both_read(name: str) -> None:
     status, body, (kind, action, wait) = ERRORS[name]
     fault = decode(Response(status, body))
     assert isinstance(fault, Fault)
     assert (fault.kind, fault.action, fault.retry_after_s) == (kind, action, wait)
 
 
-def test_an_error_in_a_stream_is_what_google_or_anthropic_says() -> None:
+def test_errors_of_google_and_of_anthropic_are_both_read_in_a_stream() -> None:
     said = gemini_shapes.error(429, "RESOURCE_EXHAUSTED", "No.", gemini_shapes.retry_in("26s"))
     google = b"data: %b\n\n" % orjson.dumps(orjson.loads(said))
     rows = ((google, "rate_limited", "throttle", 26.0), (failed("overloaded_error"), "server_error", "retry", None))

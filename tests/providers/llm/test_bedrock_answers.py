@@ -53,14 +53,14 @@ def test_a_stream_with_a_flipped_bit_is_never_a_reply() -> None:
         assert (fault.kind, fault.action, fault.is_billed_maybe) == ("bad_json", "retry", True)
 
 
-def test_pages_that_an_answer_stands_on_are_its_citations_once_each() -> None:
+def test_pages_that_an_answer_is_based_on_are_its_citations_once_each() -> None:
     reply = reply_of(whole(CITED, {"text": " Truly."}))
     assert (reply.text, reply.citations) == ("So it is said. Truly.", (Citation("https://one.example/a", "One"),))
     given = [event("contentBlockDelta", {"delta": {"citation": one}}) for one in CITATIONS]
     assert reply_of(streamed(delta("A"), *given, STOP)).citations == reply.citations
 
 
-def test_citations_that_make_no_sense_cost_no_answer() -> None:
+def test_odd_citations_cost_no_answer() -> None:
     odd: Any
     for odd in (3, [], {"content": 3, "citations": [4, {"location": 5}, {"location": {"web": {"url": 6}}}]}):
         assert reply_of(whole({"text": "A"}, {"citationsContent": odd})).citations == ()

@@ -64,7 +64,7 @@ def test_an_odd_field_of_a_tool_call_costs_no_answer(odd: dict[str, Any]) -> Non
         assert reply.tool_calls == ()
 
 
-def test_deltas_of_blocks_that_never_began_say_nothing() -> None:
+def test_deltas_of_blocks_that_never_began_are_ignored() -> None:
     odd = grown(5, {"toolUse": {"input": "{"}}) + grown(0, {"new": {"input": "{"}}) + grown(0, {"toolUse": 7})
     body = begun(0, {"toolUse": {"toolUseId": "t", "name": "f"}}) + odd + ended("tool_use")
     assert reply_of(body, stream=True).parts == (ToolCall("t", "f", "{}"),)

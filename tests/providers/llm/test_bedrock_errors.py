@@ -70,7 +70,7 @@ def test_a_name_in_the_header_or_in_the_body_gets_what_the_table_gives_it(name: 
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_an_error_within_a_stream_is_what_it_calls_itself(name: str) -> None:
+def test_the_name_of_an_error_within_a_stream_decides_its_fault(name: str) -> None:
     _, row = ROWS[name]
     camel = name[0].lower() + name[1:]
     for body in (
@@ -83,7 +83,7 @@ def test_an_error_within_a_stream_is_what_it_calls_itself(name: str) -> None:
         assert row_of(fault) == row and f"{name}: No." in fault.detail
 
 
-def test_an_error_in_a_200_is_what_it_calls_itself() -> None:
+def test_the_name_of_an_error_in_a_200_decides_its_fault() -> None:
     body = orjson.dumps({"Output": {"__type": "com.amazon.coral.service#UnknownOperationException"}, "Version": "1.0"})
     assert row_of(fault_of(200, body)) == REJECTED
     assert row_of(fault_of(200, error(__type="ThrottlingException"))) == THROTTLED
@@ -101,7 +101,7 @@ def test_an_exception_without_a_name_or_with_an_odd_body_is_the_servers() -> Non
         assert row_of(fault_of(200, body, stream=True)) == BROKEN
 
 
-def test_a_name_that_nobody_knows_yet_goes_by_its_status() -> None:
+def test_an_unknown_error_name_goes_by_its_status() -> None:
     for status, row in ((418, REJECTED), (429, THROTTLED), (500, BROKEN), (403, DEAD_KEY)):
         assert row_of(fault_of(status, error(), "NewException")) == row
     assert row_of(fault_of(200, exception("newException"), stream=True)) == BROKEN
@@ -109,7 +109,7 @@ def test_a_name_that_nobody_knows_yet_goes_by_its_status() -> None:
 
 
 @pytest.mark.parametrize("name", ["ModelErrorException", "ModelStreamErrorException"])
-def test_what_the_model_itself_rejected_is_never_sent_again(name: str) -> None:
+def test_a_request_that_the_model_itself_rejected_is_not_tried_again(name: str) -> None:
     for status, row in ((400, REJECTED), (422, REJECTED), (500, BROKEN), (429, BROKEN), ([], BROKEN)):
         assert row_of(fault_of(424, error(originalStatusCode=status), name)) == row
     camel = name[0].lower() + name[1:]

@@ -32,7 +32,7 @@ def blocks(*parts: Part, role: str = "user") -> Any:
     return turns(Message(role, parts))[0]["content"]
 
 
-def test_a_conversation_with_tools_is_told_in_turns_of_user_and_assistant() -> None:
+def test_a_conversation_with_tools_is_sent_in_turns_of_user_and_assistant() -> None:
     sent = body(TALK, tools=TOOLS, tool_choice="required")
     assert sent == {
         "system": [{"text": "Be brief."}],
@@ -70,7 +70,7 @@ def test_a_conversation_with_tools_is_told_in_turns_of_user_and_assistant() -> N
     }
 
 
-def test_a_result_may_be_an_error_hold_images_or_say_nothing() -> None:
+def test_a_result_may_be_an_error_hold_images_or_be_empty() -> None:
     assert blocks(ToolResult("t", ("seen", SHOWN), is_error=True), ToolResult("u", ""), role="tool") == [
         {"toolResult": {"toolUseId": "t", "content": [{"text": "seen"}, IMAGE], "status": "error"}},
         {"toolResult": {"toolUseId": "u", "content": []}},
@@ -82,7 +82,7 @@ def test_an_image_goes_along_as_its_bytes() -> None:
     assert blocks(Image("data:image/jpg;base64,QQ=="))[0]["image"]["format"] == "jpeg"
 
 
-def test_parts_of_its_own_go_as_they_stand() -> None:
+def test_native_parts_are_sent_unchanged() -> None:
     point = {"cachePoint": {"type": "default"}}
     assert blocks(Native("bedrock", THOUGHT), ASKED[0], role="assistant")[0] == THOUGHT
     assert body((Message("system", ("a", Native("bedrock", point))), Message("user", "x")))["system"] == [
@@ -101,17 +101,17 @@ def test_parts_of_its_own_go_as_they_stand() -> None:
     ("choice", "told"),
     [("auto", {"auto": {}}), ("required", {"any": {}}), ("get_time", {"tool": {"name": "get_time"}})],
 )
-def test_a_choice_of_tools_is_told_in_bedrocks_words(choice: str, told: Any) -> None:
+def test_tool_choice_is_sent_as_bedrock_spells_it(choice: str, told: Any) -> None:
     assert body("x", tools=TOOLS, tool_choice=choice)["toolConfig"]["toolChoice"] == told
 
 
-def test_where_no_tool_may_be_called_none_is_named_if_that_can_be() -> None:
+def test_without_tool_calls_no_tools_are_sent_unless_the_conversation_has_calls() -> None:
     assert body("x", tools=TOOLS, tool_choice="none") == body("x")
     with pytest.raises(EncodeError, match="can't be told to call no tool where the conversation holds calls of some"):
         body(TALK, tools=TOOLS, tool_choice="none")
 
 
-def test_a_tool_may_be_kept_to_strictly_and_be_asked_for_with_others_as_it_is_anyway() -> None:
+def test_strict_is_sent_and_parallel_tools_are_the_default() -> None:
     assert body("x", tools=(Tool("f", strict=False),))["toolConfig"]["tools"][0]["toolSpec"]["strict"] is False
     assert body("x", tools=TOOLS, parallel_tools=True) == body("x", tools=TOOLS)
     assert "toolConfig" not in body("x", tools=())
@@ -135,7 +135,7 @@ def test_a_tool_may_be_kept_to_strictly_and_be_asked_for_with_others_as_it_is_an
         (Call(MODEL, "x", tools=(CLOCK,), extra={"toolConfig": 1}), "toolConfig in extra must be an object"),
     ],
 )
-def test_what_converse_has_no_words_for_is_refused_before_it_is_sent(call: Call, said: str) -> None:
+def test_parts_that_converse_can_not_express_are_refused(call: Call, said: str) -> None:
     with pytest.raises(EncodeError, match=said):
         encode(call, TARGET)
 
@@ -143,7 +143,7 @@ def test_what_converse_has_no_words_for_is_refused_before_it_is_sent(call: Call,
 ONE_AT_A_TIME = {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}
 
 
-def test_claude_is_asked_for_one_tool_at_a_time_in_its_own_words() -> None:
+def test_claude_on_bedrock_is_asked_for_one_tool_call_at_a_time_in_its_own_field() -> None:
     claude = Target("http://a", "http://a", "eu.anthropic.claude-sonnet-5-5-v1:0", "bedrock")
 
     def sent(**parameters: Any) -> Any:
@@ -158,7 +158,7 @@ def test_claude_is_asked_for_one_tool_at_a_time_in_its_own_words() -> None:
         sent(tool_choice="required")
 
 
-def test_that_tools_shall_be_asked_for_one_at_a_time_is_nothing_where_none_can_be() -> None:
+def test_parallel_tools_is_ignored_where_no_tool_can_be_called() -> None:
     assert body("x", parallel_tools=False) == body("x")
     assert body("x", tools=TOOLS, tool_choice="none", parallel_tools=False) == body("x")
 

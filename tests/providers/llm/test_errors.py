@@ -175,7 +175,7 @@ ROWS: dict[str, tuple[int, dict[str, Any], tuple[str, str]]] = {
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_an_error_is_what_its_provider_means_by_it(name: str) -> None:
+def test_the_errors_of_openais_imitators_are_read_as_each_means_them(name: str) -> None:
     status, body, expected = ROWS[name]
     result = decode(Response(status, orjson.dumps(body)))
     if isinstance(result, Reply):
@@ -186,7 +186,7 @@ def test_an_error_is_what_its_provider_means_by_it(name: str) -> None:
         assert ("can't pay" in result.detail) == (expected == EMPTY_ACCOUNT)
 
 
-def test_what_a_prompt_says_of_money_is_no_empty_account() -> None:
+def test_words_about_money_in_an_echoed_prompt_are_no_empty_account() -> None:
     """A server that checks requests against a schema gives them back in its complaints."""
     body = {"detail": [{"type": "string_type", "loc": ["body", "messages"], "msg": "input: monthly spending limit"}]}
     fault = decode(Response(422, orjson.dumps(body)))

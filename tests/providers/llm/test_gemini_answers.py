@@ -50,7 +50,7 @@ def test_the_last_usage_of_a_stream_is_kept_where_its_last_chunk_has_no_sound_on
         assert reply_of(streamed(*STREAM[:2], last)).usage == Usage(19, 0)
 
 
-def test_an_answer_that_came_to_its_end_was_not_blocked() -> None:
+def test_an_answer_with_a_finish_reason_was_not_blocked() -> None:
     assert not reply_of(whole(promptFeedback={"blockReason": "OTHER"})).refused
 
 
@@ -88,12 +88,12 @@ def test_log_probabilities_are_read_with_their_alternatives() -> None:
 @pytest.mark.parametrize(
     "given", [None, [], "x", {"chosenCandidates": 3}, {"topCandidates": []}, {"chosenCandidates": [3, {"token": 4}]}]
 )
-def test_log_probabilities_that_make_no_sense_cost_no_answer(given: Any) -> None:
+def test_odd_log_probabilities_cost_no_answer(given: Any) -> None:
     assert not reply_of(whole(candidate("A", logprobsResult=given))).logprobs
 
 
 @pytest.mark.parametrize("name", ["citationSources", "citations"])
-def test_pages_that_an_answer_stands_on_or_recites_are_its_citations_once_each(name: str) -> None:
+def test_pages_that_an_answer_is_based_on_or_quotes_are_its_citations_once_each(name: str) -> None:
     one = candidate(groundingMetadata=GROUNDED, citationMetadata={name: RECITED})
     assert reply_of(whole(one)).citations == (
         Citation("https://one.example/a", "one.example"),
@@ -102,7 +102,7 @@ def test_pages_that_an_answer_stands_on_or_recites_are_its_citations_once_each(n
     )
 
 
-def test_citations_that_make_no_sense_cost_no_answer() -> None:
+def test_odd_citations_cost_no_answer() -> None:
     one = candidate(groundingMetadata={"groundingChunks": [3, {"web": {"uri": 4}}]}, citationMetadata={"citations": 5})
     assert reply_of(whole(one)).citations == ()
 
@@ -148,7 +148,7 @@ def test_an_answer_without_parts_or_candidates_is_settled_and_tried_twice(stream
         assert fault.usage_tokens == 41
 
 
-def test_a_mark_that_a_gateway_adds_at_the_end_is_no_chunk_and_proves_nothing() -> None:
+def test_the_end_mark_of_a_gateway_is_no_chunk_and_no_finish_reason() -> None:
     done = b"data: [DONE]\n\n"
     assert reply_of(streamed(*STREAM, done)).text == TEXT
     assert fault_of(streamed(*STREAM[:3], done)).kind == "incomplete"

@@ -52,7 +52,7 @@ def test_a_status_gets_what_the_table_gives_it(status: int, name: str, stream: b
 
 
 @pytest.mark.parametrize(("status", "name"), [row for row in ROWS if row[0] not in (413, 502)])
-def test_an_error_in_a_200_is_what_it_calls_itself_by_number_or_by_name(status: int, name: str) -> None:
+def test_the_number_or_the_name_of_an_error_in_a_200_decides_its_fault(status: int, name: str) -> None:
     told = orjson.loads(error(status, name))["error"]
     nameless = {key: value for key, value in told.items() if key != "code"}
     for one in (told, nameless):
@@ -68,7 +68,7 @@ def test_an_error_in_a_200_is_what_it_calls_itself_by_number_or_by_name(status: 
 
 
 @pytest.mark.parametrize("told", [{}, {"code": "x"}, {"status": "NEW"}, {"code": 200}, {"status": 7}, "no", [1]])
-def test_an_error_in_a_200_that_calls_itself_nothing_is_the_servers(told: Any) -> None:
+def test_an_error_in_a_200_without_number_and_name_is_a_server_error(told: Any) -> None:
     fault = decode(Response(200, orjson.dumps({"error": told or {"x": 1}})))
     assert isinstance(fault, Fault) and (fault.kind, fault.action) == ("server_error", "retry")
 
@@ -93,7 +93,7 @@ def test_a_wait_that_makes_no_sense_is_none(delay: Any) -> None:
     assert (fault.action, fault.retry_after_s, fault.cuts_rate) == ("throttle", None, True)
 
 
-def test_a_shared_quota_that_is_full_says_nothing_and_cuts_the_rate() -> None:
+def test_a_429_without_a_wait_cuts_the_rate() -> None:
     fault = fault_of(429, error(429, "RESOURCE_EXHAUSTED", "Resource exhausted. Please try again later."))
     assert (fault.action, fault.retry_after_s, fault.cuts_rate) == ("throttle", None, True)
 
@@ -129,7 +129,7 @@ def test_an_empty_account_stops_the_lane_however_it_is_said(
     "message",
     ["No spending cap could be read.", "The billing account's state is disabled?", "API key not found in our cache."],
 )
-def test_a_server_that_is_ill_says_nothing_of_keys_and_accounts_nor_of_a_days_quota(message: str) -> None:
+def test_a_500_or_503_is_never_read_as_a_dead_key_an_empty_account_or_a_days_quota(message: str) -> None:
     for status, word in ((500, "INTERNAL"), (503, "UNAVAILABLE")):
         fault = fault_of(status, error(status, word, message, quota(DAY)))
         assert (fault.kind, fault.action) == ("server_error", "retry")

@@ -41,7 +41,7 @@ def answered(name: str, response: Any, call_id: str | None = None) -> dict[str, 
     return {"functionResponse": {"name": name, "response": response} | ({} if call_id is None else {"id": call_id})}
 
 
-def test_a_conversation_with_tools_is_told_with_the_tools_names() -> None:
+def test_results_of_tools_are_sent_with_the_names_of_the_tools() -> None:
     sent = body(TALK, tools=TOOLS, tool_choice="required")
     assert sent == {
         "systemInstruction": {"parts": [{"text": "Be brief."}]},
@@ -79,14 +79,14 @@ def test_a_conversation_with_tools_is_told_with_the_tools_names() -> None:
     }
 
 
-def test_results_are_told_in_the_order_of_their_calls() -> None:
+def test_results_are_sent_in_the_order_of_their_calls() -> None:
     asked = Message("assistant", ASKED)
     for results in ((Message("tool", RESULTS[::-1]),), tuple(Message("user", (one,)) for one in RESULTS[::-1])):
         told = contents(asked, *results)[1]["parts"]
         assert [part["functionResponse"]["id"] for part in told] == ["call_a1", "call_b2"]
 
 
-def test_results_beside_what_the_user_says_are_told_first_and_in_the_order_of_their_calls() -> None:
+def test_results_are_sent_before_texts_and_in_the_order_of_their_calls() -> None:
     """Without the ids, which Google did not give, only the order tells which is which."""
     asked = Message("assistant", (ToolCall("call_0", "f"), ToolCall("call_1", "f")))
     late, first = ToolResult("call_1", "b"), ToolResult("call_0", "a")
@@ -95,7 +95,7 @@ def test_results_beside_what_the_user_says_are_told_first_and_in_the_order_of_th
         assert told["parts"] == [answered("f", {"output": "a"}), answered("f", {"output": "b"}), {"text": "and"}]
 
 
-def test_a_turn_that_says_nothing_is_left_out_unless_there_is_no_other() -> None:
+def test_an_empty_turn_is_left_out_unless_there_is_no_other() -> None:
     blank = Message("system", ""), Message("user", ("", "")), Message("assistant", "")
     assert body((*blank, Message("user", "a"))) == body((Message("user", "a"),))
     assert [turn["role"] for turn in contents(*blank)] == ["user", "model"]
@@ -153,7 +153,7 @@ def test_an_image_goes_along_or_by_its_address() -> None:
     ]
 
 
-def test_parts_of_its_own_go_as_they_stand() -> None:
+def test_native_parts_are_sent_unchanged() -> None:
     signed = ToolCall("call_0", "f", "{}", SIGNED)
     assert parts(Native("gemini", THOUGHT), "a", Native("gemini", {"text": "", **SIGNED.value}), signed) == [
         THOUGHT,
@@ -181,7 +181,7 @@ def test_parts_of_its_own_go_as_they_stand() -> None:
         ("gemma-4", False),
     ],
 )
-def test_a_call_that_gemini_never_signed_says_so_to_a_model_that_wants_signatures(model: str, is_wanted: bool) -> None:
+def test_an_unsigned_call_is_marked_for_models_that_require_signatures(model: str, is_wanted: bool) -> None:
     first, second = parts(*ASKED, role="assistant", model=model)
     assert first.get("thoughtSignature") == ("skip_thought_signature_validator" if is_wanted else None)
     assert "thoughtSignature" not in second
@@ -202,7 +202,7 @@ def test_a_call_that_gemini_never_signed_says_so_to_a_model_that_wants_signature
         ("get_time", {"mode": "ANY", "allowedFunctionNames": ["get_time"]}),
     ],
 )
-def test_a_choice_of_tools_is_told_in_googles_words(choice: str, told: Any) -> None:
+def test_tool_choice_is_sent_as_google_spells_it(choice: str, told: Any) -> None:
     assert body("x", tools=TOOLS, tool_choice=choice)["toolConfig"] == {"functionCallingConfig": told}
     extra = {"toolConfig": {"retrievalConfig": {"languageCode": "de"}}}
     assert body("x", tools=TOOLS, tool_choice=choice, extra=extra)["toolConfig"] == {
@@ -211,7 +211,7 @@ def test_a_choice_of_tools_is_told_in_googles_words(choice: str, told: Any) -> N
     }
 
 
-def test_tools_may_be_asked_for_together_as_they_are_anyway() -> None:
+def test_parallel_tools_are_geminis_default() -> None:
     assert body("x", tools=TOOLS, parallel_tools=True) == body("x", tools=TOOLS)
     assert body("x", parallel_tools=False) == body("x")
     forbidden = body("x", tools=TOOLS, tool_choice="none")
@@ -236,6 +236,6 @@ def test_tools_may_be_asked_for_together_as_they_are_anyway() -> None:
         (Call(MODEL, "x", tool_choice="auto", extra={"toolConfig": 1}), "toolConfig in extra must be an object"),
     ],
 )
-def test_what_gemini_has_no_words_for_is_refused_before_it_is_sent(call: Call, said: str) -> None:
+def test_parts_that_gemini_can_not_express_are_refused(call: Call, said: str) -> None:
     with pytest.raises(EncodeError, match=said):
         encode(call, TARGET)

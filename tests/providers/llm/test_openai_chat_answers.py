@@ -50,7 +50,7 @@ def test_answers_of_less_usual_shapes_are_answers(body: bytes, text: str, finish
     assert (reply.text, reply.finish_reason, reply.refused, reply.raw) == (text, finish, False, None)
 
 
-def test_a_usage_that_is_missing_costs_no_answer() -> None:
+def test_a_missing_usage_costs_no_answer() -> None:
     reply = reply_of(ok(b'{"choices":[{"message":{"content":"A"}}]}'))
     assert (reply.text, reply.usage) == ("A", None)
 
@@ -81,7 +81,7 @@ def test_an_answer_without_a_refusal_text_is_not_refused() -> None:
     assert not reply_of(ok(whole(choices=message("A", refusal="")))).refused
 
 
-def test_empty_choices_are_settled_at_what_was_used_and_tried_twice() -> None:
+def test_empty_choices_are_settled_at_their_usage_and_tried_twice() -> None:
     fault = fault_of(ok(whole(choices=[])))
     assert (fault.kind, fault.action, fault.quota, fault.attempts_max, fault.usage_tokens) == (
         "empty",
@@ -96,7 +96,7 @@ def test_empty_choices_are_settled_at_what_was_used_and_tried_twice() -> None:
     "body",
     [whole(choices=None), whole(choices={}), whole(choices=[{"index": 0}]), b'{"choices":[{"message":"A"}]}'],
 )
-def test_what_is_no_chat_completion_is_tried_again_and_may_have_been_billed(body: bytes) -> None:
+def test_json_without_a_message_is_bad_json_and_may_have_been_billed(body: bytes) -> None:
     fault = fault_of(ok(body))
     assert (fault.kind, fault.action, fault.is_billed_maybe) == ("bad_json", "retry", True)
 
@@ -142,13 +142,13 @@ THOUGHT = [{"type": "thinking", "thinking": [{"type": "text", "text": "because"}
         streamed(chunk({"reasoning_content": "because"}), chunk({}, "stop"), USAGE, DONE),
     ],
 )
-def test_a_message_that_says_nothing_is_empty_and_tried_twice(response: Response) -> None:
+def test_a_message_without_content_is_empty_and_tried_twice(response: Response) -> None:
     fault = fault_of(response)
     assert (fault.kind, fault.action, fault.quota, fault.attempts_max) == ("empty", "retry", "settle", 2)
     assert fault.usage_tokens in (29, 22)
 
 
-def test_an_end_mark_alone_makes_no_answer() -> None:
+def test_an_end_mark_without_a_finish_reason_makes_no_reply() -> None:
     assert fault_of(streamed(ROLE, STREAM[1], DONE)).kind == "incomplete"
 
 
@@ -184,7 +184,7 @@ def test_a_streamed_refusal_is_a_refusal() -> None:
         ("x", "server_error", "retry"),
     ],
 )
-def test_an_error_in_a_stream_is_the_fault_that_its_code_says(error: Any, kind: str, action: str) -> None:
+def test_the_code_of_an_error_in_a_stream_decides_its_fault(error: Any, kind: str, action: str) -> None:
     fault = fault_of(streamed(ROLE, STREAM[1], event({"error": error}), DONE))
     assert (fault.kind, fault.action) == (kind, action)
 

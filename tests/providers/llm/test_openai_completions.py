@@ -68,7 +68,7 @@ def test_everything_that_was_set_is_sent() -> None:
         (Call(MODEL, "x", reasoning_effort="low"), "have no reasoning_effort"),
     ],
 )
-def test_what_the_protocol_can_not_hold_is_refused_before_it_is_sent(call: Call, said: str) -> None:
+def test_a_call_that_the_protocol_can_not_express_is_refused(call: Call, said: str) -> None:
     with pytest.raises(EncodeError, match=said):
         encoded(call)
 
@@ -99,7 +99,7 @@ def test_only_the_first_of_several_choices_is_read() -> None:
         (STREAM[0] + event({"error": {"message": "no", "code": "insufficient_quota"}}), True, "rate_limited"),
     ],
 )
-def test_what_is_no_whole_answer_is_the_fault_that_it_is(body: bytes, stream: bool, kind: str) -> None:
+def test_an_empty_broken_or_failed_completion_is_the_right_kind_of_fault(body: bytes, stream: bool, kind: str) -> None:
     assert fault_of(body, stream=stream).kind == kind
 
 

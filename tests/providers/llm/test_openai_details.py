@@ -177,7 +177,7 @@ def test_an_error_that_openrouter_puts_into_a_choice_is_that_error(name: str) ->
         assert (fault.kind, fault.action) == (kind, action)
 
 
-def test_what_a_model_thought_aloud_is_no_part_of_its_text() -> None:
+def test_thoughts_are_no_part_of_the_text() -> None:
     parts = [
         {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
         {"type": "text", "text": "A"},

@@ -140,7 +140,7 @@ REFUSED = {"type": "refusal", "refusal": "I can't."}
          [{"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}]),
     ],
 )  # fmt: skip
-def test_parts_are_said_as_plainly_as_they_can_be(role: str, content: Content, sent: Any) -> None:
+def test_parts_are_sent_in_the_plainest_form(role: str, content: Content, sent: Any) -> None:
     assert items_of(Message(role, content)) == sent
 
 
@@ -156,7 +156,7 @@ def test_parts_are_said_as_plainly_as_they_can_be(role: str, content: Content, s
         (Call(MODEL, (Message("assistant", (ToolResult("c", "x"),)),)), "stands in a turn of `tool` or `user`"),
     ],
 )
-def test_what_can_not_be_said_here_is_refused_before_it_is_sent(call: Call, told: str) -> None:
+def test_parts_that_the_protocol_can_not_express_are_refused(call: Call, told: str) -> None:
     with pytest.raises(EncodeError, match=told):
         encode(call, TARGET)
 
@@ -199,7 +199,7 @@ OUTPUTS: dict[str, tuple[list[Any], tuple[Part, ...], str]] = {
 
 @pytest.mark.parametrize("name", OUTPUTS)
 @pytest.mark.parametrize("form", ["whole", "streamed", "streamed, with an empty end"])
-def test_what_is_said_beside_the_text_is_read_in_its_order(name: str, form: str) -> None:
+def test_parts_beside_the_text_are_read_in_their_order(name: str, form: str) -> None:
     output, parts, finish = OUTPUTS[name]
     if form == "whole":
         reply = reply_of(whole(output=output))
@@ -214,13 +214,13 @@ def test_what_is_said_beside_the_text_is_read_in_its_order(name: str, form: str)
     assert reply.tool_calls == tuple(part for part in parts if isinstance(part, ToolCall))
 
 
-def test_a_text_that_came_in_pieces_alone_stands_among_the_parts() -> None:
+def test_a_text_of_deltas_alone_is_among_the_parts() -> None:
     last = event("response.completed", response=response(output=[REASONING]))
     reply = reply_of(CREATED + delta("position ") + delta("A") + last, stream=True)
     assert (reply.text, reply.parts) == ("position A", (native(REASONING), "position A"))
 
 
-def test_pieces_without_a_sign_in_them_say_nothing() -> None:
+def test_empty_deltas_are_no_answer() -> None:
     last = event("response.completed", response=response(output=[]))
     result = decode(Response(200, CREATED + delta("") + delta("") + last, stream=True))
     assert isinstance(result, Fault) and result.kind == "empty"

@@ -70,7 +70,7 @@ def test_everything_that_was_set_is_sent_under_the_names_it_has_here() -> None:
         (Call(MODEL, "x", stop=("a",)), "has no stop"),
     ],
 )
-def test_what_the_protocol_can_not_hold_is_refused_before_it_is_sent(call: Call, said: str) -> None:
+def test_a_call_that_the_protocol_can_not_express_is_refused(call: Call, said: str) -> None:
     with pytest.raises(EncodeError, match=said):
         encoded(call)
 
@@ -109,21 +109,21 @@ def test_refusals_and_filters_are_valid_answers() -> None:
 
 
 @pytest.mark.parametrize("details", [None, {}, {"reason": None}])
-def test_an_answer_that_is_incomplete_for_no_reason_that_is_said_ran_out_of_tokens(details: Any) -> None:
+def test_an_incomplete_response_without_a_reason_is_truncated(details: Any) -> None:
     assert reply_of(whole(status="incomplete", incomplete_details=details)).truncated
 
 
 @pytest.mark.parametrize("details", [{"reason": "steered"}, {"reason": ["length"]}])
-def test_an_answer_that_is_incomplete_for_another_reason_is_no_reply(details: Any) -> None:
+def test_a_response_that_is_incomplete_for_an_unknown_reason_is_no_reply(details: Any) -> None:
     fault = fault_of(whole(status="incomplete", incomplete_details=details))
     assert (fault.kind, fault.action, fault.is_billed_maybe) == ("server_error", "retry", True)
 
 
-def test_a_message_without_content_says_nothing() -> None:
+def test_a_message_without_content_is_empty() -> None:
     assert fault_of(whole(output=[{"type": "message", "content": None}])).kind == "empty"
 
 
-def test_a_server_that_leaves_the_text_out_of_its_last_event_is_believed_in_its_pieces() -> None:
+def test_the_deltas_are_the_text_where_the_last_event_has_none() -> None:
     last = event("response.completed", response=response(output=[]))
     assert reply_of(CREATED + delta("position ") + delta("A") + last, stream=True).text == "position A"
 
@@ -156,7 +156,7 @@ def test_an_answer_that_failed_is_the_fault_that_its_error_names(name: str) -> N
 
 
 @pytest.mark.parametrize("status", ["in_progress", "queued", "cancelled", "failed"])
-def test_an_answer_that_is_not_at_its_end_is_no_reply(status: str) -> None:
+def test_a_response_that_is_not_completed_is_no_reply(status: str) -> None:
     fault = fault_of(whole(status=status))
     assert (fault.kind, fault.action, fault.is_billed_maybe) == ("server_error", "retry", True)
     assert status in fault.detail

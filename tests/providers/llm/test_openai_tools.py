@@ -60,7 +60,7 @@ WHOLE: dict[str, tuple[list[dict[str, Any]], tuple[Part, ...]]] = {
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_what_is_said_beside_the_text_is_read_in_its_order(name: str) -> None:
+def test_parts_beside_the_text_are_read_in_their_order(name: str) -> None:
     choices, parts = WHOLE[name]
     reply = reply_of(ok(whole(choices=choices)))
     assert reply.parts == parts
@@ -88,7 +88,7 @@ def test_a_function_call_of_old_is_one_too() -> None:
         assert reply.tool_calls[0].id and reply.finish_reason == "tool_calls"
 
 
-def test_a_lone_half_of_a_sign_is_mended_wherever_it_stands() -> None:
+def test_lone_surrogates_are_mended_in_every_field() -> None:
     body = (
         b'{"choices":[{"message":{"content":null,"reasoning_details":[{"text":"\\ud83d"}],"tool_calls":[{"id":"\\ud83d",'
         b'"function":{"name":"f\\ud83d","arguments":{"a":"\\ud83d"}},"x":"\\ud83d"}]},"finish_reason":"tool_calls"}]}'

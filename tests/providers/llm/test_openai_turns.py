@@ -104,7 +104,7 @@ def test_a_conversation_with_tools_is_sent_in_its_order() -> None:
     ]
 
 
-def test_results_go_before_what_else_is_said_since_they_follow_the_calls() -> None:
+def test_results_are_sent_before_other_parts_of_their_turn() -> None:
     told = turns_of(Message("user", ("And now?", ToolResult("c1", "rain"), ToolResult("c2", "late"))))
     assert told == [
         {"content": "rain", "role": "tool", "tool_call_id": "c1"},
@@ -122,7 +122,7 @@ def test_an_id_of_more_than_40_signs_is_shortened_wherever_it_stands() -> None:
     assert len(set(sent)) == 3 and all(len(one) == 40 for one in sent)
 
 
-def test_an_assistant_that_says_nothing_says_an_empty_text() -> None:
+def test_an_empty_turn_of_the_assistant_is_sent_as_an_empty_text() -> None:
     assert turns_of(Message("user", "x"), Message("assistant", ()))[1] == {"content": "", "role": "assistant"}
 
 
@@ -148,7 +148,7 @@ CUSTOM = {"id": "c1", "type": "custom", "custom": {"name": "grammar", "input": "
           "function": {"name": "f", "arguments": "{}"}}]}),
     ],
 )  # fmt: skip
-def test_parts_are_said_as_plainly_as_they_can_be(role: str, content: Content, sent: Any) -> None:
+def test_parts_are_sent_in_the_plainest_form(role: str, content: Content, sent: Any) -> None:
     assert turns_of(Message(role, content)) == [sent]
 
 
@@ -162,6 +162,6 @@ def test_parts_are_said_as_plainly_as_they_can_be(role: str, content: Content, s
         (Call(MODEL, (Message("user", (Native("openai", {"role": "x", "content": 1}),)),)), "can't set role, content"),
     ],
 )
-def test_what_can_not_be_said_here_is_refused_before_it_is_sent(call: Call, said: str) -> None:
+def test_parts_that_the_protocol_can_not_express_are_refused(call: Call, said: str) -> None:
     with pytest.raises(EncodeError, match=said):
         encode(call, TARGET)

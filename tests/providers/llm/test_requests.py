@@ -124,7 +124,7 @@ def test_a_streamed_call_has_the_key_of_the_whole_one(row: RequestRow) -> None:
 
 
 @in_each_protocol
-def test_a_key_tells_models_and_addresses_apart_and_knows_a_named_address_by_its_name_alone(row: RequestRow) -> None:
+def test_a_key_depends_on_the_model_and_on_the_name_of_the_address(row: RequestRow) -> None:
     def key(base_url: str = "http://a", identity: str = "http://a", model: str = "m") -> bytes:
         return key_of(row.to(Target(base_url, identity, model, "p")), 0)
 
@@ -165,7 +165,7 @@ def test_sampling_that_is_no_finite_number_is_refused(row: RequestRow, name: str
         ("x", {"extra": {"a": {"b": [float("nan")]}}}, "extra .* finite numbers"),
     ],
 )
-def test_what_json_can_not_hold_is_refused(row: RequestRow, given: str, parameters: Any, said: str) -> None:
+def test_values_that_json_can_not_hold_are_refused(row: RequestRow, given: str, parameters: Any, said: str) -> None:
     with pytest.raises(EncodeError, match=said):
         row.encoded(given, **parameters)
 
@@ -189,7 +189,7 @@ def test_a_single_text_among_parts_is_the_same_call_as_the_text(row: RequestRow,
 
 
 @in_each_of_turns
-def test_arguments_and_schemas_keep_the_order_of_their_names(row: RequestRow) -> None:
+def test_arguments_and_schemas_keep_the_order_of_their_properties(row: RequestRow) -> None:
     sent = row.encoded(TALK, tools=TOOLS, json_schema={**SCHEMA, "title": "Stance"}).body
     # Some are sent as an object, some as its text.
     for written in (HERE, THERE, orjson.dumps(SCHEMA).decode(), orjson.dumps({**SCHEMA, "title": "Stance"}).decode()):
@@ -197,7 +197,7 @@ def test_arguments_and_schemas_keep_the_order_of_their_names(row: RequestRow) ->
 
 
 @in_each_of_turns
-def test_a_native_part_goes_as_it_stands(row: RequestRow) -> None:
+def test_a_native_part_is_sent_unchanged(row: RequestRow) -> None:
     own = {"zeta": {"b": 1, "a": [None, True]}, "type": "input_new"}
     assert orjson.dumps(own["zeta"]) in row.encoded((Message("user", (Native(row.family, own),)),)).body
     assert orjson.dumps(own["zeta"]) in row.encoded(tools=(CLOCK, Native(row.family, own))).body

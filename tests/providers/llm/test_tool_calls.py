@@ -60,7 +60,7 @@ def parsed(parts: Sequence[Part]) -> list[Any]:
 
 @in_each_protocol
 @pytest.mark.parametrize("size", [None, 1, 7, 1_000])
-def test_the_parts_of_an_answer_stand_in_their_order(row: ProtocolRow, size: int | None) -> None:
+def test_the_parts_of_an_answer_keep_their_order(row: ProtocolRow, size: int | None) -> None:
     told, finishes = everything(row), row.shape.endings.finishes
     for end in (row.shape.endings.stop, *(word for word, finish in finishes.items() if finish == "tool_calls")):
         reply = row.reply(row.answer(*told, stream=size is not None, size=size or 7, end=end))
@@ -72,7 +72,7 @@ def test_the_parts_of_an_answer_stand_in_their_order(row: ProtocolRow, size: int
 
 @in_each_protocol
 @in_each_form
-def test_arguments_keep_the_order_of_their_names(row: ProtocolRow, stream: bool) -> None:
+def test_arguments_keep_the_order_of_their_properties(row: ProtocolRow, stream: bool) -> None:
     assert row.reply(row.answer(FIRST, stream=stream)).tool_calls == (FIRST,)
 
 
@@ -130,7 +130,7 @@ def test_a_streamed_tool_call_cut_at_any_byte_before_the_end_of_its_answer_is_ne
 
 
 @in_each_protocol
-def test_a_lone_half_of_a_character_is_mended_in_calls_and_thoughts(row: ProtocolRow) -> None:
+def test_lone_surrogates_are_mended_in_calls_and_thoughts(row: ProtocolRow) -> None:
     thought = row.shape.thoughts[0]
     broken = ToolCall("t", "f\ud800", '{"a":"\\ud83d"}')
     body = row.answer(thought, broken).body.replace(b"I think of A.", b"\\ud83d")
@@ -205,7 +205,7 @@ _CALL = st.builds(
 @in_each_protocol
 @settings(max_examples=300, deadline=None)
 @given(st.data(), st.integers(1, 9))
-def test_the_parts_of_an_answer_go_back_as_they_stood_in_it(row: ProtocolRow, data: st.DataObject, size: int) -> None:
+def test_the_parts_of_an_answer_are_sent_back_unchanged(row: ProtocolRow, data: st.DataObject, size: int) -> None:
     natives = st.sampled_from([*row.shape.thoughts, *row.shape.own])
     drawn = data.draw(st.lists(_WORD | _CALL | natives, min_size=1, max_size=5))
     # No two calls of a conversation have one id.

@@ -38,7 +38,7 @@ def encoded(call: Call, **known: Any) -> Request:
         ("openai/gpt-oss-120b-maas", OPEN),
     ],
 )
-def test_the_model_tells_the_protocol(model: str, protocol: object) -> None:
+def test_the_name_of_the_model_decides_the_protocol(model: str, protocol: object) -> None:
     assert protocol_of(model) is protocol
 
 

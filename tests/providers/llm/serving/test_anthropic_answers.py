@@ -131,7 +131,7 @@ def test_pieces_are_told_as_they_come_in_one_block() -> None:
     assert rest[0]["delta"] == {"type": "text_delta", "text": "tion"}
 
 
-def test_text_behind_a_tool_call_that_was_said_early_is_not_said_twice() -> None:
+def test_text_behind_a_tool_call_that_was_sent_early_is_not_sent_twice() -> None:
     reply = Reply("AB", USAGE, "stop", parts=("A", SEARCH, "B"))
     reply_read = decoded(streamed(DIALECT, ASKED, [reply], ("A", "B")), stream=True)
     assert isinstance(reply_read, Reply)

@@ -115,7 +115,7 @@ def test_a_tool_of_which_little_is_said_is_repeated_as_the_sdk_wants_it() -> Non
 @pytest.mark.parametrize(
     "name", ["plain", "cut short", "filtered", "citations", "two tools behind a text", "a thought"]
 )
-def test_what_went_out_as_it_came_is_not_said_twice(name: str) -> None:
+def test_pieces_that_were_sent_are_not_sent_again_at_the_end(name: str) -> None:
     reply = REPLIES[name]
     result = decoded(streamed(reply, reply.text[:1], "", reply.text[1:2]), stream=True)
     assert isinstance(result, Reply)

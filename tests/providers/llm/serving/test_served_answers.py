@@ -131,7 +131,7 @@ each_reply = pytest.mark.parametrize(("row", "name"), REPLIES, ids=[f"{row.wire.
 
 
 @each_reply
-def test_an_answer_is_the_reply_again_whole_and_streamed(row: AnsweredRow, name: str) -> None:
+def test_an_answer_is_decoded_to_the_same_reply_whole_and_streamed(row: AnsweredRow, name: str) -> None:
     reply = row.replies()[name]
     body = row.whole(reply)
     assert b"\n" not in body
@@ -195,7 +195,7 @@ def test_an_answer_has_the_same_bytes_whenever_it_is_asked_for_again(row: Answer
 
 
 @each_dialect
-def test_a_word_for_an_end_that_only_one_provider_has_is_an_end(row: AnsweredRow) -> None:
+def test_finish_reasons_of_other_providers_are_written_as_an_ordinary_end(row: AnsweredRow) -> None:
     for word in ("recitation", "eos", None):
         for body, stream in ((row.whole(Reply("a", None, word)), False), (row.streamed(Reply("a", None, word)), True)):
             read = row.read(body, stream=stream)
@@ -250,7 +250,7 @@ def test_no_text_breaks_an_answer(row: AnsweredRow, text: str, arguments: str, n
 @each_dialect
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.text(), min_size=1), st.integers(0, 99), st.booleans())
-def test_texts_around_tool_calls_are_told_in_full_however_much_was_sent_before(
+def test_texts_around_tool_calls_are_sent_in_full_whatever_was_sent_before(
     row: AnsweredRow, texts: list[str], cut: int, has_calls: bool
 ) -> None:
     parts = [each for text in texts for each in (text, *((LOOK,) if has_calls else ()))]
