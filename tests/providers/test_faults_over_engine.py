@@ -327,7 +327,7 @@ def test_a_stream_that_spells_a_key_out_in_pieces_is_no_answer_and_is_not_kept(
 ) -> None:
     async def spells(asked: Asked) -> bool:
         secrets.extend(word for word in asked.keys.split() if word.startswith(dialect.credentials.secrets))
-        return await asked.send(dialect.answers.stream(secrets[-1], "stop", "all"))
+        return await asked.send(dialect.answer(secrets[-1], stream=True))
 
     secrets: list[str] = []
     caplog.set_level(logging.DEBUG)

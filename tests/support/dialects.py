@@ -1,4 +1,4 @@
-"""Every wire protocol as its servers speak it: answers, endings and errors in its own shapes, for one test of them all.
+"""Every way to a model: its address, its credentials and its errors, with the answers of its protocol (protocols).
 
 What differs between two rows of one protocol (the address, the credentials) stands in the row.
 """
@@ -8,16 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-import anthropic_shapes
 import bedrock_shapes
-import chat_shapes
 import gemini_shapes
 import google_server
 import orjson
-import response_shapes
 from msgspec import Struct
+from protocols import CHAT, CONVERSE, GENERATE, MESSAGES, RESPONSES, AnswerShape
 
 Ending = Literal["stop", "length", "filtered"]
 # How much of a stream: up to somewhere in its text, or to its finish reason, or all of it.
@@ -34,96 +32,6 @@ class Told(NamedTuple):
     status: int
     body: bytes
     headers: tuple[str, ...] = ()
-
-
-def whole_chat(text: str | None, ending: Ending) -> bytes:
-    if text is None:
-        return chat_shapes.whole(choices=[])
-    return chat_shapes.whole(choices=chat_shapes.choice(message={"content": text}, finish_reason=_chat_word(ending)))
-
-
-def chat_stream(text: str | None, ending: Ending, part: Part) -> bytes:
-    if text is None:
-        return chat_shapes.USAGE + chat_shapes.DONE
-    said = (chat_shapes.ROLE, *(chat_shapes.chunk({"content": half}) for half in _halves(text)))
-    end = chat_shapes.chunk({}, _chat_word(ending)) + chat_shapes.USAGE
-    return b"".join(said) + {"middle": b"", "finish": end, "all": end + chat_shapes.DONE}[part]
-
-
-def _chat_word(ending: Ending) -> str:
-    return "content_filter" if ending == "filtered" else ending
-
-
-def _halves(text: str) -> tuple[str, str]:
-    return text[: len(text) // 2], text[len(text) // 2 :]
-
-
-def _ended_response(text: str | None, ending: Ending) -> dict[str, Any]:
-    reason = {"length": "max_output_tokens", "filtered": "content_filter"}.get(ending)
-    more = {} if reason is None else {"status": "incomplete", "incomplete_details": {"reason": reason}}
-    return response_shapes.response(output=[] if text is None else [response_shapes.said(text)], **more)
-
-
-def whole_response(text: str | None, ending: Ending) -> bytes:
-    return orjson.dumps(_ended_response(text, ending))
-
-
-def response_stream(text: str | None, ending: Ending, part: Part) -> bytes:
-    """Its last event is its finish reason."""
-    said = b"".join([response_shapes.CREATED, *map(response_shapes.delta, _halves(text or ""))])
-    kind = "response.completed" if ending == "stop" else "response.incomplete"
-    return said + (b"" if part == "middle" else response_shapes.event(kind, response=_ended_response(text, ending)))
-
-
-_MESSAGES_WORDS = {"stop": "end_turn", "length": "max_tokens", "filtered": "refusal"}
-
-
-def whole_message(text: str | None, ending: Ending) -> bytes:
-    said = [] if text is None else [anthropic_shapes.said(text)]
-    return anthropic_shapes.whole(content=said, stop_reason=_MESSAGES_WORDS[ending])
-
-
-def message_stream(text: str | None, ending: Ending, part: Part) -> bytes:
-    said = anthropic_shapes.START
-    if text is not None:
-        block = anthropic_shapes.opened(0, anthropic_shapes.said(""))
-        said += block + b"".join(anthropic_shapes.text(half) for half in _halves(text))
-    end = anthropic_shapes.closed(0) + anthropic_shapes.ended(_MESSAGES_WORDS[ending])
-    return said + {"middle": b"", "finish": end, "all": end + anthropic_shapes.STOP}[part]
-
-
-_GEMINI_WORDS = {"stop": "STOP", "length": "MAX_TOKENS", "filtered": "SAFETY"}
-
-
-def whole_gemini(text: str | None, ending: Ending) -> bytes:
-    if text is None:
-        return gemini_shapes.whole(candidates=[])
-    return gemini_shapes.whole(gemini_shapes.candidate(text, _GEMINI_WORDS[ending]))
-
-
-def gemini_stream(text: str | None, ending: Ending, part: Part) -> bytes:
-    """Its last event has its finish reason."""
-    parts = [] if text is None else [gemini_shapes.event(gemini_shapes.said({"text": half})) for half in _halves(text)]
-    said = {"finishReason": _GEMINI_WORDS[ending], "index": 0}
-    end = gemini_shapes.event({"candidates": [said], "usageMetadata": gemini_shapes.USAGE})
-    return b"".join(parts) + (b"" if part == "middle" else end)
-
-
-_BEDROCK_WORDS = {"stop": "end_turn", "length": "max_tokens", "filtered": "guardrail_intervened"}
-
-
-def whole_converse(text: str | None, ending: Ending) -> bytes:
-    body = bedrock_shapes.answer({"text": text}, stop=_BEDROCK_WORDS[ending])
-    if text is None:
-        body["output"]["message"]["content"] = []
-    return orjson.dumps(body)
-
-
-def converse_stream(text: str | None, ending: Ending, part: Part) -> bytes:
-    said = b"" if text is None else b"".join(map(bedrock_shapes.delta, _halves(text)))
-    end = bedrock_shapes.event("messageStop", {"stopReason": _BEDROCK_WORDS[ending]})
-    behind = bedrock_shapes.METADATA
-    return bedrock_shapes.START + said + {"middle": b"", "finish": end, "all": end + behind}[part]
 
 
 # --- errors ---
@@ -196,13 +104,6 @@ def _within(error: Callable[[int, str], Told], is_named: bool = False) -> Callab
     return told
 
 
-class Answers(Struct, frozen=True):
-    """How a protocol answers."""
-
-    whole: Callable[[str | None, Ending], bytes]
-    stream: Callable[[str | None, Ending, Part], bytes]
-
-
 class Errors(Struct, frozen=True):
     """How its servers fail: with a status, within an answer, because an account can't pay (`poor`), and by a content
     filter, where they tell that as an error."""
@@ -225,14 +126,20 @@ class Dialect(Struct, frozen=True):
 
     name: str
     model: str
-    answers: Answers
+    answers: AnswerShape
     errors: Errors
     credentials: Credentials
     path: str = ""
     version: str | None = None
 
     def answer(self, text: str | None, *, stream: bool, ending: Ending = "stop", part: Part = "all") -> bytes:
-        return self.answers.stream(text, ending, part) if stream else self.answers.whole(text, ending)
+        shape, parts = self.answers, [] if text is None else [text]
+        end = {"stop": shape.endings.stop, "length": shape.endings.length, "filtered": shape.endings.filtered}[ending]
+        if not stream:
+            return shape.whole(parts, end, shape.counts.given)
+        events = shape.events(parts, end, shape.counts.given, max(1, -(-len(text or "") // 2)))
+        ended = len(events) - shape.events_after_end
+        return b"".join(events[: {"middle": ended - 1, "finish": ended, "all": len(events)}[part]])
 
 
 def _variables(**variables: str) -> Callable[[Path, str], Mapping[str, str]]:
@@ -283,12 +190,6 @@ def _aws_filtered(said: str) -> Told:
     return aws_error(400, f"Output blocked by content filtering policy. {said}")
 
 
-_CHAT = Answers(whole_chat, chat_stream)
-_RESPONSES = Answers(whole_response, response_stream)
-_MESSAGES = Answers(whole_message, message_stream)
-_GEMINI = Answers(whole_gemini, gemini_stream)
-_CONVERSE = Answers(whole_converse, converse_stream)
-
 _OPENAI_ERRORS = Errors(openai_error, _within(openai_error), _openai_poor, _openai_filtered)
 _ANTHROPIC_ERRORS = Errors(
     anthropic_error, _within(anthropic_error, is_named=True), _anthropic_poor, _anthropic_filtered
@@ -311,23 +212,23 @@ def _in_variables(**others: str) -> Callable[[str], Credentials]:
 _in = _in_variables()
 
 DIALECTS = (
-    Dialect("chat", "openai/m", _CHAT, _OPENAI_ERRORS, _in("OPENAI_API_KEY"), "/v1"),
-    Dialect("responses", "openai-responses/m", _RESPONSES, _OPENAI_ERRORS, _in("OPENAI_API_KEY"), "/v1"),
-    Dialect("azure", "azure/m", _CHAT, _OPENAI_ERRORS, _in("AZURE_OPENAI_API_KEY")),
-    Dialect("azure with a token", "azure/m", _CHAT, _OPENAI_ERRORS, _in("AZURE_OPENAI_AD_TOKEN"), version="2024-10-21"),
-    Dialect("anthropic", "anthropic/m", _MESSAGES, _ANTHROPIC_ERRORS, _in("ANTHROPIC_API_KEY")),
+    Dialect("chat", "openai/m", CHAT, _OPENAI_ERRORS, _in("OPENAI_API_KEY"), "/v1"),
+    Dialect("responses", "openai-responses/m", RESPONSES, _OPENAI_ERRORS, _in("OPENAI_API_KEY"), "/v1"),
+    Dialect("azure", "azure/m", CHAT, _OPENAI_ERRORS, _in("AZURE_OPENAI_API_KEY")),
+    Dialect("azure with a token", "azure/m", CHAT, _OPENAI_ERRORS, _in("AZURE_OPENAI_AD_TOKEN"), version="2024-10-21"),
+    Dialect("anthropic", "anthropic/m", MESSAGES, _ANTHROPIC_ERRORS, _in("ANTHROPIC_API_KEY")),
     Dialect(
-        "anthropic, older", "anthropic/m", _MESSAGES, _ANTHROPIC_ERRORS, _in("ANTHROPIC_API_KEY"), version="2023-06-01"
+        "anthropic, older", "anthropic/m", MESSAGES, _ANTHROPIC_ERRORS, _in("ANTHROPIC_API_KEY"), version="2023-06-01"
     ),
-    Dialect("gemini", "gemini/m", _GEMINI, _GEMINI_ERRORS, _in("GEMINI_API_KEY")),
-    Dialect("vertex, gemini", "vertex/gemini-m", _GEMINI, _VERTEX_ERRORS, _GOOGLE),
-    Dialect("vertex, claude", "vertex/claude-m", _MESSAGES, _CLAUDE_ERRORS, _GOOGLE),
-    Dialect("vertex, llama", "vertex/meta/llama-m", _CHAT, _VERTEX_ERRORS, _GOOGLE),
-    Dialect("bedrock", "bedrock/m", _CONVERSE, _AWS_ERRORS, _SIGNED),
+    Dialect("gemini", "gemini/m", GENERATE, _GEMINI_ERRORS, _in("GEMINI_API_KEY")),
+    Dialect("vertex, gemini", "vertex/gemini-m", GENERATE, _VERTEX_ERRORS, _GOOGLE),
+    Dialect("vertex, claude", "vertex/claude-m", MESSAGES, _CLAUDE_ERRORS, _GOOGLE),
+    Dialect("vertex, llama", "vertex/meta/llama-m", CHAT, _VERTEX_ERRORS, _GOOGLE),
+    Dialect("bedrock", "bedrock/m", CONVERSE, _AWS_ERRORS, _SIGNED),
     Dialect(
         "bedrock with a token",
         "bedrock/m",
-        _CONVERSE,
+        CONVERSE,
         _AWS_ERRORS,
         _in_variables(AWS_REGION="eu-west-1")("AWS_BEARER_TOKEN_BEDROCK"),
     ),

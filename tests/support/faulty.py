@@ -14,8 +14,9 @@ from email.utils import formatdate
 from urllib.parse import quote
 
 import bedrock_shapes
-from dialects import Dialect, Told, whole_converse
+from dialects import Dialect, Told
 from msgspec import Struct
+from protocols import CONVERSE
 from raw_server import RawServer, Visit, http
 
 SOUND = "position <<A>> and why"
@@ -164,7 +165,7 @@ async def truncates(asked: Asked) -> bool:
 
 async def fails_within(asked: Asked) -> bool:
     # A binary message that a key is struck out of is no whole one any more.
-    is_binary = asked.stream and asked.dialect.answers.whole is whole_converse
+    is_binary = asked.stream and asked.dialect.answers is CONVERSE
     return await asked.send(asked.dialect.errors.within("No." if is_binary else asked.told, asked.stream))
 
 
@@ -232,7 +233,7 @@ def writes(wrong: bytes) -> Sender:
 
 
 async def ends_without_its_mark(asked: Asked) -> bool:
-    await asked.visit.send(_chunked(asked.dialect.answers.stream(SOUND, "stop", "finish"), is_ended=False))
+    await asked.visit.send(_chunked(asked.dialect.answer(SOUND, stream=True, part="finish"), is_ended=False))
     return False
 
 
@@ -243,7 +244,7 @@ async def ends_too_soon(asked: Asked) -> bool:
 
 def _unfinished(asked: Asked) -> bytes:
     """An answer without its end; of one that is not streamed the end is where its length says."""
-    return asked.dialect.answers.stream(SOUND, "stop", "middle") if asked.stream else asked.sound()
+    return asked.dialect.answer(SOUND, stream=True, part="middle") if asked.stream else asked.sound()
 
 
 def _chunked(data: bytes, *, is_ended: bool = True) -> bytes:

@@ -5,7 +5,7 @@ A claim that holds for every protocol is one test over these rows; what is one v
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -71,8 +71,8 @@ def binary(payload: bytes, kind: str = "contentBlockDelta") -> bytes:
 class AnswerShape(Struct, frozen=True):
     """How a protocol writes an answer: parts, the word for its end, its usage, and for a stream the size of pieces."""
 
-    whole: Callable[[list[AnswerPart], Any, Any], bytes]
-    events: Callable[[list[AnswerPart], Any, Any, int], list[bytes]]
+    whole: Callable[[Sequence[AnswerPart], Any, Any], bytes]
+    events: Callable[[Sequence[AnswerPart], Any, Any, int], list[bytes]]
     endings: Endings
     counts: Counts
     thoughts: tuple[Native, ...] = ()
@@ -109,8 +109,8 @@ class ProtocolRow(Struct, frozen=True):
         end = self.shape.endings.stop if end is ... else end
         usage = self.shape.counts.given if usage is ... else usage
         if stream:
-            return Response(200, b"".join(self.shape.events(list(parts), end, usage, size)), stream=True)
-        return Response(200, self.shape.whole(list(parts), end, usage))
+            return Response(200, b"".join(self.shape.events(parts, end, usage, size)), stream=True)
+        return Response(200, self.shape.whole(parts, end, usage))
 
     @property
     def sample(self) -> tuple[AnswerPart, ...]:
@@ -119,7 +119,7 @@ class ProtocolRow(Struct, frozen=True):
 
     def events(self) -> list[bytes]:
         """Returns the events of a stream of the ordinary answer."""
-        return self.shape.events(list(self.sample), self.shape.endings.stop, self.shape.counts.given, 7)
+        return self.shape.events(self.sample, self.shape.endings.stop, self.shape.counts.given, 7)
 
     def values(self, body: bytes, stream: bool) -> list[Any]:
         """Returns the JSON of a body, or of the events of a stream with their kinds."""
