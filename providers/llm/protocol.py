@@ -138,6 +138,24 @@ def check_known_parameters(call: Call, target: Target) -> None:
             )
 
 
+def sampling_of(
+    call: Call, *, max_tokens: str = "max_tokens", top_p: str = "top_p", stop: str = "stop", seed: str = "seed"
+) -> dict[str, Any]:
+    """Returns the call's sampling parameters that are set, under the names that the protocol has for them."""
+    found: dict[str, Any] = {}
+    if call.temperature is not None:
+        found["temperature"] = finite(call, "temperature", call.temperature)
+    if call.max_tokens is not None:
+        found[max_tokens] = call.max_tokens
+    if call.top_p is not None:
+        found[top_p] = finite(call, "top_p", call.top_p)
+    if call.stop is not None:
+        found[stop] = call.stop
+    if call.seed is not None:
+        found[seed] = call.seed
+    return found
+
+
 def put(params: dict[str, Any], name: str, value: Any) -> None:
     """Sets a parameter in `params`; a name with a dot, such as `reasoning.effort`, sets it in an object there."""
     outer, dot, inner = name.partition(".")

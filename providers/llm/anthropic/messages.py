@@ -17,7 +17,7 @@ from ..answer_listeners import listener_of, message_text
 from ..blocks import said_twice
 from ..families import marked
 from ..faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault
-from ..protocol import Target, WireProtocol, add_extra, check_known_parameters, finite, request_of, schema_of
+from ..protocol import Target, WireProtocol, add_extra, check_known_parameters, request_of, sampling_of, schema_of
 from ..repair import is_strict, object_of, parse_leniently
 from ..sse import events_of
 from .shapes import MessageReader
@@ -76,14 +76,8 @@ def params_of(call: Call, target: Target, version: str, older: str = OLDER_VERSI
     is the name of the version with sampling parameters at this address, for error messages."""
     check_known_parameters(call, target)
     _check_parameters(call, target, version, older)
-    params: dict[str, Any] = {}
+    params = sampling_of(call, stop="stop_sequences")
     config: dict[str, Any] = {}
-    if call.temperature is not None:
-        params["temperature"] = finite(call, "temperature", call.temperature)
-    if call.top_p is not None:
-        params["top_p"] = finite(call, "top_p", call.top_p)
-    if call.stop is not None:
-        params["stop_sequences"] = call.stop
     most = call.max_tokens if call.max_tokens is not None else default_output(target.model)
     params["max_tokens"] = most
     effort = call.reasoning_effort

@@ -27,9 +27,9 @@ from ..protocol import (
     WireProtocol,
     add_extra,
     check_known_parameters,
-    finite,
     named_schema,
     request_of,
+    sampling_of,
     schema_of,
 )
 from ..repair import mended, object_of, parse_leniently
@@ -85,15 +85,7 @@ def _params_of(call: Call, target: Target) -> dict[str, Any]:
             raise EncodeError(
                 f"{call.model}: Bedrock has no {name}: leave it out, or put the model's own field for it into extra"
             )
-    config: dict[str, Any] = {}
-    if call.temperature is not None:
-        config["temperature"] = finite(call, "temperature", call.temperature)
-    if call.max_tokens is not None:
-        config["maxTokens"] = call.max_tokens
-    if call.top_p is not None:
-        config["topP"] = finite(call, "top_p", call.top_p)
-    if call.stop is not None:
-        config["stopSequences"] = call.stop
+    config = sampling_of(call, max_tokens="maxTokens", top_p="topP", stop="stopSequences")
     output: dict[str, Any] = {}
     if call.reasoning_effort is not None:
         output["effort"] = call.reasoning_effort

@@ -19,7 +19,7 @@ from ..answer_listeners import candidate_text, listener_of
 from ..blocks import finish_with, said_twice
 from ..families import written_for
 from ..faults import bad_json, broken_answer, cut_stream, empty_answer
-from ..protocol import Target, WireProtocol, add_extra, check_known_parameters, finite, request_of, schema_of
+from ..protocol import Target, WireProtocol, add_extra, check_known_parameters, request_of, sampling_of, schema_of
 from ..repair import mended, parse_leniently
 from ..sse import events_of
 from .errors import google_error_within, google_refusal_or_fault
@@ -94,17 +94,7 @@ def encode_to(call: Call, target: Target, path: str, identity: str) -> Request:
 def _params_of(call: Call, target: Target) -> dict[str, Any]:
     """Returns the body without the contents. The caller's own generationConfig and toolConfig are added to ours."""
     check_known_parameters(call, target)
-    config: dict[str, Any] = {}
-    if call.temperature is not None:
-        config["temperature"] = finite(call, "temperature", call.temperature)
-    if call.max_tokens is not None:
-        config["maxOutputTokens"] = call.max_tokens
-    if call.top_p is not None:
-        config["topP"] = finite(call, "top_p", call.top_p)
-    if call.stop is not None:
-        config["stopSequences"] = call.stop
-    if call.seed is not None:
-        config["seed"] = call.seed
+    config = sampling_of(call, max_tokens="maxOutputTokens", top_p="topP", stop="stopSequences")
     if call.reasoning_effort is not None:
         config["thinkingConfig"] = _thinking(call.reasoning_effort, target.model)
     if call.json_schema is not None:

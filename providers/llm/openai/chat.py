@@ -17,7 +17,16 @@ from ....engine.endpoint import Fault, Request, Response
 from ..answer_listeners import chat_text, listener_of
 from ..families import written_for
 from ..faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault
-from ..protocol import Target, WireProtocol, add_extra, check_known_parameters, finite, named_schema, put, request_of
+from ..protocol import (
+    Target,
+    WireProtocol,
+    add_extra,
+    check_known_parameters,
+    named_schema,
+    put,
+    request_of,
+    sampling_of,
+)
 from ..repair import is_strict, mended, object_of, parse_leniently
 from ..sse import events_of
 from .parts import MessageParts
@@ -69,17 +78,8 @@ def params_of(call: Call, target: Target) -> dict[str, Any]:
     if target.refuses:
         check_known_parameters(call, target)
     names = target.names
-    params: dict[str, Any] = {"model": target.model}
-    if call.temperature is not None:
-        params["temperature"] = finite(call, "temperature", call.temperature)
-    if call.max_tokens is not None:
-        params[names.get("max_tokens", "max_tokens")] = call.max_tokens
-    if call.top_p is not None:
-        params["top_p"] = finite(call, "top_p", call.top_p)
-    if call.stop is not None:
-        params["stop"] = call.stop
-    if call.seed is not None:
-        params[names.get("seed", "seed")] = call.seed
+    params = sampling_of(call, max_tokens=names.get("max_tokens", "max_tokens"), seed=names.get("seed", "seed"))
+    params["model"] = target.model
     if call.reasoning_effort is not None:
         put(params, names.get("reasoning_effort", "reasoning_effort"), call.reasoning_effort)
     if call.json_schema is not None:

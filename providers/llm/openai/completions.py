@@ -15,7 +15,7 @@ from ....engine.endpoint import EncodeError, Fault, Request, Response
 from ..answer_listeners import completion_text, listener_of
 from ..answer_values import is_number
 from ..faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault
-from ..protocol import Target, WireProtocol, add_extra, check_known_parameters, finite, request_of
+from ..protocol import Target, WireProtocol, add_extra, check_known_parameters, request_of, sampling_of
 from ..repair import is_strict, mended, object_of, parse_leniently
 from ..sse import events_of
 from .chat import BROKEN, FINISHES, STREAM, STREAM_ALONE
@@ -33,17 +33,7 @@ def encode(call: Call, target: Target) -> Request:
             raise EncodeError(
                 f"{call.model}: OpenAI's older completions have no {name}: leave it out, or use kind openai"
             )
-    params: dict[str, Any] = {"model": target.model}
-    if call.temperature is not None:
-        params["temperature"] = finite(call, "temperature", call.temperature)
-    if call.max_tokens is not None:
-        params["max_tokens"] = call.max_tokens
-    if call.top_p is not None:
-        params["top_p"] = finite(call, "top_p", call.top_p)
-    if call.stop is not None:
-        params["stop"] = call.stop
-    if call.seed is not None:
-        params[target.names.get("seed", "seed")] = call.seed
+    params = {"model": target.model, **sampling_of(call, seed=target.names.get("seed", "seed"))}
     if call.logprobs is not None:
         params["logprobs"] = call.logprobs
     add_extra(call, params, _NOT_EXTRA)

@@ -15,7 +15,7 @@ from ..answer_listeners import listener_of, response_text
 from ..answer_values import as_text, count_in, usage_of
 from ..families import written_for
 from ..faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault
-from ..protocol import Target, WireProtocol, add_extra, check_known_parameters, finite, named_schema, request_of
+from ..protocol import Target, WireProtocol, add_extra, check_known_parameters, named_schema, request_of, sampling_of
 from ..repair import is_strict, mended, object_of, parse_leniently
 from ..sse import events_of
 from .items import FAMILY, add_tools, is_call, items_of, parts_of
@@ -46,13 +46,7 @@ def _params_of(call: Call, target: Target) -> dict[str, Any]:
     for name in ("seed", "stop"):
         if getattr(call, name) is not None:
             raise EncodeError(f"{call.model}: OpenAI Responses has no {name}: leave it out, or use kind openai")
-    params: dict[str, Any] = {"model": target.model}
-    if call.temperature is not None:
-        params["temperature"] = finite(call, "temperature", call.temperature)
-    if call.max_tokens is not None:
-        params["max_output_tokens"] = call.max_tokens
-    if call.top_p is not None:
-        params["top_p"] = finite(call, "top_p", call.top_p)
+    params = {"model": target.model, **sampling_of(call, max_tokens="max_output_tokens")}
     if call.reasoning_effort is not None:
         params["reasoning"] = {"effort": call.reasoning_effort}
     if call.json_schema is not None:
