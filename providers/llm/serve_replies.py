@@ -55,7 +55,7 @@ def arguments_of(call: ToolCall) -> str:
     except orjson.JSONDecodeError:
         is_object = False
     if not is_object:
-        return orjson.dumps({"arguments": call.arguments}).decode()
+        return dumps({"arguments": call.arguments}).decode()
     # Line breaks can occur only between tokens here. Files of answers need one line for each.
     return call.arguments.replace("\n", " ").replace("\r", " ")
 
