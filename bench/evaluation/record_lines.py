@@ -14,9 +14,9 @@ from ...engine.remarks import remark
 from ...engine.runs.journal import is_intact
 
 
-def record_lines(path: Path, within: int | None = None) -> Iterator[bytes]:
-    """Yields every line without its newline. A last line that a kill cut is skipped with a remark. `within`: yields
-    only lines that begin before this offset."""
+def record_lines(path: Path, within: int | None = None, *, is_quiet: bool = False) -> Iterator[bytes]:
+    """Yields every line without its newline. A last line that a kill cut is skipped with a remark, without one if
+    `is_quiet`. `within`: yields only lines that begin before this offset."""
     place = 0
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
@@ -28,7 +28,8 @@ def record_lines(path: Path, within: int | None = None) -> Iterator[bytes]:
                     # Not by orjson, which refuses lone surrogates: a whole line may hold such an escape.
                     json.loads(line)
                 except (ValueError, RecursionError):
-                    remark(f"{path} line {number} is torn, as a kill leaves it: left out")
+                    if not is_quiet:
+                        remark(f"{path} line {number} is torn, as a kill leaves it: left out")
                     return
             line = line.removesuffix(b"\n")
             if not is_intact(line, must_be_sealed=False):

@@ -12,16 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-import msgspec
-from msgspec import Struct
-
 from ....configuration.errors import UsageError
-from ....engine.fault import DamagedJournal
-from ....engine.runs.journal import is_intact
 from ....engine.runs.pairs import Pair
 from ....engine.runs.proof import ANSWERED
 from ..defect import BenchmarkDefect, benchmark_code
-from ..journals import RecordError
+from ..journals import RecordError, decoded
+from ..record_lines import record_lines
 from .label import Label, Labeller
 
 
@@ -113,29 +109,12 @@ def key_of(answer: AnswerRecord) -> Key:
     return Key(answer.model, answer.temperature, answer.id)
 
 
-def answers_of(path: Path, kind: type[Struct]) -> Iterator[Any]:
+def answers_of(path: Path, kind: type[Any]) -> Iterator[Any]:
     """Yields every record with a text, in the file's order. Skips a last line that a kill cut. Raises DamagedJournal
     for a line whose checksum is wrong, RecordError for one that is no record."""
-    decode = msgspec.json.Decoder(kind).decode
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            is_last = not line.endswith(b"\n")
-            line = line.removesuffix(b"\n")
-            if not line.strip():
-                continue
-            if not is_intact(line, must_be_sealed=False):
-                raise DamagedJournal(
-                    f"{path} line {number} is damaged: `millstream resume --set-aside-damaged {path.parent}` asks for "
-                    f"such lines again"
-                )
-            try:
-                answer: Any = decode(line)
-            except (msgspec.MsgspecError, UnicodeError) as error:
-                if is_last:
-                    return
-                raise RecordError(f"{path}: line {number}: {error}") from error
-            if answer.status in ANSWERED and answer.text is not None and answer.text.strip():
-                yield answer
+    for answer in decoded(record_lines(path, is_quiet=True), kind, str(path)):
+        if answer.status in ANSWERED and answer.text is not None and answer.text.strip():
+            yield answer
 
 
 def draw(
