@@ -39,7 +39,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class Configuration(Struct, frozen=True):
-    """The declarations of a file; empty without a file."""
+    """The declarations of a file; empty without a file. `key_variables` has, by model, the environment variables of its
+    API keys; `models` has the facts declared about models."""
 
     lanes: tuple[Lane, ...] = ()
     providers: dict[str, Provider] = {}

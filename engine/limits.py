@@ -98,9 +98,10 @@ class Lack(NamedTuple):
 
 
 class Quota(Struct, frozen=True):
-    """The most requests and tokens that any sliding minute may hold, and the least seconds between two requests where a
-    limit holds for less than a minute. None: no limit. `made_up_s`: how many seconds of lost sending time may be
-    made up at once, lost to one limit while calls waited for another."""
+    """The most that any sliding minute may hold: requests (`rpm`), tokens (`tpm`), input tokens (`itpm`) and output
+    tokens (`otpm`); None: no limit. `spacing_s`: the least seconds between two requests, where a limit holds for
+    less than a minute. `made_up_s`: how many seconds of sending time that was lost to one limit while calls waited
+    for another may be made up at once."""
 
     rpm: float | None = None
     tpm: float | None = None

@@ -38,7 +38,8 @@ def is_host(lane: str) -> bool:
 class Route(Struct):
     """Everything that one lane needs: an endpoint for each of its API keys, its queue, its price (None: unknown).
     `policy` None: the scheduler's. `is_retrieval`: a search or a page, whose failures are stored and whose answers
-    expire; `is_page`: a web host's, which may be given up without the run; `is_kept` False: no answer is stored."""
+    expire; `is_page`: a web host's, which may be given up without the run; `is_kept` False: no answer is stored.
+    `under_way` counts its open shared calls."""
 
     endpoints: tuple[Endpoint, ...]
     lane: LaneQueue

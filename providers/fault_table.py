@@ -24,9 +24,10 @@ _QUOTAS = {"keep": "kept", "refund": "given back", "settle": "as counted"}
 
 
 class FaultRow(Struct, frozen=True):
-    """One row of the table: a fault and what follows from it. `action` None: it counts as an answer. `recorded` holds
-    the statuses a record may get; empty: the call stays pending. `is_told_how_long`: the provider states how long to
-    wait, and no attempt is counted."""
+    """One row of the table: a fault and what follows from it. `comes` describes what the provider sends, `recorded` has
+    the statuses that a record may get (empty: the call stays pending). `action` None: it counts as an answer.
+    `is_told_how_long`: the provider states how long to wait, and no attempt is counted. The other fields are those
+    of `Fault`."""
 
     name: str
     comes: str

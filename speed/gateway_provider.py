@@ -32,7 +32,7 @@ def held_s(body: bytes) -> float:
 
 
 class ProviderConnection(asyncio.Protocol):
-    """One connection."""
+    """The provider's side of one connection, which answers each request after the delay that it asks for."""
 
     def __init__(self) -> None:
         self._buffer = b""

@@ -41,7 +41,8 @@ def opened_sink(told: str, others: Others) -> OpenedSink:
 
 
 class OpenedSink:
-    """Another package's open sink. Its errors are kept in `fault`; only leaving it as a context manager raises them."""
+    """Another package's open sink; `whose` names it in messages. Its errors are kept in `fault`; only leaving it as a
+    context manager raises them."""
 
     def __init__(self, whose: str, sink: Sink) -> None:
         self._whose = whose

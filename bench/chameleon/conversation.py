@@ -55,8 +55,9 @@ class ConversationScript(Struct, frozen=True):
 
 
 class ConversationSettings(Struct, frozen=True):
-    """The settings of one pair's conversations. `wanted`: what is searched and read; `tokens`: the budget of an
-    answer's prompt; `max_tokens` None: not sent; `keeps_pages`: later prompts repeat the pages of earlier turns."""
+    """The settings of one pair's conversations. `wanted`: what is searched and read; `tokens`: the most that an
+    answer's prompt may have; `max_tokens` None: not sent; `keeps_pages`: later prompts repeat the pages of earlier
+    turns."""
 
     pair: Pair
     wanted: RetrievalSettings

@@ -22,9 +22,10 @@ RAW_MAX = 16_000
 
 
 class JudgeResult(Struct, frozen=True):
-    """The judgement of an answer, UNCLEAR if the judge's reply was unreadable. `raw` is a reply that was unreadable
-    even after the repair request, else None. `forgotten` is how many turns were omitted from the judge's prompt;
-    `temperature` None: none was sent; `failed`: the step that failed, so that there is no judgement."""
+    """The judgement of an answer, UNCLEAR if the judge's reply was unreadable. `is_repaired`: the judge was asked a
+    second time, for a readable reply; `raw` is a reply that was unreadable even so, else None. `forgotten` is how
+    many turns were omitted from the judge's prompt; `temperature` None: none was sent; `failed`: the step that
+    failed, so that there is no judgement."""
 
     judgement: TurnJudgement = UNCLEAR
     temperature: float | None = None

@@ -24,9 +24,12 @@ TEMPERATURES: tuple[float, ...] = (0.0, 0.5, 1.0)
 
 
 class ConversationSpec(Struct, frozen=True, kw_only=True):
-    """The specification of a run. `tokens` is the prompt budget of each model, the judge included. `queries_by` writes
-    the queries for all pairs (None: each pair its own). `judge_temperature` None: none is sent to the judge.
-    `readings` only decide how the run's own scores are computed."""
+    """The specification of a run: its pairs, its judge and search engine, and for each conversation the number of
+    `turns`, the `pages` read in a turn, and the tokens shown of each page. `tokens` is the most that a prompt to
+    each model, the judge included, may have. `keeps_pages`: later prompts repeat the pages of earlier turns. `seed`
+    draws a shuffled `order`. `queries_by` writes the queries for all pairs (None: each pair its own).
+    `judge_temperature`, `max_tokens` None: none is sent. `readings` only decide how the run's own scores are
+    computed."""
 
     pairs: tuple[Pair, ...]
     judge: str

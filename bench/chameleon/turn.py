@@ -21,7 +21,8 @@ from .retrieval import FailedStep, RetrievedPage, TurnRetrieval
 
 
 class TurnAnswer(Struct, frozen=True):
-    """An answer with its prompt, and how many turns of history the prompt omits."""
+    """An answer with the prompt that was `shown` to the model, and the number of earlier turns that it omits
+    (`forgotten`)."""
 
     reply: Reply
     latency_ms: float | None

@@ -54,7 +54,8 @@ class RunResult(Struct, kw_only=True):
     """The contents of a run's folder after execution (`counted`), and what ended it early: stops, a signal, or a fault
     of our own machine. `already`: items done before it began; `seconds`: its duration; `maybe_billed_pending`:
     attempts for unanswered calls that may have been billed; `in_flight_at_kills`: the most calls that were in flight
-    when the run was killed; `lost_keys`: API keys that stopped while others took over."""
+    when the run was killed; `money`: the dollars spent, certainly and at most, None without a limit; `lost_keys`:
+    API keys that stopped while others took over."""
 
     prepared: PreparedRun
     counted: RunCounts

@@ -37,7 +37,7 @@ Chosen = Mapping[Pair, Sequence[Call]]
 
 class Pilot(Struct, kw_only=True):
     """The calls of a pilot (`chosen`) and their outcomes, by pair. Calls without an outcome were not sent; `stops` or
-    `signal` say why."""
+    `signal` say why. `maybe_billed_pending`: attempts for such calls that may have been billed."""
 
     chosen: Chosen
     outcomes: Mapping[Pair, list[Outcome]]

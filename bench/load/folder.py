@@ -32,8 +32,10 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class CallLine(Struct, frozen=True):
-    """A line of `calls.jsonl`: the times of one call in seconds since the start of the test, null for events that did
-    not happen. `step` is the number of the rate, from 0. `measured` is false in warm-up and cool-down."""
+    """A line of `calls.jsonl`: one call, with times in seconds since the start of the test: when it was due, begun by
+    our loop, sent, had its first and last piece of text, and ended; null for events that did not happen. `step` is
+    the number of the rate, from 0. `measured` is false in warm-up and cool-down. `status` is `ok`, `refused` or a
+    kind of failure."""
 
     model: str
     step: int

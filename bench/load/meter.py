@@ -53,7 +53,8 @@ class Promise(Struct, frozen=True):
 
 
 class PartMeter:
-    """The measurements of the calls due in one slice of time or in one step of the rate."""
+    """The measurements of the calls due in one slice of time or in one step of the rate, which begins `begins_s`
+    seconds after the start. Its histograms keep `digits` significant digits."""
 
     def __init__(self, begins_s: float, digits: int = 2) -> None:
         self.begins_s = begins_s
@@ -85,8 +86,8 @@ class PartMeter:
 class LoadMeter:
     """The measurements of one model. Latency, first token and goodput count from when a call was due, `service` from
     when it was sent; `undelayed` is latency without the delay of our own loop. Times are those of answers;
-    unanswered calls are counted by kind. `begins_s` is where this meter begins on a time axis shared by several
-    tests."""
+    unanswered calls are counted by kind. `slice_s` is the length of the slices of time, in seconds; `begins_s` is
+    where this meter begins on a time axis shared by several tests."""
 
     def __init__(self, promise: Promise | None = None, slice_s: float = 1.0, begins_s: float = 0.0) -> None:
         if not slice_s > 0:

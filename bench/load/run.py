@@ -53,9 +53,9 @@ class Observer(Protocol):
 
 class ModelRun(Struct):
     """One model's measurements in one run. `begun` counts all calls, the meter the measured ones; `spent` is in
-    dollars. `held` calls were due while no slot was free, the longest for `hold_max_s`; at most `in_flight_max` were
-    in flight. Calls that were due but never begun: `unsent_held` for lack of a slot, `unsent_late` because our own
-    loop was late."""
+    dollars. `held` calls were due while no slot was free, the longest for `hold_max_s` seconds; at most
+    `in_flight_max` were in flight. Calls that were due but never begun: `unsent_held` for lack of a slot,
+    `unsent_late` because our own loop was late."""
 
     meter: LoadMeter
     begun: int = 0

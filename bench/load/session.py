@@ -216,7 +216,8 @@ class LoadSession:
 
 
 class _Relay:
-    """An observer of one run that forwards its events to all witnesses."""
+    """An observer of one run that forwards its events to all witnesses. `begins_s` is where the run begins in the
+    session's seconds; `step` its number in a search, from 0 (None: the plan's own steps)."""
 
     def __init__(self, witnesses: tuple[Witness, ...], plan: LoadPlan, begins_s: float, step: int | None) -> None:
         self._witnesses = witnesses

@@ -90,8 +90,8 @@ class CallTimes(Struct, frozen=True):
 
 
 class Stopwatch:
-    """A recorder of the times of one call, passed to the engine as `hear`. The clock's zero is the start of the
-    test."""
+    """A recorder of the times of one call, passed to the engine as `hear`. `due` is when the call should begin, `free`
+    when a slot was free. The clock's zero is the start of the test."""
 
     __slots__ = ("_attempt", "_attempts", "_clock", "_first", "_gaps", "_last", "begun", "due", "free", "sent")
 

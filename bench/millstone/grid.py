@@ -64,8 +64,9 @@ CONFIGS: Mapping[Protocol, tuple[Config, ...]] = {
 
 
 class GridItem(Struct, frozen=True):
-    """One prompt of the grid. `template` counts from 1, `trial` from 0; `sample` is its rank, from 0, among all items
-    of the grid with an identical prompt."""
+    """One prompt of the grid. `template` counts from 1, `trial` from 0; `orientation` is the side that answering A
+    means, `arguments` are the ids of those shown. `sample` is its rank, from 0, among all items of the grid with an
+    identical prompt."""
 
     id: str
     issue: str
@@ -103,7 +104,8 @@ class _Cell(NamedTuple):
 
 
 class Grid:
-    """The prompts of one protocol over one data set, ordered by issue, template, configuration and trial."""
+    """The prompts of one protocol over one data set, ordered by issue, template, configuration and trial: the first
+    `templates` wordings of each question, and `trials` prompts of each configuration."""
 
     def __init__(
         self,

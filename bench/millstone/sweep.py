@@ -26,8 +26,9 @@ _SPREAD = 20
 
 
 class GridSpec(Struct, frozen=True):
-    """The models of a run and the parameters of their calls. `max_tokens` None: `unset` has each model's value, decided
-    when the run began; a model that it lacks gets the protocol's value for its name."""
+    """The models of a run and the parameters of their calls. A temperature None is not sent. `max_tokens` None: `unset`
+    has each model's value, decided when the run began; a model that it lacks gets the protocol's value for its name.
+    `reading`: how a text becomes a stance."""
 
     models: tuple[str, ...]
     temperatures: tuple[float | None, ...] = (None,)

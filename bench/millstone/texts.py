@@ -66,7 +66,8 @@ class TextPlaces:
 
 
 class Excerpt(Struct, frozen=True):
-    """The two ends of a text and its whole length in characters; `head` is the whole of a short text."""
+    """A text to be shown: its beginning and its end, or all of a short one in `head`, and its whole length in
+    characters."""
 
     head: str
     tail: str

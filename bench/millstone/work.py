@@ -47,7 +47,8 @@ LITERAL = "--silence literal: silence is scored as the authors' script scores it
 
 
 class MillstoneWork(Struct, frozen=True):
-    """A MillStone run that can be sent: its grid, its models, and how its scores are read."""
+    """A MillStone run that can be sent: its grid, its models, and how its scores are read (`silence`: what cases
+    without a side count as; `over`: intervals are over issues or trials)."""
 
     grid: Grid
     asked: GridSpec

@@ -49,7 +49,7 @@ _LONG_S = 0.75
 
 class RequestProbe:
     """The part of a probe that finds one model's quota of requests. A number is written into `found` as soon as it is
-    sure."""
+    sure. At most `in_flight_max` calls are sent at once, and no limit above `requests_max` a minute is tried."""
 
     def __init__(self, found: FoundQuota, *, in_flight_max: int, requests_max: int) -> None:
         self.found = found

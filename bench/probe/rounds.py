@@ -32,10 +32,11 @@ _FEW_LATE, _LATE_SHARE = 20, 0.005
 
 class Round(NamedTuple):
     """Calls that were sent together, and their answers: how many were to be sent (`asked`), were admitted, refused, or
-    failed. `at_s`, `sent_s`: when the first and the last were sent; `ended_s`: by when all but a few late ones were
-    decided (None: none was admitted); `refused_s`: the earliest time at which the last refusal can have been
-    decided, `refused_done_s`: when it arrived; `told_s`: the longest Retry-After in seconds, `told_at_s`: when it is
-    over; `remaining`: the requests that headers report as left."""
+    failed. `at_s`, `sent_s`: when the first and the last were sent, in seconds of the clock; `done_s`: when the last
+    answer arrived; `ended_s`: by when all but a few late ones were decided (None: none was admitted); `refused_s`:
+    the earliest time at which the last refusal can have been decided, `refused_done_s`: when it arrived; `told_s`:
+    the longest Retry-After in seconds, `told_at_s`: when it is over; `remaining`: the requests that headers report
+    as left."""
 
     at_s: float
     sent_s: float
@@ -53,7 +54,7 @@ class Round(NamedTuple):
 
 
 class Rounds:
-    """All calls that were sent to find one model's quota of requests."""
+    """All calls that were sent to find one model's quota of requests. At most `most` are sent at once."""
 
     def __init__(self, found: FoundQuota, most: int) -> None:
         self.found = found

@@ -90,8 +90,9 @@ class ListedPrice(Struct, frozen=True):
 
 
 class Prices(Struct, frozen=True):
-    """The price table. `same` maps a provider to the one whose prices it shares. `others` looks up a model that is not
-    in the table, `output_max` the most tokens of one answer of a model."""
+    """The price table, by model. `same` maps a provider to the one whose prices it shares. `others` looks up a model
+    that is not in the table, and `output_max` the most tokens of one answer of a model; both return None if they
+    don't know."""
 
     models: Mapping[str, ListedPrice]
     same: Mapping[str, str] = {}

@@ -38,8 +38,10 @@ STOPPED = Hold(float("inf"), "stopped")
 
 
 class Permit:
-    """The right to make one attempt, held from admission until the answer is safe on disk. `payer`: the budget that
-    pays for the attempt beside the engine's; None: there is none."""
+    """The right to make one attempt, held from admission until the answer is safe on disk. `tokens` and `cost`
+    (dollars) are reserved for it; `sent_at` is the time of admission, in seconds of the clock that its gate reads;
+    `is_probe`: it tests a lane that its breaker holds back. `payer`: the budget that pays for the attempt beside the
+    engine's; None: there is none."""
 
     __slots__ = ("cost", "is_probe", "is_settled", "lane", "payer", "sent_at", "tokens")
 

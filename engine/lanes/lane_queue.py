@@ -35,7 +35,8 @@ class LaneStopped(Exception):
 
 
 class _Waiter:
-    """A call in the queue. `refused_by` has a bit for each API key that has refused it: key n has bit n."""
+    """A call in the queue, with the tokens and dollars that are to be reserved for it. `refused_by` has a bit for each
+    API key that has refused it: key n has bit n."""
 
     __slots__ = ("cost", "future", "refused_by", "tokens")
 
@@ -47,7 +48,7 @@ class _Waiter:
 
 
 class LaneQueue:
-    """The queue of calls that wait for one lane, served by all its API keys."""
+    """The queue of calls that wait for one lane, served by the gates of all its API keys (`keys`)."""
 
     def __init__(self, keys: Sequence[KeyGate], *, purse: CostBudget, events: Events) -> None:
         self.keys = tuple(keys)

@@ -58,7 +58,8 @@ class Reserve:
 
 
 class Journal:
-    """One journal file, open for appending. The caller holds the run's lock."""
+    """One journal file, open for appending. The caller holds the run's lock. `must_be_sealed`: a line without a CRC
+    counts as damaged; `set_aside`: damaged lines are moved to a file beside it at the start."""
 
     def __init__(self, path: Path, reserve: Reserve, *, must_be_sealed: bool = True, set_aside: bool = False) -> None:
         self.path = path

@@ -97,7 +97,8 @@ def note_in_manifest(folder: Path, **changes: Any) -> None:
 
 
 class RunFolder:
-    """A run folder that is open for writing. Use as a context manager; leaving it frees the lock."""
+    """A run folder that is open for writing. Use as a context manager; leaving it frees the lock. `set_aside`: damaged
+    lines are moved to files of their own; `retry`: all recorded failures are tried again, not only redirects."""
 
     def __init__(
         self, folder: Path, specification: Mapping[str, Any], *, set_aside: bool = False, retry: bool = False

@@ -25,8 +25,10 @@ _END_OF_TIME = 253_402_300_800
 
 
 class StoredAnswer(Struct, frozen=True, array_like=True):
-    """One stored answer, with what explains a later miss. `received_at`: seconds since 1970. `body_hash`: the SHA-256
-    of a body that is stored apart, else empty. `url`: a page's address, empty for models and searches."""
+    """One stored answer. `identity`, `params` and `prompt_mark` are its endpoint, its parameters and a checksum of its
+    prompt, by which a later miss is explained; `sample` is the call's trial. `received_at`: seconds since 1970.
+    `body_hash`: the SHA-256 of a body that is stored apart, else empty. `url`: a page's address, empty for models
+    and searches."""
 
     identity: str
     params: bytes
@@ -39,7 +41,8 @@ class StoredAnswer(Struct, frozen=True, array_like=True):
 
 
 class StoredFailure(Struct, frozen=True, array_like=True):
-    """One stored final failure of a search or a page, with the response if one was received."""
+    """One stored final failure of a search or a page, with the response if one was received. The other fields are those
+    of `StoredAnswer`."""
 
     identity: str
     received_at: float

@@ -34,7 +34,8 @@ class InputLine(NamedTuple):
 
 
 class Splitter:
-    """A splitter of pieces of any size into lines, numbered from 1. Blank lines are counted but skipped."""
+    """A splitter of pieces of any size into lines, numbered from 1. Blank lines are counted but skipped; of a line
+    longer than `most` bytes only the number is passed on."""
 
     def __init__(self, most: int = LINE_MAX) -> None:
         self.number = 0

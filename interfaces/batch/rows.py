@@ -21,8 +21,9 @@ TAG_CHARS = 16
 
 
 class Note(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The note kept of a row beside the output: its line (from 1), the row's CRC-32, and its cost in dollars. The
-    `status` of a broken line is its code. `row_crc` None: some samples are missing, so that there is no row yet."""
+    """The note kept of a row beside the output: its line (from 1), the row's CRC-32 (None: some samples are missing, so
+    that there is no row yet), the cache keys of its samples (`keys`), and its cost in dollars. The `status` of a
+    broken line is its code."""
 
     id: str | None
     line: int

@@ -37,8 +37,10 @@ from .sink import BatchSink
 
 
 class Batch(Struct, frozen=True, kw_only=True):
-    """The specification of a batch. `model` replaces every line's own; `names` maps clients' names to models; `said`
-    has the options that decide answers."""
+    """The specification of a batch. `model` replaces every line's own; `names` maps clients' names to models.
+    `repeats_are_new`: equal requests are new trials; `in_order`: the output is put in the order of the input;
+    `retry`: lines that failed are sent again; `set_aside`: damaged rows are moved to their own file. `said` has the
+    options that decide answers."""
 
     settings: Settings
     model: str | None = None
@@ -52,8 +54,9 @@ class Batch(Struct, frozen=True, kw_only=True):
 
 
 class SendingEnd(Struct):
-    """How sending ended. `maybe_billed`: attempts for calls that are still pending and in no row. `charged`: dollars
-    that counted against the limit, certainly and at most. `seen`: how many lines were read."""
+    """How sending ended. `maybe_billed`: attempts for calls that are still pending and in no row. `lost_keys`: API keys
+    that stopped while others took over. `seen`: how many lines were read. `charged`: dollars that counted against
+    the limit."""
 
     stops: Sequence[Stop] = ()
     signal: int | None = None
@@ -66,7 +69,10 @@ class SendingEnd(Struct):
 
 class BatchResult(Struct, kw_only=True):
     """The result of a batch: how its rows ended, and why there are no more. `place` is None for a batch through a pipe,
-    whose `requests` are those that were read. `already`: rows that were there before."""
+    whose `requests` are those that were read. `already`: rows that were there before. `maybe_billed_pending`:
+    attempts for unanswered calls that may have been billed; `in_flight_at_kills`: the most calls that were in flight
+    when the batch was killed. `money`: the dollars spent, certainly and at most, and `max_cost` their limit; None
+    without a limit."""
 
     place: BatchPlace | None
     ended: PairCounts

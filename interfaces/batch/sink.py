@@ -36,7 +36,8 @@ class OpenRequest:
 
 
 class BatchSink:
-    """The sink that collects a batch's outcomes into rows. `ended` is called after each row."""
+    """The sink that collects a batch's outcomes into rows. `tag` begins the id of every row; `ended` is called after
+    each row."""
 
     def __init__(self, keeper: Keeper, tag: str) -> None:
         self.ended: Callable[[], None] = lambda: None

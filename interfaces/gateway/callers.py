@@ -119,7 +119,8 @@ class Caller:
 
 class CallPayment:
     """The engine's `Payer` for one caller's call: takes a place in the caller's lane and reserves attempts in its
-    budget. `spent` is called with the dollars of attempts, `used` with the answers, both with the caller's name."""
+    budget. `reckons_worst`: the call's highest cost must be known, as some caller has a budget. `spent` is called
+    with the dollars of attempts, `used` with the answers, both with the caller's name."""
 
     def __init__(
         self,

@@ -37,7 +37,8 @@ _TRIED_BYTES = 4 << 20
 
 
 class CallGroup(Struct, eq=False):
-    """The calls of one request, one for each trial: `parts` are stored outcomes, calls to send, or waiters."""
+    """The calls of one request, one for each trial number that it has `taken`: `parts` are stored outcomes, calls to
+    send, or waiters."""
 
     asked: ServedRequest
     taken: RequestTrials

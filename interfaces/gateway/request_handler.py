@@ -43,8 +43,10 @@ _LATER = "; the gateway goes on by itself when there is room"
 
 
 class GatewayState(Struct, eq=False):
-    """What all requests to one gateway share. `callers` are by name; `rules` are set once the port is known;
-    `under_way`: requests that wait for their answer; `count`: all requests so far."""
+    """What all requests to one gateway share. `callers` are by name; `rules` are set once the port is known; `name`
+    begins the id of every answer. A body may take `body_s` seconds to arrive, and a silent stream gets a comment
+    every `ping_s` seconds. `under_way`: requests that wait for their answer (`is_idle`: there are none); `count`:
+    all requests so far; `is_draining`: no new request begins."""
 
     dispatch: Dispatch
     parser: RequestParser
@@ -69,7 +71,8 @@ class GatewayState(Struct, eq=False):
 
 
 class RequestHandler:
-    """One request to a model, from its arrival to its end. `told` is called at the end of one without a task."""
+    """One request to a model, from its arrival to its end. `number` is its id in answers, `way` the meaning of its
+    path. `told` is called at the end of one without a task."""
 
     __slots__ = (
         *("_began", "_caller", "_facts", "_group", "_id", "_outcomes", "_request", "_saying", "_state", "_status"),

@@ -47,8 +47,9 @@ _NAME_KEPT_CHARS = 200
 
 
 class Question(Struct):
-    """What one request asks for. `trial`: the first trial number that its client gave, None: it gave none.
-    `idempotency`: the Idempotency-Key header, empty: there is none; `digest`: the body's SHA-256 if there is one."""
+    """What one request asks for: the call as read (`asked`), the name of its protocol (`family`) and the caller's
+    `run`. `trial`: the first trial number that its client gave, None: it gave none. `idempotency`: the
+    Idempotency-Key header, empty: there is none; `digest`: the body's SHA-256 if there is one."""
 
     asked: ServedRequest
     family: str

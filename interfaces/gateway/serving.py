@@ -55,7 +55,8 @@ class ServeOptions(Struct, frozen=True):
 
 
 class ServeEnd(Struct, frozen=True):
-    """How serving ended. `signal`: the number of the signal that ended it; `was_cut`: requests were cut off."""
+    """How serving ended. `summary` is the gateway's account as JSON; `signal`: the number of the signal that ended it;
+    `was_cut`: requests were cut off."""
 
     summary: Mapping[str, Any]
     signal: int | None

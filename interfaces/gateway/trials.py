@@ -20,7 +20,9 @@ _SIZE = 16
 
 
 class RequestTrials:
-    """The trial numbers of one request, from 0. `holders`: how many requests with one Idempotency-Key have them now."""
+    """The trial numbers of one request, from 0. `question` is the hash of its caller, run and question, under which
+    they are counted; `name` and `asked` are the hashes of its Idempotency-Key and of its body, empty without such a
+    header. `holders`: how many requests with that header have the numbers now."""
 
     __slots__ = ("asked", "holders", "is_answered", "name", "numbers", "question")
 
@@ -34,7 +36,8 @@ class RequestTrials:
 
 
 class TrialCounter:
-    """The trial numbers in use, by caller, run and question. `is_counting` False: every repeat is the same trial."""
+    """The trial numbers in use, by caller, run and question. `is_counting` False: every repeat is the same trial. At
+    most `questions_max` questions are counted, and `repeated_max` Idempotency-Keys kept, the latest."""
 
     def __init__(
         self, *, is_counting: bool = True, questions_max: int = QUESTIONS_MAX, repeated_max: int = REPEATED_MAX

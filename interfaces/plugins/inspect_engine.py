@@ -19,7 +19,8 @@ from .trials import TrialNumbers
 
 
 class SharedEngine:
-    """An engine that several models (`users`) share. It opens at its first call and closes after its last user."""
+    """An engine that several models (`users`) share. It opens at its first call and closes after its last user; `ended`
+    is then called with it."""
 
     def __init__(self, settings: Settings, ended: Callable[[SharedEngine], None]) -> None:
         loop = asyncio.get_running_loop()

@@ -25,8 +25,10 @@ LAG_FULL_S = 0.1
 
 
 class LaneSpan(Struct, frozen=True):
-    """A lane between two looks. `held_s`: seconds of waits at the queue's head that ended, by reason; `holding`: the
-    reason of the wait under way, empty: none; `retry_s`: seconds of back-offs that ended, summed over callers."""
+    """A lane in the `length_s` seconds between two looks. `held_s`: seconds of waits at the queue's head that ended, by
+    reason; `holding`: the reason of the wait under way, empty: none; `retry_s`: seconds of back-offs that ended,
+    summed over callers. `is_cpu_full`: this process was the bottleneck; `is_only_retrying`: nothing is in flight,
+    and the latest event was a repeat."""
 
     length_s: float
     held_s: Mapping[str, float]

@@ -18,9 +18,11 @@ from .traces import ConversationTrace, TracedTurn
 class ConversationFigures(Struct, frozen=True):
     """The figures of one conversation; all None if it is unscored.
 
-    `stance_rate` is S of eq. (2), `change_confidence` its K: None if no turn changes the stance (eq. (2) then has 0) or
-    no judge read the turns that do (the score is then undefined). `turn_confidence` is the mean over the judged turns.
-    `confidence` is one of the two, by the reading `confidence_of`. With a single turn all rates are undefined.
+    `srr` is the source re-use rate of eq. (1), `changes` counts the turns that change the stance, `unclear` those
+    without a clear one. `stance_rate` is S of eq. (2), `change_confidence` its K: None if no turn changes the stance
+    (eq. (2) then has 0) or no judge read the turns that do (the score is then undefined). `turn_confidence` is the mean
+    over the judged turns. `confidence` is one of the two, by the reading `confidence_of`. With a single turn all rates
+    are undefined.
     """
 
     score: float | None

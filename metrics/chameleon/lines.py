@@ -133,10 +133,12 @@ class Troubles(Struct):
     """Counts of problems in a pair's turns that no figure shows.
 
     `pages` counts retrieved pages by status; `shortened` the turns whose prompts, or whose judge's prompts, left out
-    history or pages; `unasked` the turns that searched for the question itself; `without_text` the turns for which no
-    page had a text. `unclear` counts the turns without a clear stance: `empty` answers (`empty_cut` of them cut at
-    max_tokens), `refused_unclear` refusals, `unjudged` answers without a readable verdict (`judge_empty` of them with
-    an empty reply of the judge), and those that the judge called unclear.
+    history or pages; `unasked` the turns that searched for the question itself; `without_hits` those whose search found
+    nothing, `without_text` those for which no page had a text, `without_sources` those whose answer cites none. `cut`
+    answers ended at max_tokens. `unclear` counts the turns without a clear stance: `empty` answers (`empty_cut` of them
+    cut at max_tokens), `refused_unclear` refusals, `unjudged` answers without a readable verdict (`judge_empty` of them
+    with an empty reply of the judge), and those that the judge called unclear. Of the judge's replies, `repaired` were
+    asked for twice, `unreadable` even so, and `without_number` had no confidence of its own.
     """
 
     turns: int = 0

@@ -85,9 +85,14 @@ class Knee(Struct, frozen=True):
 class ModelFigures(Struct, frozen=True, kw_only=True):
     """The figures of one model.
 
-    `calls` and all times are those of the measured part; `begun` counts every call. `latency` and `first_token` are
-    measured from the time a call was due, `service` from the time it was sent. `empty` answers have no word, and `cut`
-    answers ended at max_tokens. Without an answer there is no goodput, no knee and no rate of a goal.
+    `calls` and all times are those of the measured part; `begun` counts every call. Rates are in calls a second: `rate`
+    of all calls, `goodput` of the answers that keep the promised times. `latency` and `first_token` are measured from
+    the time a call was due, `service` from the time it was sent; `token` is the time of each token after the first,
+    `gap` that between two pieces of text. `own_delay` is how late our loop began a call, `held_by_lane` how long quotas
+    and slots held it. `held` calls were due while no slot was free, the longest for `hold_max_s` seconds; `unsent_held`
+    and `unsent_late` calls were never begun, for lack of a slot or since our loop was late. `slices` are parts of equal
+    time, `steps` those of each rate. `empty` answers have no word, and `cut` answers ended at max_tokens. Without an
+    answer there is no goodput, no knee and no rate of a goal.
     """
 
     calls: int
@@ -123,8 +128,8 @@ class ModelFigures(Struct, frozen=True, kw_only=True):
 
 
 class Client(Struct, frozen=True):
-    """The load of the program that measured; CPU in shares of a core. `reasons` say why it was the bottleneck; without
-    any, the figures are the server's."""
+    """The load of the program that measured: its loop's lag in seconds (99th percentile), and its CPU in shares of a
+    core. `reasons` say why it was the bottleneck; without any, the figures are the server's."""
 
     reasons: tuple[str, ...]
     lag_p99_s: float

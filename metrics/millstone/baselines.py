@@ -86,7 +86,9 @@ def is_disputed(of_issue: IssueBaselines) -> bool:
 
 @dataclass(frozen=True)
 class Consensus:
-    """Numbers of issues, for table 2. `compared` counts the issues with the baselines of two models or more."""
+    """Numbers of issues, for table 2. `compared` counts the issues with the baselines of two models or more;
+    `unanimous` those on which all pro shares are close, `consistent` those of them with a clear majority, `disputed`
+    those on which two models differ by more than 80 points."""
 
     compared: int
     unanimous: int
@@ -121,7 +123,8 @@ def widest(found: Iterable[IssueBaselines]) -> list[IssueBaselines]:
 
 @dataclass(frozen=True)
 class Firm:
-    """The number of (model, issue) pairs with a firm baseline, among those with a baseline."""
+    """The number of (model, issue) pairs with a firm baseline, nearly all pro or nearly all con, among the `pairs` with
+    a baseline."""
 
     firm: int
     pairs: int

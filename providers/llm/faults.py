@@ -23,7 +23,7 @@ _REFUSAL_STATUSES = (200, 400, 403, 422)
 
 
 class Meaning(Struct, frozen=True):
-    """What an HTTP status means if the body says nothing more precise."""
+    """What an HTTP status means if the body says nothing more precise; the fields are those of `Fault`."""
 
     kind: FailureKind
     action: Action

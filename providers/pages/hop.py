@@ -47,7 +47,8 @@ class PageTooLarge(Exception):
 
 
 class Hop(NamedTuple):
-    """An answer: its status, its body as received, and its headers that are in `_KEPT`, by names in lower case."""
+    """A response on the way to a page: its status, its body as received, and its headers that are in `_KEPT`, by names
+    in lower case."""
 
     status: int
     headers: dict[str, str]

@@ -70,7 +70,7 @@ class HttpAnswer(NamedTuple):
 
 
 class HttpConnection(asyncio.Protocol):
-    """One connection, which carries one request at a time."""
+    """The client's side of one connection to a provider, which carries one request at a time."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.transport: asyncio.Transport | None = None

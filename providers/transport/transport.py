@@ -50,8 +50,9 @@ class LineConnector(aiohttp.TCPConnector):
 
 
 class Transport:
-    """Connections of one engine, shared by all its channels. Its connector is made with the first call, since it
-    belongs to a running loop."""
+    """The pools of connections of one engine, shared by all its channels. Its connector is made with the first call,
+    since it belongs to a running loop. The headers of sound answers, which hardly change, are read once in
+    `look_every_s` seconds."""
 
     def __init__(self, look_every_s: float = LOOK_EVERY_S) -> None:
         self.look_every_s = look_every_s

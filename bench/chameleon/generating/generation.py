@@ -55,8 +55,8 @@ def specification(model: str, counts: Mapping[str, int], topics: Mapping[str, Se
 
 
 class ConversationGeneration:
-    """The generation of a data set. Finished topics and conversations are in `progress`, also when `run` is
-    cancelled."""
+    """The generation of a data set by a model: `counts` conversations of each domain, on the `topics` given (None: the
+    model names them). Finished topics and conversations are in `progress`, also when `run` is cancelled."""
 
     def __init__(
         self,

@@ -39,8 +39,11 @@ class ShownText(Struct, frozen=True, array_like=True):
 
 
 class BrowserTurn(Struct, frozen=True, array_like=True):
-    """One turn in the browser; `number` counts from 1. `sources` have the indexes of address and status, and whether
-    the answer cites it; `reuse` is the turn's term of eq. (1) (None: it has none)."""
+    """One turn in the browser; `number` counts from 1, `stance` is an index into STANCES. `reuse` is the turn's term of
+    eq. (1) (None: it has none). `admits`: the answer acknowledges contradictions (None: the judge did not say);
+    `judge_number` is the judge's own confidence; `raw` is the judge's reply if it was unreadable, and `repaired`
+    says that it was asked for twice. `sources` have the indexes of address and status, and whether the answer cites
+    it; `invalid` are citations of no page."""
 
     number: int
     stance: int
@@ -62,8 +65,9 @@ class BrowserTurn(Struct, frozen=True, array_like=True):
 
 
 class BrowserRow(Struct, frozen=True, array_like=True):
-    """One conversation of one pair: their indexes, its stances as a string of indexes into STANCES, its figures.
-    `missing`: how many of its turns are missing; the figures are of the others. `changes` None: it is unscored."""
+    """One conversation of one pair: their indexes, its stances as a string of indexes into STANCES, its figures (`srr`:
+    source re-use rate). `missing`: how many of its turns are missing; the figures are of the others. `changes` None:
+    it is unscored."""
 
     pair: int
     conversation: int
@@ -210,7 +214,7 @@ def _remarks(kept: int, number: int, pool: _ConversationTexts) -> Iterator[str]:
 
 
 class _ConversationTexts:
-    """The texts and addresses of the browser, each stored once and escaped."""
+    """The texts and addresses of the browser, each stored once and escaped; at most `budget` characters in all."""
 
     def __init__(self, budget: int) -> None:
         self.texts: dict[str, int] = {}

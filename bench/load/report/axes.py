@@ -28,8 +28,8 @@ def only(layer: str) -> Any:
 
 
 class SecondsAxis(Struct, frozen=True):
-    """The y axis of durations, such as latencies, in a chart. `y` returns it for one column of the chart's data (a
-    field); columns drawn together share it."""
+    """The y axis of durations, such as latencies, in a chart: its title, and Vega-Lite's scale and axis. `y` returns it
+    for one column of the chart's data (a field); columns drawn together share it."""
 
     title: str
     scale: Any

@@ -36,7 +36,8 @@ class LoadSeries(Struct, frozen=True):
 
 
 class Timing(Struct, frozen=True):
-    """A kind of time that is measured: its field in ModelFigures, its title, and its definition in words (`told`)."""
+    """A kind of time that is measured: its field in ModelFigures (such as `latency`), its title, and its definition in
+    words (`told`)."""
 
     field: str
     title: str

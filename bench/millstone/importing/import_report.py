@@ -25,7 +25,10 @@ _STATES: Mapping[State, str] = {
 
 
 class ImportResult(Struct, frozen=True, kw_only=True):
-    """The outcome of one import. `dataset` is the data set in the written file (None: no file was made)."""
+    """The outcome of one import. `dataset` is the data set in the written file `out` (None: no file was made),
+    `is_written`: it was written now. `rephrasing` are the calls for paraphrases (None: none was needed),
+    `interrupted_by` the signal's number; `keeps_answers`: the answers are in the cache, so that the same command
+    goes on from there."""
 
     gathered: FileReports
     exit_code: int

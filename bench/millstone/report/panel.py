@@ -71,8 +71,9 @@ class IssueSetScores:
 @dataclass(frozen=True)
 class ModelProfile:
     """One model in the chosen set of issues. `answers`, and `raw`, their counts, have every answer; `scores` and all
-    that follows from them none of cases in which the model is silent. `by_reading`: OM, and its part by silence, with
-    stances read by the paper's patterns, and by the careful ones."""
+    that follows from them none of cases in which the model is silent. `counter_shifts`: how many one-sided cases
+    moved against their arguments, and by how many points in the mean (NaN: none did). `by_reading`: OM, and its part
+    by silence, with stances read by the paper's patterns, and by the careful ones."""
 
     name: str
     answers: AnswerRows

@@ -23,7 +23,8 @@ PART_LONGEST = 20_000
 
 
 class Scripts:
-    """The sample prompts of several runs; runs whose prompts are the same share them."""
+    """The sample prompts of several runs, of the `wanted` issues and in at most `budget` characters; runs whose prompts
+    are the same share them."""
 
     def __init__(self, grids: Sequence[Grid], wanted: set[str], budget: int = PROMPT_BUDGET) -> None:
         self.of_grids: list[Mapping[str, IssuePrompts]] = []

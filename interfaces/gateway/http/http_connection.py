@@ -25,7 +25,9 @@ LINGER_S = 10.0
 
 
 class ConnectionContext(Protocol):
-    """What all connections of a gateway share: limits in seconds, memory for bodies, and what answers a request."""
+    """What all connections of a gateway share. `idle_s`: the seconds after which an idle connection is closed;
+    `taking_s`: those after which a client that does not take its answer is cut off; `room`: the memory for bodies;
+    `begin` answers a request, at once or later."""
 
     idle_s: float
     taking_s: float

@@ -28,7 +28,8 @@ _CUT_S = 1.0
 
 
 class Connections:
-    """All open connections, and what they share."""
+    """All open connections of a gateway, and what they share. `begin` answers a request; `failed` returns the answer to
+    one at which the gateway itself failed."""
 
     def __init__(
         self,

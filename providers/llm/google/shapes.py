@@ -27,8 +27,9 @@ _CITING = frozenset({"groundingMetadata", "citationMetadata"})
 
 
 class CandidateAnswer(Struct):
-    """An answer, joined from its chunks. `blocked` is the message if the prompt was blocked. `has_parts`: it holds
-    anything but thoughts, even an empty text. `is_whole`: no tool call is cut."""
+    """An answer, joined from its chunks. `blocked` is the message if the prompt was blocked. `is_known`: some chunk has
+    a field of this protocol; `has_candidate`: some chunk has a candidate; `has_parts`: it holds anything but
+    thoughts, even an empty text; `is_whole`: no tool call is cut."""
 
     text: str = ""
     finish: str | None = None
