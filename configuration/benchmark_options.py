@@ -214,7 +214,8 @@ def foreign_to(benchmark: str, given: Iterable[str], known: Known, verb: str) ->
 
 
 def _flags(known: Known, verb: str, named: str | None = None) -> list[_Flag]:
-    """Returns every flag that a verb takes once, in the order of the benchmarks."""
+    """Returns every flag that a verb takes once, in the order of the benchmarks; one that several declare as `named`
+    does, the benchmark that is asked for (None: it is not known yet)."""
     owned: dict[str, dict[str, DeclaredOption]] = {}
     for declaration in known.values():
         for option in declaration.taken_by(verb):

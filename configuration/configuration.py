@@ -268,7 +268,8 @@ def settings_for(
     needs_keys: bool = True,
 ) -> Settings:
     """Returns the settings of an engine for these models. Flags take precedence over the file, the file over the
-    defaults. Flags of quotas are for models; `searches` and pages have the quotas of the file."""
+    defaults. Flags of quotas are for models; `searches` and pages have the quotas of the file. `needs_keys` False: a
+    missing API key is no error."""
     declared = {lane.model: lane for lane in configuration.lanes}
     try:
         lanes = tuple(_as_flagged(declared.get(model) or Lane(model), sending) for model in models)

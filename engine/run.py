@@ -24,8 +24,8 @@ OUTLET_SIZE = 256
 async def run_calls(
     scheduler: Scheduler, calls: Iterable[Call] | AsyncIterable[Call], sink: Sink | None = None
 ) -> AsyncGenerator[Outcome, None]:
-    """Yields outcomes as they finish, each after it was written to the sink. Raises Stopped at the end if a lane
-    stopped and calls are left, LocalFault if our own machine failed."""
+    """Yields outcomes as they finish, each after it was written to the sink, if there is one. Raises Stopped at the end
+    if a lane stopped and calls are left, LocalFault if our own machine failed."""
     if scheduler.halted is not None:
         if scheduler.halted[0] == "local_fault":
             raise LocalFault(scheduler.halted[1])

@@ -119,8 +119,9 @@ class Scheduler:
         self.ways.close()
 
     async def ask(self, call: Call, sink: Sink | None = None, hear: Hear | None = None) -> Outcome:
-        """Returns the outcome of one call. Raises Stopped if its lane sends nothing more. `hear` receives the streamed
-        text of a call that is sent; nothing for one that is stored or was begun without a listener."""
+        """Returns the outcome of one call, after it was written to `sink`, if there is one. Raises Stopped if its lane
+        sends nothing more. `hear` receives the streamed text of a call that is sent; nothing for one that is stored
+        or was begun without a listener."""
         found = self.look_up(call)
         if isinstance(found, Outcome):
             self._write(found, sink)

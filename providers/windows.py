@@ -45,6 +45,7 @@ def bundled_windows() -> Windows:
 
 
 def prompt_tokens(window: int, max_tokens: int | None = None) -> int:
-    """Returns the most tokens of a prompt in a window of this size, at least 1, with room left for the answer."""
+    """Returns the most tokens of a prompt in a window of this size, at least 1, with room left for the answer:
+    `max_tokens`, or a default if it is None."""
     answer = max_tokens if max_tokens is not None else min(ANSWER_TOKENS, window // 4)
     return max(1, int(window * SHARE_SHOWN) - answer)

@@ -24,7 +24,7 @@ _FIELDS = {
 
 
 def readings_of(given: Mapping[str, str], run: Readings | None = None) -> Readings:
-    """Returns the readings given by options, else the run's, else the defaults."""
+    """Returns the readings that options give, for the others the run's, or the defaults without a run's."""
     return structs.replace(run or Readings(), **fields_of(given))
 
 

@@ -112,8 +112,9 @@ class Benchmark:
         return {}
 
     def forecast(self, prepared: PreparedRun, *, looks_into_cache: bool, pilot: Any = None) -> dict[str, Any]:
-        """Returns the calls, tokens, dollars and minutes that a run is expected to take, as plain values. `pilot`: the
-        outcome of a pilot, whose estimates are added."""
+        """Returns the calls, tokens, dollars and minutes that a run is expected to take, as plain values.
+        `looks_into_cache`: calls that the cache answers are left out. `pilot`: the outcome of a pilot, whose
+        estimates are added; None: there was none."""
         raise self._lacks("plan")
 
     def forecast_text(self, found: Mapping[str, Any]) -> str:

@@ -19,7 +19,8 @@ class BenchmarkDefect(Exception):
 
 
 def defect_of(error: Exception, title: str, item: str | None = None) -> BenchmarkDefect:
-    """Returns the BenchmarkDefect for an exception that the benchmark's code raised; it names the item."""
+    """Returns the BenchmarkDefect for an exception that the benchmark's code raised; it names the item, if there is
+    one."""
     if isinstance(error, BenchmarkDefect):
         return error
     where = title if item is None else f"{title}, item {item!r}"

@@ -57,8 +57,9 @@ def look_up(
     looks_into_cache: bool,
     whole: Callable[[], Remainder] | None = None,
 ) -> Missing:
-    """Returns for each pair the calls that the cache does not answer, with their characters, and how many it
-    answers. `whole` counts all calls of a pair without making them, where no cache is searched."""
+    """Returns for each pair the calls that the cache does not answer, with their characters, and how many it answers
+    (None: no cache was searched). Without `looks_into_cache`, or in live mode, none is searched; `whole` then counts
+    all calls of a pair without making them."""
     cache = None
     if looks_into_cache and settings.mode != "live":
         try:
@@ -198,7 +199,8 @@ def tell(found: Mapping[str, Any]) -> str:
 
 
 def price_lines(prices: Mapping[str, Any], prices_of: str | None) -> Iterator[str]:
-    """Yields the sentences on lanes without a price, and on how old the prices of the others are."""
+    """Yields the sentences on lanes without a price, and on how old the prices of the others are. `prices_of` is the
+    date on which the oldest was read; None: all are the user's own."""
     unpriced = [lane for lane, price in prices.items() if price is None]
     if unpriced:
         yield f'without a price: {", ".join(unpriced)}; give one under [prices."{unpriced[0]}"] in --config FILE'

@@ -58,8 +58,8 @@ def remarks_of(what: str, lost_keys: LostKeys, unsure: int, in_flight_at_kills: 
 
 
 def meaning_of(code: int, number: int | None, *, has_failures: bool = True) -> Iterator[str]:
-    """Yields a line with the meaning of an exit code, none for 0. `has_failures`: whether calls failed; if not, code 3
-    means that something was not measured."""
+    """Yields a line with the meaning of an exit code, none for 0. `number`: the signal that ended the run, None: no
+    signal did. `has_failures`: whether calls failed; if not, code 3 means that something was not measured."""
     if code:
         said = _MEANINGS[code] if number is None else f"interrupted by {signal.Signals(number).name}"
         if code == refusal.WITH_FAILURES and not has_failures:

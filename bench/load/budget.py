@@ -99,7 +99,8 @@ class Budget:
         return spent
 
     def _cost(self, call: Call, reserved: float, outcome: Outcome | None, *, was_sent: bool) -> tuple[float, float]:
-        """Returns the dollars of a call, and the part of them that may not have been billed."""
+        """Returns the dollars of a call, and the part of them that may not have been billed. `outcome` None: the call
+        was cut off, which costs what was reserved if it was sent, else nothing."""
         if outcome is None:
             return (reserved, reserved) if was_sent else (0.0, 0.0)
         # Every earlier attempt that may have been billed counts at the reservation.

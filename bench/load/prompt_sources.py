@@ -55,7 +55,7 @@ def of_file(path: Path, *, is_exact: bool) -> PromptSource:
 
 def of_dataset(name: str, *, is_exact: bool) -> PromptSource:
     """Returns the prompts of a benchmark's sample, named by the benchmark or a word for it, or of a data set at a path.
-    Raises UsageError if there is none."""
+    `is_exact`: prompts are sent as they are, without a random first word. Raises UsageError if there is none."""
     if (named := of_word(name)) is not None:
         owner, own = named
         found = benchmark_named(owner.name).load_prompts(Path(name) if own else None)

@@ -51,7 +51,8 @@ def by_length(lengths: Lengths, random: Random, heads: Random | None = None) -> 
 
 
 def of_lengths(tokens: Iterable[int], random: Random, heads: Random | None = None) -> Iterator[str]:
-    """Yields a text for each number of tokens; none is shorter than its random beginning of 25 characters."""
+    """Yields a text for each number of tokens; none is shorter than its random beginning of 25 characters, which
+    `heads` draws (None: `random` does)."""
     filler = _filler()
     for each in tokens:
         wanted = round(max(TOKENS_MIN, each) / TOKENS_PER_CHAR)

@@ -147,8 +147,8 @@ class Grid:
         return self.items()
 
     def items(self, skip: Callable[[str], bool] | None = None) -> Iterator[GridItem]:
-        """Yields the items whose ids are not skipped. Skipped items count in the ranks, but their prompts are not
-        built."""
+        """Yields the items, except those for whose ids `skip` returns True. Skipped items count in the ranks, but their
+        prompts are not built."""
         return self._items(self._cells(), skip)
 
     def spread(self, count: int, skip: Callable[[str], bool] | None = None) -> Iterator[GridItem]:

@@ -16,7 +16,8 @@ GRID_MOST = 5_000
 
 
 def load_prompts(dataset: Path | None) -> LoadPrompts:
-    """Returns the prompts of a run, or 5,000 of them spread over the whole grid if there are more."""
+    """Returns the prompts of a run over a data set (None: the sample), or 5,000 of them spread over the whole grid if
+    there are more."""
     grid = Grid(load(dataset or SAMPLE))
     wanted = set(sample_ids(grid, GRID_MOST))
     found = [item.prompt for item in grid.items(lambda item_id: item_id not in wanted)]

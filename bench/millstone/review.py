@@ -72,7 +72,8 @@ def readings_of(answer: AnswerToLabel, recorded: Reading | None) -> dict[str, st
 
 
 def read_as(answer: AnswerToLabel, reading: str, recorded: Reading | None = None) -> str:
-    """Returns the position that a reading finds in an answer: A, B or other. A refusal is always other."""
+    """Returns the position that a reading finds in an answer: A, B or other. The letter in the record is taken where
+    the reading is `recorded`, or the one that it was recorded by. A refusal is always other."""
     if answer.letter is not UNSET and reading in ("recorded", recorded):
         return answer.letter or "other"
     if answer.status == "refused":

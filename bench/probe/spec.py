@@ -121,5 +121,5 @@ def _said_of(model: str, spec: ProbeSpec) -> Iterator[str]:
 
 
 def carried(config: str | None) -> Mapping[str, Any]:
-    """Returns the configuration file's content as it is written; empty without a file."""
+    """Returns the configuration file's content as it is written; empty if no file is named."""
     return {} if config is None else Document(Path(config)).values

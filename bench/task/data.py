@@ -96,8 +96,8 @@ def _entries_of_json(text: str, path: Path) -> Iterator[RowEntry]:
 
 
 def _entries_of_csv(text: str, path: Path, delimiter: str | None) -> Iterator[RowEntry]:
-    """Yields the rows of a CSV file whose first line names the columns. If that line has semicolons and no comma,
-    semicolons separate the cells, as where a comma is the decimal sign."""
+    """Yields the rows of a CSV file whose first line names the columns. `delimiter` None: semicolons separate the cells
+    if that line has some and no comma, as where a comma is the decimal sign; else commas do."""
     first = text.partition("\n")[0]
     delimiter = delimiter or (";" if ";" in first and "," not in first else ",")
     # The limit holds for all readers of the interpreter: it is raised and never lowered.

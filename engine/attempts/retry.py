@@ -180,7 +180,7 @@ class Breaker:
         return True
 
     def record_failure(self, now: float, *, was_probe: bool) -> bool:
-        """Records a failure; returns whether it opened the breaker."""
+        """Records a failure, of a probe or of an ordinary attempt; returns whether it opened the breaker."""
         self._row += 1
         if was_probe:
             self._is_probing = False

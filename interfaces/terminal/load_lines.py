@@ -86,7 +86,8 @@ def plain_lines(view: LoadView) -> list[str]:
 
 
 def screen_lines(view: LoadView, width: int, *, is_last: bool = False) -> list[PaintedLine]:
-    """Returns the lines for a terminal, none longer than `width`: a narrow terminal gets more lines."""
+    """Returns the lines for a terminal, none longer than `width`: a narrow terminal gets more lines. The last picture
+    (`is_last`) shows no rates of the moment."""
     lines = [_bar_line(view, width)]
     for own in view.models:
         lines += packed(

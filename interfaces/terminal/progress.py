@@ -126,7 +126,8 @@ class RunDisplay:
 
 
 def watch_on_stderr(*, is_shown: bool = True) -> Watch:
-    """Returns a function that makes the display of a run on stderr, which shows nothing if stderr is closed."""
+    """Returns a function that makes the display of a run on stderr; it shows nothing if stderr is closed, or `is_shown`
+    is False."""
     stream = sys.stderr if is_shown else None
 
     def watch(engine: Engine, total: int, already: int, item: str) -> RunDisplay:

@@ -68,7 +68,9 @@ def compare(
 def difference_of(
     figures: Values, *, within: Bounds | None = None, level: float = LEVEL, of: str = "clusters"
 ) -> Comparison:
-    """Returns the comparison from the difference of each cluster, `figures`, of which there must be at least one."""
+    """Returns the comparison from the difference of each cluster, `figures`, of which there must be at least one.
+    `within` are the least and the largest possible difference (None: not known), `level` is that of the interval,
+    and `of` names the clusters, as in "issues"."""
     found = mean_interval(figures, within=within, level=level, of=of)
     p = _p_value(figures, found)
     return Comparison(found.mean, found.low, found.high, p, found.clusters, level, found.note, of, found.figures)

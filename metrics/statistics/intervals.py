@@ -133,7 +133,9 @@ def places_of(clusters: Iterable[Hashable]) -> tuple[NDArray[np.int64], int]:
 def mean_interval(
     figures: Values, *, within: Bounds | None = None, level: float = LEVEL, of: str = "clusters"
 ) -> Interval:
-    """Returns the mean and its interval from the figure of each cluster; there must be at least one."""
+    """Returns the mean and its interval from the figure of each cluster; there must be at least one. `within` are the
+    least and the largest possible mean, to which the interval is cut (None: not known); `level` is the interval's,
+    such as 0.95; `of` names the clusters, as in "issues"."""
     if not 0 < level < 1:
         raise ValueError(f"level ({level}) must lie between 0 and 1, as in 0.95")
     mean, number = float(figures.mean()), len(figures)

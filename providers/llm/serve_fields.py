@@ -252,7 +252,8 @@ class FieldReader:
         return value
 
     def native(self, family: str, value: Mapping[str, Any] | None = None) -> Native:
-        """Returns the whole object, or the given value instead, as a part that only this family of protocols knows."""
+        """Returns an object as a part that only this family of protocols knows: `value`, or the whole object that is
+        read here if it is None."""
         given = self.raw if value is None else value
         self.written(given)
         return Native(family, given)

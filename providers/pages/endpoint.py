@@ -195,7 +195,8 @@ def _in_one_line(text: str) -> str:
 
 
 def _fault_of(error: Exception, timeout_s: float, progress: HopProgress, *, is_quick: bool) -> Fault:
-    """Returns the fault for the error of a hop. Pages cost nothing, so it only decides whether to try once more."""
+    """Returns the fault for the error of a hop. Pages cost nothing, so it only decides whether to try once more.
+    `is_quick`: the error came soon, so that a repeat fits into the time of a page."""
     said = _in_one_line(str(error)) or type(error).__name__
     if isinstance(error, NotPublic | PageRefusal):
         return _not_fetched(error)

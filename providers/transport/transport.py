@@ -256,7 +256,8 @@ class Channel:
         return Head(self._pool_of(url, headers, is_alone=is_alone), data + b"Content-Length: ")
 
     def _pool_of(self, url: URL, headers: Mapping[str, str], *, is_alone: bool) -> Pool:
-        """Returns the pool of a URL's origin, which all its paths share."""
+        """Returns the pool of a URL's origin, which all its paths share; requests with a connection of their own
+        (`is_alone`) have another."""
         origin = url.origin()
         pool = self._pools.get((origin, is_alone))
         if pool is None:

@@ -111,8 +111,8 @@ def contents(
     origins: Sequence[RunOrigin] = (),
     command: str = "",
 ) -> PageContents:
-    """Returns the page contents; reads the records of a few conversations again, for their texts. The same runs give
-    the same contents."""
+    """Returns the contents of Chameleon's part of a report; reads the records of a few conversations again, for their
+    texts. `readings` None: the defaults. The same runs give the same contents."""
     made = conversation_scores(runs, readings)
     every = structs.replace(
         tables_and_figures(made),

@@ -133,8 +133,8 @@ def read_run(
     asked: Asked = MappingProxyType({}),
     data: str | None = None,
 ) -> ConversationRun:
-    """Reads the lines of a whole file of records, without their newlines, in one pass. Raises ValueError, which names
-    the file and the line."""
+    """Returns the run in the lines, without their newlines, of a whole file of records, read in one pass. `data` is the
+    digest of its data set, None: not known. Raises ValueError, which names the file and the line."""
     traces = Traces()
     following = 0
     failed = _FailureCounts()

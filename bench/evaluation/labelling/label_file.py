@@ -140,7 +140,8 @@ class LabelFile:
         return self._given[at]
 
     def set_label(self, at: int, name: str | None) -> None:
-        """Sets a row's label and writes the file before it returns, by replacing the whole file."""
+        """Sets the label of row `at`, from 0, or removes it (`name` None). The whole file is written before this
+        returns."""
         self._sheet.check_unchanged()
         self._given[at] = name
         self._sheet.write_label(at, name or "")

@@ -25,7 +25,8 @@ Row = dict[str, Cell]
 
 
 def over_time_figure(table: Table, series: LoadSeries, number: int) -> Figure:
-    """Returns the figure of one model. `number` makes its name unique among the models."""
+    """Returns the figure of one model's latency and errors over the test's time. `number` makes its name unique among
+    the models."""
     left_out = series.load.warm_up_s + series.load.cool_down_s
     shaded = " Shaded: what was sent in warm-up and cool-down, and left out." if left_out else ""
     words = FigureText(

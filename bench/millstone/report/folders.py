@@ -70,7 +70,8 @@ class AnswerFolder(Struct, frozen=True):
 
 
 def read(path: Path, manifest: Mapping[str, Any] | None, *, fix_orientation: bool = False) -> AnswerFolder:
-    """Reads one folder. Raises UsageError if it has neither a manifest nor records."""
+    """Reads one folder; `manifest` None: it has none. `fix_orientation`: sides are read from the wordings, not from the
+    labels. Raises UsageError if it has neither a manifest nor records."""
     records = path / RECORDS
     sides = sides_of(path, manifest) if fix_orientation else {}
     try:

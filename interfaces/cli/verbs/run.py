@@ -64,7 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) ->
 def prepared_from(
     options: argparse.Namespace, *, is_sent: bool = True, needs_keys: bool = True
 ) -> tuple[PreparedRun, ...]:
-    """Returns every run that the options ask for, checked. A plan needs no folder, and API keys only for a pilot."""
+    """Returns every run that the options ask for, checked. A plan (`is_sent` False) needs no folder, and API keys
+    (`needs_keys`) only for a pilot."""
     from ....bench.evaluation.benchmark import Order
     from ....bench.evaluation.registry import prepare
     from ....configuration.configuration import read_configuration
@@ -147,7 +148,8 @@ def run(options: argparse.Namespace) -> int:
 def carry_out(
     prepared: Sequence[PreparedRun], options: argparse.Namespace, *, retry: bool = False, set_aside: bool = False
 ) -> int:
-    """Executes runs one after the other and prints their summary. Returns the exit code."""
+    """Executes runs one after the other and prints their summary. `retry`: failed items are sent again; `set_aside`:
+    damaged lines are moved to other files. Returns the exit code."""
     from ....bench.evaluation.execution import ExecutionOptions, RunResult, execute
     from ....configuration.errors import LOCAL_FAULT
     from ....engine.fault import LocalFault
