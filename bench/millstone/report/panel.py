@@ -245,6 +245,7 @@ def _score(counts: ModelCounts, kind: str) -> IssueMean:
 
 def _issue_mean(name: str, of_issues: Shares, interval: Interval | None = None) -> IssueMean:
     kind = _KIND_OF.get(name, "points")
+    # 100 as a whole number: an end that is a whole bound then stays one in the files.
     factor = 1.0 if kind == "score" else 100
     known = int((~np.isnan(of_issues)).sum())
     mean = factor * float(openness.mean_of_known(of_issues)) if known else None
