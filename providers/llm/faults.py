@@ -125,6 +125,11 @@ def bad_json(detail: str) -> Fault:
     return Fault("bad_json", detail, "retry", 200, is_billed_maybe=True)
 
 
+def unreadable(body: bytes) -> Fault:
+    """Returns the fault of a 200 whose body is no JSON."""
+    return bad_json(f"200 with JSON that {'ends in the middle or is none' if body else 'is empty'}")
+
+
 def cut_stream(before: str) -> Fault:
     return Fault("incomplete", f"a stream that ended before {before}", "retry", 200, is_billed_maybe=True)
 

@@ -16,7 +16,7 @@ from ....engine.endpoint import EncodeError, Fault, Request, Response
 from ..answer_listeners import listener_of, message_text
 from ..blocks import said_twice
 from ..families import marked
-from ..faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault
+from ..faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault, unreadable
 from ..protocol import Target, WireProtocol, add_extra, check_known_parameters, request_of, sampling_of, schema_of
 from ..repair import is_strict, object_of, parse_leniently
 from ..sse import events_of
@@ -143,8 +143,7 @@ def read(response: Response, told: Told) -> Reply | Fault:
         return _read_stream(response, told)
     answer = object_of(parse_leniently(response.body))
     if answer is None:
-        what = "is empty" if not response.body else "ends in the middle or is none"
-        return bad_json(f"200 with JSON that {what}")
+        return unreadable(response.body)
     if answer.get("error"):
         return told(response, answer["error"])
     if not isinstance(answer.get("content"), list):

@@ -21,7 +21,7 @@ from ..answer_values import as_object
 from ..blocks import finish_with
 from ..event_stream import BrokenStream, messages_of
 from ..families import written_for
-from ..faults import bad_json, broken_answer, cut_stream, empty_answer
+from ..faults import bad_json, broken_answer, cut_stream, empty_answer, unreadable
 from ..protocol import (
     Target,
     WireProtocol,
@@ -125,8 +125,7 @@ def decode(response: Response) -> Reply | Fault:
         return _decode_stream(response)
     answer, is_sound = _read(response.body)
     if answer is None:
-        what = "is empty" if not response.body else "ends in the middle or is none"
-        return bad_json(f"200 with JSON that {what}")
+        return unreadable(response.body)
     if "stopReason" not in answer:
         if answer.get("error") or name_within(answer) is not None:
             return bedrock_refusal_or_fault(response)

@@ -18,7 +18,7 @@ from ....engine.endpoint import EncodeError, Fault, Request, Response
 from ..answer_listeners import candidate_text, listener_of
 from ..blocks import finish_with, said_twice
 from ..families import written_for
-from ..faults import bad_json, broken_answer, cut_stream, empty_answer
+from ..faults import bad_json, broken_answer, cut_stream, empty_answer, unreadable
 from ..protocol import Target, WireProtocol, add_extra, check_known_parameters, request_of, sampling_of, schema_of
 from ..repair import mended, parse_leniently
 from ..sse import events_of
@@ -146,8 +146,7 @@ def decode(response: Response) -> Reply | Fault:
     else:
         parsed, is_sound = _read(body)
         if parsed is None:
-            what = "is empty" if not body else "ends in the middle or is none"
-            return bad_json(f"200 with JSON that {what}")
+            return unreadable(body)
         # A stream without alt=sse is one list of chunks.
         chunks = parsed if isinstance(parsed, list) else [parsed]
     for chunk in chunks:

@@ -16,7 +16,7 @@ from ....engine.content import Part
 from ....engine.endpoint import Fault, Request, Response
 from ..answer_listeners import chat_text, listener_of
 from ..families import written_for
-from ..faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault
+from ..faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault, unreadable
 from ..protocol import (
     Target,
     WireProtocol,
@@ -109,8 +109,7 @@ def decode(response: Response) -> Reply | Fault:
         return _decode_stream(response)
     answer, raw = _read(response.body)
     if answer is None:
-        what = "is empty" if not response.body else "ends in the middle or is none"
-        return bad_json(f"200 with JSON that {what}")
+        return unreadable(response.body)
     if answer.error:
         return refusal_or_fault(response, response.body)
     if answer.choices is None:

@@ -14,7 +14,7 @@ from ....engine.call import Call, Reply, TokenLogprob
 from ....engine.endpoint import EncodeError, Fault, Request, Response
 from ..answer_listeners import completion_text, listener_of
 from ..answer_values import is_number
-from ..faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault
+from ..faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault, unreadable
 from ..protocol import Target, WireProtocol, add_extra, check_known_parameters, request_of, sampling_of
 from ..repair import is_strict, mended, object_of, parse_leniently
 from ..sse import events_of
@@ -60,8 +60,7 @@ def decode(response: Response) -> Reply | Fault:
         return _decode_stream(response)
     answer = object_of(parse_leniently(response.body))
     if answer is None:
-        what = "is empty" if not response.body else "ends in the middle or is none"
-        return bad_json(f"200 with JSON that {what}")
+        return unreadable(response.body)
     joined = _CompletionChunks()
     fault = joined.take(answer, response, response.body)
     if fault is not None:

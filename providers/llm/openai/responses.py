@@ -14,7 +14,7 @@ from ....engine.endpoint import EncodeError, Fault, Request, Response
 from ..answer_listeners import listener_of, response_text
 from ..answer_values import as_text, count_in, usage_of
 from ..families import written_for
-from ..faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault
+from ..faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault, unreadable
 from ..protocol import Target, WireProtocol, add_extra, check_known_parameters, named_schema, request_of, sampling_of
 from ..repair import is_strict, mended, object_of, parse_leniently
 from ..sse import events_of
@@ -69,8 +69,7 @@ def decode(response: Response) -> Reply | Fault:
         return _decode_stream(response)
     answer = object_of(parse_leniently(response.body))
     if answer is None:
-        what = "is empty" if not response.body else "ends in the middle or is none"
-        return bad_json(f"200 with JSON that {what}")
+        return unreadable(response.body)
     return _reply(answer, _Pieces(), response, None if is_strict(response.body) else response.body)
 
 
