@@ -6,8 +6,9 @@
 PY = .venv/bin/python -P
 RUN_COMMAND ?= $(PY) -m millstream.interfaces.cli.demo
 PYTEST_ARGS ?=
-# Processes that share the whole suite, a file each at a time; a part of it is run by one.
-PYTEST_WORKERS ?= $(if $(PYTEST_ARGS),0,auto)
+# Processes that share the whole suite, a file each at a time; a part of it is run by one. Many tests wait for a process
+# or a page, so there is one more than cores.
+PYTEST_WORKERS ?= $(if $(PYTEST_ARGS),0,$(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1))))
 PYTHON ?=
 
 LOCK = .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
@@ -35,7 +36,7 @@ test: tools ## the test suite (PYTEST_ARGS="tests/engine -k lane" for a part)
 quick: tools ## the tests that need no other process, no browser and no node, without the slow ones
 	@$(compiled)
 	@PYTHONDONTWRITEBYTECODE= PYTEST_DEBUG_TEMPROOT=$(memory) \
-		$(PY) -m pytest -c tests/pytest.ini --rootdir=. -q -n $(PYTEST_WORKERS) $(BALANCED) \
+		$(PY) -m pytest -c tests/pytest.ini --rootdir=. -q -n $(if $(PYTEST_ARGS),0,auto) $(BALANCED) \
 		-m "not process and not browser and not node and not slow" $(PYTEST_ARGS)
 
 durations: ## the whole suite, whose durations are written to tests/durations.json (on an idle machine)

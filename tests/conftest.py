@@ -15,7 +15,7 @@ import pytest
 from durations import is_slow, seconds_of_module, write_durations
 from hypothesis import HealthCheck, settings
 from needs import GUARD, Needs, ProcessGuard
-from workers import place_among_workers
+from workers import Room
 
 if TYPE_CHECKING:
     from command_line import CommandLine, Provider
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 MARKER = "needs_benchmark"
 # Read before any test, since a test needs a marker to start a process.
 TREE: pytest.StashKey[list[str]] = pytest.StashKey()
+ROOM: pytest.StashKey[Room] = pytest.StashKey()
 
 
 def pytest_collection() -> None:
@@ -72,6 +73,7 @@ def _leave_out_benchmarks(config: pytest.Config, items: list[pytest.Item]) -> No
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[GUARD] = ProcessGuard()
+    config.stash[ROOM] = Room()
     # A busy machine draws slowly; that is no fault of what is tested.
     settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("busy")
@@ -103,9 +105,9 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool, bool]:
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, bool, bool]:
     # Outside of the time-out: waiting for other workers is no part of a test.
-    with place_among_workers(item):
+    with item.config.stash[ROOM].entered(item, nextitem):
         return (yield)
 
 

@@ -21,19 +21,34 @@ def _locks() -> tuple[int, int]:
     return door, room
 
 
-@contextmanager
-def place_among_workers(item: pytest.Item) -> Iterator[None]:
-    """Share the room with the tests of other workers while this one runs; a test marked `alone` has all of it."""
-    if not hasattr(item.config, "workerinput"):
-        yield
-        return
-    door, room = _locks()
-    kind = LOCK_EX if item.get_closest_marker("alone") else LOCK_SH
-    # A test that waits for the whole room keeps the door, so that nobody comes in before it.
-    flock(door, kind)
-    flock(room, kind)
-    flock(door, LOCK_UN)
-    try:
-        yield
-    finally:
-        flock(room, LOCK_UN)
+class Room:
+    """The room in which all workers run their tests, as one worker enters it. Tests in a row that are marked `alone`
+    keep it."""
+
+    def __init__(self) -> None:
+        self._is_kept = False
+
+    @contextmanager
+    def entered(self, item: pytest.Item, after: pytest.Item | None) -> Iterator[None]:
+        """Shares the room with the tests of other workers while this one runs; a test marked `alone` has all of it, and
+        leaves it to the test `after` it if that is alone, too."""
+        if not hasattr(item.config, "workerinput"):
+            yield
+            return
+        door, room = _locks()
+        if not self._is_kept:
+            kind = LOCK_EX if _is_alone(item) else LOCK_SH
+            # A test that waits for the whole room keeps the door, so that nobody comes in before it.
+            flock(door, kind)
+            flock(room, kind)
+            flock(door, LOCK_UN)
+        self._is_kept = _is_alone(item) and after is not None and _is_alone(after)
+        try:
+            yield
+        finally:
+            if not self._is_kept:
+                flock(room, LOCK_UN)
+
+
+def _is_alone(item: pytest.Item) -> bool:
+    return item.get_closest_marker("alone") is not None
