@@ -98,7 +98,8 @@ class Declaration(Struct, frozen=True):
         return (*options, *readings)
 
     def made_of(self, given: Mapping[str, Any], base: Path) -> RunOptions:
-        """Returns a run with these values. Raises UsageError if one is missing or invalid."""
+        """Returns the options of a run from given values by field name; relative paths start at `base`. Raises
+        UsageError if a value is missing or invalid."""
         for option in self.taken_by("run"):
             if option.is_required and option.name not in given:
                 raise UsageError(option.refusal_without)

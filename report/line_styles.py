@@ -40,7 +40,8 @@ def stroke_legend(names: Iterable[str], **how: Any) -> alt.Legend:
 
 
 def paint(order: Mapping[str, int], field: str = "line", legend: alt.Legend | None = None) -> alt.Color:
-    """Returns colours by name; without `legend`, the legend is that of the lines drawn beneath."""
+    """Returns the colour encoding of a chart by the names in column `field`, each with the colour of its place in
+    `order`; without `legend`, the legend is that of the lines drawn beneath."""
     scale = alt.Scale(domain=list(order), range=[colour(COLOURS[place % len(COLOURS)]) for place in order.values()])
     if legend is None:
         return alt.Color(f"{field}:N", title=None, scale=scale)

@@ -121,8 +121,9 @@ class SyncEngine:
         return self._do(lambda: self._engine.search(model, query, count))
 
     def read(self, url: str) -> Page:
-        """Returns a page's text. It obeys robots.txt and follows redirects. A page without a text says why. Raises
-        LocalFault if this machine can't read pages, and Stopped if nothing more is sent."""
+        """Returns a web page; redirects are followed and robots.txt is obeyed. A page that can't be read is returned
+        too, without a text and with the reason in `status` and `detail`. Raises LocalFault if this machine can't
+        read pages, and Stopped if nothing more is sent."""
         return self._do(lambda: self._engine.read(url))
 
     def check_pages(self) -> None:

@@ -76,7 +76,8 @@ class _FailedTurn(NamedTuple):
 
 
 class ConversationDriver:
-    """A conversation that is held. `keep` writes a turn's line; `unrecorded` is the dollars of turns without a line."""
+    """The conversation of one pair while it is held, turn after turn. `keep` writes a turn's line; `unrecorded` is the
+    dollars of turns without a line."""
 
     def __init__(
         self,

@@ -50,7 +50,7 @@ def prove(folder: Path, manifest: Mapping[str, Any], dataset: ConversationSet | 
 def _questions(
     specification: Mapping[str, Any], dataset: ConversationSet | None
 ) -> Mapping[str, tuple[str, ...]] | None:
-    """Returns every conversation's questions in the order asked; None if the data set is not the run's."""
+    """Returns each conversation's questions by its id, in the order asked; None if the data set is not the run's."""
     if dataset is None or dataset.digest != specification.get("data"):
         return None
     return {

@@ -83,7 +83,7 @@ class Ask:
         return sum(spent.cost or 0.0 for spent in self._open.values())
 
     def has_line(self, step: int) -> bool:
-        """Returns whether the step's line has been written."""
+        """Returns whether the line of this step, counted from 1, has been written."""
         return step in self._written
 
     def take(self, step: int) -> StepSpent:

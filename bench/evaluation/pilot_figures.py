@@ -139,7 +139,7 @@ def _minutes(
     model: str, settings: Settings, to_send: int, tokens: Totals | None, busy_ms: Totals | None
 ) -> dict[str, Any] | None:
     """Returns the minutes that the run needs, with an interval: the largest of its bounds by requests, tokens and
-    concurrency."""
+    concurrency; None if it has no bound, or one in tokens, of which the pilot measured none."""
     if not to_send:
         return {"estimate": 0.0, "ci95": [0.0, 0.0], "bound_by": None}
     bounds: dict[str, dict[str, Any]] = {}

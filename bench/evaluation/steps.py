@@ -73,7 +73,7 @@ class RunHalter(Protocol):
 
 class StepSweep:
     """The workers that run a run's items. Each takes the next item from the pair with the fewest running, so that a
-    slow model delays its own items only."""
+    slow model delays its own items only. `line_written` is called after each journal line."""
 
     def __init__(self, engine: RunHalter, folder: RunFolder, line_written: Callable[[], None] = lambda: None) -> None:
         self._engine = engine

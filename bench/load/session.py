@@ -199,7 +199,8 @@ class LoadSession:
             step.standing = known.standing
 
     def _step_plan(self, rate: float, calls: int, number: int) -> LoadPlan:
-        """Returns the plan of one step of a search: its calls, after those of the warm-up."""
+        """Returns the plan of step `number` of a search: its calls, after those of the warm-up. The number decides its
+        seed."""
         spec = self.spec
         warm_up_s = spec.plan.warm_up_s
         limits = structs.replace(

@@ -58,7 +58,8 @@ def _max_tokens(manifest: Mapping[str, Any], model: str) -> str:
 
 
 def manner_of_source(source: Path, scores: Mapping[str, Any], *, is_recorded: bool) -> dict[str, str]:
-    """Returns the settings of a scored folder or table that must be equal for it to be compared."""
+    """Returns the settings of a scored folder or table that must be equal for it to be compared, each by its name in
+    reports. `is_recorded`: stances are those in the records, so that the reading is one of the settings."""
     found = {"issues": _issues(scores["millstone"]["models"])}
     if not (source / MANIFEST).exists():
         return found

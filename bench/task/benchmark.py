@@ -50,7 +50,7 @@ class TaskBenchmark(TaskRecords):
         return manner_of(source)
 
     def report(self, runs: Sequence[Any], given: Mapping[str, Any], flags: Sequence[str]) -> PageContents:
-        """Returns the general part of a report, under the tasks' names."""
+        """Returns the report that every benchmark has on these runs, under the tasks' names."""
         names = dict.fromkeys(str((run.manifest or {}).get("specification", {}).get("task", "task")) for run in runs)
         named = TaskBenchmark()
         named.title = ", ".join(names)  # type: ignore[misc]

@@ -54,7 +54,8 @@ def forget_leftovers(folder: Path, identity: str) -> list[Leftover]:
 
 
 def identity_of(program: str, models: Sequence[str], limit: float | None) -> str:
-    """Returns a text that is equal for two engines of one program: from its file, its lanes' models and its limit."""
+    """Returns a text that is equal for two engines of one program: from its file, its lanes' models and its limit in
+    dollars (None: it has none)."""
     return json.dumps([program, sorted(models), limit])
 
 

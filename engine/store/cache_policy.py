@@ -30,7 +30,7 @@ class StoreReader(Protocol):
 
 class Ages(Struct, frozen=True, kw_only=True):
     """How old stored entries may be: `max_age_s` in seconds, the others in seconds since 1970. Entries since
-    `run_started` are the run's own; failures before `retry_started` are asked again."""
+    `run_started` are the run's own and never too old; failures before `retry_started` are asked again."""
 
     max_age_s: float = DAY_S
     run_started: float = 0.0

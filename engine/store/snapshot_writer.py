@@ -202,7 +202,8 @@ def take(snapshot: Snapshot, cache: Cache) -> SnapshotImport:
 
 
 def _check_record(snapshot: Snapshot, row: SnapshotRow, latest: float) -> None:
-    """Raises SnapshotFault for a record that no run can have stored, even if it is undamaged."""
+    """Raises SnapshotFault for a record that no run can have stored, even if it is undamaged: one received after
+    `latest` (seconds since 1970), or with control characters in its address."""
     record = snapshot.record(row)
     found = entry_of(record) if row.kind == ANSWER else failed_of(record) if row.kind == FAILURE else None
     if found is None:

@@ -125,8 +125,9 @@ class Traces:
         return f"<Traces [Pairs: {len(self._pairs)}, Conversations: {conversations}, Turns: {turns}]>"
 
     def add(self, line: bytes, place: int = -1) -> bool:
-        """Adds a line; returns False if it records a failure and no turn. If a turn occurs twice the first is kept, and
-        the other is listed in `repeated`. Raises ValueError for an invalid turn."""
+        """Adds a line, which begins at byte `place` of its file (-1: not known); returns False if it records a failure
+        and no turn. If a turn occurs twice the first is kept, and the other is listed in `repeated`. Raises
+        ValueError for an invalid turn."""
         try:
             record = self._decode(line)
         except (msgspec.MsgspecError, UnicodeError) as error:

@@ -68,7 +68,8 @@ def knee(steps: Sequence[LoadPart], burstiness: float = 1.0) -> Knee | None:
 
 def judged(steps: Sequence[LoadPart], burstiness: float = 1.0) -> tuple[RateStanding, ...]:
     """Returns the standing of each rate, the lowest first; empty if there are fewer than three or the lowest is beyond.
-    A rate asked several times is beyond if it was once, and borne if it was once and never beyond."""
+    A rate asked several times is beyond if it was once, and borne if it was once and never beyond. `burstiness` is
+    the variance of the arrivals' counts, as a multiple of a Poisson process's."""
     told = [part for part in steps if part.rate and part.seconds > 0 and part.calls and not part.is_client_bound]
     rates = sorted({part.rate for part in told if part.rate})
     if len(rates) < RATES_LEAST:

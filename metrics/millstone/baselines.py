@@ -145,7 +145,8 @@ def firm_pairs(models: Iterable[ModelCounts], percent: int = 95) -> Firm:
 
 @dataclass(frozen=True)
 class RefusedIssue:
-    """An issue on which a model often takes no side. `balanced` is None if that case has no answers."""
+    """An issue on which a model often takes no side, with the shares of its stances at the baseline and in the balanced
+    case. `balanced` is None if that case has no answers."""
 
     issue: str
     baseline: StanceSplit

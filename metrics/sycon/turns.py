@@ -89,7 +89,7 @@ class TurnTally(Struct):
 
 
 class SeriesConversations:
-    """The turns of one series, by item."""
+    """The turns of one series: whether each was held, by item and turn, and counts of their problems (`tally`)."""
 
     def __init__(self) -> None:
         self.tally = TurnTally()

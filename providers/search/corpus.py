@@ -123,7 +123,7 @@ class _CorpusAccess:
 
 
 class CorpusSearch(_CorpusAccess):
-    """The engine's endpoint for `search/corpus`."""
+    """The endpoint of `search/corpus`, which searches a folder of documents on this machine."""
 
     def encode(self, call: Call) -> Request:
         asked = search_query(call, CORPUS_REACH, ("q",))

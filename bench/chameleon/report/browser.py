@@ -80,8 +80,9 @@ class BrowserRow(Struct, frozen=True, array_like=True):
 
 
 class ConversationBrowser(Struct, frozen=True):
-    """All contents of the browser. `conversations` are topic, domain and id, safe to display; `whole` has the turns of
-    the conversations included in full, by the row's index."""
+    """All contents of the browser. `conversations` are topic, domain and id, safe to display; `rows` has one entry for
+    each conversation of each pair; `whole` has the turns of the conversations included in full, by the row's index.
+    Turns refer to `texts`, `urls` and `statuses` by index."""
 
     pairs: tuple[str, ...]
     conversations: tuple[tuple[str, str, str], ...]

@@ -82,7 +82,7 @@ class ConversationScores:
         return sum(turn.confidence is None for trace, _ in sample.held for turn in trace.turns)
 
     def is_told(self, sample: PairSample) -> bool:
-        """Returns whether a manifest says which turns were planned."""
+        """Returns whether a manifest says which turns of a pair were planned."""
         run, pair = self.origin[sample.pair]
         return pair in run.asked
 

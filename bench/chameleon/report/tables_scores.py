@@ -254,6 +254,6 @@ def temperatures_table(panel: ConversationScores) -> Table:
 
 
 def _settled(value: float | None) -> float | None:
-    """Returns 0.0 for a value below 1e-12, others unchanged: equal scores can differ by a rounding, while real
+    """Returns 0.0 for a value below 1e-12, others and None unchanged: equal scores can differ by a rounding, while real
     differences, which are roots of fractions of turn counts, are never that small."""
     return 0.0 if value is not None and value < _ROUNDING else value

@@ -73,7 +73,7 @@ class LabelSheet:
             )
 
     def write_label(self, at: int, text: str) -> None:
-        """Writes the whole file with a new label in one row."""
+        """Writes the whole file with a new label in row `at`, from 0."""
         self._rows[at].cells[self._places["label"]] = text
         self.write()
 

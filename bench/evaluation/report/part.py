@@ -48,7 +48,8 @@ class Subject(Struct, frozen=True, kw_only=True):
 
 
 def page_contents(subject: Subject, runs: Sequence[ReadRun], flags: Sequence[str]) -> PageContents:
-    """Returns the general report of these runs."""
+    """Returns the report that every benchmark has on these runs. `subject` is the benchmark; `flags` are the words that
+    `report` was given, for the command that makes the page again."""
     labels = folder_labels([run.path for run in runs])
     names = {run.path: labels[run.path] if len(runs) > 1 else "" for run in runs}
     standings = tuple(standing for run in runs for standing in _standings(run, names[run.path]))

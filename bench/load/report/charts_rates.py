@@ -126,7 +126,7 @@ def _panel(rows: Sequence[Row], panel: str, x: alt.X) -> Any:
 
 
 def _points(base: Any, y: SecondsAxis, hue: alt.Color, size: int) -> tuple[Any, Any]:
-    """Returns the chart layers of the points; they are hollow where the client was the bottleneck."""
+    """Returns two chart layers: the points, and what makes them hollow where the client was the bottleneck."""
     hollow = base.transform_filter("datum.bound").mark_point(filled=True, size=size // 3, opacity=1)
     return (
         base.mark_point(filled=True, size=size, opacity=1).encode(y=y.y(), color=hue),

@@ -53,7 +53,7 @@ def over_time_figure(table: Table, series: LoadSeries, number: int) -> Figure:
 
 
 def overlaid_over_time_figure(table: Table, every: Sequence[LoadSeries]) -> Figure:
-    """Returns the figure of several tests, each from its own start."""
+    """Returns the figure of latency and errors over time in several tests, each from its own start."""
     words = FigureText(
         "load-over-time",
         "Latency and errors over time",

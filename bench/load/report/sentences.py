@@ -71,7 +71,7 @@ def _unmet(test: Mapping[str, Any]) -> str:
 
 
 def came(series: LoadSeries) -> str:
-    """Returns one model's results in sentences."""
+    """Returns one model's results, such as its rate, latencies and errors, in sentences."""
     of = series.of
     if not of.calls:
         return "No call was measured."

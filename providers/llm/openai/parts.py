@@ -131,7 +131,8 @@ class MessageParts:
         calling.beside |= {key: value for key, value in _beside(one, inner).items() if value is not None}
 
     def _begun(self, index: int | None, call_id: str, name: str, arguments: str) -> _ToolCallBuilder | None:
-        """Returns the call that a piece continues; None if it begins one."""
+        """Returns the tool call that a piece continues; None if it begins one. `index` is the call's number in the
+        stream, None: the piece has none."""
         same = [one for one in self._calls if _is_same(one, index, call_id)]
         if not same:
             return None if name or not self._calls or index is not None else self._calls[-1]
