@@ -1,6 +1,6 @@
 """Resolves how a model is reached: its address, its protocol there, its API keys.
 
-Takes variables and rows as values; reads no environment and opens nothing. No message and no repr holds a key.
+Takes variables and rows as values; reads no environment and opens nothing. No message and no repr holds an API key.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ def access_to(model: str, settings: Settings) -> Access:
 
 
 def accesses_to(model: str, settings: Settings) -> tuple[Access, ...]:
-    """Returns how to reach a model or search engine, once for each API key; two variables with the same key count as
-    one. In mode strict nothing is sent, so no key is needed."""
+    """Returns how to reach a model or search engine, once for each API key; two variables with the same value count as
+    one. In mode strict nothing is sent, so no API key is needed."""
     means = settings.means
     if settings.mode == "strict":
         means = structs.replace(means, needs_keys=False)

@@ -43,7 +43,7 @@ def chars_for(tokens: int) -> int:
 
 
 def page_text(text: str, tokens: int) -> tuple[str, bool]:
-    """Returns a page's text within its budget of tokens, and whether it was shortened."""
+    """Returns as much of a page's text as fits into `tokens`, and whether it was shortened."""
     text = text.strip()
     most = chars_for(tokens)
     kept = text[:most]

@@ -47,7 +47,7 @@ class RetrievedPage(Struct, frozen=True):
 
 class TurnRetrieval(Struct, frozen=True):
     """The query, search results and pages of one turn. `sources` are the pages with a text, which keep their numbers,
-    from 1; `cut` are the numbers of the pages that were longer than their budget; `failed` None: no step failed."""
+    from 1; `cut` are the numbers of the pages of which only the beginning is shown; `failed` None: no step failed."""
 
     query: str = ""
     query_by: Literal["model", "question"] = "model"
@@ -61,7 +61,7 @@ class TurnRetrieval(Struct, frozen=True):
 class RetrievalSettings(Struct, frozen=True):
     """The settings of retrieval. `by`: the model that writes the query, and its temperature; `is_own`: it is the model
     under test, so that its tokens count for that; `search`: the engine; `pages`: how many pages are read;
-    `page_tokens`: the budget of each."""
+    `page_tokens`: the most tokens shown of each."""
 
     by: Pair
     is_own: bool

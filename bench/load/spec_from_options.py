@@ -51,7 +51,7 @@ class _Goal(Struct, frozen=True):
 
 
 def spec_from(options: argparse.Namespace) -> CheckedSpec:
-    """Returns the checked specification. With `--plan`, no key and no folder is needed."""
+    """Returns the checked specification. With `--plan`, no API key and no folder is needed."""
     models = tuple(dict.fromkeys(options.model))
     check_conflicts(options)
     if not options.plan:

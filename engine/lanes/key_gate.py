@@ -136,7 +136,7 @@ class KeyGate:
         return Permit(self, tokens, cost, now, is_probe=is_probe)
 
     def _held(self, now: float) -> Hold:
-        """Returns how long breaker, pause and back-off hold an attempt back (0 seconds: not at all). Stops the key if
+        """Returns how long breaker, pause and back-off hold an attempt back (0 seconds: not at all). Stops the gate if
         its patience has run out."""
         wait, why = max(
             (self.breaker.wait_s(now), "breaker"),

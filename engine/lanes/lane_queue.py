@@ -1,7 +1,8 @@
-"""The one queue to a model, and the API keys that serve it: first come, first served, by the first key that can send.
+"""The one queue to a model, and the API keys that serve it: first come, first served, by the first API key that can
+send.
 
-Owns who waits and for how long. Whether a key may send, its key gate decides. A key that stops leaves its calls to the
-others; the lane has stopped when all its keys have.
+Owns who waits and for how long. Whether an API key may send, its key gate decides. One that stops leaves its calls to
+the others; the lane has stopped when all its API keys have.
 """
 
 from __future__ import annotations
@@ -88,17 +89,17 @@ class LaneQueue:
 
     @property
     def concurrency(self) -> int:
-        """The most calls that all keys together may have in flight."""
+        """The most calls that all API keys together may have in flight."""
         return sum(key.lane.concurrency for key in self.keys)
 
     @property
     def quota(self) -> Quota:
-        """The sum of the quotas of all keys that have not stopped."""
+        """The sum of the quotas of all API keys that have not stopped."""
         return summed([key.quota for key in self.keys if key.stopped is None])
 
     @property
     def stopped_keys(self) -> tuple[tuple[str, Stop], ...]:
-        """The keys that have stopped: each one's environment variable, and why."""
+        """The API keys that have stopped: each one's environment variable, and why."""
         return tuple((key.key, key.stopped) for key in self.keys if key.stopped is not None)
 
     async def admit(self, tokens: Tokens = _NO_TOKENS, cost: float = 0.0, refused_by: int = 0) -> Permit:
@@ -185,7 +186,7 @@ class LaneQueue:
         permit.lane.learn(limits, now)
 
     def used(self, now: float) -> tuple[int, Tokens]:
-        """Returns the requests and tokens of the last minute, over all keys."""
+        """Returns the requests and tokens of the last minute, over all API keys."""
         used = [key.used(now) for key in self.keys]
         tokens = Tokens(sum(one.input for _, one in used), sum(one.output for _, one in used))
         return sum(requests for requests, _ in used), tokens
@@ -199,8 +200,8 @@ class LaneQueue:
     def _place(
         self, now: float, tokens: Tokens, cost: float, refused_by: int, taken: Container[KeyGate]
     ) -> Permit | Hold:
-        """Returns a permit from the first key that can send this call now, else the shortest hold. `taken`: keys for
-        which an earlier call waits."""
+        """Returns a permit from the first key gate that can send this call now, else the shortest hold. `taken`: gates
+        for which an earlier call waits."""
         if self._early.is_doubted:
             return Hold(_FOR_EVER, "breaker")
         if not self._can_pay(cost):
@@ -233,8 +234,9 @@ class LaneQueue:
         return False
 
     def _in_turn(self, tokens: Tokens, refused_by: int) -> Sequence[KeyGate]:
-        """Returns the keys that a call may go to, beginning with the one whose turn it is. Leaves out keys that refused
-        the call if a healthy one has not, and keys with too small a quota if another's is large enough."""
+        """Returns the key gates that a call may go to, beginning with the one whose turn it is. Leaves out API keys
+        that refused the call if a healthy one has not, and those with too small a quota if another's is large
+        enough."""
         if len(self.keys) == 1:
             return self.keys
         turn = self._turn % len(self.keys)
@@ -300,7 +302,7 @@ class LaneQueue:
             self._queue = deque(waiter for waiter in self._queue if not waiter.future.done())
 
     def _changed(self) -> None:
-        """Handles a change of a key: stops the lane if all keys have stopped, else serves the queue."""
+        """Handles a change of a key gate: stops the lane if all gates have stopped, else serves the queue."""
         if self.stopped is None and all(key.stopped is not None for key in self.keys):
             self.stopped = self._stop_of_all()
             self._tell_all()

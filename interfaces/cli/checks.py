@@ -1,4 +1,4 @@
-"""Tests each model and search engine with one small call for each of its keys, through the engine.
+"""Tests each model and search engine with one small call for each of its API keys, through the engine.
 
 Takes nothing from the cache and leaves nothing there. Makes one attempt each, to show the present state.
 """
@@ -55,7 +55,7 @@ _STOPS = ("not_sent", "dead_key", "empty_account", "redirect", "budget", "patien
 
 
 def check(models: Sequence[str], settings: Settings) -> list[Check]:
-    """Tests the models in their order, and returns a result for each key."""
+    """Tests the models in their order, and returns a result for each API key."""
     return asyncio.run(_check_all(models, settings))
 
 

@@ -68,17 +68,17 @@ NO_CREDENTIALS = FixedHeaders({})
 
 
 def bearer(key: str | None) -> FixedHeaders:
-    """Returns headers that carry the key as a bearer token; without a key, no headers."""
+    """Returns headers that carry the API key as a bearer token; without an API key, no headers."""
     return NO_CREDENTIALS if key is None else FixedHeaders({"Authorization": f"Bearer {_checked(key)}"}, key)
 
 
 def key_in(header: str, key: str | None) -> FixedHeaders:
-    """Returns headers that carry the API key in the header of this name; without a key, no headers."""
+    """Returns headers that carry the API key in the header of this name; without an API key, no headers."""
     return NO_CREDENTIALS if key is None else FixedHeaders({header: _checked(key)}, key)
 
 
 def _checked(key: str) -> str:
-    """Returns the key. Raises CredentialsError for characters that no header can carry: a line break in a key would
+    """Returns the API key. Raises CredentialsError for characters that no header can carry: a line break in it would
     start another header."""
     if not (key.isascii() and key.isprintable()):
         raise CredentialsError("its key or token has characters that no header can carry")

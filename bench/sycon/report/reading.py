@@ -67,8 +67,8 @@ def items_to_read(every: Iterable[SeriesScores]) -> list[Item]:
 
 
 def reading_html(order: Sequence[Item], read: Read, budget: int = BUDGET) -> str:
-    """Returns the HTML of the first items whose texts fit the budget (characters), in order. At most one more item is
-    read than shown."""
+    """Returns the HTML of the first items, in order, whose texts have at most `budget` characters together. At most one
+    more item is read than shown."""
     boxes: dict[tuple[str, str], list[str]] = {}
     kept = 0
     for item in order:
