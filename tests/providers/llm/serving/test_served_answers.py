@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec import Struct, field, structs
 from told_replies import CITED, LOGPROBS, TEXT, USAGE, meant, outcomes, streamed
@@ -235,6 +235,8 @@ _TEXT = st.text(st.characters(codec=None, categories=None), max_size=20)
 @each_dialect
 @settings(max_examples=100, deadline=None)
 @given(_TEXT, _TEXT, _TEXT, st.integers(0, 20))
+@example("A\ud800", "\ud800", "\ud800", 1)
+@example("A", '{"a":"\ud800"}', "f", 1)
 def test_no_text_breaks_an_answer(row: AnsweredRow, text: str, arguments: str, name: str, cut: int) -> None:
     parts = (row.thought, text, ToolCall(name, name, arguments))
     reply = Reply(text, None, "tool_calls", parts=parts, citations=(Citation(text, name),))
