@@ -99,8 +99,9 @@ class CallWaiter:
             self._future.exception()  # a waiter that leaves in the same instant never looks at it
 
     async def wait_until_free(self) -> None:
-        """Waits until slot and connection are free, if the call was cancelled because this waiter left."""
-        if self.call is not None and self.call.is_abandoned and not self.call.task.done():
+        """Waits until slot and connection are free, if this waiter was the last to leave: the call was cancelled, or
+        its outcome is being stored."""
+        if self.call is not None and not self.call.waiters and not self.call.task.done():
             await asyncio.wait([self.call.task])
 
 
@@ -113,7 +114,6 @@ class SharedCall:
         "_listeners",
         "_pieces",
         "_waiters",
-        "is_abandoned",
         "is_heard",
         "is_open",
         "key",
@@ -131,7 +131,6 @@ class SharedCall:
         self.is_heard = is_heard
         self.outcome: Outcome | None = None
         self.line: SinkLine | None = None
-        self.is_abandoned = False
         self.is_open = False
         self._waiters: dict[CallWaiter, None] = {}
         self._listeners: list[Hear] = []
@@ -166,7 +165,6 @@ class SharedCall:
             self.line.sink = None
         self.release(waiter)
         if not self._waiters and self.outcome is None and not self.task.done():
-            self.is_abandoned = True
             self.task.cancel()
 
     def release(self, waiter: CallWaiter) -> None:

@@ -111,6 +111,25 @@ def test_an_answer_that_had_come_when_its_caller_left_is_not_asked_for_again(tmp
     assert len(provider.arrivals) == 2
 
 
+def test_the_last_caller_that_leaves_while_its_answer_is_stored_goes_on_when_the_slot_is_free(tmp_path: Path) -> None:
+    latencies = iter([1.0, 9.0])
+    provider = ScriptedProvider(latency_s=lambda: next(latencies))
+
+    async def main() -> None:
+        async with engine_over({M: provider}, tmp_path) as bench:
+            first = asyncio.create_task(bench.scheduler.ask(Call(M, "same")))
+            await asyncio.sleep(0)
+            other = asyncio.create_task(bench.scheduler.ask(Call(M, "other, whose commit is worth waiting for")))
+            await asyncio.sleep(1.001)  # answered, not yet committed
+            assert provider.in_flight == 1 and bench.lane(M).in_flight == 2
+            first.cancel()
+            await asyncio.wait([first])
+            assert first.cancelled() and bench.lane(M).in_flight == 1
+            await other
+
+    run_virtually(main())
+
+
 def test_callers_that_all_leave_at_once_leave_nothing_behind(tmp_path: Path) -> None:
     provider = ScriptedProvider(latency_s=10.0)
 
