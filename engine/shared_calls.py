@@ -207,11 +207,15 @@ class SharedCalls:
         self._under_way: dict[Hashable, SharedCall] = {}
 
     def __repr__(self) -> str:
-        waiting = sum(len(call.waiters) for call in self._under_way.values())
+        waiting = sum(len(call.waiters) for call in self._calls())
         return f"<SharedCalls [{len(self)} under way, {waiting} waiting]>"
 
     def __len__(self) -> int:
-        return len(self._under_way)
+        return len(self._calls())
+
+    def _calls(self) -> set[SharedCall]:
+        # A call that its payer has admitted stands under two keys.
+        return set(self._under_way.values())
 
     def join(self, waiter: CallWaiter) -> None:
         """Adds a waiter to the identical call that is under way, else begins its call."""
@@ -256,7 +260,7 @@ class SharedCalls:
 
     async def close(self) -> None:
         """Cancels the calls under way, except those that are only being stored, and waits until all have ended."""
-        calls = set(self._under_way.values())
+        calls = self._calls()
         for call in calls:
             if call.outcome is None:
                 call.task.cancel()

@@ -1,0 +1,134 @@
+"""Identical calls of several payers: one is sent, whoever can pay for it, and nobody waits at another's expense."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from scripted import Bench, ScriptedProvider, engine_over
+from virtual_time import run_virtually
+
+from millstream.engine.attempts.payer import NotPaid
+from millstream.engine.call import Call, Outcome
+from millstream.engine.lane import Lane
+from millstream.engine.limits import Tokens
+from millstream.engine.shared_calls import CallWaiter, PendingCall
+
+M = "script/m"
+
+
+class Refused(Exception):
+    """What those receive who wait at the expense of a payer without money."""
+
+
+class ScriptedPayer:
+    """A payer that admits calls after `waits_s`, and bears attempts or not. Remembers what it paid for."""
+
+    def __init__(self, name: str, *, waits_s: float = 0.0, has_money: bool = True) -> None:
+        self.name = name
+        self.is_limited = waits_s > 0
+        self.reckons_worst = False
+        self.admitted = 0
+        self.paid = 0
+        self.ended = 0
+        self._waits_s = waits_s
+        self._has_money = has_money
+
+    async def admit(self, tokens: Tokens, worst_cost: float) -> None:
+        self.admitted += 1
+        await asyncio.sleep(self._waits_s)
+
+    def reserve(self, worst_cost: float) -> None:
+        if not self._has_money:
+            raise NotPaid(Refused(self.name))
+
+    def pay(self, cost: float, *, is_sure: bool) -> None:
+        self.paid += 1
+
+    def note_answer(self, outcome: Outcome) -> None:
+        pass
+
+    def end(self, tokens: Tokens) -> None:
+        self.ended += 1
+
+
+def waiting(bench: Bench, payer: ScriptedPayer, prompt: str = "same") -> CallWaiter:
+    """Begins or joins a call at this payer's expense, as the gateway does."""
+    pending = bench.scheduler.look_up(Call(M, prompt))
+    assert isinstance(pending, PendingCall)
+    pending.payer = payer
+    waiter = CallWaiter(pending, is_early=True)
+    bench.scheduler.begin(waiter)
+    return waiter
+
+
+async def text_of(waiter: CallWaiter) -> str:
+    reply = (await waiter.outcome()).reply
+    assert reply is not None
+    return reply.text
+
+
+def test_a_call_whose_payer_has_no_money_is_sent_for_the_others_at_their_own_expense(tmp_path: Path) -> None:
+    provider, poor, rich = ScriptedProvider(), ScriptedPayer("poor", has_money=False), ScriptedPayer("rich")
+
+    async def main() -> None:
+        async with engine_over({M: provider}, tmp_path) as bench:
+            first, second, third = waiting(bench, poor), waiting(bench, rich), waiting(bench, poor)
+            assert await text_of(second) == "answer to same"
+            for refused in (first, third):
+                with pytest.raises(Refused, match="poor"):
+                    await refused.outcome()
+
+    run_virtually(main())
+    assert (len(provider.arrivals), poor.paid, rich.paid) == (1, 0, 1)
+    assert poor.ended == rich.ended == 1
+
+
+def test_calls_that_wait_for_two_payers_become_one_when_the_first_admits_it(tmp_path: Path) -> None:
+    provider = ScriptedProvider(latency_s=1.0)
+    slow, quick = ScriptedPayer("slow", waits_s=2.0), ScriptedPayer("quick", waits_s=1.5)
+
+    async def main() -> None:
+        async with engine_over({M: provider}, tmp_path) as bench:
+            waiters = [waiting(bench, payer) for payer in (slow, slow, quick)]
+            await asyncio.sleep(0.1)
+            # Each payer is asked once; the two calls are under way by themselves.
+            assert (slow.admitted, quick.admitted, bench.scheduler.under_way) == (1, 1, 2)
+            await asyncio.sleep(2.0)
+            assert (bench.lane(M).in_flight, bench.scheduler.under_way) == (1, 1)
+            assert await asyncio.gather(*map(text_of, waiters)) == ["answer to same"] * 3
+
+    run_virtually(main())
+    assert (len(provider.arrivals), slow.paid, quick.paid) == (1, 0, 1)
+    assert slow.ended == quick.ended == 1
+
+
+def test_an_answer_that_was_stored_while_a_payer_let_its_call_wait_is_not_paid_for_again(tmp_path: Path) -> None:
+    provider = ScriptedProvider()
+    slow, quick = ScriptedPayer("slow", waits_s=9.0), ScriptedPayer("quick")
+
+    async def main() -> None:
+        async with engine_over({M: provider}, tmp_path) as bench:
+            late, early = waiting(bench, slow), waiting(bench, quick)
+            assert await text_of(early) == await text_of(late) == "answer to same"
+
+    run_virtually(main())
+    assert (len(provider.arrivals), slow.paid, quick.paid) == (1, 0, 1)
+
+
+def test_who_leaves_while_a_payer_lets_a_call_wait_leaves_nothing_behind(tmp_path: Path) -> None:
+    provider, slow = ScriptedProvider(), ScriptedPayer("slow", waits_s=9.0)
+
+    async def main() -> float:
+        async with engine_over({M: provider}, tmp_path, Lane(M, concurrency=1)) as bench:
+            waiter = waiting(bench, slow)
+            await asyncio.sleep(1.0)
+            waiter.leave()
+            await waiter.wait_until_free()
+            assert (bench.scheduler.under_way, slow.ended) == (0, 1)
+            assert await text_of(waiting(bench, ScriptedPayer("quick"), "other")) == "answer to other"
+            return asyncio.get_running_loop().time()
+
+    assert run_virtually(main()) < 3
+    assert slow.paid == 0
