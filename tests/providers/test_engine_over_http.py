@@ -196,6 +196,7 @@ asyncio.run(main(sys.argv[1], sys.argv[2]))
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 def test_running_out_of_file_descriptors_is_never_a_failure_of_an_item(host: str, tmp_path: Path) -> None:
     async def scenario() -> tuple[bytes, bytes, int]:
