@@ -111,6 +111,20 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         return (yield)
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    _note_exit_status(session.config, None)
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    _note_exit_status(session.config, int(exitstatus))
+
+
+def _note_exit_status(config: pytest.Config, status: int | None) -> None:
+    """See .ci/again.py. None: the run has not come to its end."""
+    if not hasattr(config, "workerinput") and (kept := getattr(config, "cache", None)) is not None:
+        kept.set("millstream/exit_status", status)
+
+
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     if os.environ.get("MILLSTREAM_DURATIONS"):
         write_durations(terminalreporter.stats)

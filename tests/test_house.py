@@ -91,14 +91,24 @@ def test_continuous_integration_runs_the_tests_and_then_the_checks() -> None:
 
 
 @pytest.mark.parametrize(
-    "failed", [[], ["tests/a.py::one", "tests/a.py::two", "tests/b.py::one", "tests/b.py::two"], ["tests/broken.py"]]
+    ("status", "failed"),
+    [
+        ("1", []),
+        ("1", ["tests/a.py::one", "tests/a.py::two", "tests/b.py::one", "tests/b.py::two"]),
+        ("1", ["tests/broken.py"]),
+        # Ended in the middle, by a signal or a fault of pytest's own: the other tests never ran.
+        ("2", ["tests/a.py::one"]),
+        ("null", ["tests/a.py::one"]),
+    ],
 )
-def test_only_few_failed_tests_are_run_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failed: list[str]
+def test_only_few_failed_tests_of_a_whole_run_are_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: str, failed: list[str]
 ) -> None:
     again = ci_program("again")
     (tmp_path / again.FAILED).parent.mkdir(parents=True)
     (tmp_path / again.FAILED).write_text(json.dumps(dict.fromkeys(failed, True)))
+    (tmp_path / again.EXIT_STATUS).parent.mkdir(parents=True)
+    (tmp_path / again.EXIT_STATUS).write_text(status)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as ended:
         again.main()
