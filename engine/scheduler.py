@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from random import Random
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from msgspec import MsgspecError, structs
 
@@ -32,9 +32,6 @@ from .shared_calls import CallWaiter, PendingCall, SharedCall, SharedCalls
 from .sink import Sink, SinkLine
 from .store.cache import Cache, Mode
 from .store.cache_policy import CachePolicy
-
-if TYPE_CHECKING:
-    pass
 
 # Stops that the host did not cause: calls that were not sent stay pending.
 _OUR_OWN: tuple[StopReason, ...] = ("budget", "interrupted", "local_fault")

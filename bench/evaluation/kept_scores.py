@@ -1,4 +1,4 @@
-"""scores.json of a run's folder: written with the run, and by whoever scores its records anew."""
+"""scores.json of a run's folder: written with the run, and by each command that computes its scores again."""
 
 from __future__ import annotations
 

@@ -218,7 +218,7 @@ def told(host: str, port: int) -> str:
     address = f"http://{name}:{port}"
     return "\n".join(
         (
-            f"gateway at {address}; in the shell of whoever asks it:",
+            f"gateway at {address}; in the shell of its client:",
             f"  export OPENAI_BASE_URL={address}/v1",
             f"  export ANTHROPIC_BASE_URL={address}",
             f"  export GOOGLE_GEMINI_BASE_URL={address}",

@@ -316,4 +316,4 @@ def _certificate_told(error: aiohttp.ClientConnectorCertificateError) -> str:
     said = reason.verify_message if isinstance(reason, ssl.SSLCertVerificationError) else str(reason)
     told = f"the certificate of {error.host}:{error.port} is not to be trusted ({said})"
     is_of_stranger = isinstance(reason, ssl.SSLCertVerificationError) and reason.verify_code in _NOBODY_KNOWN
-    return f"{told}: name the file of whoever vouches for it in SSL_CERT_FILE" if is_of_stranger else told
+    return f"{told}: name the file of the authority that signed it in SSL_CERT_FILE" if is_of_stranger else told

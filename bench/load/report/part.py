@@ -177,7 +177,7 @@ def _unmeasured(test: LoadTest, several: bool) -> str:
     items = "".join(f"<li>{in_html(one_line(sentence, 500))}.</li>" for sentence in gone)
     return (
         f'<div class="alert" role="note"><strong>{whose} is no answer to measure.</strong> No time, goodput, goal or '
-        f"knee is told of it.<ul>{items}</ul></div>"
+        f"knee is given for it.<ul>{items}</ul></div>"
     )
 
 

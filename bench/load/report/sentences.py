@@ -160,7 +160,7 @@ def was_cut_short(load: LoadFigures) -> bool:
 def left_out(every: Sequence[LoadSeries]) -> Iterator[str]:
     """Yields the reason for each part that the page omits."""
     if not any(each.of.calls for each in every):
-        yield "what is told of calls, since none was measured"
+        yield "figures of calls, since none was measured"
         return
     if not any(each.of.answered for each in every):
         yield "times, since no call was answered"

@@ -234,7 +234,7 @@ def test_a_test_without_a_call_has_a_page_too() -> None:
     page, _ = alone(replace(load, models={MODEL: empty}, seconds=0.0))
     assert "No call was measured." in page.text and "Latency and its parts" not in page.text
     assert "Asked: 20 calls a second, Poisson arrivals." in page.text
-    assert "Not here: what is told of calls, since none was measured." in page.text
+    assert "Not here: figures of calls, since none was measured." in page.text
     for given, words in (
         ({"steps": [5.0, 20.0]}, "5, 20 calls a second, one"),
         ({"ramp": [0.0, 40.0]}, "0 to 40 calls"),
