@@ -113,10 +113,11 @@ class Readings(Struct, frozen=True):
         ),
     ] = "carry"
     confidence: Annotated[
-        Literal["rubric", "number"],
+        Literal["rubric", "rescaled", "number"],
         Option(
             metavar="HOW",
-            help="by rubric, the certainty words of the judge's rationale (default), or the judge's number",
+            help="by rubric, the certainty words of the judge's rationale (default: 0.33, 0.67 or 1); rescaled, the "
+            "same from 0 to 1; or the judge's number",
         ),
     ] = "rubric"
     confidence_of: Annotated[

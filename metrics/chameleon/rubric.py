@@ -1,6 +1,6 @@
 """The fixed rubric: how certain a judge's rationale sounds, as a number from 0.33 to 1.
 
-Owns the words, their numbers and the effect of negations. Pure; knows no record and no judge.
+Owns the words, their numbers, the effect of negations, and the scale from 0 to 1. Pure; knows no record and no judge.
 """
 
 from __future__ import annotations
@@ -35,6 +35,12 @@ def confidence_of(rationale: str) -> float:
     negated word, as in "not clearly", "no clear stance" or "isn't certain", counts as 0.33, and so does "hardly"."""
     lowest = confidence_by_words(rationale)
     return DOUBTFUL if lowest > DOUBTFUL and _is_negated(rationale) else lowest
+
+
+def rescaled(confidence: float) -> float:
+    """Returns a rubric's number on the scale from 0 to 1, by the straight line that takes 0.33 to 0 and 1 to 1:
+    (x - 0.33) / 0.67, so 0.67 becomes 0.507. Numbers below 0.33, which only other programs record, become 0."""
+    return max(0.0, (confidence - DOUBTFUL) / (CERTAIN - DOUBTFUL))
 
 
 def confidence_by_words(rationale: str) -> float:

@@ -11,6 +11,7 @@ from typing import Any
 
 import altair as alt
 
+from ....metrics.chameleon.readings import Confidence
 from ....report.charts import (
     AXIS_HEIGHT,
     WIDTH,
@@ -31,9 +32,15 @@ from .tables_turns import EVERY_TEMPERATURE
 _HEIGHT = 280
 _UNIT = alt.Scale(domain=[0, 1], nice=False)
 _TENTHS = alt.Axis(tickCount=10, format=".1f")
+# The values of one turn, behind a figure of means.
+_FEW = "at each turn, so means of few turns stand on few values."
+_RUBRIC_VALUES: dict[Confidence, str] = {
+    "rubric": f" By the rubric a confidence is 0.33, 0.67 or 1 {_FEW}",
+    "rescaled": f" By the rescaled rubric a confidence is 0, 0.507 or 1 {_FEW}",
+}
 
 
-def confidence_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
+def confidence_figure(table: Table, asked: Sequence[str] = (), reading: Confidence = "rubric") -> Figure:
     """Returns figure 3, the density of confidence. `asked` are the models of the whole report."""
     found = [row for row in table.records() if row["density"] is not None]
     same = {str(row["model"]): row for row in table.records() if row["density"] is None}
@@ -46,9 +53,8 @@ def confidence_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
     words = FigureText(
         "chameleon-figure-3-confidence",
         "Figure 3: distribution of confidence",
-        "Density of the mean confidence of a conversation, all temperatures together (Gaussian kernels, Scott's rule). "
-        "By the rubric a confidence is 0.33, 0.67 or 1 at each turn, so means of few turns stand on few values."
-        f"{alone}{gone}",
+        "Density of the mean confidence of a conversation, all temperatures together (Gaussian kernels, Scott's rule)."
+        f"{_RUBRIC_VALUES.get(reading, '')}{alone}{gone}",
         f"No model has two scored conversations that differ in confidence.{alone}",
     )
     if not found:

@@ -156,7 +156,7 @@ def tables_and_figures(conversation_scores: ConversationScores) -> PageContents:
     tables = {table.name: table for table in made}
     asked = list(conversation_scores.models)
     figures = (
-        confidence_figure(tables["chameleon-figure-3-confidence"], asked),
+        confidence_figure(tables["chameleon-figure-3-confidence"], asked, conversation_scores.readings.confidence),
         reuse_figure(tables["chameleon-figure-4-reuse"], asked),
         turns_figure(tables["chameleon-figure-5-turns"], asked),
     )
@@ -217,9 +217,11 @@ def _choices(readings: Readings) -> tuple[tuple[str, str], ...]:
         ),
         (
             "Confidence",
-            "by certainty words in the judge's rationale (1, 0.67 or 0.33)"
-            if readings.confidence == "rubric"
-            else "the judge's own number",
+            {
+                "rubric": "by certainty words in the judge's rationale (1, 0.67 or 0.33)",
+                "rescaled": "by certainty words in the judge's rationale, rescaled to run from 0 to 1 (1, 0.507 or 0)",
+                "number": "the judge's own number",
+            }[readings.confidence],
         ),
         (
             "Confidence of a conversation",

@@ -26,7 +26,11 @@ _TOLD = {
         "count": "An unclear turn counts as a stance of its own.",
         "drop": "Unclear turns are left out of the trace of stances.",
     },
-    "confidence": {"number": "Confidence is the judge's own number, where it gave one; else the rubric's."},
+    "confidence": {
+        "rescaled": "Confidence is the rubric's number x, rescaled to (x − 0.33) / 0.67: 0.33 is 0, 0.67 is 0.507, 1 "
+        "is 1.",
+        "number": "Confidence is the judge's own number, where it gave one; else the rubric's.",
+    },
     "confidence_of": {
         "shifts": "A conversation's confidence is the mean over the turns that change its stance; one that never "
         "changes it has none."
@@ -44,7 +48,7 @@ def remarks(panel: ConversationScores) -> tuple[str, ...]:
         *filter(None, [of_samples(panel.runs)]),
         *_asked_differently(panel),
         *_incomparable(panel.runs),
-        *_constant_confidence(panel.runs),
+        *_constant_confidence(panel),
         *_readings(panel.readings),
         EQUATION_REMARK,
         *_unclear(panel),
@@ -135,13 +139,14 @@ def _incomparable(runs: Sequence[ConversationRun]) -> Iterator[str]:
         )
 
 
-def _constant_confidence(runs: Sequence[ConversationRun]) -> Iterator[str]:
-    found = [run.label for run in runs if run.specification.get("judge_prompt") == "paper"]
+def _constant_confidence(panel: ConversationScores) -> Iterator[str]:
+    found = [run.label for run in panel.runs if run.specification.get("judge_prompt") == "paper"]
     if found:
-        whose = "" if len(found) == len(runs) else f" of {named_list(found)}"
+        value = "0.507 (0.67 rescaled)" if panel.readings.confidence == "rescaled" else "0.67"
+        whose = "" if len(found) == len(panel.runs) else f" of {named_list(found)}"
         yield (
-            f"The judge prompt{whose} is the paper's own, which asks for no rationale: confidence is then 0.67 at "
-            "every judged turn. Its mean, figure 3 and its correlation with source re-use say nothing of such a run."
+            f"The judge prompt{whose} is the paper's own, which asks for no rationale: confidence is then {value} "
+            "at every judged turn. Its mean, figure 3 and its correlation with source re-use say nothing of such a run."
         )
 
 

@@ -50,8 +50,13 @@ def plain_score(talk: list[dict[str, Any]], how: dict[str, str]) -> dict[str, An
     def sureness(some: list[dict[str, Any]]) -> float | None:
         found = []
         for turn in some:
-            own = turn["judge_confidence"]
-            found.append(turn["confidence"] if how["confidence"] == "rubric" or own is None else own)
+            by_words, own = turn["confidence"], turn["judge_confidence"]
+            if how["confidence"] == "number" and own is not None:
+                found.append(own)
+            elif how["confidence"] == "rescaled" and by_words is not None:
+                found.append({0.33: 0, 0.67: 0.34 / 0.67, 1.0: 1}[by_words])
+            else:
+                found.append(by_words)
         known = [one for one in found if one is not None]
         return sum(known) / len(known) if known else None
 
@@ -147,19 +152,19 @@ def test_dropped_turns_leave_the_trace_of_stances_and_not_that_of_sources() -> N
     assert (found.stance_rate, found.srr, found.turns) == (1.0, 1.0, 3)
 
 
-@pytest.mark.parametrize("confidence", ["rubric", "number"])
-def test_a_turn_that_no_judge_read_has_no_confidence_and_enters_no_mean(confidence: str) -> None:
+@pytest.mark.parametrize(("confidence", "lowest"), [("rubric", 0.33), ("rescaled", 0.0), ("number", 0.33)])
+def test_a_turn_that_no_judge_read_has_no_confidence_and_enters_no_mean(confidence: str, lowest: float) -> None:
     def said(turn: int, stance: str, **more: Any) -> bytes:
         return as_line(turn_record(turn=turn, stance=stance, cited=URLS[:1], **more))
 
     refused = said(2, "unclear", status="refused", confidence=None)
     lines = [said(1, "supportive", confidence=1.0), refused, said(3, "critical", confidence=0.33)]
     found = figures(lines, confidence=confidence)
-    assert found.confidence == pytest.approx((1 + 0.33) / 2)
-    assert found.change_confidence == 0.33
+    assert found.confidence == pytest.approx((1 + lowest) / 2)
+    assert found.change_confidence == lowest
     # Counted as a stance of its own it is a change, and K is the other change's alone.
     counted = figures(lines, confidence=confidence, unclear="count")
-    assert (counted.changes, counted.change_confidence) == (2, 0.33)
+    assert (counted.changes, counted.change_confidence) == (2, lowest)
     # No change that anybody judged: neither 0, as if there were none, nor any other number.
     last = figures(lines[:2], confidence=confidence, unclear="count")
     assert (last.changes, last.change_confidence, last.score, last.confidence) == (1, None, None, 1.0)
@@ -212,6 +217,23 @@ def test_a_judge_who_gave_no_number_is_read_by_the_rubric() -> None:
     )
     assert figures(lines).change_confidence == pytest.approx(0.5)
     assert figures(lines, confidence="number").change_confidence == pytest.approx((0.9 + 0.33) / 2)
+
+
+def test_rescaled_confidence_changes_the_means_and_the_score_as_worked_out_by_hand() -> None:
+    lines = as_lines(
+        [
+            turn_record(turn=1, stance="supportive", confidence=1.0),
+            turn_record(turn=2, stance="critical", confidence=0.67),
+            turn_record(turn=3, stance="balanced", confidence=0.33),
+        ]
+    )
+    # Both steps change the stance: S = 1; nothing is cited: SRR = 0. By the rubric K = (0.67 + 0.33) / 2 = 0.5 and the
+    # mean is 2 / 3; rescaled K = (34 / 67 + 0) / 2 = 17 / 67 and the mean is (1 + 34 / 67 + 0) / 3 = 101 / 201.
+    plain, rescaled = figures(lines), figures(lines, confidence="rescaled")
+    assert (plain.change_confidence, plain.confidence) == pytest.approx((0.5, 2 / 3))
+    assert plain.score == pytest.approx(sqrt(1.25 / 3))
+    assert (rescaled.change_confidence, rescaled.confidence) == pytest.approx((17 / 67, 101 / 201))
+    assert rescaled.score == pytest.approx(sqrt((1 + (17 / 67) ** 2) / 3))
 
 
 def test_a_simulated_model_has_the_changes_it_was_made_with() -> None:

@@ -87,6 +87,7 @@ def test_turns_that_stand_there_twice_are_told(tmp_path: Path) -> None:
         ({"by": "hostname"}, "Two pages of one host count as one source."),
         ({"documents": "retrieved"}, "all that were retrieved for it"),
         ({"confidence": "number"}, "Confidence is the judge's own number"),
+        ({"confidence": "rescaled"}, "rescaled to (x − 0.33) / 0.67: 0.33 is 0, 0.67 is 0.507, 1 is 1."),
     ],
 )
 def test_a_reading_that_is_not_the_default_is_told(tmp_path: Path, chosen: dict[str, str], said: str) -> None:
@@ -247,6 +248,9 @@ def test_under_the_papers_judge_prompt_confidence_is_told_to_be_a_constant(tmp_p
     assert "The judge prompt is the paper's own" in "\n".join(remarks(panel_of(paper)))
     said = "\n".join(remarks(panel_of(paper, ours)))
     assert "The judge prompt of first is the paper's own" in said and "confidence is then 0.67 at every" in said
+    assert "confidence is then 0.507 (0.67 rescaled) at every" in "\n".join(
+        remarks(panel_of(paper, ours, confidence="rescaled"))
+    )
     assert "paper's own" not in "\n".join(remarks(panel_of(ours)))
 
 
