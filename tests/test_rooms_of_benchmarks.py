@@ -26,7 +26,7 @@ ROOMS = [name for name in BUILT_IN if name != "task"]
 ALLOWED = (
     ".ci/", "Makefile", "docs/", "fixtures/", "speed/", "tests/", "CHANGELOG.md", "CITATION.cff",
     "CONTRIBUTING.md", "README.md", "pyproject.toml",
-    "bench/evaluation/declarations.py", "interfaces/cli/demo.py",
+    "bench/evaluation/declarations.py", "interfaces/cli/verbs/demo.py",
 )  # fmt: skip
 # Other programs' plugins import those programs, and speed/ is no part of what is installed.
 IMPORTED = (

@@ -24,7 +24,7 @@ ISSUE_PROMPTS = 990
 
 def started(home: Path, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "millstream.interfaces.cli.demo", *arguments],
+        [sys.executable, "-P", "-m", "millstream.interfaces.cli.verbs.demo", *arguments],
         cwd=home,
         env=environment(home),
         stdin=subprocess.DEVNULL,

@@ -19,10 +19,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from ...configuration.errors import LOCAL_FAULT, RESUMABLE
-from ...engine.fault import LocalFault
-from ..terminal.output import note
-from . import command
+from ....configuration.errors import LOCAL_FAULT, RESUMABLE
+from ....engine.fault import LocalFault
+from ...terminal.output import note
+from .. import command
 
 START_S = 60.0
 STOP_S = 5.0
@@ -92,7 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m millstream.interfaces.cli.demo",
+        prog="python -m millstream.interfaces.cli.verbs.demo",
         description="Run the full grid of one simulated model, ten issues of three more, and 24 conversations with "
         "three, on loopback.",
     )
@@ -106,8 +106,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _demonstrate(runs: Path, limit: int | None) -> int:
-    from ...fixtures.full_size import ensure
-    from .verbs.sim import full_size_folder
+    from ....fixtures.full_size import ensure
+    from .sim import full_size_folder
 
     try:
         dataset = ensure(full_size_folder()).absolute()
