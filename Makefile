@@ -4,7 +4,7 @@
 
 # -P: the current folder never stands in for an installed module.
 PY = .venv/bin/python -P
-RUN_COMMAND ?= $(PY) -m millstream.interfaces.cli.verbs.demo
+RUN_COMMAND ?= $(PY) -m millstream demo
 PYTEST_ARGS ?=
 # Processes that share the whole suite, a file each at a time; a part of it is run by one. Many tests wait for a process
 # or a page, so there is one more than cores.

@@ -29,6 +29,7 @@ VERBS = (
     "load",
     "probe",
     "sim",
+    "demo",
     "serve",
     "cache",
     "batch",

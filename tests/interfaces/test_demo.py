@@ -1,7 +1,8 @@
-"""The demo behind `make run`: it runs through, uses the cache the second time, and never leaves its provider behind."""
+"""`millstream demo`: it runs through, uses the cache the second time, and never leaves its provider behind."""
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import socket
@@ -13,7 +14,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from command_line import Done, environment, finish, ids_of, lines_of, scores_of
+from command_line import Done, environment, finish, ids_of, lines_of, run_command, scores_of
+
+from millstream.interfaces.cli.verbs.demo import add_arguments
 
 pytestmark = pytest.mark.needs_benchmark("millstone", "chameleon")
 
@@ -24,7 +27,7 @@ ISSUE_PROMPTS = 990
 
 def started(home: Path, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "millstream.interfaces.cli.verbs.demo", *arguments],
+        [sys.executable, "-P", "-m", "millstream", "demo", *arguments],
         cwd=home,
         env=environment(home),
         stdin=subprocess.DEVNULL,
@@ -180,3 +183,16 @@ def test_an_unwritable_place_is_one_line_and_a_local_fault(tmp_path: Path) -> No
     assert done.code == 5
     assert done.out == "" and done.err.count("\n") == 1
     assert "choose another --runs" in done.err
+
+
+def test_a_quick_demo_is_one_of_two_issues() -> None:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    assert [parser.parse_args(words).limit for words in (["--quick"], ["--limit", "2"], [])] == [2, 2, None]
+
+
+@pytest.mark.parametrize("words", [("--limit", "none"), ("--limit", "0"), ("--quick", "--limit", "3")])
+def test_a_wrong_size_is_one_line_and_starts_nothing(words: tuple[str, ...], tmp_path: Path) -> None:
+    done = run_command(tmp_path, "demo", *words)
+    assert done.code == 2 and "--limit" in done.err and done.err.count("\n") == 1
+    assert not (tmp_path / "runs").exists()

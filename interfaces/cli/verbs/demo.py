@@ -1,4 +1,4 @@
-"""The demo behind `make run`: a full grid, small ones and conversations against simulated providers, on loopback.
+"""`millstream demo`: a full grid, small ones and conversations against simulated providers, on loopback.
 
 Owns the run file it writes and the process of the simulation, which ends with this one in every case. The run is that
 of `millstream run FILE`.
@@ -13,17 +13,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from ....configuration.errors import LOCAL_FAULT, RESUMABLE
-from ....engine.fault import LocalFault
+from ....configuration.errors import RESUMABLE
+from ....configuration.options import flag
+from ....configuration.values import Text, WholeNumber
 from ...terminal.output import note
-from .. import command
 
+HELP = "see it work: both benchmarks against a simulated outside on this machine; needs no API key"
+QUICK = 2
 START_S = 60.0
 STOP_S = 5.0
 CONCURRENCY = 256
@@ -78,34 +80,32 @@ concurrency = {concurrency}
 """
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    options = _parser().parse_args(argv)
-    try:
-        return _demonstrate(options.runs, options.limit)
-    except LocalFault as fault:
-        note(f"demo: {fault}")
-        return LOCAL_FAULT
-    except KeyboardInterrupt:
-        note("demo: interrupted")
-        return 130
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--runs",
+        type=flag(Text("a folder")),
+        default="runs",
+        metavar="DIR",
+        help="where run folders go (default: runs)",
+    )
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument(
+        "--quick", dest="limit", action="store_const", const=QUICK, help=f"a short look: the same as --limit {QUICK}"
+    )
+    size.add_argument(
+        "--limit",
+        type=flag(WholeNumber("issues", 1)),
+        metavar="N",
+        help="only N issues of each grid, and N short conversations",
+    )
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m millstream.interfaces.cli.verbs.demo",
-        description="Run the full grid of one simulated model, ten issues of three more, and 24 conversations with "
-        "three, on loopback.",
-    )
-    parser.add_argument(
-        "--runs", type=Path, default=Path("runs"), metavar="DIR", help="where run folders go (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--limit", type=int, metavar="N", help="only N issues of each grid and N short conversations, for a short look"
-    )
-    return parser
+def run(options: argparse.Namespace) -> int:
+    return _demonstrate(Path(options.runs), options.limit)
 
 
 def _demonstrate(runs: Path, limit: int | None) -> int:
+    from ....engine.fault import LocalFault
     from ....fixtures.full_size import ensure
     from .sim import full_size_folder
 
@@ -118,11 +118,20 @@ def _demonstrate(runs: Path, limit: int | None) -> int:
         file = folder / "run.toml"
         file.write_text(_run_file(file, dataset, ports, limit), encoding="utf-8")
         note(_announced(folder, limit))
-        code = command.main(["run", str(file)])
+        code = _run_file_of(file)
     if code >= RESUMABLE:
         sim = shlex.join(("millstream", "sim", "--full-size", *ports.flags, *WEB))
         note(f"demo: the simulated outside has ended too; to go on: {sim}, and beside it: millstream run {file}")
     return code
+
+
+def _run_file_of(file: Path) -> int:
+    """Runs `millstream run FILE` and returns its exit code."""
+    from . import run
+
+    parser = argparse.ArgumentParser(prog="millstream run")
+    run.add_arguments(parser, [str(file)])
+    return run.run(parser.parse_args([str(file)]))
 
 
 def _new_folder(runs: Path) -> Path:
@@ -206,6 +215,8 @@ def _outside() -> Iterator[Ports]:
 
 
 def _port_of(process: subprocess.Popen[bytes], port_file: Path) -> int:
+    from ....engine.fault import LocalFault
+
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline:
         if port_file.exists():
@@ -228,7 +239,3 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             ask()
         else:
             return
-
-
-if __name__ == "__main__":
-    sys.exit(main())
