@@ -156,9 +156,9 @@ def made_of(struct: type[_S], given: Mapping[str, Any], base: Path) -> _S:
         if value is None:
             continue
         if option.is_several:
-            settled[option.name] = tuple(dict.fromkeys(_absolute(option, each, base) for each in value))
+            settled[option.name] = tuple(dict.fromkeys(absolute_value(option, each, base) for each in value))
         else:
-            settled[option.name] = _absolute(option, value, base)
+            settled[option.name] = absolute_value(option, value, base)
     try:
         return _converted(struct, settled)
     except ValueError as error:
@@ -189,7 +189,9 @@ def _converted(struct: type[_S], found: Mapping[str, Any]) -> _S:
     return msgspec.convert(found, struct, dec_hook=lambda wanted, value: wanted(value))
 
 
-def _absolute(option: DeclaredOption, value: Any, base: Path) -> Any:
+def absolute_value(option: DeclaredOption, value: Any, base: Path) -> Any:
+    """Returns one value of an option; of a path the absolute one, which starts at `base` if it is relative. Raises
+    UsageError if it names an unknown user's folder."""
     if not isinstance(option.kind, FilePath):
         return value
     try:

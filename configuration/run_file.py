@@ -8,15 +8,17 @@ anything begins.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
 
 from .benchmark_options import Declaration, Known, RunOptions, listed
 from .configuration import Configuration, configuration_of
+from .declared_options import DeclaredOption, absolute_value
 from .documents import Document, Keys
 from .errors import UsageError
 from .options import RETRIEVAL, SENDING, SendingOptions
@@ -70,10 +72,15 @@ _RUN: Mapping[str, ValueKind[Any]] = {"out": Text("a folder"), **SENDING, **RETR
 
 
 def read_run_file(
-    path: Path, known: Known, find: Callable[[str], Declaration | None] = lambda name: None, out: str | None = None
+    path: Path,
+    known: Known,
+    find: Callable[[str], Declaration | None] = lambda name: None,
+    out: str | None = None,
+    given: Mapping[str, Any] = MappingProxyType({}),
 ) -> RunFile:
     """Returns the runs of a run file, checked. `find` returns the benchmark of an installed package, or None; `out`
-    replaces the file's folder."""
+    replaces the file's folder. `given` are values from flags, by field name: each replaces the file's value in every
+    table whose benchmark has the option. Raises UsageError if no table's benchmark has it."""
     document = Document(path)
     configuration = configuration_of(document)
     tables = listed([f"[run.{name}]" for name in known], "or")
@@ -90,7 +97,8 @@ def read_run_file(
     asked = {known[name]: run.pop(name.replace("-", "_")) for name in known if name in rows}
     if not asked:
         raise document.refusal(("run",), f"expected {tables}, got none: add one")
-    runs = _runs(document, asked, folder, base)
+    _check_taken(given, [*asked], known, path)
+    runs = _runs(document, asked, folder, base, given)
     for name in ("cache", "snapshot"):
         if run.get(name) is not None:
             run[name] = str(base / _expanded(Path(run[name]), document, name))
@@ -107,7 +115,21 @@ def _expanded(path: Path, document: Document, name: str) -> Path:
         ) from error
 
 
-def _runs(document: Document, asked: Mapping[Declaration, Any], folder: Path, base: Path) -> tuple[PlannedRun, ...]:
+def _check_taken(given: Mapping[str, Any], asked: Sequence[Declaration], known: Known, path: Path) -> None:
+    taken = {option.name for each in asked for option in each.taken_by("run")}
+    for name in given:
+        if name in taken:
+            continue
+        owners = {each.name: own for each in known.values() for own in each.taken_by("run") if own.name == name}
+        raise UsageError(
+            f"{next(iter(owners.values())).flag} belongs to `run {listed(list(owners), 'or')}`, and {path} has no such "
+            f"table, only {listed([f'[run.{each.name}]' for each in asked], 'and')}: leave it out"
+        )
+
+
+def _runs(
+    document: Document, asked: Mapping[Declaration, Any], folder: Path, base: Path, given: Mapping[str, Any]
+) -> tuple[PlannedRun, ...]:
     places = [(each, keys, rows) for each, given in asked.items() for keys, rows in _places(each.name, given)]
     runs: list[PlannedRun] = []
     counts: dict[str, int] = {}
@@ -115,7 +137,9 @@ def _runs(document: Document, asked: Mapping[Declaration, Any], folder: Path, ba
         counts[each.name] = counts.get(each.name, 0) + 1
         options = each.taken_by("run")
         kinds = {"name": _FolderName(), **{option.key: option.kind_in_file for option in options}}
-        found = document.table(keys, rows, kinds, tuple(option.key for option in options if option.is_required))
+        required = (option.key for option in options if option.is_required and option.name not in given)
+        found = document.table(keys, rows, kinds, tuple(required))
+        found |= {option.name: _of_flag(option, given[option.name]) for option in options if option.name in given}
         name = found.pop("name", None)
         if len(places) > 1:
             name = name or f"{each.name}-{counts[each.name]}"
@@ -127,6 +151,17 @@ def _runs(document: Document, asked: Mapping[Declaration, Any], folder: Path, ba
         except UsageError as error:
             raise document.refusal(keys, str(error)) from error
     return tuple(runs)
+
+
+def _of_flag(option: DeclaredOption, value: Any) -> Any:
+    """Returns a flag's value for a table of the file: checked by its benchmark's own declaration, since benchmarks may
+    declare one flag differently; a relative path starts at the current folder."""
+    values = value if option.is_several else [value]
+    try:
+        read = [absolute_value(option, option.kind.read(each), Path()) for each in values]
+    except (ValueError, OverflowError) as error:
+        raise UsageError(f"{option.flag}: expected {option.kind.expected}, got {value}") from error
+    return read if option.is_several else read[0]
 
 
 def _places(benchmark: str, given: Any) -> list[tuple[Keys, Any]]:

@@ -139,7 +139,10 @@ def prepare(order: Order) -> PreparedRun:
     dataset = select(_load(path), run.conversations)
     notes = []
     if run.dataset is None:
-        notes.append("no --dataset given: holding sample conversations that come with millstream, no published data")
+        notes.append(
+            "no --dataset given: holding sample conversations that come with millstream, no published data; the "
+            "paper's are not public: pass the --dataset that `millstream data chameleon` generates by its prompts"
+        )
     notes += beyond(dataset, run.turns, run.conversations)
     endpoints = {model: access_to(model, settings).target.specified for model in (*models, run.search)}
     if run.search == CORPUS_LANE:

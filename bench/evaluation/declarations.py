@@ -66,6 +66,22 @@ def of_word(word: str) -> tuple[Declaration, dict[str, Any]] | None:
     return None
 
 
+def reproduction(word: str) -> Path | None:
+    """Returns the run file of this package that a word such as `reproduce/millstone.toml` names; None: no such."""
+    return next((path for name, path in _reproductions() if word == name), None)
+
+
+def reproductions() -> tuple[str, ...]:
+    """Returns the words that name run files of this package."""
+    return tuple(name for name, _ in _reproductions())
+
+
+def _reproductions() -> list[tuple[str, Path]]:
+    bench = Path(__file__).parent.parent
+    every = [(f"reproduce/{name}.toml", bench / name / "reproduce.toml") for name in BUILT_IN]
+    return [(name, path) for name, path in every if path.is_file()]
+
+
 def _declaration(name: str) -> Declaration:
     module = import_module(f"..{name}.options", __package__)
     prompts, data = getattr(module, "PROMPTS", ""), getattr(module, "DATA", None)

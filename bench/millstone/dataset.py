@@ -112,18 +112,22 @@ def of_issues(name: str, issues: Iterable[Issue]) -> IssueDataset:
     )
 
 
+# For data sets of which it is not known yet whether they hold the ten: one that holds none is asked whole.
+CONTROVERSIAL_OR_ALL = "controversial-or-all"
+
+
 def select(dataset: IssueDataset, issues: str = "all", limit: int | None = None) -> IssueDataset:
-    """Returns the data set reduced to some issues: `all`, `controversial`, ids between commas, or a file with an id at
-    the start of each line; then to the first `limit`. Raises DatasetError for an unknown id.
+    """Returns the data set reduced to some issues: `all`, `controversial`, `controversial-or-all`, ids between commas,
+    or a file with an id at the start of each line; then to the first `limit`. Raises DatasetError for an unknown id.
 
     The order and both digests stay the data set's, so that a part of a run has the same prompts as the whole run.
     """
     if limit is not None and limit < 1:
         raise DatasetError(f"limit ({limit}) must be >= 1")
     known = {issue.id: issue for issue in dataset.issues}
-    if issues == "all":
+    if issues == "all" or (issues == CONTROVERSIAL_OR_ALL and known.keys().isdisjoint(CONTROVERSIAL)):
         wanted: set[str] = set(known)
-    elif issues == "controversial":
+    elif issues in ("controversial", CONTROVERSIAL_OR_ALL):
         wanted = set(CONTROVERSIAL)
         missing = sorted(wanted - set(known))
         if missing:

@@ -52,9 +52,10 @@ class Options(Struct, frozen=True):
     issues: Annotated[
         str,
         Option(
-            Text("all, controversial, a file of ids, or ids between commas"),
+            Text("all, controversial, controversial-or-all, a file of ids, or ids between commas"),
             "WHICH",
-            "all (default), controversial, a file of ids, or ids between commas",
+            "all (default), controversial, controversial-or-all (all of a data set with none of the controversial "
+            "ones), a file of ids, or ids between commas",
         ),
     ] = "all"
     limit: Annotated[int | None, Option(WholeNumber("issues"), "N", "only the first N of these issues")] = None

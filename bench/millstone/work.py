@@ -29,10 +29,11 @@ from ...wiring import Settings, access_to
 from ..evaluation.benchmark import Order
 from ..evaluation.preparation import PreparedRun, check_cost_is_bounded, check_models_take, kept, worst_costs
 from ..evaluation.work import RunCounts, entry_of
-from .dataset import DatasetError, IssueDataset, load, select
+from .dataset import CONTROVERSIAL_OR_ALL, DatasetError, IssueDataset, load, select
 from .grid import Grid, calls, default_max_tokens, largest_prompt
 from .labels import compared, corrected
 from .options import Options
+from .reference import CONTROVERSIAL
 from .sample import sample_ids
 from .sweep import GridSpec, read_done, run_sweep, specification
 
@@ -114,8 +115,13 @@ def prepare(order: Order) -> PreparedRun:
     notes = []
     path = SAMPLE if run.dataset is None else Path(run.dataset)
     if run.dataset is None:
-        notes.append("no --dataset given: asking sample issues that come with millstream, which are no published data")
+        notes.append(
+            "no --dataset given: asking sample issues that come with millstream, which are no published data; for the "
+            "paper's, pass the --dataset that `millstream data millstone` makes from a checkout of the authors' files"
+        )
     given = _load(path)
+    if run.issues == CONTROVERSIAL_OR_ALL and not {issue.id for issue in given.issues} & set(CONTROVERSIAL):
+        notes.append(f"{path} has none of the paper's controversial issues: all its issues are asked in their place")
     right = corrected(given)
     dataset = select(right if run.fix_orientation else given, run.issues, run.limit)
     labels = structs.replace(

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ....bench.evaluation.declarations import BUILT_IN, declarations, find, of_word
+from ....bench.evaluation.declarations import BUILT_IN, declarations, find, of_word, reproduction, reproductions
 from ....configuration.benchmark_options import Known, add_benchmarks, foreign_to, given_to, listed
 from ....configuration.errors import UsageError, nearest
 from ....configuration.options import (
@@ -45,7 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) ->
     parser.add_argument(
         "what",
         metavar=what,
-        help="the benchmark; a task, as FILE.py or FILE.py:NAME; or a run file in TOML or YAML",
+        help="the benchmark; a task, as FILE.py or FILE.py:NAME; or a run file in TOML or YAML, of which "
+        f"{listed(reproductions(), 'and')} come with this program",
     )
     parser.add_argument(
         "--out",
@@ -73,7 +74,7 @@ def prepared_from(
     sending: SendingOptions = options.sending
     found = of_word(options.what)
     if found is None:
-        return _from_file(options, sending, needs_keys=needs_keys)
+        return _from_file(options, sending, is_sent=is_sent, needs_keys=needs_keys)
     benchmark, own = found
     known = _known(benchmark.name)
     given = given_to(options, known, "run")
@@ -91,7 +92,9 @@ def prepared_from(
     return (prepare(order),)
 
 
-def _from_file(options: argparse.Namespace, sending: SendingOptions, *, needs_keys: bool) -> tuple[PreparedRun, ...]:
+def _from_file(
+    options: argparse.Namespace, sending: SendingOptions, *, is_sent: bool, needs_keys: bool
+) -> tuple[PreparedRun, ...]:
     from ....bench.evaluation.benchmark import Order
     from ....bench.evaluation.preparation import of_one_sweep
     from ....bench.evaluation.registry import prepare
@@ -99,17 +102,20 @@ def _from_file(options: argparse.Namespace, sending: SendingOptions, *, needs_ke
 
     known = declarations()
     what: str = options.what
-    path = Path(what).expanduser()
+    path, out = Path(what).expanduser(), options.out
     if not path.is_file():
-        raise UsageError(
-            f"benchmark {what!r} is unknown and no such file exists{nearest(what, known)}; known: {', '.join(known)}"
-        )
-    if given := given_to(options, known, "run"):
-        flag = "--" + next(iter(given)).replace("_", "-")
-        raise UsageError(f"{flag} belongs to `run {listed(list(known), 'or')}`: in {what} it stands under [run.…]")
+        packaged = reproduction(what)
+        if packaged is None:
+            raise UsageError(
+                f"benchmark {what!r} is unknown and no such file exists{nearest(what, known)}; known: "
+                f"{', '.join((*known, *reproductions()))}"
+            )
+        if is_sent and not out:
+            raise UsageError(f"--out: expected a folder, since {what} comes with this program and has none, got none")
+        path, out = packaged, out or "-"
     if sending.config is not None:
         raise UsageError(f"--config belongs to a benchmark's own run: {what} holds lanes, providers and prices itself")
-    file = read_run_file(path, known, find, options.out)
+    file = read_run_file(path, known, find, out, given_to(options, known, "run"))
     return of_one_sweep(
         tuple(
             prepare(
