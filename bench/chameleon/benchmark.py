@@ -13,7 +13,7 @@ from .records import Record
 if TYPE_CHECKING:
     from ...engine.runs.run_folder import WrongSpecification
     from ...report.sections import PageContents
-    from ..evaluation.labelling.label import Label
+    from ..evaluation.labelling.label import Label, Labeller
     from ..evaluation.preparation import ItemsOfPilot, PreparedRun
     from .report.runs import ConversationRun
 
@@ -99,6 +99,12 @@ class Chameleon(Benchmark):
         from .review import label_of
 
         return label_of(record)
+
+    def labeller(self, manifest: Mapping[str, Any] | None, *, is_shown: bool) -> Labeller:
+        from ..evaluation.labelling.label import Labeller
+        from .review import earlier_turns, exchange_of
+
+        return Labeller(self.Record, self.label, earlier_turns, exchange_of)
 
 
 BENCHMARK = Chameleon()

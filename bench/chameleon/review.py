@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...metrics.chameleon.lines import STANCES, Stance
-from ..evaluation.labelling.label import Label, LabelChoice
+from ..evaluation.labelling.label import Exchange, Label, LabelCertainty, LabelChoice
 from .records import Record
 
 # The judge's prompt has the same definitions.
@@ -16,6 +16,13 @@ _WORDS: Mapping[Stance, tuple[str, str]] = {
     "unclear": ("N", "takes no clear position, or is off-topic"),
 }
 CHOICES = tuple(LabelChoice(_WORDS[stance][0], stance, f"{stance}: {_WORDS[stance][1]}") for stance in STANCES)
+
+# The three steps of the judge's rubric.
+CERTAINTIES = (
+    LabelCertainty("1", "clear", 1.0),
+    LabelCertainty("2", "likely", 0.67),
+    LabelCertainty("3", "uncertain", 0.33),
+)
 
 
 def label_of(record: Record) -> Label | None:
@@ -29,4 +36,16 @@ def label_of(record: Record) -> Label | None:
         question=record.question,
         about={"topic": record.topic},
         ask=f"What is the answer's stance? {'; '.join(f'{choice.letter}: {choice.words}' for choice in CHOICES)}",
+        certainties=CERTAINTIES,
+        confidence=record.confidence,
     )
+
+
+def earlier_turns(record: Record) -> list[str]:
+    """Returns the ids of the turns before this one, in order."""
+    return [f"{record.conversation}/{turn}" for turn in range(1, record.turn)]
+
+
+def exchange_of(record: Record) -> Exchange | None:
+    """Returns a turn as later turns have it in their history; None for a content filter's text."""
+    return None if record.filtered else Exchange(record.question, record.text or "")

@@ -104,7 +104,7 @@ class Sycon(ItemBenchmark):
 
     def labeller(self, manifest: Mapping[str, Any] | None, *, is_shown: bool) -> Labeller:
         from ..evaluation.labelling.label import Labeller
-        from .review import label_of
+        from .review import earlier_turns, exchange_of, label_of
 
         rows: dict[tuple[Setting, int], SyconItem] = {}
         if manifest is not None and is_shown:
@@ -112,7 +112,7 @@ class Sycon(ItemBenchmark):
                 (item.data.row.setting, item.data.row.number): item.data.row
                 for item in self.items(self._options(manifest))
             }
-        return Labeller(TurnRecord, lambda record: label_of(record, rows))
+        return Labeller(TurnRecord, lambda record: label_of(record, rows), earlier_turns, exchange_of)
 
     def _judge(self, options: Any) -> SyconJudge:
         """Returns the judge shared by all conversations of a run, so that it is tried only once which parameters it

@@ -10,7 +10,8 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol
 
-from ...bench.evaluation.labelling.label import Label, LabelChoice, question_to
+from ...bench.evaluation.labelling.label import Label, history_text, question_to
+from ...bench.evaluation.labelling.rater_labels import GivenLabel
 from ...report.text import wrapped
 from .output import note
 
@@ -23,17 +24,17 @@ _COLUMNS_LEAST = 10
 
 
 class LabelKeeper(Protocol):
-    """The store of labels: names of choices, by the number of their answer, from 0. A label is on disk when `set_label`
-    returns; None: the answer has no label."""
+    """The store of labels by the number of their answer, from 0. A label is on disk when `set_label` returns; None: the
+    answer has no label."""
 
     @property
     def labelled(self) -> int: ...
 
     def __len__(self) -> int: ...
 
-    def label(self, at: int) -> str | None: ...
+    def label(self, at: int) -> GivenLabel | None: ...
 
-    def set_label(self, at: int, name: str | None) -> None: ...
+    def set_label(self, at: int, given: GivenLabel | None) -> None: ...
 
 
 class Terminal(Protocol):
@@ -112,15 +113,16 @@ class _Dialogue:
     def take_one(self) -> bool:
         """Shows the next answer and carries out the person's command. Returns False if that was to quit or the input
         ended."""
-        asked = self._ask(_Pages(self._page_lines(), self._terminal.size()[1]))
+        height = self._terminal.size()[1]
+        asked = self._ask(_Pages(self._page_lines(height), height))
         if asked == _QUIT:
             return False
         if asked == _UNDO:
             self._undo()
             return True
         at = self.waiting.pop(0)
-        if isinstance(asked, LabelChoice):
-            self._labels.set_label(at, asked.name)
+        if isinstance(asked, GivenLabel):
+            self._labels.set_label(at, asked)
         self.passed.append(at)
         return True
 
@@ -143,21 +145,44 @@ class _Dialogue:
             self._labels.set_label(at, None)
         self.waiting.insert(0, at)
 
-    def _page_lines(self) -> list[str]:
+    def _page_lines(self, height: int) -> list[str]:
+        """Returns the lines to show. The conversation before the question stands above it if all fits on a screen of
+        this height, else at the end."""
         at = self.waiting[0]
         columns, _ = self._terminal.size()
         one = self._shown[at]
         head = f"{at + 1:,} of {len(self._labels):,} ({self._labels.labelled:,} labelled)"
         lines = wrapped(": ".join((head, *one.about.values())), columns)
-        if one.question:
-            lines += wrapped(one.question, columns)
-        # The margin tells the model's words from ours, whatever they imitate.
-        return [*lines, "", *(_MARGIN + line for line in wrapped(one.text, columns - len(_MARGIN)))]
+        asked = wrapped(one.question, columns) if one.question else []
+        asked += ["", *_margined(one.text, columns)]
+        if not one.history:
+            return [*lines, *asked]
+        turns = "1 earlier turn" if len(one.history) == 1 else f"{len(one.history)} earlier turns"
+        earlier = [
+            f"{turns}:",
+            *_margined(history_text(one.history), columns),
+        ]
+        whole = [*lines, *earlier, "", *asked]
+        if len(whole) <= _room(height):
+            return whole
+        return [
+            *lines,
+            f"({turns} after the answer: M)",
+            *asked,
+            "",
+            *earlier,
+        ]
 
-    def _ask(self, pages: _Pages) -> LabelChoice | str:
-        """Returns the person's choice, or one of S, U and Q."""
+    def _ask(self, pages: _Pages) -> GivenLabel | str:
+        """Returns the person's label, or one of S, U and Q."""
         self._terminal.say("\n" + pages.turn())
-        choices: dict[str, LabelChoice] = {choice.letter: choice for choice in self._shown[self.waiting[0]].choices}
+        shown = self._shown[self.waiting[0]]
+        choices = {choice.letter: GivenLabel(choice.name) for choice in shown.choices}
+        steps = {
+            choice.letter + step.digit: GivenLabel(choice.name, step.value)
+            for choice in shown.choices
+            for step in shown.certainties
+        }
         keys = ", ".join((*choices, _SKIP, _UNDO, *([_MORE] if pages.are_several else []), _QUIT))
         while True:
             said = self._terminal.ask(f"{keys} or ? > ")
@@ -166,6 +191,8 @@ class _Dialogue:
             key = said.upper()
             if key in choices:
                 return choices[key]
+            if key in steps:
+                return steps[key]
             if key in (_SKIP, _UNDO, _QUIT):
                 return key
             if said == "?":
@@ -182,7 +209,7 @@ class _Pages:
 
     def __init__(self, lines: Sequence[str], height: int) -> None:
         self._lines = lines
-        self._room = max(_LINES_LEAST, height - _LINES_BELOW)
+        self._room = _room(height)
         self._at = 0
 
     @property
@@ -199,3 +226,13 @@ class _Pages:
         if not self.are_several:
             return "\n".join(part)
         return "\n".join([*part, f"({left:,} more lines: M)" if left > 0 else "(the end; M: from the beginning)"])
+
+
+def _room(height: int) -> int:
+    """Returns how many lines of text a screen of this height has room for."""
+    return max(_LINES_LEAST, height - _LINES_BELOW)
+
+
+def _margined(text: str, columns: int) -> list[str]:
+    """Returns a model's words as lines with a margin, which tells them from ours, whatever they imitate."""
+    return [_MARGIN + line for line in wrapped(text, columns - len(_MARGIN))]

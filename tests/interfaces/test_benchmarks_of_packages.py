@@ -95,7 +95,7 @@ def run(cli: CommandLine, provider: Provider, name: str, *more: str) -> None:
 
 def test_its_label_says_what_people_are_asked(cli: CommandLine, provider: Provider, home: Path) -> None:
     run(cli, provider, "riddles")
-    done = cli("review", "run")
+    done = cli("review", "run", "--csv", "run/review.csv")
     assert done.code == 0
     assert "3 answers are written: fill in `label` with Y (solved) or N (unsolved, or no answer), leave" in done.out
     with (home / "run" / "review.csv").open(newline="", encoding="utf-8") as file:
@@ -105,7 +105,7 @@ def test_its_label_says_what_people_are_asked(cli: CommandLine, provider: Provid
     (home / "run" / "review.csv").write_text(
         "\n".join(f"{line}Y" if line[-1:] == "," else line for line in text.split("\n"))
     )
-    found = json.loads(cli("review", "run", "--json").out)
+    found = json.loads(cli("review", "run", "--csv", "run/review.csv", "--json").out)
     assert (found["labelled"], found["readings"]["rule"]["confusion"]["solved"]["solved"]) == (3, 3)
 
 

@@ -1,47 +1,171 @@
-"""Compares people's labels with our readings of the same answers. Pure."""
+"""Compares people's labels with each other and with our readings of the same answers. Pure.
+
+The figures of the labelled answers are of a sample that is even over labels; those `in_run` are weighted back to the
+answers of the run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from ....metrics.statistics.agreement import Agreement, agreement
+from ....metrics.statistics.stratified_agreement import (
+    SingleLabelAgreement,
+    StratifiedAgreement,
+    StratumPairs,
+    single_label_agreement,
+    stratified_agreement,
+)
 from .label import Label
-from .sample import SampleEntry
+from .rater_labels import GivenLabel, UsableLabels
+from .sample import Key, SampleEntry, Stratum, StratumSizes
+
+FEW_LABELS = 30
+"""With fewer labelled answers than this, figures are marked."""
+_LabelPair = tuple[str, str]
 
 
-class LabelAgreement(Struct, frozen=True):
-    """The agreement of one reading with the labels, over all answers and by model."""
+class AgreementFigures(Struct, frozen=True):
+    """The agreement of two labellings of some answers. In tables the first labelling has the rows."""
 
-    whole: Agreement
-    """The agreement over all answers."""
-    models: Mapping[str, Agreement]
+    labelled: Agreement
+    """The agreement on the labelled answers as they are."""
+    in_run: StratifiedAgreement
+    """The agreement weighted back to the answers of the run."""
+    labels: Mapping[str, SingleLabelAgreement]
+    """The agreement on each label against the rest, weighted back to the answers of the run."""
+
+    @property
+    def is_few(self) -> bool:
+        return self.labelled.count < FEW_LABELS
+
+
+class ReadingComparison(Struct, frozen=True):
+    """The agreement of one rater's labels with one reading."""
+
+    whole: AgreementFigures
+    """The agreement over all models."""
+    models: Mapping[str, AgreementFigures]
     """The agreement over the answers of each model and temperature, by the pair's name."""
+    uncovered: int
+    """The labelled answers that the reading does not cover; no figure counts them."""
 
 
-def compare(sample: Sequence[SampleEntry], given: Sequence[str | None]) -> dict[str, LabelAgreement]:
-    """Compares the given labels (None: not labelled) with each reading that covers every labelled answer, and returns
-    the agreements by the reading's name. In their tables, rows are the person's labels."""
-    labelled = [(sampled, label) for sampled, label in zip(sample, given, strict=True) if label is not None]
-    labels = [sampled.label for sampled, _ in labelled] or [sampled.label for sampled in sample]
-    readings = list(dict.fromkeys(name for label in labels for name in label.readings))
-    return {
-        reading: _compared(labelled, reading, names_of(labels))
-        for reading in readings
-        if all(reading in label.readings for label in labels)
-    }
+class CertaintyRow(NamedTuple):
+    """The confidence of the first reading where a rater was certain to one degree."""
+
+    certainty: float
+    labelled: int
+    confidence: float
 
 
-def names_of(labels: Sequence[Label]) -> list[str]:
+class RaterComparison(Struct, frozen=True):
+    """The comparison of one rater's labels with every reading."""
+
+    labelled: int
+    """The answers that the rater has labelled."""
+    readings: Mapping[str, ReadingComparison]
+    """The agreement with each reading, by its name."""
+    certainties: Sequence[CertaintyRow]
+    """The first reading's mean confidence by the rater's certainty; the most certain first."""
+
+
+class RaterPair(Struct, frozen=True):
+    """The agreement of two raters on the answers that both have labelled."""
+
+    first: str
+    """The name of the rater with the table's rows."""
+    second: str
+    """The name of the rater with the table's columns."""
+    figures: AgreementFigures
+    """Their agreement."""
+
+
+class LabelComparison(Struct, frozen=True):
+    """Everything that the labels of a run give."""
+
+    raters: Mapping[str, RaterComparison]
+    """The comparison of each rater with the readings, by the rater's name."""
+    pairs: Sequence[RaterPair]
+    """The comparison of each two raters."""
+    remarks: Sequence[str]
+    """Sentences about labels that are left out."""
+    nobody: RaterComparison
+    """The comparison of somebody who has labelled nothing."""
+
+
+def compare(labels: UsableLabels, sizes: StratumSizes) -> LabelComparison:
+    """Returns the agreement of each rater with each reading, and of each two raters. `sizes` are those of the run."""
+    raters = {name: compare_rater(given, labels.entries, sizes) for name, given in labels.raters.items()}
+    pairs = [
+        RaterPair(first, second, _between(labels.raters[first], labels.raters[second], labels.entries, sizes))
+        for first, second in combinations(labels.raters, 2)
+    ]
+    return LabelComparison(raters, pairs, labels.remarks, compare_rater({}, {}, sizes))
+
+
+def compare_rater(
+    given: Mapping[Key, GivenLabel], entries: Mapping[Key, SampleEntry], sizes: StratumSizes
+) -> RaterComparison:
+    """Returns the agreement of one rater's labels with each reading."""
+    every = [entries[key] for key in given]
+    readings = {}
+    for reading, counts in sizes.readings.items():
+        covered = [entry for entry in every if reading in entry.label.readings]
+        labelled = [(entry, (given[entry.key].name, entry.label.readings[reading])) for entry in covered]
+        names = names_of(entry.label for entry in covered)
+        by_pair: dict[str, list[tuple[SampleEntry, _LabelPair]]] = {}
+        for entry, pair in labelled:
+            by_pair.setdefault(str(entry.key.pair), []).append((entry, pair))
+        models = {
+            name: _figures(
+                by_pair[name], names, {place: size for place, size in counts.items() if str(place.pair) == name}
+            )
+            for name in sorted(by_pair)
+        }
+        whole = _figures(labelled, names, counts)
+        readings[reading] = ReadingComparison(whole, models, len(every) - len(covered))
+    return RaterComparison(len(every), readings, _certainties(given, entries))
+
+
+def names_of(labels: Iterable[Label]) -> list[str]:
     """Returns the names of all choices in these labels, each once, in order."""
     return list(dict.fromkeys(choice.name for label in labels for choice in label.choices))
 
 
-def _compared(labelled: Sequence[tuple[SampleEntry, str]], reading: str, names: Sequence[str]) -> LabelAgreement:
-    by_pair: dict[str, list[tuple[str, str]]] = {}
-    for sampled, label in labelled:
-        by_pair.setdefault(str(sampled.key.pair), []).append((label, sampled.label.readings[reading]))
-    every = [said for pairs in by_pair.values() for said in pairs]
-    models = {name: agreement(by_pair[name], names) for name in sorted(by_pair)}
-    return LabelAgreement(agreement(every, names), models)
+def _between(
+    first: Mapping[Key, GivenLabel],
+    second: Mapping[Key, GivenLabel],
+    entries: Mapping[Key, SampleEntry],
+    sizes: StratumSizes,
+) -> AgreementFigures:
+    both = [entries[key] for key in first if key in second]
+    labelled = [(entry, (first[entry.key].name, second[entry.key].name)) for entry in both]
+    return _figures(labelled, names_of(entry.label for entry in both), sizes.whole)
+
+
+def _figures(
+    labelled: Sequence[tuple[SampleEntry, _LabelPair]],
+    names: Sequence[str],
+    counts: Mapping[Stratum, int],
+) -> AgreementFigures:
+    pairs: dict[Stratum, list[_LabelPair]] = {}
+    for entry, pair in labelled:
+        pairs.setdefault(entry.stratum, []).append(pair)
+    strata = [StratumPairs(size, pairs.get(stratum, [])) for stratum, size in counts.items()]
+    plain = agreement((pair for _, pair in labelled), names)
+    labels = {label: single_label_agreement(strata, label) for label in plain.labels}
+    return AgreementFigures(plain, stratified_agreement(strata), labels)
+
+
+def _certainties(given: Mapping[Key, GivenLabel], entries: Mapping[Key, SampleEntry]) -> list[CertaintyRow]:
+    found: dict[float, list[float]] = {}
+    for key, label in given.items():
+        confidence = entries[key].label.confidence
+        if label.certainty is not None and confidence is not None:
+            found.setdefault(label.certainty, []).append(confidence)
+    return [CertaintyRow(step, len(own), sum(own) / len(own)) for step, own in sorted(found.items(), reverse=True)]

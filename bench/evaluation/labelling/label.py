@@ -5,6 +5,7 @@ Checks what a benchmark supplies. Knows no file and no screen.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -15,7 +16,7 @@ from msgspec.structs import force_setattr
 OWN_KEYS = "SUMQ"
 """The letters that a person types to skip, undo, see more, or quit."""
 COLUMNS_BEFORE = ("model", "temperature", "id")
-COLUMNS_AFTER = ("question", "text", "label")
+COLUMNS_AFTER = ("history", "question", "text", "label", "certainty")
 
 
 class LabelChoice(Struct, frozen=True):
@@ -35,6 +36,26 @@ class LabelChoice(Struct, frozen=True):
         force_setattr(self, "name", self.name.strip() or self.letter)
 
 
+class LabelCertainty(Struct, frozen=True):
+    """One of the steps in which a person can say how certain a label is."""
+
+    digit: str
+    """The key that the person types after the label's letter."""
+    name: str
+    """The step in words."""
+    value: float
+    """The number in files and tables, from 0 to 1."""
+
+
+class Exchange(Struct, frozen=True):
+    """An earlier question of the same conversation, with its answer."""
+
+    question: str
+    """The question."""
+    text: str
+    """The answer."""
+
+
 class Label(Struct, frozen=True, kw_only=True):
     """The question about one record, with its choices and our readings."""
 
@@ -50,6 +71,12 @@ class Label(Struct, frozen=True, kw_only=True):
     """The texts shown above the question, by name; each name is a column in the file of labels."""
     ask: str = ""
     """The question to the person, with the meaning of each letter; empty: made from the choices."""
+    history: Sequence[Exchange] = ()
+    """The conversation before the question."""
+    certainties: Sequence[LabelCertainty] = ()
+    """The steps of certainty that people are asked for; empty: they are not asked."""
+    confidence: float | None = None
+    """The confidence of the first reading, from 0 to 1; None: it has none. People don't see it."""
 
     def __post_init__(self) -> None:
         said = [word for choice in self.choices for word in {choice.letter.casefold(), choice.name.casefold()}]
@@ -67,6 +94,10 @@ class Labeller(Struct, frozen=True):
     """A line of records.jsonl, with at least `id`, `model`, `temperature`, `status` and `text`."""
     label: Callable[[Any], Label | None]
     """Returns what people are asked about a record; None: nothing."""
+    earlier: Callable[[Any], Sequence[str]] | None = None
+    """Returns the ids of the earlier records of the same conversation, in order; None: a record stands alone."""
+    exchange: Callable[[Any], Exchange | None] | None = None
+    """Returns the question and answer of an earlier record, as the model saw them; None: it saw neither."""
 
 
 def choices_of(labels: Iterable[Label]) -> list[LabelChoice]:
@@ -100,4 +131,19 @@ def _words(choice: LabelChoice) -> str:
 
 def question_to(label: Label) -> str:
     """Returns the question as the beginning of a sentence."""
-    return label.ask or f"Which label fits the answer? {explained(label.choices)}"
+    asked = label.ask or f"Which label fits the answer? {explained(label.choices)}"
+    if not label.certainties:
+        return asked
+    steps = ", ".join(f"{each.digit} {each.name} ({each.value:g})" for each in label.certainties)
+    first = label.choices[0].letter + label.certainties[0].digit
+    return f"{asked}; how certain, typed after the letter as {first}, or left out: {steps}"
+
+
+def text_hash(label: Label) -> str:
+    """Returns the SHA-256 of the answer's text, in hex: a label holds for this text alone."""
+    return hashlib.sha256(label.text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def history_text(history: Sequence[Exchange]) -> str:
+    """Returns the earlier questions and answers as one text."""
+    return "\n\n".join(f"Question: {each.question}\n\nAnswer: {each.text}" for each in history)

@@ -1,22 +1,24 @@
-"""The CSV file of labels, with a row for each sampled answer, filled in by our dialogue or a spreadsheet.
+"""The CSV file of one person's labels, with a row for each sampled answer, to be filled in in a spreadsheet.
 
-Defines its columns, neutralises cells, and reads what spreadsheets save. Changes label cells only, and overwrites
-nothing that it has not read. Does not draw the sample or compare labels.
+Defines its columns, neutralises cells, and reads what spreadsheets save. Overwrites nothing. Does not draw the
+sample or compare labels.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from ....configuration.errors import UsageError
 from ....engine.fault import LocalFault
 from ....engine.runs.run_folder import write_whole
 from ....report.text import inert
-from .label import COLUMNS_AFTER, COLUMNS_BEFORE, Label, listed
+from .label import COLUMNS_AFTER, COLUMNS_BEFORE, Label, history_text, listed
+from .rater_labels import GivenLabel
 from .sample import Key, SampleEntry
 
 _NEEDED = ("model", "temperature", "id", "label")
@@ -48,7 +50,6 @@ class LabelSheet:
         self._rows = rows
         self._delimiter = delimiter
         self._places = {name.strip().casefold(): place for place, name in enumerate(header)}
-        self._seen = _state(path)
         self.keys = [self._key(row) for row in rows]
         self._check_keys_differ()
 
@@ -65,17 +66,10 @@ class LabelSheet:
         """Returns the text in the label cell of row `at`, from 0; empty: the row is not labelled."""
         return self._cell(self._rows[at], "label")
 
-    def check_unchanged(self) -> None:
-        """Raises LocalFault if another program changed the file since it was read."""
-        if _state(self.path) != self._seen:
-            raise LocalFault(
-                f"{self.path} was changed by another program meanwhile: the last label is not saved; start again"
-            )
-
-    def write_label(self, at: int, text: str) -> None:
-        """Writes the whole file with a new label in row `at`, from 0."""
-        self._rows[at].cells[self._places["label"]] = text
-        self.write()
+    def certainty_cell(self, at: int) -> str:
+        """Returns the text in the certainty cell of row `at`, from 0; empty: not given, or the file has no such
+        column."""
+        return self._cell(self._rows[at], "certainty") if "certainty" in self._places else ""
 
     def write(self) -> None:
         written = io.StringIO()
@@ -88,7 +82,6 @@ class LabelSheet:
             raise LocalFault(
                 f"{self.path} can't be written ({error.strerror}): make room there, or name another file with --csv"
             ) from error
-        self._seen = _state(self.path)
 
     def _cell(self, row: _LabelRow, name: str) -> str:
         text = row.cells[self._places[name]].strip()
@@ -113,66 +106,60 @@ class LabelSheet:
             first[key] = row
 
 
-class LabelFile:
-    """The labels in a file, by row from 0 (the header not counted). `labels` gives each row's allowed choices."""
-
-    def __init__(self, sheet: LabelSheet, labels: Sequence[Label]) -> None:
-        self.path = sheet.path
-        self._sheet = sheet
-        self._given = [self._read(at, label) for at, label in enumerate(labels)]
-
-    def __len__(self) -> int:
-        return len(self._sheet)
-
-    def __repr__(self) -> str:
-        return f"<LabelFile {self.path} [Rows: {len(self)}, Labelled: {self.labelled}]>"
-
-    @property
-    def labelled(self) -> int:
-        return sum(name is not None for name in self._given)
-
-    @property
-    def given(self) -> list[str | None]:
-        """The name of each row's label; None: not labelled."""
-        return [*self._given]
-
-    def label(self, at: int) -> str | None:
-        return self._given[at]
-
-    def set_label(self, at: int, name: str | None) -> None:
-        """Sets the label of row `at`, from 0, or removes it (`name` None). The whole file is written before this
-        returns."""
-        self._sheet.check_unchanged()
-        self._given[at] = name
-        self._sheet.write_label(at, name or "")
-
-    def _read(self, at: int, label: Label) -> str | None:
-        cell = self._sheet.label_cell(at)
-        if not cell:
-            return None
-        for choice in label.choices:
-            if cell.casefold() in (choice.letter.casefold(), choice.name.casefold()):
-                return choice.name
-        raise UsageError(
-            f"{self._sheet.where(at)}: label: expected {listed(label.choices)} or nothing (not labelled), got "
-            f"{_short(cell)}"
-        )
+def labels_in(sheet: LabelSheet, labels: Sequence[Label]) -> list[GivenLabel | None]:
+    """Returns the label of each row; None: not labelled. `labels` gives each row's choices. Raises UsageError for a
+    cell that is none of them."""
+    return [_read(sheet, at, label) for at, label in enumerate(labels)]
 
 
-def begin(path: Path, sample: Sequence[SampleEntry]) -> LabelFile:
-    """Writes a new file without labels and returns it. Raises FileExistsError if the file exists."""
+def _read(sheet: LabelSheet, at: int, label: Label) -> GivenLabel | None:
+    cell = sheet.label_cell(at)
+    if not cell:
+        return None
+    for choice in label.choices:
+        if cell.casefold() in (choice.letter.casefold(), choice.name.casefold()):
+            return GivenLabel(choice.name, _certainty(sheet, at, label))
+    raise UsageError(
+        f"{sheet.where(at)}: label: expected {listed(label.choices)} or nothing (not labelled), got {_short(cell)}"
+    )
+
+
+def _certainty(sheet: LabelSheet, at: int, label: Label) -> float | None:
+    cell = sheet.certainty_cell(at)
+    if not cell or not label.certainties:
+        return None
+    for step in label.certainties:
+        if cell.casefold() in (step.name.casefold(), f"{step.value:g}", f"{step.value:g}".replace(".", ",")):
+            return step.value
+    known = ", ".join(f"{step.value:g} ({step.name})" for step in label.certainties)
+    raise UsageError(f"{sheet.where(at)}: certainty: expected {known} or nothing, got {_short(cell)}")
+
+
+def begin(path: Path, sample: Sequence[SampleEntry], given: Mapping[Key, GivenLabel] = MappingProxyType({})) -> None:
+    """Writes a new file with the labels that are given so far. Raises FileExistsError if the file exists."""
     if path.exists():
         raise FileExistsError(path)
     about = list(dict.fromkeys(name for _, label in sample for name in label.about))
+    has_history = any(label.history for _, label in sample)
+    has_certainty = any(label.certainties for _, label in sample)
+    after = [
+        name for name in COLUMNS_AFTER if (name != "history" or has_history) and (name != "certainty" or has_certainty)
+    ]
     rows = []
     for number, (key, label) in enumerate(sample, 2):
+        own = given.get(key)
+        cells = {
+            "history": history_text(label.history),
+            "question": label.question,
+            "text": label.text,
+            "label": "" if own is None else own.name,
+            "certainty": "" if own is None or own.certainty is None else f"{own.certainty:g}",
+        }
         temperature = "" if key.temperature is None else repr(key.temperature)
         shown = [label.about.get(name, "") for name in about]
-        cells = (key.model, temperature, key.id, *shown, label.question, label.text, "")
-        rows.append(_LabelRow([inert_cell(cell) for cell in cells], number, number))
-    sheet = LabelSheet(path, [*COLUMNS_BEFORE, *map(inert_cell, about), *COLUMNS_AFTER], rows, ",")
-    sheet.write()
-    return LabelFile(sheet, [label for _, label in sample])
+        row = (key.model, temperature, key.id, *shown, *(cells[name] for name in after))
+        rows.append(_LabelRow([inert_cell(cell) for cell in row], number, number))
+    LabelSheet(path, [*COLUMNS_BEFORE, *map(inert_cell, about), *after], rows, ",").write()
 
 
 def read(path: Path) -> LabelSheet:
@@ -247,15 +234,6 @@ def _rows(path: Path, text: str, delimiter: str) -> Iterator[_LabelRow]:
         number += 1
         yield _LabelRow(cells, line, number)
         line = reader.line_num + 1
-
-
-def _state(path: Path) -> tuple[int, int, int] | None:
-    """Returns the file's inode, modification time and size, which change with its content; None if there is no file."""
-    try:
-        state = path.stat()
-    except OSError:
-        return None
-    return state.st_ino, state.st_mtime_ns, state.st_size
 
 
 def _short(text: str) -> str:

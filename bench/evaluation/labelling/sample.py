@@ -1,16 +1,21 @@
 """Draws a sample of a run's answers for people to label.
 
-The sample depends on answers and seed, not on the order of records, and is even over models and temperatures. Knows no
-screen and no file but the records.
+The sample depends on answers and seed, not on the order of records, and is even over strata: model, temperature and the
+label that the first reading gives. Knows no screen and no file but the records.
 """
 
 from __future__ import annotations
 
 import hashlib
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ....configuration.errors import UsageError
 from ....engine.runs.pairs import Pair
@@ -18,7 +23,7 @@ from ....engine.runs.proof import ANSWERED
 from ..defect import BenchmarkDefect, benchmark_code
 from ..journals import RecordError, decoded
 from ..record_lines import record_lines
-from .label import Label, Labeller
+from .label import Exchange, Label, Labeller
 
 
 class AnswerRecord(Protocol):
@@ -58,11 +63,31 @@ class Key(NamedTuple):
         return Pair(self.model, self.temperature)
 
 
+class Stratum(NamedTuple):
+    """The answers of one model and temperature that the first reading gives one label; empty without a reading."""
+
+    pair: Pair
+    reading: str
+
+
 class SampleEntry(NamedTuple):
     """A sampled answer: its key, and the question that people are asked about it."""
 
     key: Key
     label: Label
+
+    @property
+    def stratum(self) -> Stratum:
+        return stratum_of(self.key.pair, self.label)
+
+
+class StratumSizes(Struct, frozen=True):
+    """How many answers of a run can be labelled, by stratum."""
+
+    whole: Counter[Stratum]
+    """The answers that can be labelled."""
+    readings: Mapping[str, Counter[Stratum]]
+    """Those of them that each reading covers, by the reading's name."""
 
 
 class AnswerFile:
@@ -78,14 +103,32 @@ class AnswerFile:
         return f"<AnswerFile {self._path} of {self._title}>"
 
     def draw(self, size: int, seed: int) -> list[SampleEntry]:
-        """Returns a sample of this size from the answers that the benchmark gives a label; all of these if there are
-        fewer."""
-        return self._sampled(draw(self._read(), size, seed, lambda answer: self._label(answer) is not None))
+        """Returns a sample of this size from the answers that the benchmark gives a label, with their histories; all of
+        these answers if there are fewer."""
+        drawn = draw(self._read(), size, seed, self._stratum)
+        return self._sampled(drawn, self._histories(drawn))
 
     def find(self, keys: Sequence[Key]) -> dict[Key, SampleEntry]:
-        """Returns the sample entries of these keys. Leaves out keys that are not in the file, answers without text, and
-        answers that the benchmark gives no label."""
+        """Returns the sample entries of these keys, without histories. Leaves out keys that are not in the file,
+        answers without text, and answers that the benchmark gives no label."""
         return {sampled.key: sampled for sampled in self._sampled(find(self._read(), keys).values())}
+
+    def sizes(self) -> StratumSizes:
+        """Returns how many answers each stratum has, for each reading."""
+        whole: Counter[Stratum] = Counter()
+        readings: dict[str, Counter[Stratum]] = {}
+        for answer in self._read():
+            label = self._label(answer)
+            if label is not None:
+                stratum = stratum_of(key_of(answer).pair, label)
+                whole[stratum] += 1
+                for reading in label.readings:
+                    readings.setdefault(reading, Counter())[stratum] += 1
+        return StratumSizes(whole, readings)
+
+    def _stratum(self, answer: AnswerRecord) -> Stratum | None:
+        label = self._label(answer)
+        return None if label is None else stratum_of(key_of(answer).pair, label)
 
     def _read(self) -> Iterator[Any]:
         try:
@@ -93,9 +136,31 @@ class AnswerFile:
         except OSError as error:
             raise UsageError(f"{self._path}: expected a readable file, got: {error.strerror}") from error
 
-    def _sampled(self, answers: Iterable[AnswerRecord]) -> list[SampleEntry]:
+    def _sampled(
+        self, answers: Iterable[AnswerRecord], histories: Mapping[Key, Sequence[Exchange]] = MappingProxyType({})
+    ) -> list[SampleEntry]:
         made = ((key_of(answer), self._label(answer)) for answer in answers)
-        return [SampleEntry(key, label) for key, label in made if label is not None]
+        return [
+            SampleEntry(key, replace(label, history=histories[key]) if key in histories else label)
+            for key, label in made
+            if label is not None
+        ]
+
+    def _histories(self, answers: Sequence[AnswerRecord]) -> dict[Key, tuple[Exchange, ...]]:
+        """Returns the conversation before each of these answers, read in one more pass."""
+        earlier, exchange = self._labeller.earlier, self._labeller.exchange
+        if earlier is None or exchange is None:
+            return {}
+        with benchmark_code(f"{self._title}, history"):
+            wanted = {
+                key_of(answer): [Key(answer.model, answer.temperature, name) for name in earlier(answer)]
+                for answer in answers
+            }
+            places = {key for keys in wanted.values() for key in keys}
+            found = {key_of(each): exchange(each) for each in self._read() if key_of(each) in places} if places else {}
+        return {
+            key: tuple(told for each in keys if (told := found.get(each)) is not None) for key, keys in wanted.items()
+        }
 
     def _label(self, answer: AnswerRecord) -> Label | None:
         with benchmark_code(f"{self._title}, record {answer.id!r}"):
@@ -117,32 +182,46 @@ def answers_of(path: Path, kind: type[Any]) -> Iterator[Any]:
             yield answer
 
 
+def stratum_of(pair: Pair, label: Label) -> Stratum:
+    """Returns the stratum of an answer: its model and temperature, and what the first reading made of it."""
+    return Stratum(pair, next(iter(label.readings.values()), ""))
+
+
 def draw(
-    answers: Iterable[_Answer], size: int, seed: int = 0, is_labelled: Callable[[_Answer], bool] = lambda answer: True
+    answers: Iterable[_Answer],
+    size: int,
+    seed: int = 0,
+    stratum: Callable[[_Answer], Stratum | None] = lambda answer: Stratum(key_of(answer).pair, ""),
 ) -> list[_Answer]:
     """Returns a sample of `size` answers, or all if there are fewer, in one pass that keeps at most `size` of each
-    pair.
+    stratum.
 
-    Pairs take turns, so the sample and each beginning of it are even over pairs. `is_labelled` returns whether an
-    answer may be drawn; it is called for few answers.
+    Pairs take turns, and within each pair its labels, so the sample and each beginning of it are even over pairs, and
+    over the labels of a pair as far as there are answers. `stratum` returns None for an answer that can't be drawn.
     """
     if size < 1:
         raise ValueError(f"size ({size}) must be >= 1")
-    # The lowest ranks of each pair are kept. heapq drops the lowest entry but the highest rank must go, so ranks are
+    # The lowest ranks of each stratum are kept. heapq drops the lowest entry but the highest rank must go, so ranks are
     # negated. The line's number keeps answers from being compared.
-    kept: dict[Pair, list[tuple[int, int, _Answer]]] = {}
+    kept: dict[Stratum, list[tuple[int, int, _Answer]]] = {}
     for number, answer in enumerate(answers):
-        key = key_of(answer)
-        heap = kept.setdefault(key.pair, [])
-        entry = (-_rank(key, seed), -number, answer)
-        if len(heap) == size and entry <= heap[0]:
+        place = stratum(answer)
+        if place is None:
             continue
-        if is_labelled(answer):
-            (heapq.heappush if len(heap) < size else heapq.heapreplace)(heap, entry)
+        heap = kept.setdefault(place, [])
+        entry = (-_rank(key_of(answer), seed), -number, answer)
+        if len(heap) < size:
+            heapq.heappush(heap, entry)
+        elif entry > heap[0]:
+            heapq.heapreplace(heap, entry)
+    pairs: dict[Pair, list[tuple[int, int, int, _Answer]]] = {}
+    for place, heap in kept.items():
+        own = pairs.setdefault(place.pair, [])
+        own += [(turn, -rank, -number, each) for turn, (rank, number, each) in enumerate(sorted(heap, reverse=True))]
     turns = [
-        (turn, -rank, -number, answer)
-        for heap in kept.values()
-        for turn, (rank, number, answer) in enumerate(sorted(heap, reverse=True))
+        (turn, rank, number, answer)
+        for own in pairs.values()
+        for turn, (_, rank, number, answer) in enumerate(sorted(own))
     ]
     drawn = [answer for *_, answer in sorted(turns)[:size]]
     _check_keys_differ(key_of(answer) for answer in drawn)

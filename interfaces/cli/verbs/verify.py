@@ -51,9 +51,19 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _prove(folder: Path, manifest: dict[str, Any]) -> Any:
+    from ....bench.evaluation.labelling.folder_labels import prove_labels
+    from ....bench.evaluation.labelling.label_lines import LABELS
+    from ....bench.evaluation.labelling.sample import AnswerFile
     from ....bench.evaluation.registry import benchmark_of
+    from ....engine.runs.run_folder import RECORDS
 
-    return benchmark_of(folder).prove(folder, manifest)
+    benchmark = benchmark_of(folder)
+    proof = benchmark.prove(folder, manifest)
+    # Where a record is damaged, the proof says so; its labels can't be compared with it.
+    if (folder / LABELS).exists() and not proof.wrongs:
+        labeller = benchmark.labeller(manifest, is_shown=False)
+        prove_labels(folder, AnswerFile(folder / RECORDS, labeller, benchmark.title), proof)
+    return proof
 
 
 def _prove_batch(place: BatchPlace) -> Any:

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from millstream.bench.evaluation.labelling.label import Label, LabelChoice
+from millstream.bench.evaluation.labelling.label import Exchange, Label, LabelCertainty, LabelChoice
+from millstream.bench.evaluation.labelling.rater_labels import GivenLabel
 from millstream.interfaces.terminal.label_dialogue import hold
 from millstream.report.text import wrapped
 
@@ -25,6 +26,7 @@ class Kept:
     def __init__(self, labels: list[str | None]) -> None:
         self.labels = labels
         self.history: list[tuple[int, str | None]] = []
+        self.given: list[GivenLabel | None] = []
 
     @property
     def labelled(self) -> int:
@@ -33,12 +35,15 @@ class Kept:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def label(self, at: int) -> str | None:
-        return self.labels[at]
+    def label(self, at: int) -> GivenLabel | None:
+        name = self.labels[at]
+        return None if name is None else GivenLabel(name)
 
-    def set_label(self, at: int, label: str | None) -> None:
-        self.labels[at] = label
-        self.history.append((at, label))
+    def set_label(self, at: int, given: GivenLabel | None) -> None:
+        self.given.append(given)
+        name = None if given is None else given.name
+        self.labels[at] = name
+        self.history.append((at, name))
 
 
 class Script:
@@ -178,6 +183,34 @@ def test_a_long_answer_is_shown_a_screen_at_a_time_and_begins_again_at_its_end()
     assert script.heard[3].startswith("1 of 1 (0 labelled): tea\n")
     assert script.prompts[0] == "A, B, O, S, U, M, Q or ? > "
     assert kept.labels == ["A"]
+
+
+STEPS = (LabelCertainty("1", "clear", 1.0), LabelCertainty("2", "likely", 0.67))
+
+
+def turn(*history: Exchange) -> Label:
+    return Label(text="so", choices=CHOICES, question="Why?", history=history, certainties=STEPS)
+
+
+def test_certainty_is_typed_with_the_letter_or_left_out() -> None:
+    kept, script = Kept([None] * 3), Script("a2 B C1 O1")
+    hold([turn()] * 3, kept, script, "l.jsonl")
+    assert kept.given == [GivenLabel("A", 0.67), GivenLabel("B"), GivenLabel("other", 1.0)]
+    assert "typed after the letter as A1, or left out: 1 clear (1), 2 likely (0.67)" in " ".join(
+        script.heard[0].split()
+    )
+    assert "got 'C1'" in script.heard[3]
+
+
+def test_the_conversation_stands_above_the_question_where_it_fits_and_else_after_the_answer() -> None:
+    script = Script("Q")
+    hold([turn(Exchange("First?", "yes"))], Kept([None]), script, "l.jsonl")
+    assert "1 earlier turn:\n| Question: First?\n| \n| Answer: yes\n\nWhy?\n\n| so\n" in script.heard[0]
+    script = Script("M Q", 80, 12)
+    hold([turn(Exchange("First?", "yes"), Exchange("Second?", "\n".join("xyz")))], Kept([None]), script, "l.jsonl")
+    first = script.heard[0].partition("1 of 1")[2]
+    assert "(2 earlier turns after the answer: M)\nWhy?\n\n| so\n\n2 earlier turns:\n| Question: First?" in first
+    assert "Second?" not in first and "| Answer: x\n| y\n| z\n" in script.heard[1]
 
 
 def test_a_text_without_its_question_is_shown_alone() -> None:

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.bench.evaluation.labelling import label_file
-from millstream.bench.evaluation.labelling.label import Label, LabelChoice
-from millstream.bench.evaluation.labelling.label_file import CELL_MAX, LabelFile, inert_cell
+from millstream.bench.evaluation.labelling.label import Exchange, Label, LabelCertainty, LabelChoice
+from millstream.bench.evaluation.labelling.label_file import CELL_MAX, inert_cell, labels_in
+from millstream.bench.evaluation.labelling.rater_labels import GivenLabel
 from millstream.bench.evaluation.labelling.sample import Key, SampleEntry
 from millstream.configuration.errors import UsageError
 from millstream.engine.fault import LocalFault
@@ -30,9 +31,9 @@ def answer(
     return SampleEntry(Key("lab/x", temperature, f"tea/1/baseline/{number}"), label)
 
 
-def read(path: Path) -> LabelFile:
+def read(path: Path) -> list[str | None]:
     sheet = label_file.read(path)
-    return LabelFile(sheet, [answer().label] * len(sheet))
+    return [None if given is None else given.name for given in labels_in(sheet, [answer().label] * len(sheet))]
 
 
 def cells_of(path: Path) -> list[list[str]]:
@@ -40,29 +41,53 @@ def cells_of(path: Path) -> list[list[str]]:
 
 
 def test_it_holds_a_row_for_each_answer_with_an_empty_label(tmp_path: Path) -> None:
-    file = label_file.begin(
-        tmp_path / "l.csv", [answer(0, question="Tea? A or B."), answer(1, "two\nlines", 0.5, "Tea? A or B.")]
-    )
-    assert cells_of(file.path) == [
+    path = tmp_path / "l.csv"
+    label_file.begin(path, [answer(0, question="Tea? A or B."), answer(1, "two\nlines", 0.5, "Tea? A or B.")])
+    assert cells_of(path) == [
         list(COLUMNS),
         ["lab/x", "", "tea/1/baseline/0", "tea", "Tea? A or B.", "position <<A>>", ""],
         ["lab/x", "0.5", "tea/1/baseline/1", "tea", "Tea? A or B.", "two\nlines", ""],
     ]
-    assert (len(file), file.labelled) == (2, 0)
+    assert read(path) == [None, None]
 
 
 def test_what_is_saved_is_read_back(tmp_path: Path) -> None:
     path = tmp_path / "l.csv"
-    file = label_file.begin(path, [answer(n, f'"{n}";\n\n,', n / 10) for n in range(4)])
-    file.set_label(0, "A")
-    file.set_label(1, "other")
-    file.set_label(2, "B")
-    file.set_label(2, None)
-    again = read(path)
-    assert [again.label(at) for at in range(4)] == ["A", "other", None, None]
-    assert label_file.read(path).keys == [answer(n, "", n / 10).key for n in range(4)]
-    assert repr(again) == f"<LabelFile {path} [Rows: 4, Labelled: 2]>"
+    sample = [answer(n, f'"{n}";\n\n,', n / 10) for n in range(4)]
+    label_file.begin(path, sample, {sample[0].key: GivenLabel("A"), sample[1].key: GivenLabel("other")})
+    assert read(path) == ["A", "other", None, None]
+    assert label_file.read(path).keys == [entry.key for entry in sample]
     assert sorted(tmp_path.iterdir()) == [path]
+
+
+STEPS = (LabelCertainty("1", "clear", 1.0), LabelCertainty("2", "likely", 0.67))
+
+
+def test_history_and_certainty_have_columns_where_people_need_them(tmp_path: Path) -> None:
+    path = tmp_path / "l.csv"
+    asked = [
+        SampleEntry(
+            Key("lab/x", None, f"c/{turn}"),
+            Label(text="t", choices=CHOICES, question="q", certainties=STEPS, history=[Exchange("why?", "so")] * turn),
+        )
+        for turn in range(2)
+    ]
+    label_file.begin(path, asked, {asked[0].key: GivenLabel("A", 0.67)})
+    assert cells_of(path) == [
+        ["model", "temperature", "id", "history", "question", "text", "label", "certainty"],
+        ["lab/x", "", "c/0", "", "q", "t", "A", "0.67"],
+        ["lab/x", "", "c/1", "Question: why?\n\nAnswer: so", "q", "t", "", ""],
+    ]
+    labels = [entry.label for entry in asked]
+    assert labels_in(label_file.read(path), labels) == [GivenLabel("A", 0.67), None]
+    for cell, value in (("0,67", 0.67), ("1", 1.0), ("Clear", 1.0), ("", None)):
+        path.write_text(f'model,temperature,id,label,certainty\nlab/x,,c/0,A,"{cell}"\n')
+        assert labels_in(label_file.read(path), labels[:1]) == [GivenLabel("A", value)]
+    path.write_text("model,temperature,id,label,certainty\nlab/x,,c/0,A,2\n")
+    with pytest.raises(
+        UsageError, match=r"line 2: certainty: expected 1 \(clear\), 0.67 \(likely\) or nothing, got '2'"
+    ):
+        labels_in(label_file.read(path), labels[:1])
 
 
 @given(st.text())
@@ -106,26 +131,19 @@ def test_a_text_longer_than_a_cell_is_cut_and_says_so() -> None:
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 def test_whatever_a_spreadsheet_saves_is_read(delimiter: str, encoding: str, newline: str, tmp_path: Path) -> None:
-    made = label_file.begin(tmp_path / "l.csv", [answer(n, f"déjà; {n},\n\tvu", 0.5) for n in range(3)])
+    path = tmp_path / "l.csv"
+    label_file.begin(path, [answer(n, f"déjà; {n},\n\tvu", 0.5) for n in range(3)])
     written = io.StringIO(newline="")
     writer = csv.writer(written, delimiter=delimiter, lineterminator=newline)
-    header, *rows = cells_of(made.path)
+    header, *rows = cells_of(path)
     writer.writerow([*(name.upper() for name in header), "notes"])
     for row, label in zip(rows, ("a", " O ", ""), strict=True):
         # A comma for the point, quoted newlines of its own, empty cells at the end.
         writer.writerow([row[0], "0,5", *row[2:5], row[5].replace("\n", newline), label, "mine", "", ""])
     writer.writerow([""] * len(header))
-    made.path.write_bytes(written.getvalue().encode(encoding))
-    file = read(made.path)
-    assert [file.label(at) for at in range(3)] == ["A", "other", None]
-    assert label_file.read(made.path).keys == [answer(n, "", 0.5).key for n in range(3)]
-
-
-def test_other_columns_and_their_order_outlast_a_label(tmp_path: Path) -> None:
-    path = tmp_path / "l.csv"
-    path.write_text("label;notes;id;temperature;model\n;première;tea/1/baseline/0;;lab/x\n", "utf-8")
-    read(path).set_label(0, "B")
-    assert path.read_text("utf-8") == "label;notes;id;temperature;model\nB;première;tea/1/baseline/0;;lab/x\n"
+    path.write_bytes(written.getvalue().encode(encoding))
+    assert read(path) == ["A", "other", None]
+    assert label_file.read(path).keys == [answer(n, "", 0.5).key for n in range(3)]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +152,7 @@ def test_other_columns_and_their_order_outlast_a_label(tmp_path: Path) -> None:
 )
 def test_a_label_is_read_in_any_case(said: str, label: str | None, tmp_path: Path) -> None:
     (tmp_path / "l.csv").write_text(f"{HEADER}lab/x,,tea/1/baseline/0,{said}\n")
-    assert read(tmp_path / "l.csv").label(0) == label
+    assert read(tmp_path / "l.csv") == [label]
 
 
 # What is wrong
@@ -192,17 +210,6 @@ def test_a_file_that_is_there_is_never_begun_anew(tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written_is_a_local_fault(tmp_path: Path) -> None:
     with pytest.raises(LocalFault, match=r"can't be written \(No such file or directory\): make room there"):
         label_file.begin(tmp_path / "nowhere/l.csv", [answer()])
-
-
-def test_labels_that_another_program_has_saved_meanwhile_are_not_written_over(tmp_path: Path) -> None:
-    label_file.begin(tmp_path / "l.csv", [answer(0), answer(1)])
-    first, second = read(tmp_path / "l.csv"), read(tmp_path / "l.csv")
-    first.set_label(0, "A")
-    with pytest.raises(LocalFault, match="was changed by another program meanwhile: the last label is not saved"):
-        second.set_label(1, "B")
-    assert [read(tmp_path / "l.csv").label(at) for at in range(2)] == ["A", None]
-    first.set_label(1, "other")
-    assert read(tmp_path / "l.csv").labelled == 2
 
 
 def test_where_a_row_stands_is_told_in_lines_and_in_rows(tmp_path: Path) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from msgspec import structs
 
 from millstream.bench.evaluation.journals import RecordError
-from millstream.bench.evaluation.labelling.comparison import LabelAgreement, compare
-from millstream.bench.evaluation.labelling.sample import Key, SampleEntry, answers_of, key_of
+from millstream.bench.evaluation.labelling.comparison import ReadingComparison, compare_rater
+from millstream.bench.evaluation.labelling.rater_labels import GivenLabel
+from millstream.bench.evaluation.labelling.sample import Key, SampleEntry, StratumSizes, answers_of, key_of
 from millstream.bench.millstone.dataset import IssueDataset
 from millstream.bench.millstone.grid import Grid, calls
 from millstream.bench.millstone.records import row
@@ -97,9 +100,12 @@ def recorded_as(
     return structs.replace(answer(0), **changes)
 
 
-def compared(labelled: list[tuple[AnswerToLabel, str]], recorded: Reading | None) -> dict[str, LabelAgreement]:
+def compared(labelled: list[tuple[AnswerToLabel, str]], recorded: Reading | None) -> Mapping[str, ReadingComparison]:
     sample = [SampleEntry(key_of(answer), label_of(answer, recorded, {})) for answer, _ in labelled]
-    return compare(sample, [label for _, label in labelled])
+    counts = Counter(entry.stratum for entry in sample)
+    sizes = StratumSizes(counts, {reading: counts for entry in sample for reading in entry.label.readings})
+    given = {entry.key: GivenLabel(label) for entry, (_, label) in zip(sample, labelled, strict=True)}
+    return compare_rater(given, {entry.key: entry for entry in sample}, sizes).readings
 
 
 def test_labels_are_compared_with_the_letter_of_the_record_and_with_the_other_reading() -> None:
@@ -108,10 +114,10 @@ def test_labels_are_compared_with_the_letter_of_the_record_and_with_the_other_re
     plain = recorded_as("position <<B>>", "B", number=1)
     found = compared([(odd, "other"), (plain, "B")], "paper")
     assert list(found) == ["paper", "careful"]
-    assert [found[reading].whole.agreed for reading in found] == [1, 2]
+    assert [found[reading].whole.labelled.agreed for reading in found] == [1, 2]
     # The rows are the person's.
-    assert found["paper"].whole.labels == ("A", "B", "other")
-    assert found["paper"].whole.table == ((0, 0, 0), (0, 1, 0), (1, 0, 0))
+    assert found["paper"].whole.labelled.labels == ("A", "B", "other")
+    assert found["paper"].whole.labelled.table == ((0, 0, 0), (0, 1, 0), (1, 0, 0))
 
 
 def test_the_letter_that_was_recorded_is_taken_as_it_stands() -> None:
@@ -131,8 +137,12 @@ def test_where_nothing_says_how_a_run_read_its_letters_are_a_reading_of_their_ow
     assert list(found) == ["recorded", "paper", "careful"]
     without = answer(1)
     found = compared([(with_letter, "B"), (without, "A")], None)
-    assert list(found) == ["paper", "careful"]
-    assert found["paper"].whole.agreed == 2
+    assert {name: (of.whole.labelled.count, of.uncovered) for name, of in found.items()} == {
+        "recorded": (1, 1),
+        "paper": (2, 0),
+        "careful": (2, 0),
+    }
+    assert found["paper"].whole.labelled.agreed == 2
     # Where the run says how it read, a record without its letter is read so again.
     assert read_as(without, "paper", "paper") == "A"
 
@@ -141,8 +151,11 @@ def test_each_model_has_figures_of_its_own() -> None:
     labels = ("A", "B", "A", "A", "A")
     answers = [recorded_as("A", "A", number=number, model=f"lab/{number % 2}") for number in range(5)]
     found = compared(list(zip(answers, labels, strict=True)), "paper")["paper"]
-    assert {name: (one.count, one.agreed) for name, one in found.models.items()} == {"lab/0": (3, 3), "lab/1": (2, 1)}
-    assert (found.whole.count, found.whole.agreed) == (5, 4)
+    assert {name: (one.labelled.count, one.labelled.agreed) for name, one in found.models.items()} == {
+        "lab/0": (3, 3),
+        "lab/1": (2, 1),
+    }
+    assert (found.whole.labelled.count, found.whole.labelled.agreed) == (5, 4)
 
 
 def test_each_temperature_of_a_model_has_figures_of_its_own() -> None:

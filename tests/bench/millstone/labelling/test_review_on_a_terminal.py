@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import csv
 import json
 import os
 import re
@@ -22,6 +21,7 @@ from command_line import COMMAND, environment
 from rich.cells import cell_len
 from terminals import terminal
 
+from millstream.bench.evaluation.labelling.label_lines import labels_that_count, read_label_lines
 from millstream.bench.millstone.grid import GridItem
 
 PROMPT = re.compile(r"or \? > $")
@@ -96,16 +96,18 @@ class Typist:
 
 @contextmanager
 def at_a_terminal(home: Path, *arguments: str, columns: int = 80, lines: int = 24) -> Iterator[Typist]:
-    typist = Typist(home, ("run", *arguments), columns, lines)
+    named = () if "--rater" in arguments else ("--rater", "ann")
+    typist = Typist(home, ("run", *arguments, *named), columns, lines)
     try:
         yield typist
     finally:
         typist.close()
 
 
-def labels_in(folder: Path) -> list[str]:
-    with (folder / "review.csv").open(newline="", encoding="utf-8") as file:
-        return [row["label"] for row in csv.DictReader(file)]
+def labels_in(folder: Path, rater: str = "ann") -> list[str | None]:
+    """One rater's labels that count, in the order in which they were given."""
+    lines = labels_that_count(read_label_lines(folder / "labels.jsonl"))
+    return [line.label for line in lines if line.rater == rater]
 
 
 def test_a_person_labels_at_the_terminal_and_is_told_the_agreement(folder: Path, tmp_path: Path) -> None:
@@ -118,8 +120,9 @@ def test_a_person_labels_at_the_terminal_and_is_told_the_agreement(folder: Path,
         out = person.leave()
         assert person.process.returncode == 0
         assert person.is_as_it_was()
-    assert labels_in(folder)[:3] == ["A", "B", ""] and labels_in(folder)[3:] == [""] * 3
-    assert out.startswith("run/review.csv: 2 of 6 answers are labelled\n")
+    assert labels_in(folder) == ["A", "B"]
+    assert out.startswith("run/labels.jsonl: 2 of 6 answers are labelled by ann\n") and "few labels" in out
+    assert not (folder / "review.csv").exists()
     assert "stance" not in person.seen and "letter" not in person.seen
 
 
@@ -136,7 +139,7 @@ def test_every_label_outlasts_a_kill_and_the_next_start_goes_on(folder: Path, tm
         person.await_prompt()
         for number, label in enumerate(("A", "B", "O"), 1):
             person.type(label)
-            assert [label for label in labels_in(folder) if label] == ["A", "B", "other"][:number]
+            assert labels_in(folder) == ["A", "B", "other"][:number]
         person.process.send_signal(signal.SIGKILL)
         person.process.wait(timeout=30)
         assert person.is_as_it_was()
@@ -144,7 +147,7 @@ def test_every_label_outlasts_a_kill_and_the_next_start_goes_on(folder: Path, tm
         assert "4 of 8 (3 labelled): " in person.await_prompt()
         assert "3 of 8 (2 labelled): " in person.type("U")
         person.leave()
-    assert labels_in(folder) == ["A", "B", *[""] * 6]
+    assert labels_in(folder) == ["A", "B"]
 
 
 @pytest.mark.parametrize(("end", "code"), [(b"\x04", 0), (b"q\n", 0)])
@@ -154,7 +157,7 @@ def test_the_end_of_input_is_a_way_to_leave(folder: Path, tmp_path: Path, end: b
         person.type("A")
         assert "1 of 3 answers are labelled" in person.leave(end)
         assert person.process.returncode == code
-    assert labels_in(folder) == ["A", "", ""]
+    assert labels_in(folder) == ["A"]
 
 
 def test_an_interrupt_keeps_every_label_and_ends_with_130(folder: Path, tmp_path: Path) -> None:
@@ -164,7 +167,7 @@ def test_an_interrupt_keeps_every_label_and_ends_with_130(folder: Path, tmp_path
         person.process.send_signal(signal.SIGINT)
         assert person.process.wait(timeout=30) == 130
         assert person.is_as_it_was()
-    assert labels_in(folder) == ["A", "", ""]
+    assert labels_in(folder) == ["A"]
 
 
 def screen_of(text: str) -> list[str]:
@@ -202,16 +205,30 @@ def test_what_a_model_says_cannot_work_the_terminal(folder: Path, tmp_path: Path
     assert "\N{REPLACEMENT CHARACTER}[2J" in person.seen
 
 
-def test_labels_saved_by_another_program_meanwhile_end_the_dialogue(folder: Path, tmp_path: Path) -> None:
-    with at_a_terminal(tmp_path, "--sample", "3") as person:
-        person.await_prompt()
-        with at_a_terminal(tmp_path) as other:
-            other.await_prompt()
-            other.type("B")
-            other.leave()
-        assert person.leave(b"A\n") == ""
-        assert person.process.returncode == 5
-    assert labels_in(folder) == ["B", "", ""]
+def test_two_raters_label_the_same_answers_at_once_and_see_nothing_of_each_other(folder: Path, tmp_path: Path) -> None:
+    with (
+        at_a_terminal(tmp_path, "--sample", "40") as ann,
+        at_a_terminal(tmp_path, "--sample", "40", "--rater", "bob") as bob,
+    ):
+        ann.await_prompt()
+        bob.await_prompt()
+        for turn in range(1, 32):
+            # What was typed is echoed first.
+            shown = ann.type("A")
+            assert shown[1:] == bob.type("AB"[turn % 2])[1:] and f"{turn + 1} of 40 ({turn} labelled)" in shown
+        bob.leave()
+        ann.process.send_signal(signal.SIGKILL)
+        ann.process.wait(timeout=30)
+    assert labels_in(folder) == ["A"] * 31 and labels_in(folder, "bob").count("A") == 15
+    with at_a_terminal(tmp_path, "--rater", "bob", "--json") as bob:
+        # Without --sample it is the last one.
+        assert "32 of 40 (31 labelled)" in bob.await_prompt()
+        told = json.loads(bob.leave())
+    assert (told["rater"], told["sample"], told["labelled"], list(told["raters"])) == ("bob", 40, 31, ["ann", "bob"])
+    (between,) = told["between_raters"]
+    # Ann says A throughout, so that what chance gives is what bob's A give: kappa is 0.
+    assert (between["labelled"], between["agree"], between["kappa"]) == (31, 15, 0)
+    assert not between["few_labels"]
 
 
 def test_with_nobody_to_read_the_questions_nothing_is_asked(folder: Path, tmp_path: Path) -> None:
@@ -230,7 +247,10 @@ def test_with_nobody_to_read_the_questions_nothing_is_asked(folder: Path, tmp_pa
     finally:
         os.close(ours)
         os.close(theirs)
-    assert done.stdout.startswith("run/review.csv: 3 answers are written") and done.stderr == ""
+    assert done.stdout.startswith(
+        "run/labels.jsonl: no answer is labelled yet: run this at a terminal, or write a sheet"
+    )
+    assert done.stderr == ""
 
 
 def test_with_a_file_named_nothing_is_asked(folder: Path, tmp_path: Path) -> None:

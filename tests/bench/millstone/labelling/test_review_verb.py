@@ -16,6 +16,7 @@ from millstream.bench.millstone.grid import GridItem
 from millstream.bench.millstone.work import SAMPLE
 
 CommandLine = Callable[..., Done]
+REVIEW = ("review", "run", "--csv", "run/review.csv")
 MODELS = ("sim/open", "sim/shut")
 
 
@@ -65,7 +66,7 @@ def refused(done: Done, code: int = 2) -> str:
 
 
 def test_without_a_terminal_the_sample_is_written_into_the_folder(cli: CommandLine, folder: Path) -> None:
-    done = cli("review", "run", "--sample", "50")
+    done = cli(*REVIEW, "--sample", "50")
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("run/review.csv: 50 answers are written: fill in `label` with A, B or O")
     assert "A ' in front of a cell keeps a spreadsheet from computing it." in done.out
@@ -82,7 +83,7 @@ def test_without_a_terminal_the_sample_is_written_into_the_folder(cli: CommandLi
 
 def test_the_same_folder_and_seed_give_the_same_file_and_another_seed_does_not(cli: CommandLine, folder: Path) -> None:
     for name, more in (("a", ()), ("b", ("--seed", "0")), ("c", ("--seed", "1"))):
-        assert cli("review", "run", "--sample", "50", "--csv", f"{name}.csv", *more).code == 0
+        assert cli(*REVIEW, "--sample", "50", "--csv", f"{name}.csv", *more).code == 0
     first, again, other = (Path(f"{name}.csv").read_bytes() for name in "abc")
     assert first == again != other
     assert not (folder / "review.csv").exists()
@@ -91,36 +92,39 @@ def test_the_same_folder_and_seed_give_the_same_file_and_another_seed_does_not(c
 def test_labels_that_were_filled_in_are_compared_with_both_readings(cli: CommandLine, folder: Path) -> None:
     assert cli("review", "run", "--csv", "l.csv").code == 0
     fill_in(Path("l.csv"), as_a_person_reads)
-    done = cli("review", "run", "--csv", "l.csv")
+    done = cli("review", "run", "--csv", "l.csv", "--rater", "ann")
     assert (done.code, done.err) == (0, "")
     # 12 answers a model are an A to the paper's reading and to nobody else: 240 of 264 agree, chance gives
     # (108 x 132 + 108 x 108 + 48 x 24) / 264² = 0.3884, so kappa is (0.9091 - 0.3884) / (1 - 0.3884).
     expected = """\
-l.csv: 264 of 264 answers are labelled
+l.csv: 264 of 264 answers are labelled by ann
 
-reading  labelled  agree   share    95% interval  kappa    95% interval
+reading  labelled  agree   share    95% interval  kappa    95% interval  note
 paper         264    240   90.9%   86.8 to 93.8%  0.851  0.785 to 0.899
 careful       264    264  100.0%  98.6 to 100.0%  1.000  0.977 to 1.000
 
-paper, by model  labelled  agree  share   95% interval  kappa    95% interval
+reading, in the run  answers   share    95% interval  kappa    95% interval  note
+paper                    264   90.9%   86.8 to 93.8%  0.851  0.785 to 0.899
+careful                  264  100.0%  98.6 to 100.0%  1.000  0.977 to 1.000
+
+paper, by model  labelled  agree  share   95% interval  kappa    95% interval  note
 sim/open              132    120  90.9%  84.8 to 94.7%  0.851  0.751 to 0.914
 sim/shut              132    120  90.9%  84.8 to 94.7%  0.851  0.751 to 0.914
-
-label \\ paper    A    B  other
-A              108    0      0
-B                0  108      0
-other           24    0     24
 """
     assert done.out.startswith(expected), done.out
+    # 132 answers are an A to the paper's reading and 108 of them to the person; nobody else's is.
+    row = next(line for line in done.out.splitlines() if line.startswith("A   ")).split()
+    assert row == ["A", "108", "100.0%", "96.6", "to", "100.0%", "132", "81.8%", "74.4", "to", "87.5%", "0.818"]
+    assert "\nlabel \\ paper    A    B  other\nA              108    0      0\n" in done.out
     assert "\n\ncareful, by model  " in done.out and "\n\nlabel \\ careful  " in done.out
 
 
 def test_the_json_holds_every_figure(cli: CommandLine, folder: Path) -> None:
-    told = json.loads(cli("review", "run", "--sample", "60", "--json").out)
+    told = json.loads(cli(*REVIEW, "--sample", "60", "--json").out)
     assert (told["sample"], told["labelled"]) == (60, 0)
     assert told["readings"]["paper"]["share"] is None and told["readings"]["paper"]["share_ci95"] == [None, None]
     fill_in(folder / "review.csv", as_a_person_reads)
-    told = json.loads(cli("review", "run", "--json").out)
+    told = json.loads(cli(*REVIEW, "--json").out)
     assert (told["folder"], told["file"], told["labelled"]) == ("run", "run/review.csv", 60)
     paper, careful = told["readings"]["paper"], told["readings"]["careful"]
     wrong = sum("against" in row["text"] for row in rows_of(folder / "review.csv"))
@@ -134,36 +138,36 @@ def test_the_json_holds_every_figure(cli: CommandLine, folder: Path) -> None:
 
 
 def test_what_is_blank_is_not_labelled(cli: CommandLine, folder: Path) -> None:
-    cli("review", "run", "--sample", "50")
-    done = cli("review", "run")
+    cli(*REVIEW, "--sample", "50")
+    done = cli(*REVIEW)
     assert done.code == 0
     assert done.out.startswith("run/review.csv: none of 50 answers is labelled yet: fill in `label`")
     rows = rows_of(folder / "review.csv")
     save(folder / "review.csv", ({**row, "label": "A" if at < 7 else " "} for at, row in enumerate(rows)))
-    assert "7 of 50 answers are labelled" in cli("review", "run").out
+    assert "7 of 50 answers are labelled" in cli(*REVIEW).out
 
 
 def test_rows_may_be_left_out(cli: CommandLine, folder: Path) -> None:
-    cli("review", "run", "--sample", "50")
+    cli(*REVIEW, "--sample", "50")
     save(folder / "review.csv", ({**row, "label": "B"} for row in rows_of(folder / "review.csv")[10:15]))
     for more in ((), ("--sample", "50"), ("--sample", "50", "--seed", "0")):
-        assert "5 of 5 answers are labelled" in cli("review", "run", *more).out
+        assert "5 of 5 answers are labelled" in cli(*REVIEW, *more).out
 
 
 def test_kappa_of_a_single_letter_is_said_to_be_undefined(cli: CommandLine, folder: Path) -> None:
-    cli("review", "run")
+    cli(*REVIEW)
     save(
         folder / "review.csv",
         ({**row, "label": "A"} for row in rows_of(folder / "review.csv") if row["text"] == "position <<A>>"),
     )
-    done = cli("review", "run")
+    done = cli(*REVIEW)
     assert "100.0%" in done.out and "undefined" in done.out
     assert done.out.endswith("kappa is undefined where labels and reading have one and the same letter throughout\n")
-    assert json.loads(cli("review", "run", "--json").out)["readings"]["paper"]["kappa"] is None
+    assert json.loads(cli(*REVIEW, "--json").out)["readings"]["paper"]["kappa"] is None
 
 
 def test_a_sample_larger_than_the_run_is_all_of_it(cli: CommandLine, folder: Path) -> None:
-    done = cli("review", "run")
+    done = cli(*REVIEW)
     assert done.code == 0
     assert done.err == "millstream: 500 answers asked for, 264 are there: the sample is all of them\n"
     assert len(rows_of(folder / "review.csv")) == 264
@@ -173,17 +177,17 @@ def test_a_run_that_read_carefully_is_compared_by_that_first(cli: CommandLine, f
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest["specification"]["stance"] = "careful"
     (folder / "manifest.json").write_text(json.dumps(manifest))
-    cli("review", "run", "--sample", "50")
-    assert list(json.loads(cli("review", "run", "--json").out)["readings"]) == ["careful", "paper"]
+    cli(*REVIEW, "--sample", "50")
+    assert list(json.loads(cli(*REVIEW, "--json").out)["readings"]) == ["careful", "paper"]
 
 
 def test_records_of_another_program_can_be_labelled(cli: CommandLine, folder: Path) -> None:
     (folder / "manifest.json").unlink()
-    done = cli("review", "run", "--sample", "50")
+    done = cli(*REVIEW, "--sample", "50")
     assert (done.code, done.err) == (0, "")
     assert {row["question"] for row in rows_of(folder / "review.csv")} == {""}
     fill_in(folder / "review.csv", as_a_person_reads)
-    told = json.loads(cli("review", "run", "--json").out)
+    told = json.loads(cli(*REVIEW, "--json").out)
     assert list(told["readings"]) == ["recorded", "paper", "careful"]
     assert told["readings"]["recorded"]["agree"] == told["readings"]["paper"]["agree"]
 
@@ -208,7 +212,7 @@ def test_a_data_set_that_cannot_be_reached_or_has_changed_leaves_the_questions_o
 def test_texts_of_models_are_inert_in_the_file(cli: CommandLine, tmp_path: Path) -> None:
     payloads = ("=cmd|'/C calc'!A0", "+1", "-1", "@SUM(1)", "\t=1", "\r=1", "\x1b[2Jposition A\x07", '",=1\n"')
     answered_run(tmp_path / "run", lambda item: payloads[item.template])
-    assert cli("review", "run").code == 0
+    assert cli(*REVIEW).code == 0
     rows = rows_of(tmp_path / "run/review.csv")
     assert len(rows) == ANSWERS and all(None not in row for row in rows)
     for row in rows:
@@ -232,16 +236,16 @@ def test_a_folder_that_holds_neither_a_run_nor_records_is_refused(
 
 def test_a_run_without_answers_is_refused(cli: CommandLine, folder: Path) -> None:
     (folder / "records.jsonl").write_bytes(b"")
-    assert "expected answers with a text in its records, got none: nothing to label" in refused(cli("review", "run"))
+    assert "expected answers with a text in its records, got none: nothing to label" in refused(cli(*REVIEW))
     (folder / "records.jsonl").unlink()
-    assert "expected a run with answers, got no records.jsonl: nothing to label" in refused(cli("review", "run"))
+    assert "expected a run with answers, got no records.jsonl: nothing to label" in refused(cli(*REVIEW))
     assert not (folder / "review.csv").exists()
 
 
 def test_a_damaged_record_is_told_before_anything_is_written(cli: CommandLine, folder: Path) -> None:
     path = folder / "records.jsonl"
     path.write_bytes(path.read_bytes().replace(b"position <<A>>", b"position <<B>>", 1))
-    assert "is damaged" in refused(cli("review", "run"), 5)
+    assert "is damaged" in refused(cli(*REVIEW), 5)
     assert not (folder / "review.csv").exists()
 
 
@@ -256,15 +260,15 @@ def test_labels_of_another_run_are_refused(cli: CommandLine, folder: Path, tmp_p
 
 
 def test_labels_of_another_sample_are_refused_where_one_is_asked_for(cli: CommandLine, folder: Path) -> None:
-    cli("review", "run", "--sample", "30")
+    cli(*REVIEW, "--sample", "30")
     for more, asked in (
         (("--sample", "10"), "--sample 10 --seed 0"),
         (("--sample", "30", "--seed", "1"), "--sample 30 --seed 1"),
     ):
-        line = refused(cli("review", "run", *more))
+        line = refused(cli(*REVIEW, *more))
         assert f"expected the sample of {asked}, got another (" in line and "name another with --csv" in line
     # With neither, the file says what the sample is.
-    assert cli("review", "run").code == 0
+    assert cli(*REVIEW).code == 0
 
 
 @pytest.mark.parametrize(
@@ -279,9 +283,9 @@ def test_labels_of_another_sample_are_refused_where_one_is_asked_for(cli: Comman
 def test_a_file_that_was_filled_in_wrongly_is_told_with_its_line(
     cli: CommandLine, folder: Path, change: Callable[[list[dict[str, str]]], list[dict[str, str]]], said: str
 ) -> None:
-    cli("review", "run", "--sample", "20")
+    cli(*REVIEW, "--sample", "20")
     save(folder / "review.csv", change(rows_of(folder / "review.csv")))
-    assert said in refused(cli("review", "run"))
+    assert said in refused(cli(*REVIEW))
 
 
 def test_a_file_that_holds_something_else_is_left_as_it_is(cli: CommandLine, folder: Path) -> None:
@@ -309,12 +313,12 @@ def test_a_file_that_holds_something_else_is_left_as_it_is(cli: CommandLine, fol
 def test_options_that_are_none_are_refused(
     cli: CommandLine, folder: Path, arguments: tuple[str, ...], said: str
 ) -> None:
-    assert said in refused(cli("review", "run", *arguments))
+    assert said in refused(cli(*REVIEW, *arguments))
 
 
 def test_the_run_is_left_as_it_is(cli: CommandLine, folder: Path) -> None:
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-    cli("review", "run")
+    cli(*REVIEW)
     after = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     assert after.keys() - before.keys() == {"review.csv"}
     assert {name: after[name] for name in before} == before

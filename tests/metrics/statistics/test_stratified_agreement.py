@@ -1,0 +1,107 @@
+"""Agreement weighted back to a run: an example by hand, a second way to every number, and intervals that hold the
+truth."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from millstream.metrics.statistics.agreement import agreement
+from millstream.metrics.statistics.stratified_agreement import (
+    StratumPairs,
+    single_label_agreement,
+    stratified_agreement,
+)
+
+# A run of 900 answers that the judge calls A and 100 that it calls B; ten of each are labelled, the person first.
+EXAMPLE = [
+    StratumPairs(900, [("A", "A")] * 9 + [("B", "A")]),
+    StratumPairs(100, [("B", "B")] * 5 + [("A", "B")] * 5),
+]
+
+
+def test_an_even_sample_of_uneven_labels_is_weighted_back_to_the_run() -> None:
+    found = stratified_agreement(EXAMPLE)
+    # 0.9 x 9/10 + 0.1 x 5/10; of the labelled answers themselves 14 of 20 agree.
+    assert found.agreed.share == pytest.approx(0.86)
+    # The person's A: 0.9 x 0.9 + 0.1 x 0.5 = 0.86; the judge's 0.9. By chance 0.86 x 0.9 + 0.14 x 0.1 = 0.788, so kappa
+    # is (0.86 - 0.788) / 0.212. Of the labelled answers it is (0.7 - 0.5) / 0.5.
+    assert found.kappa == pytest.approx(0.072 / 0.212)
+    pairs = [pair for stratum in EXAMPLE for pair in stratum.pairs]
+    assert agreement(pairs).share == 0.7
+    assert agreement(pairs).kappa == pytest.approx(0.4)
+    assert (found.population, found.covered, found.agreed.count) == (1000, 1000, 20)
+    assert found.agreed.interval is not None and found.kappa_interval is not None
+    # Kish's size is 1 / (0.81 / 10 + 0.01 / 10) = 12.195; by the variances within strata it would be larger: 0.1204 /
+    # (0.81 x 0.1 / 10 + 0.01 x 0.2778 / 10) = 14.4. With z² = 3.8415 Wilson's middle is 0.86 + 0.1575 = 1.0175, half of
+    # the width (3.8415 x (0.1204 / 12.195 + 0.006458))^0.5 = 0.2505; both are divided by 1.3150.
+    assert found.agreed.interval == pytest.approx((0.5833, 0.9642), abs=1e-4)
+
+
+def test_one_label_is_compared_with_the_rest_in_both_directions() -> None:
+    found = single_label_agreement(EXAMPLE, "B")
+    # The person's B: one of the first stratum, which stands for 90, and five that stand for 10 each.
+    assert found.first.count == 6
+    assert found.first.share == pytest.approx(50 / 140)
+    assert found.second.count == 10
+    assert found.second.share == pytest.approx(0.5)
+    assert found.whole.kappa == pytest.approx(0.072 / 0.212)
+    assert single_label_agreement(EXAMPLE, "C").first.share is None
+
+
+def test_strata_without_a_label_are_left_out_and_counted() -> None:
+    found = stratified_agreement([*EXAMPLE, StratumPairs(50, [])])
+    assert (found.population, found.covered) == (1050, 1000)
+    assert found.agreed.share == pytest.approx(0.86)
+    nothing = stratified_agreement([StratumPairs(50, [])])
+    assert (nothing.covered, nothing.agreed.share, nothing.kappa) == (0, None, None)
+
+
+def test_kappa_of_one_label_throughout_is_undefined() -> None:
+    found = stratified_agreement([StratumPairs(9, [("A", "A")] * 3)])
+    assert (found.agreed.share, found.kappa, found.kappa_interval) == (1, None, None)
+
+
+def test_where_every_member_weighs_the_same_the_figures_are_those_of_the_labelled() -> None:
+    draws = Random(5)
+    for _ in range(200):
+        strata = [
+            StratumPairs(10 * count, [(draws.choice("ABC"), name) for _ in range(count)])
+            for name in "ABC"
+            if (count := draws.randint(1, 20))
+        ]
+        plain = agreement([pair for stratum in strata for pair in stratum.pairs])
+        found = stratified_agreement(strata)
+        assert found.agreed.share == pytest.approx(plain.share)
+        assert found.kappa is plain.kappa if plain.kappa is None else found.kappa == pytest.approx(plain.kappa)
+
+
+def test_intervals_hold_the_truth_of_the_run() -> None:
+    """1,000 runs, four strata of uneven size, 12 to 50 labelled in each: the person agrees more or less by stratum."""
+    generator = np.random.default_rng(1)
+    names = np.array(list("ABCD"))
+    for sizes, per_stratum in (((0.6, 0.25, 0.1, 0.05), 50), ((0.9, 0.06, 0.03, 0.01), 25), ((0.4, 0.3, 0.2, 0.1), 12)):
+        for chances in ((0.95, 0.9, 0.7, 0.6), (0.7, 0.7, 0.7, 0.7), (0.99, 0.95, 0.9, 0.5)):
+            table = np.zeros((4, 4))
+            for at in range(4):
+                table[:, at] = sizes[at] * (1 - chances[at]) / 3
+                table[at, at] = sizes[at] * chances[at]
+            share = float(np.trace(table))
+            by_chance = float(table.sum(1) @ table.sum(0))
+            kappa = (share - by_chance) / (1 - by_chance)
+            held_share = held_kappa = 0
+            for _ in range(250):
+                strata = []
+                for at in range(4):
+                    firsts = generator.choice(names, per_stratum, p=table[:, at] / sizes[at])
+                    strata.append(
+                        StratumPairs(round(10_000 * sizes[at]), [(str(first), str(names[at])) for first in firsts])
+                    )
+                found = stratified_agreement(strata)
+                assert found.agreed.interval is not None and found.kappa_interval is not None
+                held_share += found.agreed.interval[0] <= share <= found.agreed.interval[1]
+                held_kappa += found.kappa_interval[0] <= kappa <= found.kappa_interval[1]
+            # 95% of 250 is 237, with a standard deviation of 3.4.
+            assert min(held_share, held_kappa) >= 225, (sizes, chances, held_share, held_kappa)
