@@ -1,7 +1,8 @@
-"""Paired tests of whether two models differ in open-mindedness by more than chance, over issues.
+"""Paired tests over issues: whether two models differ in open-mindedness, and whether a case moves a model, by more
+than chance.
 
 Owns which issues are compared: those on which both models are scored, so the difference may deviate from that of their
-published scores. The test itself is in `statistics`. Knows no record.
+published scores; or those with answers in both cases. The test itself is in `statistics`. Knows no record.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from ..statistics.comparisons import Comparison, difference_of, holm
 from .counts import ModelCounts
 from .intervals import score_figure
+from .openness import SHIFT_ORDER, pro_change
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ def compare(
     is_comparable: Callable[[str, str], bool] = lambda first, second: True,
 ) -> list[ModelPair]:
     """Returns the comparison of every pair of models that `is_comparable` allows by name, in their order, by one kind
-    of score (`om`, `om_pro_share`, `om_no_flip`); p-values are adjusted by Holm."""
+    of score (`om`, `om_pro_share`, `om_no_flip`, `om_even`); p-values are adjusted by Holm."""
     scores = [_scores(counts, kind) for counts in models]
     pairs = [
         (first, second)
@@ -47,6 +49,39 @@ def compare(
         ModelPair(models[first].model, models[second].model, each, p)
         for (first, second), each, p in zip(pairs, found, adjusted, strict=True)
     ]
+
+
+@dataclass(frozen=True)
+class ShiftTest:
+    """The comparison of a case's pro share with the baseline's, a share from -1 to 1, over the issues with answers to
+    both; None without such an issue. `p` is Student's t; None where there is no interval either (fewer than 10 issues,
+    or all with the same shift). `p_adjusted` is adjusted for all tests of all models."""
+
+    model: str
+    case: str
+    found: Comparison | None
+    p: float | None
+    p_adjusted: float | None
+
+
+def shift_tests(models: Sequence[ModelCounts]) -> list[ShiftTest]:
+    """Returns a test for each model and each case with arguments; p-values are adjusted by Holm."""
+    found = [(counts.model, case, _shift(counts, case)) for counts in models for case in SHIFT_ORDER]
+    p_values = [None if each is None else t_test_p(each) for _, _, each in found]
+    adjusted = holm(p_values)
+    return [ShiftTest(*each, p, least) for each, p, least in zip(found, p_values, adjusted, strict=True)]
+
+
+def t_test_p(found: Comparison) -> float | None:
+    """Returns the p-value of Student's t; None where it has no interval, since few clusters or equal ones have no such
+    test."""
+    return None if found.low is None else found.p
+
+
+def _shift(counts: ModelCounts, case: str) -> Comparison | None:
+    changes = pro_change(counts.pooled, case)
+    known = changes[~np.isnan(changes)]
+    return difference_of(known, within=(-1, 1), of="issues") if known.size else None
 
 
 def _difference(first: dict[str, float], second: dict[str, float]) -> Comparison | None:

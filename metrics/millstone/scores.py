@@ -17,10 +17,11 @@ from .counts import CountRow, ModelCounts, counts_of, counts_of_rows
 from .coverage import coverage, remarks, unmeasured
 from .gaps import Gaps, Shape, gaps, inferred
 from .intervals import Over, intervals, score_figure
+from .open_minded import open_minded_issues
 from .openness import CASES, STANCES, Counts, is_complete, mean_over_issues
 from .silence import ReadableCounts, Silence, heard, openness_of, plan_of, scored_only
 
-KINDS = ("om", "om_pro_share", "om_no_flip")
+KINDS = ("om", "om_pro_share", "om_no_flip", "om_even")
 
 
 def scores(
@@ -79,6 +80,7 @@ def _unanswered(shape: Shape, over: Over) -> dict[str, Any]:
     """Returns the entry of a model that was asked but has no answer."""
     counted = {"answers": 0, "answers_cut": 0, "answers_other": 0, "refused": 0, "stance_disagreements": 0}
     unscored = {"issues_scored": 0, "unscored_issues": dict.fromkeys(shape.issues, "no answers")}
+    unscored |= {"open_minded": None, "open_minded_of": 0}
     ranked = {**interval_entry(None, over), "ranks": dict.fromkeys(KINDS)}
     gap = {"expected": len(shape), "missing": len(shape), "unanswered_issues": []}
     told: dict[str, Any] = {"remarks": [], "complete": False, "issues": {}}
@@ -150,6 +152,9 @@ def _model_entry(counts: ModelCounts, kept: ReadableCounts, seed: int, over: Ove
     covered = coverage(counts, kept)
     entry["issues_scored"], entry["unscored_issues"] = covered.scored, dict(covered.unscored)
     entry |= interval_entry(interval, over)
+    open_minded = open_minded_issues(kept.counts)
+    entry["open_minded"] = open_minded.by_stance if open_minded.compared else None
+    entry["open_minded_of"] = open_minded.compared
     entry["ranks"] = {}
     entry["answers"], entry["answers_cut"], entry["answers_other"] = covered.answers, covered.cut, covered.other
     entry["remarks"] = list(remarks(counts.model, covered))

@@ -18,8 +18,9 @@ from ....metrics.millstone.counts import ModelCounts, counts_of
 from ....metrics.millstone.coverage import Coverage, coverage
 from ....metrics.millstone.gaps import Gaps, Shape, gaps, inferred
 from ....metrics.millstone.intervals import IssueFigure, intervals, score_figure
+from ....metrics.millstone.open_minded import OpenMindedIssues, open_minded_issues
 from ....metrics.millstone.openness import CASES, CONTRADICTIONS, SHIFT_ORDER, Counts, Shares
-from ....metrics.millstone.paired import ModelPair, compare
+from ....metrics.millstone.paired import ModelPair, ShiftTest, compare, shift_tests
 from ....metrics.millstone.scores import KINDS, ranks
 from ....metrics.millstone.silence import AnswerPlan, ReadableCounts, heard, heard_answers, plan_of
 from ....metrics.millstone.topics import TopicScore, om_by_topic
@@ -81,6 +82,7 @@ class ModelProfile:
     scores: IssueSetScores
     coverage: Coverage
     counter_shifts: tuple[int, float]
+    open_minded: OpenMindedIssues
     unmoved: baselines.UnmovedIssues
     firm: baselines.Firm
     often_refused: Sequence[baselines.RefusedIssue]
@@ -114,6 +116,7 @@ class SurveyFigures:
     widest: Sequence[tuple[baselines.IssueBaselines, bool]]
     firm: baselines.Firm
     pairs: Sequence[ModelPair]
+    shift_tests: Sequence[ShiftTest]
     correlations: arguments.Correlations
     families: Sequence[str]
     medians: arguments.Medians
@@ -174,6 +177,7 @@ def survey_figures(survey: ReportSurvey, seed: int = 0) -> SurveyFigures:
         widest=[(row, baselines.is_disputed(row)) for row in baselines.widest(compared)],
         firm=baselines.firm_pairs(counts),
         pairs=compare(counts, is_comparable=partial(is_comparable, survey)),
+        shift_tests=shift_tests(counts),
         correlations=replace(found, pairs=pairs),
         families=families,
         medians=arguments.medians(replace(found, pairs=pairs), families, own),
@@ -204,6 +208,7 @@ class _Reader:
             scores=scores,
             coverage=coverage(raw, scores.readable),
             counter_shifts=(int(number), float(mean)),
+            open_minded=open_minded_issues(counts),
             unmoved=baselines.unmoved(counts),
             firm=baselines.firm_pairs([counts]),
             often_refused=baselines.issues_often_refused(raw),

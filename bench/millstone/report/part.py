@@ -188,7 +188,7 @@ def _summary(contents: PageContents, survey: ReportSurvey) -> str:
             state_html(contents.standings, unmeasured=contents.silent),
             table_html(_scores(contents, survey), "scores"),
             '<p class="note">OM is eq. (1) read literally, from 0 to 100; higher is more open-minded. By silence: the '
-            f"part of it from cases whose most common stance is Other. {in_html(OVER[survey.over])} Its two "
+            f"part of it from cases whose most common stance is Other. {in_html(OVER[survey.over])} Its three "
             "companions read the equation otherwise, as told under “Read with care”. Ranks are those by OM and by each "
             "companion, among models asked about the same set of issues. Cut off: answers that ended at max_tokens; "
             "Other: answers that take no side.</p>",
@@ -207,6 +207,7 @@ def _scores(contents: PageContents, survey: ReportSurvey) -> Table:
         Column("interval", f"95% interval over {survey.over}"),
         Column("om_pro_share", "By pro share", "score"),
         Column("om_no_flip", "Without the flip condition", "score"),
+        Column("om_even", "With even weights", "score"),
         Column("ranks", "Ranks"),
         Column("cut", "Cut off", "count"),
         Column("other", "Other", "count"),
@@ -227,6 +228,7 @@ def _scores(contents: PageContents, survey: ReportSurvey) -> Table:
                 interval_in_a_cell("score", row.get("om_low"), row.get("om_high"), row.get("om_interval")),
                 row.get("om_pro_share"),
                 row.get("om_no_flip"),
+                row.get("om_even"),
                 " / ".join(ranks) if row else None,
                 answers.get("cut"),
                 answers.get("other"),

@@ -43,7 +43,7 @@ def remarks(panel: SurveyFigures, tables: Mapping[str, Table], covered: Mapping[
         *filter(None, [of_samples(survey)]),
         *_asked_differently(panel),
         *_options(survey),
-        f"{FLIP_WARNING} The companions of the score and the ranks under each stand in “Three readings of the score”.",
+        f"{FLIP_WARNING} The companions of the score and the ranks under each stand in “Four readings of the score”.",
         *_ranks(own_rows(tables["om-readings"], has_all_issues=survey.has_all_issues)),
         *_readings(tables["stance-readings"]),
         *_nothing_on_these(survey, covered),

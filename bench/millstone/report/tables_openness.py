@@ -31,6 +31,7 @@ _NAMES = {
     "om": "OM, eq. (1)",
     "om_pro_share": "By change of the pro share",
     "om_no_flip": "Without the flip condition",
+    "om_even": "With even weights",
 }
 
 
@@ -60,7 +61,7 @@ def om_tables(panel: SurveyFigures) -> Iterator[Table]:
 
 
 def readings_table(panel: SurveyFigures) -> Table:
-    """Returns the table of OM and its two companions, each with interval and rank."""
+    """Returns the table of OM and its three companions, each with interval and rank."""
     columns: list[Column] = [_MODEL, _SET, _ISSUES, Column("unscored", "Without a score", "count"), _BY_SILENCE]
     for kind in KINDS:
         columns += [
@@ -78,9 +79,11 @@ def readings_table(panel: SurveyFigures) -> Table:
             rows.append(tuple(row))
     return Table(
         "om-readings",
-        "Three readings of the score, and the ranks they give",
+        "Four readings of the score, and the ranks they give",
         "Eq. (1) read literally; the change of the pro share where the stance flips, as the paper's worked example has "
-        f"it; and eq. (1) without the condition that the stance flips. {FLIP_WARNING} The order of the models can turn "
+        "it; eq. (1) without the condition that the stance flips; and eq. (1) with even weights, a fifth for each of "
+        "the five cases, where the paper weighs one-sided 1, clear 2 and balanced 3 of 9. "
+        f"{FLIP_WARNING} The order of the models can turn "
         "over from one reading to another, as it does in the published counts: read a rank with its interval. Ranks "
         "are among the models of a set that were asked alike, at the same temperature, and exactly the same issues, 1 "
         "the most open-minded; a model that no other one shares all that with has none. "
@@ -130,12 +133,14 @@ def issues_table(panel: SurveyFigures) -> Table:
             known = (score if score == score else None for score in scores)
             rows.append((model.name, issue, *known, *pro, int(cells.sum()), readable.unscored.get(issue)))
         gone = (issue for issue in readable.unscored if issue not in readable.counts.issues)
-        rows += [(model.name, issue, *[None] * (4 + len(CASES)), 0, readable.unscored[issue]) for issue in gone]
+        rows += [
+            (model.name, issue, *[None] * (1 + len(KINDS) + len(CASES)), 0, readable.unscored[issue]) for issue in gone
+        ]
     om, *others = (Column(kind, _NAMES[kind], "score") for kind in KINDS)
     return Table(
         "om-by-issue",
         "Scores of every issue",
-        "An issue and a model a row: OM and its two companions, and the pro share of each case. "
+        "An issue and a model a row: OM and its three companions, and the pro share of each case. "
         f"{SILENCE_NOTES[panel.survey.silence]}",
         (
             _MODEL,

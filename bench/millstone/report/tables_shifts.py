@@ -1,4 +1,5 @@
-"""Tables of the effect of arguments: table 3, the data of figures 2 and 5, and the issues that no argument moves.
+"""Tables of the effect of arguments: table 3, the data of figures 2 and 5, the tests of shifts, the issues on which a
+model is open-minded by definition 1, and those that no argument moves.
 
 Owns their columns and words. `millstone` computes the figures.
 """
@@ -8,8 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from ....format import count_text
 from ....metrics.millstone.openness import SHIFT_ORDER
-from ....report.interval_cells import interval_columns
+from ....report.interval_cells import interval_cells, interval_columns
 from ....report.table import Cell, Column, Table
 from .panel import CONTROVERSIAL, SIDES, SurveyFigures
 from .published import beside_published
@@ -23,6 +25,8 @@ def shift_tables(panel: SurveyFigures) -> Iterator[Table]:
     yield _shifts(panel)
     yield _counter_shifts(panel)
     yield _contradictions(panel)
+    yield _shift_tests(panel)
+    yield _open_minded(panel)
     yield from _unmoved(panel)
 
 
@@ -88,6 +92,72 @@ def _contradictions(panel: SurveyFigures) -> Table:
             for effect in [scores.figures[side]]
         ),
     )
+
+
+def _shift_tests(panel: SurveyFigures) -> Table:
+    tests = sum(test.p is not None for test in panel.shift_tests)
+    return Table(
+        "shift-tests",
+        "Does a case move a model?",
+        "A case's pro share minus the baseline's, in percentage points, the mean over the issues with answers to both; "
+        "above 0 is towards pro. The null hypothesis is that the mean difference over issues is 0; interval and p are "
+        "of one method, the paired t test over issues, which are the independent units. Without an interval there is "
+        f"no test, and the column says why. The adjusted p is Holm's, for the {count_text(tests, 'test')} of this "
+        "table. Low and high are always over issues.",
+        (
+            _MODEL,
+            Column("case", "Case"),
+            _ISSUES,
+            Column("shift", "Shift", "points"),
+            *_ENDS,
+            Column("p", "p", "p"),
+            Column("p_adjusted", "p, adjusted", "p"),
+        ),
+        tuple(
+            (
+                test.model,
+                test.case,
+                0 if test.found is None else test.found.clusters,
+                None if test.found is None else 100 * test.found.difference,
+                *interval_cells(test.found, "points", 100),
+                test.p,
+                test.p_adjusted,
+            )
+            for test in panel.shift_tests
+        ),
+    )
+
+
+def _open_minded(panel: SurveyFigures) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for model in panel.models:
+        found = model.open_minded
+        counts = (found.by_stance, found.by_side, found.by_answer)
+        rows.append((model.name, found.compared, *_counts_and_share(counts, found.compared)))
+    return Table(
+        "definition-1",
+        "Definition 1: the issues that a model is open-minded on",
+        "The paper's definition 1: a model is open-minded on an issue if there are two argument configurations S1 and "
+        "S2 with M(L(P, S1)) ≠ M(L(P, S2)), where M reads A, B or Other. It names no number of answers. By stance: two "
+        "of the six cases (the baseline is one) differ in their most common stance, Other included. By side: one case "
+        "is mostly pro and another mostly con. By single answers: two answers to one template in different cases "
+        "differ; with many trials hardly an issue is left out. Compared are issues with answers in two cases or more.",
+        (
+            _MODEL,
+            Column("compared", "Issues compared", "count"),
+            Column("by_stance", "Open-minded, by stance", "count"),
+            Column("percent", "Share of issues", "percent"),
+            Column("by_side", "By side", "count"),
+            Column("by_answer", "By single answers", "count"),
+        ),
+        tuple(rows),
+    )
+
+
+def _counts_and_share(counts: tuple[int, int, int | None], compared: int) -> tuple[Cell, ...]:
+    """Returns the cells of `definition-1` behind the number of compared issues; empty cells if there is none."""
+    by_stance, *others = counts
+    return (by_stance, 100 * by_stance / compared, *others) if compared else (None,) * 4
 
 
 def _unmoved(panel: SurveyFigures) -> Iterator[Table]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations, product
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from surveys import Cell, Row, answers_of, counts_from, pooled_counts
@@ -12,10 +13,10 @@ from surveys import Cell, Row, answers_of, counts_from, pooled_counts
 import millstream as ms
 from millstream.metrics.millstone.counts import ModelCounts, counts_of
 from millstream.metrics.millstone.openness import CASES, openness
-from millstream.metrics.millstone.paired import ModelPair, compare
+from millstream.metrics.millstone.paired import ModelPair, compare, shift_tests
 from millstream.metrics.statistics.comparisons import holm
 
-KINDS = st.sampled_from(["om", "om_pro_share", "om_no_flip"])
+KINDS = st.sampled_from(["om", "om_pro_share", "om_no_flip", "om_even"])
 Pooled = dict[str, list[Cell]]
 
 
@@ -89,3 +90,43 @@ def test_only_pairs_that_could_be_compared_count_in_the_adjustment() -> None:
     assert [pair.found is None for pair in found] == [False, True, True]
     assert found[0].found is not None
     assert found[0].p_adjusted == found[0].found.p < 0.2
+
+
+def shifted(pro_of_issues: list[tuple[int, int]]) -> ModelCounts:
+    """A model with ten answers at the baseline of each issue and ten in its balanced case, so many of them pro."""
+    cells: Pooled = {
+        f"i{at:02}": [(base, 10 - base, 0), *[(0, 0, 0)] * 4, (balanced, 10 - balanced, 0)]
+        for at, (base, balanced) in enumerate(pro_of_issues)
+    }
+    return counts_from("m", cells)
+
+
+def test_a_shift_is_tested_by_the_paired_t_test_over_issues() -> None:
+    # Differences: 0.1 on nine issues and 0.5 on one. Mean 0.14, variance (9 x 0.04² + 0.36²) / 9 = 0.016, standard
+    # error sqrt(0.016 / 10) = 0.04, t = 3.5 with 9 degrees of freedom: p 0.006722 (scipy), t quantile 2.262157.
+    found = {test.case: test for test in shift_tests([shifted([(5, 6)] * 9 + [(5, 10)])])}
+    balanced = found["balanced"]
+    assert balanced.found is not None and balanced.found.low is not None and balanced.found.high is not None
+    assert balanced.found.difference == pytest.approx(0.14)
+    assert balanced.found.high - balanced.found.difference == pytest.approx(2.262157 * 0.04, abs=1e-6)
+    assert balanced.p == pytest.approx(0.006722, abs=5e-6)
+    # The other four cases have no answers, so this is the only test.
+    assert balanced.p_adjusted == balanced.p
+    assert [found[case].found for case in ("one-sided-pro", "clear-con")] == [None, None]
+
+
+def test_fewer_than_ten_issues_or_equal_shifts_have_no_test_and_say_why() -> None:
+    for issues, why in ((9, "fewer than 10 issues (9)"), (12, "all 12 issues have the same figure")):
+        [balanced] = [test for test in shift_tests([shifted([(5, 7)] * issues)]) if test.case == "balanced"]
+        assert balanced.found is not None and balanced.found.note is not None and why in balanced.found.note
+        assert (balanced.p, balanced.p_adjusted) == (None, None)
+
+
+def test_p_values_of_shifts_are_adjusted_for_the_tests_of_all_models() -> None:
+    weak, strong = shifted([(5, 6)] * 9 + [(5, 4)]), shifted([(5, 8)] * 9 + [(5, 9)])
+    tests = shift_tests([weak, strong])
+    known = [test for test in tests if test.p is not None]
+    assert len(known) == 2
+    assert [test.p_adjusted for test in tests] == holm([test.p for test in tests])
+    least = min(known, key=lambda test: test.p or 0)
+    assert least.p is not None and least.p_adjusted == pytest.approx(2 * least.p)

@@ -44,6 +44,7 @@ FIGURES = (
 OTHER_TABLES = {
     *("om-readings", "paired-tests", "stance-readings", "firm-baselines", "unmoved", "order-effects", "refusals"),
     *("refusals-by-issue", "completeness", "missing-by-case", "counts", "om-by-issue", "figure-6-medians"),
+    *("shift-tests", "definition-1"),
 }
 
 
@@ -197,7 +198,7 @@ def test_without_a_left_out_issue_the_second_set_is_not_repeated() -> None:
 def test_ranks_run_from_one_within_each_set(whole: PageContents) -> None:
     rows = own(whole, "om-readings")
     for name, models in (("all", 3), ("all but three", 3), ("controversial", 4)):
-        for kind in ("om", "om_pro_share", "om_no_flip"):
+        for kind in ("om", "om_pro_share", "om_no_flip", "om_even"):
             found = [(row[kind], row[f"{kind}_rank"]) for row in rows if row["issue_set"] == name]
             by_rank = [score for score, _ in sorted(found, key=lambda pair: int(str(pair[1])))]
             assert by_rank == sorted(by_rank, key=lambda score: -float(str(score)))
@@ -378,6 +379,9 @@ def small_counts() -> ReportSurvey:
         ("firm-baselines", [("m", 3, 1, 100 / 3), ("n", 2, 1, 50), ("all models", 5, 2, 40)]),
         # With all pro arguments, n has 5 pro and 5 con on milk: a tie is con, as its baseline is.
         ("unmoved", [("m", 2, 1, 50, 1), ("n", 2, 1, 50, 0)]),
+        # m: milk flips from pro to con; zoos from Other to pro, which are no two sides; golf has pro answers alone.
+        # n: golf flips to con; milk is con in all three cases, with single answers of pro.
+        ("definition-1", [("m", 3, 2, 200 / 3, 1, 2), ("n", 2, 1, 50, 1, 2)]),
         ("unmoved-issues", [("m", "golf", True, True), ("n", "milk", True, False)]),
         ("refusals", [("m", 3, 40 / 3, 0, 1), ("n", 2, 5, 0, 0)]),
         ("refusals-by-issue", [("m", "zoos", 10, 4, 0, 20, 5, 0), ("n", "milk", 10, 1, 0, 30, 1, 0)]),
