@@ -19,6 +19,7 @@ from ...engine.collector import calm_collector
 from ...engine.fault import LocalFault
 from ...engine.runs.run_folder import MANIFEST, RECORDS, read_manifest, write_whole
 from .benchmark import Benchmark
+from .labelling.label_lines import LABELS
 from .registry import benchmark_of, rank_of
 
 if TYPE_CHECKING:
@@ -129,9 +130,28 @@ def _contents(runs: Sequence[BenchmarkFolder], chosen: ReadingChoice) -> list[Pa
     """Returns the parts of the page, in the order of the registry."""
     every = []
     for benchmark in sorted({run.benchmark for run in runs}, key=rank_of):
-        own = [run.records for run in runs if run.benchmark is benchmark]
-        every.append(benchmark.report(own, benchmark.own_readings(chosen.given), chosen.flags))
+        own = [run for run in runs if run.benchmark is benchmark]
+        contents = benchmark.report([run.records for run in own], benchmark.own_readings(chosen.given), chosen.flags)
+        every.append(_with_labels(contents, benchmark, own))
     return every
+
+
+def _with_labels(contents: PageContents, benchmark: Benchmark, runs: Sequence[BenchmarkFolder]) -> PageContents:
+    """Returns a part of the page with what people said of these runs' answers, if they did."""
+    labelled = [run for run in runs if (run.path / LABELS).exists() and (run.path / RECORDS).exists()]
+    if not labelled:
+        return contents
+    from ...report.labels import folder_labels
+    from .labelling.folder_labels import compared_in
+    from .labelling.sample import AnswerFile
+    from .report.people import CheckedRun, with_labels
+
+    names = folder_labels([run.path for run in runs])
+    checked = []
+    for run in labelled:
+        answers = AnswerFile(run.path / RECORDS, benchmark.labeller(run.manifest, is_shown=False), benchmark.title)
+        checked.append(CheckedRun(names[run.path] if len(runs) > 1 else "", compared_in(run.path / LABELS, answers)))
+    return with_labels(contents, benchmark.name, checked)
 
 
 @contextmanager

@@ -20,7 +20,17 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("reading", "labelled", "agree", "share", "95% interval", "kappa", "95% interval", "note")
 _RUN_COLUMNS = ("reading, in the run", "answers", "share", "95% interval", "kappa", "95% interval", "note")
-_LABEL_COLUMNS = ("label", "rater's", "reading too", "95% interval", "reading's", "rater too", "95% interval", "kappa")
+_LABEL_COLUMNS = (
+    "label",
+    "rater's",
+    "reading too",
+    "95% interval",
+    "reading's",
+    "rater too",
+    "95% interval",
+    "kappa",
+    "note",
+)
 _FEW = "few labels"
 
 
@@ -116,6 +126,8 @@ def _kappa(kappa: float | None, interval: tuple[float, float] | None, *, has_sha
 
 
 def _by_label(reading: str, figures: AgreementFigures) -> str:
+    from ...bench.evaluation.labelling.comparison import FEW_LABELS
+
     rows = [(f"{_LABEL_COLUMNS[0]}, {reading}, in the run", *_LABEL_COLUMNS[1:])]
     for label, each in figures.labels.items():
         first, second = each.first, each.second
@@ -126,10 +138,11 @@ def _by_label(reading: str, figures: AgreementFigures) -> str:
                 *_percent(first.share, first.interval),
                 f"{second.count:,}",
                 *_percent(second.share, second.interval),
-                _kappa(each.whole.kappa, each.whole.kappa_interval)[0],
+                _kappa(each.whole.kappa, each.whole.kappa_interval, has_share=each.whole.agreed.share is not None)[0],
+                _FEW if min(first.count, second.count) < FEW_LABELS else "",
             )
         )
-    return table(rows)
+    return table(rows, (0, 8))
 
 
 def _confusion(reading: str, found: Agreement) -> str:

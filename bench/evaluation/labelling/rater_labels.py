@@ -106,9 +106,9 @@ class UsableLabels(Struct, frozen=True):
     def remarks(self) -> tuple[str, ...]:
         """A sentence for each kind of label that is left out."""
         kinds = (
-            (self.missing, "the records do not hold their answers"),
-            (self.changed, "the texts of their answers have changed since"),
-            (self.unknown, "they are none of the labels that can be given"),
+            (self.missing, "the records do not hold the answer"),
+            (self.changed, "the text of the answer has changed since"),
+            (self.unknown, "none of the labels that can be given"),
         )
         return tuple(
             f"{count:,} {'label is' if count == 1 else 'labels are'} left out: {why}" for count, why in kinds if count

@@ -78,6 +78,31 @@ def test_where_every_member_weighs_the_same_the_figures_are_those_of_the_labelle
         assert found.kappa is plain.kappa if plain.kappa is None else found.kappa == pytest.approx(plain.kappa)
 
 
+def test_kappa_is_that_of_a_second_way_to_it_on_a_thousand_random_tables() -> None:
+    generator = np.random.default_rng(2)
+    for _ in range(1000):
+        labels, strata = generator.integers(2, 6), generator.integers(1, 5)
+        # Counts by stratum, first and second label, and the size of each stratum, always with something in each.
+        tables = generator.integers(0, 5, (strata, labels, labels))
+        tables[:, 0, 0] += 1
+        tables[0, 0, 1] += 1
+        sizes = generator.integers(100, 10_000, strata)
+        # By matrices: kappa is 1 less the weighted disagreement over the one that the margins give.
+        table = np.einsum("s,sij->ij", sizes / sizes.sum() / tables.sum((1, 2)), tables)
+        differ = 1 - np.eye(labels)
+        expected = 1 - (differ * table).sum() / (differ * np.outer(table.sum(1), table.sum(0))).sum()
+        found = stratified_agreement(
+            StratumPairs(
+                int(size),
+                [("ABCDE"[i], "ABCDE"[j]) for (i, j), count in np.ndenumerate(counts) for _ in range(count)],
+            )
+            for size, counts in zip(sizes, tables, strict=True)
+        )
+        assert found.kappa == pytest.approx(expected, abs=1e-12)
+        assert found.kappa_interval is not None
+        assert found.kappa_interval[0] <= expected <= found.kappa_interval[1]
+
+
 def test_intervals_hold_the_truth_of_the_run() -> None:
     """1,000 runs, four strata of uneven size, 12 to 50 labelled in each: the person agrees more or less by stratum."""
     generator = np.random.default_rng(1)

@@ -18,7 +18,7 @@ from msgspec import Struct
 from millstream.bench.evaluation.defect import BenchmarkDefect
 from millstream.bench.evaluation.journals import RecordError
 from millstream.bench.evaluation.labelling.label import Label, LabelChoice, Labeller
-from millstream.bench.evaluation.labelling.sample import AnswerFile, Key, answers_of, draw, find, key_of
+from millstream.bench.evaluation.labelling.sample import AnswerFile, Key, Stratum, answers_of, draw, find, key_of
 from millstream.engine.fault import DamagedJournal
 from millstream.engine.runs.journal import sealed
 
@@ -131,6 +131,22 @@ def test_answers_are_found_again_by_model_temperature_and_id() -> None:
     keys = [Key("lab/x", 0.5, "tea/1/baseline/1"), Key("lab/x", None, "tea/1/baseline/2"), Key("lab/y", None, "z")]
     assert list(find(every, keys)) == [keys[1], keys[0]]
     assert find(every, keys)[keys[0]] == every[4]
+
+
+def test_the_sample_is_even_over_the_labels_of_the_first_reading_within_each_model() -> None:
+    # A tenth of each model's answers are read as rare: as many of them are drawn as there are, up to an even share.
+    every = several(a=100, b=20)
+
+    def stratum(one: Answer) -> Stratum | None:
+        number = int(one.id.rpartition("/")[2])
+        return None if number == 5 else Stratum(key_of(one).pair, "rare" if number % 10 == 0 else "often")
+
+    drawn = draw(every, 20, 0, stratum)
+    counts = Counter((one.model, (stratum(one) or Stratum(key_of(one).pair, ""))[1]) for one in drawn)
+    assert counts == {("lab/a", "rare"): 5, ("lab/a", "often"): 5, ("lab/b", "rare"): 2, ("lab/b", "often"): 8}
+    assert all(not one.id.endswith("/5") for one in draw(every, 120, 0, stratum))
+    # A smaller sample is the beginning of a larger one.
+    assert draw(every, 12, 0, stratum) == drawn[:12]
 
 
 # From the file

@@ -14,6 +14,7 @@ from command_line import Done, lines_of
 
 from millstream.bench.millstone.grid import GridItem
 from millstream.bench.millstone.work import SAMPLE
+from millstream.engine.runs.journal import sealed
 
 CommandLine = Callable[..., Done]
 REVIEW = ("review", "run", "--csv", "run/review.csv")
@@ -322,3 +323,29 @@ def test_the_run_is_left_as_it_is(cli: CommandLine, folder: Path) -> None:
     after = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     assert after.keys() - before.keys() == {"review.csv"}
     assert {name: after[name] for name in before} == before
+
+
+# The proof
+
+
+def test_verify_proves_the_labels_too(cli: CommandLine, folder: Path) -> None:
+    assert cli("review", "run", "--csv", "l.csv", "--sample", "9").code == 0
+    fill_in(Path("l.csv"), as_a_person_reads)
+    assert cli("review", "run", "--csv", "l.csv").code == 0
+    path = folder / "labels.jsonl"
+    whole = path.read_bytes()
+
+    def wrong() -> list[str]:
+        return [each for each in json.loads(cli("verify", "run", "--json").out)["wrong"] if "labels.jsonl" in each]
+
+    assert len(lines_of(path)) == 9 and wrong() == []
+    path.write_bytes(whole.replace(b'"label":"', b'"label":"C', 1))
+    assert wrong() == ["labels.jsonl line 1: damaged: its checksum is missing or wrong"]
+    stranger = json.loads(whole.splitlines()[0])
+    del stranger["crc"]
+    rows = [{**stranger, "label": "C"}, {**stranger, "id": "none/1/baseline/0"}, {"id": "x"}]
+    path.write_bytes(whole + b"".join(sealed(json.dumps(row).encode()) for row in rows))
+    none, unknown, gone = wrong()
+    assert unknown == "labels.jsonl line 10: 'C' is none of the labels of its answer"
+    assert gone.startswith("labels.jsonl line 11: the records hold no answer none/1/baseline/0 of sim/")
+    assert none.startswith("labels.jsonl line 12: no label: ")
