@@ -81,7 +81,7 @@ def test_where_every_member_weighs_the_same_the_figures_are_those_of_the_labelle
 def test_kappa_is_that_of_a_second_way_to_it_on_a_thousand_random_tables() -> None:
     generator = np.random.default_rng(2)
     for _ in range(1000):
-        labels, strata = generator.integers(2, 6), generator.integers(1, 5)
+        labels, strata = int(generator.integers(2, 6)), int(generator.integers(1, 5))
         # Counts by stratum, first and second label, and the size of each stratum, always with something in each.
         tables = generator.integers(0, 5, (strata, labels, labels))
         tables[:, 0, 0] += 1
