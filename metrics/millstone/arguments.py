@@ -1,4 +1,5 @@
-"""Arguments: their effects on a model's answers, whether models agree on them, and whether the last one decides.
+"""Arguments: their effects on a model's answers, whether models agree on them, and whether the first or the last one
+decides.
 
 Owns figure 6 and the order effects: an argument's effect, and its correlation between models. Knows an argument by
 issue and id alone, never its text.
@@ -10,18 +11,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from types import MappingProxyType
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..statistics.comparisons import difference_of
 from ..statistics.intervals import Correlation, Interval, correlation, ratio_figures
 from .answers import TEMPLATES, AnswerReading, AnswerRows
 from .counts import ModelCounts
 from .families import family_of as family_of
 from .intervals import IssueFigure, Over, intervals
 from .openness import CASES, STANCES, Counts, Shares
+from .paired import t_test_p
 
 SIDES = STANCES[:2]
+Position = Literal["first", "last"]
+POSITIONS: tuple[Position, ...] = ("first", "last")
+# The cases that show arguments of both sides.
+ORDER_CASES = ("balanced", "clear-pro", "clear-con")
 
 
 @dataclass(frozen=True)
@@ -121,7 +129,8 @@ def medians(found: Correlations, families: Sequence[str] | None = None, models: 
 
 @dataclass(frozen=True)
 class SideAgreement:
-    """The number of `answers` in prompts with a last argument, and how many of them `agree` with its side. `base_rate`
+    """The number of `answers` to prompts with arguments, and how many of them `agree` with the side of the argument at
+    one position. `base_rate`
     is the share (0 to 1) expected if the order had no effect, `excess` the observed share minus that; both None
     without an answer."""
 
@@ -136,30 +145,50 @@ class SideAgreement:
 
 
 @dataclass(frozen=True)
-class LastArgument(SideAgreement):
-    """How often the answers to balanced prompts agree with the side of the last argument: all together, and `by_side`
-    those after a pro and those after a con argument. `interval` is that of `excess`; `unknown` answers are not
-    counted, as the side of their last argument is unknown."""
+class OrderEffect(SideAgreement):
+    """How often the answers in a case agree with the side of the first or the last argument: all together, and
+    `by_side` those with a pro and those with a con argument there. `interval` is that of `excess`; `p` is Student's t
+    over issues, that order does nothing, None where an interval over issues can't be given. `unknown` answers are not
+    counted, as the side of that argument is unknown."""
 
+    case: str
+    position: Position
     interval: Interval | None
+    p: float | None
     by_side: Mapping[str, SideAgreement]
     unknown: int
 
 
-def last_argument(
+def order_effects(
     answers: AnswerRows, reading: AnswerReading = "recorded", over: Over = "issues", seed: int = 0
-) -> LastArgument:
-    """Returns how often the stance in balanced cases is the side of the last argument shown, beyond the base rate.
+) -> tuple[OrderEffect, ...]:
+    """Returns the effect of either position in every case that shows arguments of both sides. One-sided cases have no
+    order of sides."""
+    return tuple(
+        order_effect(answers, case, position, reading, (over, seed)) for case in ORDER_CASES for position in POSITIONS
+    )
 
-    The base rate is the agreement if stance and last side were independent given the issue: of an issue with n answers,
-    of which P are pro and L follow a pro argument (C and K for con), (P x L + C x K) / n answers are expected to agree;
-    of those that follow a pro argument, P x L / n. An answer of Other agrees with neither side. The figure of an issue
+
+def order_effect(
+    answers: AnswerRows,
+    case: str = "balanced",
+    position: Position = "last",
+    reading: AnswerReading = "recorded",
+    interval_over: tuple[Over, int] = ("issues", 0),
+) -> OrderEffect:
+    """Returns how often the stance in a case is the side of the first or last argument shown, beyond the base rate.
+    `interval_over` has the unit of the interval, and the seed where that is the trial.
+
+    The base rate is the agreement if stance and that side were independent given the issue: of an issue with n answers,
+    of which P are pro and L have a pro argument there (C and K for con), (P x L + C x K) / n answers are expected to
+    agree; of those with a pro argument, P x L / n. An answer of Other agrees with neither side. The figure of an issue
     is its contribution to the excess over all answers.
     """
-    rows = np.flatnonzero(answers.case == CASES.index("balanced"))
+    rows = np.flatnonzero(answers.case == CASES.index(case))
     starts, shown = answers.lists.starts, answers.shown[rows]
     rows = rows[starts[shown + 1] > starts[shown]]
-    side = _sides(answers)[answers.lists.members[starts[answers.shown[rows] + 1] - 1]]
+    place = starts[answers.shown[rows]] if position == "first" else starts[answers.shown[rows] + 1] - 1
+    side = _sides(answers)[answers.lists.members[place]]
     unknown = len(shown) - int((side >= 0).sum())
     rows, side = rows[side >= 0], side[side >= 0]
 
@@ -168,7 +197,7 @@ def last_argument(
     shape = (len(answers.issues), len(templates), len(trials), len(SIDES), len(STANCES))
     places = np.ravel_multi_index((answers.issue[rows], template, trial, side, answers.stances[reading][rows]), shape)
     units = np.bincount(places, minlength=int(np.prod(shape))).reshape(shape)
-    # The side of the last argument stands where a model's counts have the case; issues without answers are no sample.
+    # The side of that argument stands where a model's counts have the case; issues without answers are no sample.
     kept = np.unique(answers.issue[rows])
     names = tuple(answers.issues[at] for at in kept)
     counts = ModelCounts(answers.name, names, units.sum(axis=(1, 2))[kept], units[kept])
@@ -176,13 +205,17 @@ def last_argument(
     agree, expected, total = (part.sum(axis=0) for part in _agreement(counts.pooled))
     apart = [_side_agreement(*values) for values in zip(agree, expected, total, strict=True)]
     whole = _side_agreement(agree.sum(), expected.sum(), total.sum())
-    interval = intervals(counts, {"excess": IssueFigure(_excess, (-1, 1))}, over, seed)["excess"]
-    return LastArgument(
+    interval = intervals(counts, {"excess": IssueFigure(_excess, (-1, 1))}, *interval_over)["excess"]
+    tested = difference_of(_excess(counts.pooled), within=(-1, 1), of="issues") if names else None
+    return OrderEffect(
         whole.answers,
         whole.agree,
         whole.base_rate,
         whole.excess,
+        case,
+        position,
         interval,
+        None if tested is None else t_test_p(tested),
         MappingProxyType(dict(zip(SIDES, apart, strict=True))),
         unknown,
     )
@@ -225,7 +258,7 @@ def _sides(answers: AnswerRows) -> NDArray[np.int64]:
 
 
 def _agreement(counts: Counts) -> tuple[Counts, Shares, Counts]:
-    """Returns, by issue and side of the last argument, the agreeing, the expected and all answers; `counts` is (…,
+    """Returns, by issue and side of the argument, the agreeing, the expected and all answers; `counts` is (…,
     issue, last side, stance)."""
     total = counts.sum(axis=-1)
     of_issue = counts.sum(axis=(-1, -2))[..., None]

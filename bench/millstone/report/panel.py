@@ -90,7 +90,7 @@ class ModelProfile:
     topics: Mapping[str, TopicScore]
     by_reading: Sequence[tuple[float | None, float | None]]
     effects: arguments.Effects
-    last_argument: arguments.LastArgument
+    order_effects: tuple[arguments.OrderEffect, ...]
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ class _Reader:
             topics=om_by_topic(counts, survey.topics, survey.readings.topics == "last"),
             by_reading=[(_score(each, "om").mean, _score(each, BY_SILENCE).mean) for each in others],
             effects=arguments.argument_effects(kept, survey.stance, survey.readings.arguments == "change"),
-            last_argument=arguments.last_argument(kept, survey.stance, survey.over, self._seed),
+            order_effects=arguments.order_effects(kept, survey.stance, survey.over, self._seed),
         )
 
     def scores(self, answers: AnswerRows, set_name: str) -> IssueSetScores:

@@ -54,6 +54,7 @@ from .tables_openness import (
     stances_table,
     topics_table,
 )
+from .tables_paper_text import paper_text_tables
 from .tables_shifts import shift_tables
 
 
@@ -96,6 +97,7 @@ def tables_and_figures(survey: ReportSurvey, seed: int = 0) -> PageContents:
         stances_table(panel),
         topics_table(panel),
         *argument_tables(panel),
+        *paper_text_tables(panel),
         *cell_tables(panel),
         coverage_table(panel),
         issues_table(panel),

@@ -7,20 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ....metrics.millstone.arguments import LastArgument
+from ....format import count_text
+from ....metrics.millstone.arguments import SideAgreement
+from ....metrics.statistics.comparisons import holm
 from ....report.interval_cells import interval_cells, interval_columns
+from ....report.labels import named_list
 from ....report.table import Cell, Column, Table
 from .panel import SIDES, SurveyFigures
 from .published import beside_published
 
 _MODEL = Column("model", "Model")
+_ORDER = (_MODEL, Column("case", "Case"), Column("position", "Position"))
+_AGREEMENT = (
+    Column("answers", "Answers", "count"),
+    Column("agree", "Agree", "percent"),
+    Column("base_rate", "Base rate", "percent"),
+    Column("excess", "Beyond it", "points"),
+)
 
 
 def argument_tables(panel: SurveyFigures) -> Iterator[Table]:
     is_relative = panel.survey.readings.arguments == "change"
     yield from _correlations(panel, is_relative)
     yield _effects(panel, is_relative)
-    yield _order(panel)
+    yield from _order(panel)
 
 
 def _correlations(panel: SurveyFigures, is_relative: bool) -> Iterator[Table]:
@@ -90,33 +100,51 @@ def _effects(panel: SurveyFigures, is_relative: bool) -> Table:
     )
 
 
-def _order(panel: SurveyFigures) -> Table:
-    return Table(
+def _order(panel: SurveyFigures) -> Iterator[Table]:
+    found = [(model.name, effect) for model in panel.models for effect in model.order_effects if effect.answers]
+    without = [model.name for model in panel.models if model.name not in dict(found)]
+    p_values = [effect.p for _, effect in found]
+    tests = sum(p is not None for p in p_values)
+    gone = f" Without such answers: {named_list(without)}." if without else ""
+    yield Table(
         "order-effects",
-        "The last argument",
-        "In balanced cases: the share of answers on the side of the last argument shown, the share that would be if "
-        "order did nothing (stance and last side independent within each issue), and what it is beyond that, in "
-        f"percentage points. {panel.interval_note}",
+        "The first and the last argument",
+        "In the cases that show arguments of both sides: the share of answers on the side of the first or the last "
+        "argument shown, the share that would be if order did nothing, and what it is beyond that, in percentage "
+        "points; above 0 the answers follow that argument. One-sided cases show one side, so they have no order of "
+        "sides. The null hypothesis is that stance and side are independent within each issue; p is Student's t over "
+        "issues, the independent units, whatever the interval is over, and there is none with fewer than 10 issues or "
+        f"where all have the same figure. The adjusted p is Holm's, for the {count_text(tests, 'test')} of this table. "
+        f"{panel.interval_note}{gone}",
         (
-            _MODEL,
-            Column("side", "Last argument's side"),
-            Column("answers", "Answers", "count"),
-            Column("agree", "Agree", "percent"),
-            Column("base_rate", "Base rate", "percent"),
-            Column("excess", "Beyond it", "points"),
+            *_ORDER,
+            *_AGREEMENT,
             *interval_columns("points"),
+            Column("p", "p", "p"),
+            Column("p_adjusted", "p, adjusted", "p"),
         ),
         tuple(
-            _order_row(model.name, side, model.last_argument)
-            for model in panel.models
-            if model.last_argument.answers
-            for side in ("either", *SIDES)
+            (
+                *(model, effect.case, effect.position, *_agreement_cells(effect)),
+                *(*interval_cells(effect.interval, "points", 100), effect.p, adjusted),
+            )
+            for (model, effect), adjusted in zip(found, holm(p_values), strict=True)
         ),
+    )
+    yield Table(
+        "order-effects-by-side",
+        "The first and the last argument, by its side",
+        "The rows of the first and the last argument, apart for a pro and a con argument at that position.",
+        (*_ORDER, Column("side", "Its side"), *_AGREEMENT),
+        tuple(
+            (model, effect.case, effect.position, side, *_agreement_cells(effect.by_side[side]))
+            for model, effect in found
+            for side in SIDES
+        ),
+        is_long=True,
     )
 
 
-def _order_row(model: str, side: str, every: LastArgument) -> tuple[Cell, ...]:
-    found = every.by_side.get(side, every)
-    ends = interval_cells(every.interval if found is every else None, "points", 100)
-    numbers = (found.rate, found.base_rate, found.excess)
-    return (model, side, found.answers, *(None if number is None else 100 * number for number in numbers), *ends)
+def _agreement_cells(found: SideAgreement) -> tuple[Cell, ...]:
+    shares = (found.rate, found.base_rate, found.excess)
+    return (found.answers, *(None if share is None else 100 * share for share in shares))

@@ -85,10 +85,12 @@ def _often_refused(panel: SurveyFigures) -> Table:
 
 
 def _refusals(panel: SurveyFigures) -> Iterator[Table]:
-    yield Table(
+    yield beside_published(
         "refusals",
         "Baseline answers without a side",
-        "Means over issues of the share of baseline answers that are Other, and of those that were refused.",
+        "Means over issues of the share of baseline answers that are Other, and of those that were refused. The last "
+        "row of this run is the mean over the models but the one with the largest share of Other, as the paper's 0.2% "
+        "leaves out Claude Opus 4.",
         (
             _MODEL,
             Column("issues", "Issues", "count"),
@@ -96,11 +98,14 @@ def _refusals(panel: SurveyFigures) -> Iterator[Table]:
             Column("refused", "Refused", "percent"),
             Column("often", "Issues above 30% Other", "count"),
         ),
-        tuple(
-            (model.name, mean.issues, _percent(mean.other), _percent(mean.refused), len(model.often_refused))
-            for model in panel.models
-            for mean in [model.refusals]
-        ),
+        [
+            *(
+                (model.name, mean.issues, _percent(mean.other), _percent(mean.refused), len(model.often_refused))
+                for model in panel.models
+                for mean in [model.refusals]
+            ),
+            *_refusals_of_others(panel),
+        ],
     )
     yield Table(
         "refusals-by-issue",
@@ -119,6 +124,13 @@ def _refusals(panel: SurveyFigures) -> Iterator[Table]:
         tuple(_refusals_by_issue(panel)),
         is_long=True,
     )
+
+
+def _refusals_of_others(panel: SurveyFigures) -> Iterator[tuple[Cell, ...]]:
+    """Yields the row of all models but the one that takes no side most often, where there are two models or more."""
+    shares = sorted(model.refusals.other for model in panel.models if model.refusals.other is not None)
+    if others := shares[:-1]:
+        yield ("all models but the one with the most", None, 100 * sum(others) / len(others), None, None)
 
 
 def _refusals_by_issue(panel: SurveyFigures) -> Iterator[tuple[Cell, ...]]:

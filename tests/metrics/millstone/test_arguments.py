@@ -15,12 +15,16 @@ from surveys import IDS, Row, answers_of, surveys
 
 from millstream.metrics.millstone.answers import READINGS, AnswerReading
 from millstream.metrics.millstone.arguments import (
+    ORDER_CASES,
+    POSITIONS,
     Correlations,
     Effects,
+    Position,
     argument_effects,
     correlations,
-    last_argument,
     medians,
+    order_effect,
+    order_effects,
 )
 from millstream.metrics.statistics.intervals import Correlation
 
@@ -175,9 +179,9 @@ def test_families_are_told_from_the_names_unless_they_are_given() -> None:
         medians(found, ["x", "y"])
 
 
-def side_of(row: Row, rows: list[Row]) -> str | None:
-    """A last argument's side: by the one-sided case it stands in, else by its id."""
-    last = (row.issue, row.arguments[-1])
+def side_of(row: Row, rows: list[Row], place: int) -> str | None:
+    """The side of the argument at a place: by the one-sided case it stands in, else by its id."""
+    last = (row.issue, row.arguments[place])
     cases = {r.case for r in containing(rows)[last]} & {"one-sided-pro", "one-sided-con"}
     if cases:
         return cases.pop().removeprefix("one-sided-") if len(cases) == 1 else None
@@ -190,15 +194,16 @@ def foreign(rows: list[Row]) -> list[Row]:
 
 
 @settings(deadline=None, max_examples=150)
-@given(surveys(), st.booleans(), readings)
-def test_a_second_implementation_finds_the_same_agreement_with_the_last_argument(
-    rows: list[Row], is_foreign: bool, reading: AnswerReading
+@given(surveys(), st.booleans(), readings, st.sampled_from(ORDER_CASES), st.sampled_from(POSITIONS))
+def test_a_second_implementation_finds_the_same_agreement_with_the_first_and_the_last_argument(
+    rows: list[Row], is_foreign: bool, reading: AnswerReading, case: str, position: Position
 ) -> None:
     rows = foreign(rows) if is_foreign else rows
-    found = last_argument(answers_of(rows), reading)
-    balanced = [row for row in rows if row.case == "balanced"]
-    counted = [(row, side) for row in balanced if row.arguments and (side := side_of(row, rows))]
-    assert found.unknown == len(balanced) - len(counted)
+    found = order_effect(answers_of(rows), case, position, reading)
+    of_case = [row for row in rows if row.case == case]
+    place = 0 if position == "first" else -1
+    counted = [(row, side) for row in of_case if row.arguments and (side := side_of(row, rows, place))]
+    assert found.unknown == len(of_case) - len(counted)
     for sides, ours in ((("pro", "con"), found), (("pro",), found.by_side["pro"]), (("con",), found.by_side["con"])):
         some = [(row, side) for row, side in counted if side in sides]
         agree = sum(stance(row, reading) == side for row, side in some)
@@ -230,7 +235,7 @@ def simulated(pull: float, issues: int = 30, trials: int = 12, seed: int = 1) ->
 
 
 def test_an_effect_of_the_order_is_found_beyond_the_base_rate() -> None:
-    found = last_argument(answers_of(simulated(pull=0.3)))
+    found = order_effect(answers_of(simulated(pull=0.3)))
     assert found.interval is not None and found.excess is not None
     assert found.interval.mean == pytest.approx(found.excess)
     assert 0.02 < (found.interval.low or 0) < found.excess < (found.interval.high or 1) < 0.2
@@ -238,7 +243,7 @@ def test_an_effect_of_the_order_is_found_beyond_the_base_rate() -> None:
 
 
 def test_a_model_that_ignores_the_order_has_no_excess_however_issues_lean() -> None:
-    found = last_argument(answers_of(simulated(pull=0)))
+    found = order_effect(answers_of(simulated(pull=0)))
     assert found.interval is not None and found.base_rate is not None
     assert found.interval.low is not None and found.interval.high is not None
     assert found.interval.low < 0 < found.interval.high
@@ -247,17 +252,17 @@ def test_a_model_that_ignores_the_order_has_no_excess_however_issues_lean() -> N
 
 def test_the_interval_is_over_issues_or_over_trials() -> None:
     few, many = answers_of(simulated(0.3, issues=6)), answers_of(simulated(0.3, issues=40))
-    over_issues, over_trials = last_argument(many).interval, last_argument(many, over="trials").interval
+    over_issues, over_trials = order_effect(many).interval, order_effect(many, interval_over=("trials", 0)).interval
     assert over_issues is not None and over_trials is not None
     assert (over_issues.of, over_issues.clusters, over_trials.of) == ("issues", 40, "trials")
     assert over_trials.low is not None and over_trials.low < over_trials.mean
-    lonely = last_argument(few).interval
+    lonely = order_effect(few).interval
     assert lonely is not None and lonely.note == "no interval: fewer than 10 issues (6)"
 
 
 def test_an_answer_without_a_side_agrees_with_none() -> None:
     rows = [Row("a", 1, "balanced-1", trial, ("other",) * 3, ("pro-1", "con-1")) for trial in range(3)]
-    found = last_argument(answers_of(rows))
+    found = order_effect(answers_of(rows))
     assert (found.answers, found.agree, found.base_rate, found.excess) == (3, 0, 0, 0)
     assert found.interval is not None and (found.interval.low, found.interval.figures) == (None, (0,))
 
@@ -268,10 +273,10 @@ def test_one_sided_cases_tell_the_side_of_ids_that_do_not() -> None:
         Row("a", 1, "balanced-1", 0, ("pro",) * 3, ("third", "second")),
         Row("a", 1, "balanced-1", 1, ("pro",) * 3, ("second", "third")),
     ]
-    found = last_argument(answers_of(rows))
+    found = order_effect(answers_of(rows))
     assert (found.answers, found.agree, found.unknown) == (1, 1, 1)
     rows.append(Row("a", 1, "one-sided-con", 0, ("con",) * 3, ("second",)))
-    assert last_argument(answers_of(rows)).unknown == 2
+    assert order_effect(answers_of(rows)).unknown == 2
 
 
 def test_effects_that_hardly_differ_still_correlate() -> None:
@@ -286,3 +291,26 @@ def test_effects_that_differ_in_their_last_digits_only_do_not_correlate() -> Non
     one = effects_of("m0", {(f"{n}", "pro-1"): 0.1 + 0.2 if n % 2 else 0.3 for n in range(6)})
     other = effects_of("m1", {(f"{n}", "pro-1"): n / 6 for n in range(6)})
     assert correlations([one, other]).pairs[0, 1].r is None
+
+
+def test_the_test_of_order_is_students_t_over_the_issues_own_excess() -> None:
+    # Ten answers an issue, five after each side, five of each stance: 5 are expected to agree. On nine issues 6 agree,
+    # an excess of 0.1, on one all 10 do, 0.5: mean 0.14, t 3.5 with 9 degrees of freedom, p 0.006722 (scipy).
+    rows = []
+    for issue, agree in [*((f"i{at}", 3) for at in range(9)), ("i9", 5)]:
+        for side, other, shown in (("pro", "con", ("con-1", "pro-1")), ("con", "pro", ("pro-1", "con-1"))):
+            for trial in range(5):
+                stance_ = side if trial < agree else other
+                rows.append(Row(issue, 1 if side == "pro" else 2, "balanced-1", trial, (stance_,) * 3, shown))
+    by_place = {(each.case, each.position): each for each in order_effects(answers_of(rows))}
+    last, first = by_place["balanced", "last"], by_place["balanced", "first"]
+    assert last.excess == pytest.approx(0.14)
+    assert last.p == pytest.approx(0.006722, abs=5e-6)
+    # Two arguments: who follows the last one does not follow the first.
+    assert first.excess == pytest.approx(-0.14)
+    assert first.p == pytest.approx(last.p)
+    assert by_place["clear-pro", "last"].answers == 0
+    assert by_place["clear-pro", "last"].p is None
+    assert set(by_place) == {(case, position) for case in ORDER_CASES for position in POSITIONS}
+    few = [row for row in rows if row.issue != "i9"]
+    assert order_effect(answers_of(few)).p is None
