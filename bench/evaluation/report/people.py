@@ -22,15 +22,19 @@ _NOTE = Column("note", "Note")
 _FIGURES = (
     Column("labelled", "Labelled", "count"),
     Column("share", "Agree", "share"),
-    Column("share_interval", "95% interval"),
+    Column("share_low", "From", "share"),
+    Column("share_high", "To", "share"),
     Column("kappa", "Kappa", "correlation"),
-    Column("kappa_interval", "95% interval of kappa"),
+    Column("kappa_low", "From", "correlation"),
+    Column("kappa_high", "To", "correlation"),
     Column("answers", "Answers of the run", "count"),
     Column("answers_left_out", "Of these left out", "count"),
     Column("run_share", "Agree, in the run", "share"),
-    Column("run_share_interval", "95% interval, in the run"),
+    Column("run_share_low", "From", "share"),
+    Column("run_share_high", "To", "share"),
     Column("run_kappa", "Kappa, in the run", "correlation"),
-    Column("run_kappa_interval", "95% interval of kappa, in the run"),
+    Column("run_kappa_low", "From", "correlation"),
+    Column("run_kappa_high", "To", "correlation"),
 )
 _WEIGHTS = (
     "The sample of labelled answers is even over labels, so it has more rare labels than the run. “Agree” and “Kappa” "
@@ -39,8 +43,8 @@ _WEIGHTS = (
     "are left out."
 )
 _INTERVALS = (
-    f"Intervals are Wilson’s, on kappa’s scale for kappa. They take answers as independent. With fewer than "
-    f"{FEW_LABELS} labelled answers the note says “{FEW}”."
+    "“From” and “To” are the ends of a 95% interval: Wilson’s, put on kappa’s scale for kappa. It takes answers as "
+    f"independent. With fewer than {FEW_LABELS} labelled answers the note says “{FEW}”."
 )
 
 _Rows = list[tuple[str, tuple[Cell, ...]]]
@@ -131,12 +135,15 @@ _LABEL_COLUMNS = (
     Column("label", "Label"),
     Column("rater_labels", "The person's", "count"),
     Column("reading_too", "Reading says so too", "share"),
-    Column("reading_too_interval", "95% interval"),
+    Column("reading_too_low", "From", "share"),
+    Column("reading_too_high", "To", "share"),
     Column("reading_labels", "The reading's", "count"),
     Column("rater_too", "Person says so too", "share"),
-    Column("rater_too_interval", "95% interval, person"),
+    Column("rater_too_low", "From", "share"),
+    Column("rater_too_high", "To", "share"),
     Column("kappa", "Kappa", "correlation"),
-    Column("kappa_interval", "95% interval of kappa"),
+    Column("kappa_low", "From", "correlation"),
+    Column("kappa_high", "To", "correlation"),
 )
 
 
@@ -166,12 +173,12 @@ def _label_cells(found: SingleLabelAgreement) -> tuple[Cell, ...]:
     return (
         first.count,
         first.share,
-        _percent(first.interval),
+        *_ends(first.interval),
         second.count,
         second.share,
-        _percent(second.interval),
+        *_ends(second.interval),
         whole.kappa,
-        _plain(whole.kappa_interval),
+        *_ends(whole.kappa_interval),
     )
 
 
@@ -180,15 +187,15 @@ def _figures(figures: AgreementFigures) -> tuple[Cell, ...]:
     return (
         plain.count,
         plain.share,
-        _percent(plain.share_interval),
+        *_ends(plain.share_interval),
         plain.kappa,
-        _plain(plain.kappa_interval),
+        *_ends(plain.kappa_interval),
         run.population,
         run.population - run.covered,
         run.agreed.share,
-        _percent(run.agreed.interval),
+        *_ends(run.agreed.interval),
         run.kappa,
-        _plain(run.kappa_interval),
+        *_ends(run.kappa_interval),
     )
 
 
@@ -196,9 +203,6 @@ def _note(labelled: int) -> str | None:
     return FEW if labelled < FEW_LABELS else None
 
 
-def _percent(interval: tuple[float, float] | None) -> str | None:
-    return None if interval is None else f"{100 * interval[0]:.1f} to {100 * interval[1]:.1f}%"
-
-
-def _plain(interval: tuple[float, float] | None) -> str | None:
-    return None if interval is None else f"{interval[0]:.3f} to {interval[1]:.3f}"
+def _ends(interval: tuple[float, float] | None) -> tuple[float | None, float | None]:
+    """Returns the ends of an interval; None for both where there is none."""
+    return (None, None) if interval is None else interval
