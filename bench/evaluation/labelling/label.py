@@ -15,7 +15,7 @@ from msgspec.structs import force_setattr
 
 OWN_KEYS = "SUMQ"
 """The letters that a person types to skip, undo, see more, or quit."""
-COLUMNS_BEFORE = ("model", "temperature", "id")
+COLUMNS_BEFORE = ("model", "temperature", "id", "text_sha256")
 COLUMNS_AFTER = ("history", "question", "text", "label", "certainty")
 
 

@@ -17,7 +17,7 @@ from ....configuration.errors import UsageError
 from ....engine.fault import LocalFault
 from ....engine.runs.run_folder import write_whole
 from ....report.text import inert
-from .label import COLUMNS_AFTER, COLUMNS_BEFORE, Label, history_text, listed
+from .label import COLUMNS_AFTER, COLUMNS_BEFORE, Label, history_text, listed, text_hash
 from .rater_labels import GivenLabel
 from .sample import Key, SampleEntry
 
@@ -66,6 +66,12 @@ class LabelSheet:
         """Returns the text in the label cell of row `at`, from 0; empty: the row is not labelled."""
         return self._cell(self._rows[at], "label")
 
+    def is_of_text(self, at: int, label: Label) -> bool:
+        """Returns whether row `at`, from 0, is about this label's text; also if the file doesn't say which text it
+        shows."""
+        shown = self._cell(self._rows[at], "text_sha256") if "text_sha256" in self._places else ""
+        return shown in ("", _shown_hash(label))
+
     def certainty_cell(self, at: int) -> str:
         """Returns the text in the certainty cell of row `at`, from 0; empty: not given, or the file has no such
         column."""
@@ -107,9 +113,17 @@ class LabelSheet:
 
 
 def labels_in(sheet: LabelSheet, labels: Sequence[Label]) -> list[GivenLabel | None]:
-    """Returns the label of each row; None: not labelled. `labels` gives each row's choices. Raises UsageError for a
-    cell that is none of them."""
-    return [_read(sheet, at, label) for at, label in enumerate(labels)]
+    """Returns the label of each row; None: not labelled, or given to a text that is no longer the answer's. `labels`
+    gives each row's choices. Raises UsageError for a cell that is none of them."""
+    given = [_read(sheet, at, label) for at, label in enumerate(labels)]
+    return [
+        one if sheet.is_of_text(at, label) else None for at, (one, label) in enumerate(zip(given, labels, strict=True))
+    ]
+
+
+def changed_in(sheet: LabelSheet, labels: Sequence[Label]) -> int:
+    """Returns how many labelled rows show a text that is no longer the answer's."""
+    return sum(bool(sheet.label_cell(at)) and not sheet.is_of_text(at, label) for at, label in enumerate(labels))
 
 
 def _read(sheet: LabelSheet, at: int, label: Label) -> GivenLabel | None:
@@ -157,7 +171,7 @@ def begin(path: Path, sample: Sequence[SampleEntry], given: Mapping[Key, GivenLa
         }
         temperature = "" if key.temperature is None else repr(key.temperature)
         shown = [label.about.get(name, "") for name in about]
-        row = (key.model, temperature, key.id, *shown, *(cells[name] for name in after))
+        row = (key.model, temperature, key.id, _shown_hash(label), *shown, *(cells[name] for name in after))
         rows.append(_LabelRow([inert_cell(cell) for cell in row], number, number))
     LabelSheet(path, [*COLUMNS_BEFORE, *map(inert_cell, about), *after], rows, ",").write()
 
@@ -234,6 +248,11 @@ def _rows(path: Path, text: str, delimiter: str) -> Iterator[_LabelRow]:
         number += 1
         yield _LabelRow(cells, line, number)
         line = reader.line_num + 1
+
+
+def _shown_hash(label: Label) -> str:
+    """Returns the beginning of the hash of an answer's text; a spreadsheet takes it for no number."""
+    return f"sha256:{text_hash(label)[:16]}"
 
 
 def _short(text: str) -> str:

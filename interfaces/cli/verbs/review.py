@@ -175,9 +175,14 @@ def _hold(labels: RaterLabels, sample: Sequence[SampleEntry]) -> None:
 
 def _exchange(path: Path, sample: Sequence[SampleEntry], labels: RaterLabels, *, is_new: bool) -> None:
     """Writes a new sheet with the labels so far, or takes the labels of an existing one."""
-    from ....bench.evaluation.labelling.label_file import begin, labels_in, read
+    from ....bench.evaluation.labelling.label_file import begin, changed_in, labels_in, read
 
     if is_new:
         begin(path, sample, labels.given)
-    else:
-        labels.set_labels(labels_in(read(path), [label for _, label in sample]))
+        return
+    found, asked = read(path), [label for _, label in sample]
+    labels.set_labels(labels_in(found, asked))
+    if changed := changed_in(found, asked):
+        note(
+            f"millstream: {path}: {changed:,} labelled rows are left out: the texts of their answers have changed since"
+        )

@@ -30,7 +30,18 @@ def test_the_stance_of_a_turn_is_labelled_and_compared_with_its_judge(cli: Comma
     path = tmp_path / "run" / "review.csv"
     with path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert list(rows[0]) == ["model", "temperature", "id", "topic", "history", "question", "text", "label", "certainty"]
+    assert list(rows[0]) == [
+        "model",
+        "temperature",
+        "id",
+        "text_sha256",
+        "topic",
+        "history",
+        "question",
+        "text",
+        "label",
+        "certainty",
+    ]
     assert {(row["topic"], row["question"][:4], row["text"][:5]) for row in rows} == {("tea", "why ", "text ")}
     histories = {row["text"]: row["history"] for row in rows}
     assert histories["text 1"] == ""

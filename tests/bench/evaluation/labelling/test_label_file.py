@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -12,14 +14,16 @@ from hypothesis import strategies as st
 
 from millstream.bench.evaluation.labelling import label_file
 from millstream.bench.evaluation.labelling.label import Exchange, Label, LabelCertainty, LabelChoice
-from millstream.bench.evaluation.labelling.label_file import CELL_MAX, inert_cell, labels_in
+from millstream.bench.evaluation.labelling.label_file import CELL_MAX, changed_in, inert_cell, labels_in
 from millstream.bench.evaluation.labelling.rater_labels import GivenLabel
 from millstream.bench.evaluation.labelling.sample import Key, SampleEntry
 from millstream.configuration.errors import UsageError
 from millstream.engine.fault import LocalFault
 
 CHOICES = (LabelChoice("A"), LabelChoice("B"), LabelChoice("O", "other"))
-COLUMNS = ("model", "temperature", "id", "issue", "question", "text", "label")
+COLUMNS = ("model", "temperature", "id", "text_sha256", "issue", "question", "text", "label")
+# printf t | sha256sum
+T = "sha256:e3b98a4da31a127d"
 HEADER = "model,temperature,id,label\n"
 FORMULAS = tuple("=+-@\t\r\uff1d\uff0b\uff0d\uff20")
 
@@ -31,9 +35,15 @@ def answer(
     return SampleEntry(Key("lab/x", temperature, f"tea/1/baseline/{number}"), label)
 
 
-def read(path: Path) -> list[str | None]:
+def shown(text: str) -> str:
+    return f"sha256:{sha256(text.encode()).hexdigest()[:16]}"
+
+
+def read(path: Path, sample: Sequence[SampleEntry] = ()) -> list[str | None]:
+    """The labels in a file; without a sample, whatever its texts are."""
     sheet = label_file.read(path)
-    return [None if given is None else given.name for given in labels_in(sheet, [answer().label] * len(sheet))]
+    labels = [entry.label for entry in sample] or [answer().label] * len(sheet)
+    return [None if given is None else given.name for given in labels_in(sheet, labels)]
 
 
 def cells_of(path: Path) -> list[list[str]]:
@@ -45,8 +55,17 @@ def test_it_holds_a_row_for_each_answer_with_an_empty_label(tmp_path: Path) -> N
     label_file.begin(path, [answer(0, question="Tea? A or B."), answer(1, "two\nlines", 0.5, "Tea? A or B.")])
     assert cells_of(path) == [
         list(COLUMNS),
-        ["lab/x", "", "tea/1/baseline/0", "tea", "Tea? A or B.", "position <<A>>", ""],
-        ["lab/x", "0.5", "tea/1/baseline/1", "tea", "Tea? A or B.", "two\nlines", ""],
+        ["lab/x", "", "tea/1/baseline/0", shown("position <<A>>"), "tea", "Tea? A or B.", "position <<A>>", ""],
+        [
+            "lab/x",
+            "0.5",
+            "tea/1/baseline/1",
+            shown("two\nlines"),
+            "tea",
+            "Tea? A or B.",
+            "two\nlines",
+            "",
+        ],
     ]
     assert read(path) == [None, None]
 
@@ -55,7 +74,7 @@ def test_what_is_saved_is_read_back(tmp_path: Path) -> None:
     path = tmp_path / "l.csv"
     sample = [answer(n, f'"{n}";\n\n,', n / 10) for n in range(4)]
     label_file.begin(path, sample, {sample[0].key: GivenLabel("A"), sample[1].key: GivenLabel("other")})
-    assert read(path) == ["A", "other", None, None]
+    assert read(path, sample) == ["A", "other", None, None]
     assert label_file.read(path).keys == [entry.key for entry in sample]
     assert sorted(tmp_path.iterdir()) == [path]
 
@@ -74,9 +93,9 @@ def test_history_and_certainty_have_columns_where_people_need_them(tmp_path: Pat
     ]
     label_file.begin(path, asked, {asked[0].key: GivenLabel("A", 0.67)})
     assert cells_of(path) == [
-        ["model", "temperature", "id", "history", "question", "text", "label", "certainty"],
-        ["lab/x", "", "c/0", "", "q", "t", "A", "0.67"],
-        ["lab/x", "", "c/1", "Question: why?\n\nAnswer: so", "q", "t", "", ""],
+        ["model", "temperature", "id", "text_sha256", "history", "question", "text", "label", "certainty"],
+        ["lab/x", "", "c/0", T, "", "q", "t", "A", "0.67"],
+        ["lab/x", "", "c/1", T, "Question: why?\n\nAnswer: so", "q", "t", "", ""],
     ]
     labels = [entry.label for entry in asked]
     assert labels_in(label_file.read(path), labels) == [GivenLabel("A", 0.67), None]
@@ -124,6 +143,16 @@ def test_a_text_longer_than_a_cell_is_cut_and_says_so() -> None:
     assert len(cell.encode("utf-16-le")) // 2 <= 32_767
 
 
+def test_a_label_of_a_text_that_has_changed_since_the_sheet_was_written_is_not_taken(tmp_path: Path) -> None:
+    path = tmp_path / "l.csv"
+    sample = [answer(0, "one"), answer(1, "two")]
+    label_file.begin(path, sample, {entry.key: GivenLabel("A") for entry in sample})
+    now = [sample[0].label, answer(1, "another").label]
+    sheet = label_file.read(path)
+    assert labels_in(sheet, now) == [GivenLabel("A"), None]
+    assert (changed_in(sheet, now), changed_in(sheet, [entry.label for entry in sample])) == (1, 0)
+
+
 # What spreadsheets save
 
 
@@ -132,17 +161,18 @@ def test_a_text_longer_than_a_cell_is_cut_and_says_so() -> None:
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 def test_whatever_a_spreadsheet_saves_is_read(delimiter: str, encoding: str, newline: str, tmp_path: Path) -> None:
     path = tmp_path / "l.csv"
-    label_file.begin(path, [answer(n, f"déjà; {n},\n\tvu", 0.5) for n in range(3)])
+    sample = [answer(n, f"déjà; {n},\n\tvu", 0.5) for n in range(3)]
+    label_file.begin(path, sample)
     written = io.StringIO(newline="")
     writer = csv.writer(written, delimiter=delimiter, lineterminator=newline)
     header, *rows = cells_of(path)
     writer.writerow([*(name.upper() for name in header), "notes"])
     for row, label in zip(rows, ("a", " O ", ""), strict=True):
         # A comma for the point, quoted newlines of its own, empty cells at the end.
-        writer.writerow([row[0], "0,5", *row[2:5], row[5].replace("\n", newline), label, "mine", "", ""])
+        writer.writerow([row[0], "0,5", *row[2:6], row[6].replace("\n", newline), label, "mine", "", ""])
     writer.writerow([""] * len(header))
     path.write_bytes(written.getvalue().encode(encoding))
-    assert read(path) == ["A", "other", None]
+    assert read(path, sample) == ["A", "other", None]
     assert label_file.read(path).keys == [answer(n, "", 0.5).key for n in range(3)]
 
 
