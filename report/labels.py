@@ -95,7 +95,7 @@ def _seen(sign: str) -> str:
 
 def folder_labels(paths: Sequence[Path]) -> dict[Path, str]:
     """Returns a label for each folder: the shortest end of its path that differs from the others'."""
-    for depth in range(1, max(len(path.parts) for path in paths)):
+    for depth in range(1, max((len(path.parts) for path in paths), default=0)):
         labels = {path: Path(*path.parts[-depth:]).as_posix() for path in paths}
         if len(set(labels.values())) == len(labels):
             return labels

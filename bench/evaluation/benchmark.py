@@ -72,7 +72,7 @@ class Benchmark:
     categories: ClassVar[tuple[str, ...]] = ()
     """The record's fields that have few different texts: an exported table stores them as categories."""
     reads_counts: ClassVar[bool] = False
-    """Whether `score --counts` reads published tables of this benchmark."""
+    """Whether `score --counts` and `report --counts` read published tables of this benchmark."""
 
     def __repr__(self) -> str:
         return f"<Benchmark {self.name}>"
@@ -133,6 +133,10 @@ class Benchmark:
     def read_run(self, path: Path, manifest: Mapping[str, Any] | None, given: Mapping[str, Any]) -> Any:
         """Returns a folder's records in the form that `report` takes. Without a manifest, there must be records."""
         raise self._lacks("report")
+
+    def read_counts(self, path: Path) -> Any:
+        """Returns a published table of counts in the form that `report` takes beside the records of runs."""
+        raise self._lacks("report --counts")
 
     def run_remarks(self, run: Any) -> Sequence[str]:
         """Returns sentences that a reader must know about the records of `read_run`."""

@@ -20,7 +20,7 @@ from ...engine.fault import LocalFault
 from ...engine.runs.run_folder import MANIFEST, RECORDS, read_manifest, write_whole
 from .benchmark import Benchmark
 from .labelling.label_lines import LABELS
-from .registry import benchmark_of, rank_of
+from .registry import benchmark_of, benchmarks, rank_of
 
 if TYPE_CHECKING:
     from ...report.sections import PageContents
@@ -45,13 +45,14 @@ PLAIN = ReadingChoice()
 
 
 class BenchmarkFolder(Struct, frozen=True):
-    """A run folder as read: its manifest, its benchmark and its records."""
+    """A run folder as read: its manifest, its benchmark and its records; or a published table of counts, which has no
+    manifest."""
 
     path: Path
     manifest: Mapping[str, Any] | None
     benchmark: Benchmark
     records: Any
-    """The result of the benchmark's `read_run`."""
+    """The result of the benchmark's `read_run`, or of its `read_counts`."""
 
 
 class WrittenReport(Struct, frozen=True):
@@ -87,6 +88,8 @@ def place_of(folders: Sequence[Path], out: str | None) -> Path:
     """Returns the folder for the report: the given one, else the run's own, else the common parent of all runs."""
     if out is not None:
         return Path(out).absolute()
+    if not folders:
+        raise UsageError("--out: expected a folder for the report, since --counts alone has none, got none")
     if len(folders) == 1:
         return folders[0]
     parents = {folder.parent for folder in folders}
@@ -100,6 +103,13 @@ def read(path: Path, given: Mapping[str, Any] = MappingProxyType({})) -> Benchma
     manifest = read_manifest(path) if (path / MANIFEST).exists() else None
     benchmark = benchmark_of(path)
     return BenchmarkFolder(path, manifest, benchmark, benchmark.read_run(path, manifest, benchmark.own_readings(given)))
+
+
+def read_counts(path: Path, given: Mapping[str, Any]) -> BenchmarkFolder:
+    """Reads a published table of counts. Raises UsageError if a given reading needs more than counts."""
+    reader = next(benchmark for benchmark in benchmarks() if benchmark.reads_counts)
+    reader.check_counts_readings(given)
+    return BenchmarkFolder(path, None, reader, reader.read_counts(path))
 
 
 def write(

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..evaluation.pilot import Pilot
     from ..evaluation.preparation import PreparedRun
     from ..evaluation.stored_calls import RunLine, StoredCall
+    from .published_counts import CountsTable
     from .report.folders import AnswerFolder
 
 
@@ -95,15 +96,25 @@ class MillStone(Benchmark):
 
         return read(path, manifest, fix_orientation=bool(given.get("fix_orientation")))
 
+    def read_counts(self, path: Path) -> CountsTable:
+        from .published_counts import read_counts
+
+        return read_counts(path)
+
     def run_remarks(self, run: AnswerFolder) -> Sequence[str]:
         from .report.folders import label_lines
 
         return label_lines(run)
 
-    def report(self, runs: Sequence[AnswerFolder], given: Mapping[str, Any], flags: Sequence[str]) -> PageContents:
+    def report(
+        self, runs: Sequence[AnswerFolder | CountsTable], given: Mapping[str, Any], flags: Sequence[str]
+    ) -> PageContents:
+        from .published_counts import CountsTable
         from .report.part import page_contents
 
-        return page_contents(runs, Readings(**given), flags)
+        folders = [run for run in runs if not isinstance(run, CountsTable)]
+        tables = [run for run in runs if isinstance(run, CountsTable)]
+        return page_contents(folders, Readings(**given), flags, tables)
 
     def prove(self, folder: Path, manifest: dict[str, Any]) -> Any:
         from .proof import prove

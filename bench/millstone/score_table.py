@@ -12,7 +12,6 @@ from typing import Any
 from ...configuration.errors import UsageError
 from ...engine.remarks import remark
 from ...engine.runs.run_folder import MANIFEST, RECORDS, read_manifest
-from ...metrics.millstone.counts import rows_of_csv
 from ...metrics.millstone.gaps import Shape
 from ...metrics.millstone.scores import scores, scores_from_counts
 from ...report.text import table
@@ -20,6 +19,7 @@ from ..evaluation.kept_scores import keep_scores
 from ..evaluation.record_lines import record_lines
 from .options import Readings
 from .orientation_labels import mislabelled, sides_by_wording
+from .published_counts import rows_of_file
 from .recount import asked_of, over_of, recount, silence_of
 from .reference import LEFT_OUT
 from .work import (
@@ -80,12 +80,9 @@ def _asked(folder: Path) -> Mapping[tuple[str, float | None], Shape]:
 
 
 def score_counts(path: Path, readings: Readings) -> dict[str, Any]:
+    silence, over = readings.silence or "unscored", readings.intervals or "issues"
     try:
-        rows = rows_of_csv(path.read_text("utf-8"))
-        silence, over = readings.silence or "unscored", readings.intervals or "issues"
-        return scores_from_counts(rows, left_out=left_out(readings), silence=silence, over=over)
-    except OSError as error:
-        raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
+        return scores_from_counts(rows_of_file(path), left_out=left_out(readings), silence=silence, over=over)
     except ValueError as error:
         raise UsageError(f"{path}: {error}") from error
 

@@ -110,6 +110,13 @@ def counts_of_rows(rows: Iterable[CountRow]) -> list[ModelCounts]:
     return found
 
 
+def only_issues(counts: ModelCounts, issues: Iterable[str]) -> ModelCounts:
+    """Returns published counts, which have totals alone, on those of their issues that are among these."""
+    wanted = set(issues)
+    at = [place for place, issue in enumerate(counts.issues) if issue in wanted]
+    return ModelCounts(counts.model, tuple(counts.issues[place] for place in at), counts.pooled[at])
+
+
 def counts_of(answers: AnswerRows, reading: AnswerReading = "recorded") -> ModelCounts:
     """Returns a model's counts by one reading of stances. Units are in order of template and trial, since the seeded
     interval must not depend on the order of the records."""

@@ -33,6 +33,7 @@ from ..labels import FIX, OrientationLabels, Sides, recorded_told, relabelled
 from ..manner import manner_of
 from ..options import Readings
 from ..orientation_labels import asked_dataset, digest_by_wording, labels_used, sides_of
+from ..published_counts import CountsTable, named_counts
 from ..records import Record, RecordError
 from ..recount import asked_of, over_of, recount, silence_of
 from ..reference import CONTROVERSIAL, LEFT_OUT, topics
@@ -113,9 +114,9 @@ def read_folder(
     return AnswerFolder(records.parent, manifest, answers, places.texts(), counted.pairs, asked, shape, labels, sides)
 
 
-def survey(folders: Sequence[AnswerFolder], readings: Readings) -> ReportSurvey:
-    """Returns the answers of all folders, each model under a unique name. A reading that `readings` leaves open is that
-    of the runs, if they agree."""
+def survey(folders: Sequence[AnswerFolder], readings: Readings, tables: Sequence[CountsTable] = ()) -> ReportSurvey:
+    """Returns the answers of all folders and the counts of all tables, each model under a unique name. A reading that
+    `readings` leaves open is that of the runs, if they agree."""
     digests = _digests(folders)
     named = names(folders)
     shapes, manners, every = {}, {}, []
@@ -152,12 +153,14 @@ def survey(folders: Sequence[AnswerFolder], readings: Readings) -> ReportSurvey:
         manners=manners,
         samples=frozenset(samples),
         label_remarks=tuple(_label_remarks(folders)),
+        counts=named_counts(tables),
     )
 
 
 def _silence_of_all(folders: Sequence[AnswerFolder]) -> Silence:
     """Returns "literal" if every run used it, else "unscored": models are compared under one reading."""
-    return "literal" if all(silence_of(folder.manifest or {}) == "literal" for folder in folders) else "unscored"
+    own = {silence_of(folder.manifest or {}) for folder in folders}
+    return "literal" if own == {"literal"} else "unscored"
 
 
 def _over_of_all(folders: Sequence[AnswerFolder]) -> Over:

@@ -26,8 +26,18 @@ def is_of_same_manner(survey: ReportSurvey, first: str, second: str) -> bool:
 
 
 def rank_kind(survey: ReportSurvey, name: str) -> Hashable:
-    """Returns a key that is equal for models that are ranked together."""
+    """Returns a key that is equal for models that are ranked together. Published counts have one of their own, since
+    how they were asked is not known."""
+    if any(name == counts.model for counts in survey.counts):
+        return "counts"
     return _manner(survey, name), _answers(survey, name).temperature
+
+
+def shared_rank_kind(survey: ReportSurvey, name: str) -> Hashable:
+    """Returns the key for ranks on the issues that models and counts share: one for all if the models were asked alike,
+    else as `rank_kind` does, since counts are no reason to rank unlike models."""
+    kinds = {rank_kind(survey, answers.name) for answers in survey.answers if len(answers)}
+    return "shared" if len(kinds) < 2 else rank_kind(survey, name)
 
 
 def is_of_one_manner(survey: ReportSurvey) -> bool:

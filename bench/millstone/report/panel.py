@@ -6,7 +6,7 @@ here and compute none. Knows no table.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from ....metrics.millstone import arguments, baselines, openness
 from ....metrics.millstone.answers import AnswerReading, AnswerRows, without_issues
-from ....metrics.millstone.counts import ModelCounts, counts_of
+from ....metrics.millstone.counts import ModelCounts, counts_of, only_issues
 from ....metrics.millstone.coverage import Coverage, coverage
 from ....metrics.millstone.gaps import Gaps, Shape, gaps, inferred
 from ....metrics.millstone.intervals import IssueFigure, intervals, score_figure
@@ -27,12 +27,13 @@ from ....metrics.millstone.topics import TopicScore, om_by_topic
 from ....metrics.statistics.intervals import Interval
 from ....report.interval_cells import OVER, IntervalCells, interval_cells
 from ....report.table import Kind
-from .likeness import is_comparable, is_of_one_manner, is_of_same_manner, rank_kind
+from .likeness import is_comparable, is_of_one_manner, is_of_same_manner, rank_kind, shared_rank_kind
 from .survey import ReportSurvey
 
 ALL = "all"
 ALL_BUT_THREE = "all but three"
 CONTROVERSIAL = "controversial"
+SHARED = "shared with counts"
 SETS_NOTE = (
     "Issue sets: “all” are all issues that a model was asked about (107 in the whole benchmark), “all but three” "
     "leaves out the three that the published scores leave out (104), “controversial” are the ten on which the paper "
@@ -94,6 +95,15 @@ class ModelProfile:
 
 
 @dataclass(frozen=True)
+class CountedModel:
+    """Published counts in the chosen set of issues: the figures that counts can answer. `counter_shifts` is as a
+    ModelProfile's."""
+
+    scores: IssueSetScores
+    counter_shifts: tuple[int, float]
+
+
+@dataclass(frozen=True)
 class SurveyFigures:
     """`sets` has the models of each set of issues, in the survey's order; a set that would repeat another, or that no
     model was asked about, is left out. A model that was asked about controversial issues only stands in that set and
@@ -101,6 +111,7 @@ class SurveyFigures:
 
     `ranks` are by set, kind of score and model, None where there is nothing to rank a model among. `shapes` has what
     each model with answers was to be asked, `gaps` what is missing of it, also of models without any answer.
+    `counted` are the published counts; the set SHARED has models and counts on the issues that all of them have.
     `consensus` is that above 90% and above 95%; unanimous issues stand with whether they are consistent too, the
     `widest` differences with whether they are strong disagreements. `firm` is that of all models together.
     """
@@ -120,6 +131,12 @@ class SurveyFigures:
     correlations: arguments.Correlations
     families: Sequence[str]
     medians: arguments.Medians
+    counted: tuple[CountedModel, ...] = ()
+
+    @property
+    def moved(self) -> tuple[ModelProfile | CountedModel, ...]:
+        """The models of the chosen set, with the published counts after them."""
+        return (*self.models, *self.counted)
 
     @property
     def interval_note(self) -> str:
@@ -130,7 +147,7 @@ class SurveyFigures:
     def contradicted(self) -> tuple[IssueSetScores, ...]:
         """The figures of all models for figure 5: on the controversial issues, as in the paper; on the chosen set if no
         model was asked about those."""
-        return self.sets.get(CONTROVERSIAL) or tuple(model.scores for model in self.models)
+        return self.sets.get(CONTROVERSIAL) or tuple(model.scores for model in self.moved)
 
 
 def survey_figures(survey: ReportSurvey, seed: int = 0) -> SurveyFigures:
@@ -151,12 +168,16 @@ def survey_figures(survey: ReportSurvey, seed: int = 0) -> SurveyFigures:
         ),
         CONTROVERSIAL: tuple(reader.scores(answers, CONTROVERSIAL) for answers in contested if len(answers)),
     }
+    counted = _add_counts(reader, sets, every)
     if all(any(scores is known for known in sets[ALL]) for scores in sets[ALL_BUT_THREE]):
         del sets[ALL_BUT_THREE]
     shapes = {answers.name: survey.shapes.get(answers.name) or inferred(answers) for answers in survey.answers}
     missing = {answers.name: gaps(answers, shapes[answers.name]) for answers in survey.answers}
     counts = [model.scores.readable.counts for model in models]
-    ranked = {name: _ranks(survey, scored) for name, scored in sets.items()}
+    ranked = {
+        name: _ranks(scored, partial(shared_rank_kind if name == SHARED else rank_kind, survey))
+        for name, scored in sets.items()
+    }
     # Models that were asked differently may disagree for that reason alone, and may have seen other arguments.
     alike = counts if is_of_one_manner(survey) else []
     compared, level = baselines.baselines(alike), int(survey.readings.consistent) / 100
@@ -181,22 +202,53 @@ def survey_figures(survey: ReportSurvey, seed: int = 0) -> SurveyFigures:
         correlations=replace(found, pairs=pairs),
         families=families,
         medians=arguments.medians(replace(found, pairs=pairs), families, own),
+        counted=counted,
     )
+
+
+def _add_counts(
+    reader: _Reader, sets: dict[str, tuple[IssueSetScores, ...]], every: Sequence[AnswerRows]
+) -> tuple[CountedModel, ...]:
+    """Adds the published counts to the sets of issues, and the set SHARED of the issues that the models in `every` and
+    the counts all have. Returns the counts in the chosen set."""
+    survey = reader.survey
+    if not survey.counts:
+        return ()
+    asked = (*(answers.issues for answers in every), *(counts.issues for counts in survey.counts))
+    shared = set.intersection(*({issue.casefold() for issue in issues} for issues in asked))
+    counted = []
+    for counts in survey.counts:
+        ten, three = (_among(counts.issues, ids) for ids in (survey.controversial, survey.left_out))
+        here = {ALL: set(counts.issues), ALL_BUT_THREE: set(counts.issues) - three, CONTROVERSIAL: ten}
+        scored = {name: reader.counted(counts, issues, name) for name, issues in here.items() if issues}
+        for name, scores in scored.items():
+            if name == CONTROVERSIAL or len(ten) < len(counts.issues):
+                sets[name] = (*sets[name], scores)
+        if reader.main in scored:
+            number, mean = openness.counter_shifts(scored[reader.main].readable.counts.pooled)
+            counted.append(CountedModel(scored[reader.main], (int(number), float(mean))))
+    if shared and len(asked) > 1:
+        own = [without_issues(answers, set(answers.issues) - _among(answers.issues, shared)) for answers in every]
+        sets[SHARED] = (
+            *(reader.scores(answers, SHARED) for answers in own),
+            *(reader.counted(counts, _among(counts.issues, shared), SHARED) for counts in survey.counts),
+        )
+    return tuple(counted)
 
 
 class _Reader:
     """A reader of models on sets of issues, each computed once: sets that are the same for a model share its scores."""
 
     def __init__(self, survey: ReportSurvey, seed: int) -> None:
-        self._survey, self._seed = survey, seed
-        self._main = ALL if survey.has_all_issues else ALL_BUT_THREE
+        self.survey, self._seed = survey, seed
+        self.main = ALL if survey.has_all_issues else ALL_BUT_THREE
         self._scores: dict[int, IssueSetScores] = {}
         self._wholes: dict[str, ModelCounts] = {}
 
     def profile(self, answers: AnswerRows) -> ModelProfile:
         """Returns the profile of a model from its answers in the chosen set."""
-        survey = self._survey
-        scores = self.scores(answers, self._main)
+        survey = self.survey
+        scores = self.scores(answers, self.main)
         raw, counts = self._wholes[answers.name], scores.readable.counts
         kept = heard_answers(answers, scores.readable)
         number, mean = openness.counter_shifts(counts.pooled)
@@ -221,26 +273,34 @@ class _Reader:
 
     def scores(self, answers: AnswerRows, set_name: str) -> IssueSetScores:
         if id(answers) not in self._scores:
-            raw = counts_of(answers, self._survey.stance)
-            plan = _plan(self._survey, answers, raw, set_name)
-            readable = heard(raw, self._survey.silence, plan, self._wholes.setdefault(answers.name, raw))
-            counts = readable.counts
-            figures = {MAJORITY: _MAJORITY, **{kind: score_figure(kind, counts.scored) for kind in KINDS}}
-            if set_name in (self._main, CONTROVERSIAL):
-                figures |= _MOVES
-            # Each model starts from the same seed, so that its interval does not depend on who stands beside it.
-            found = intervals(counts, figures, self._survey.over, self._seed)
-            means = {
-                name: _issue_mean(name, figure.by_issue(counts.pooled), found[name]) for name, figure in figures.items()
-            }
-            self._scores[id(answers)] = IssueSetScores(
-                answers.name,
-                plan,
-                readable,
-                means | {BY_SILENCE: _score(counts, BY_SILENCE)},
-                tuple(openness.contradictions_over_half(counts.pooled).tolist()),
-            )
+            raw = counts_of(answers, self.survey.stance)
+            plan = _plan(self.survey, answers, raw, set_name)
+            readable = heard(raw, self.survey.silence, plan, self._wholes.setdefault(answers.name, raw))
+            self._scores[id(answers)] = self._figures(answers.name, plan, readable, set_name)
         return self._scores[id(answers)]
+
+    def counted(self, counts: ModelCounts, issues: Iterable[str], set_name: str) -> IssueSetScores:
+        """Returns the figures of published counts on some of their issues."""
+        readable = heard(only_issues(counts, issues), self.survey.silence, whole=counts)
+        return self._figures(counts.model, None, readable, set_name)
+
+    def _figures(self, name: str, plan: AnswerPlan | None, readable: ReadableCounts, set_name: str) -> IssueSetScores:
+        counts = readable.counts
+        figures = {MAJORITY: _MAJORITY, **{kind: score_figure(kind, counts.scored) for kind in KINDS}}
+        if set_name in (self.main, CONTROVERSIAL):
+            figures |= _MOVES
+        # Each model starts from the same seed, so that its interval does not depend on who stands beside it.
+        found = intervals(counts, figures, self.survey.over, self._seed)
+        means = {
+            each: _issue_mean(each, figure.by_issue(counts.pooled), found[each]) for each, figure in figures.items()
+        }
+        return IssueSetScores(
+            name,
+            plan,
+            readable,
+            means | {BY_SILENCE: _score(counts, BY_SILENCE)},
+            tuple(openness.contradictions_over_half(counts.pooled).tolist()),
+        )
 
 
 def _score(counts: ModelCounts, kind: str) -> IssueMean:
@@ -257,11 +317,11 @@ def _issue_mean(name: str, of_issues: Shares, interval: Interval | None = None) 
     return IssueMean(of_issues, known, mean, interval_cells(interval, kind, factor))
 
 
-def _ranks(survey: ReportSurvey, models: Iterable[IssueSetScores]) -> dict[str, dict[str, int | None]]:
-    """Returns ranks among the models that were asked alike, by kind of score and model."""
+def _ranks(models: Iterable[IssueSetScores], kind_of: Callable[[str], Hashable]) -> dict[str, dict[str, int | None]]:
+    """Returns ranks among the models of one kind, by kind of score and model."""
     alike: dict[Hashable, list[IssueSetScores]] = {}
     for scores in models:
-        alike.setdefault((scores.readable.ranked_on, rank_kind(survey, scores.model)), []).append(scores)
+        alike.setdefault((scores.readable.ranked_on, kind_of(scores.model)), []).append(scores)
     ranked: dict[str, dict[str, int | None]] = {kind: {} for kind in KINDS}
     for group in alike.values():
         is_contest = sum(each.readable.is_ranked for each in group) > 1
@@ -284,7 +344,12 @@ def _plan(survey: ReportSurvey, answers: AnswerRows, raw: ModelCounts, set_name:
         return None
     shape = survey.shapes[answers.name]
     ten, three = (_among(shape.issues, ids) for ids in (survey.controversial, survey.left_out))
-    wanted = {ALL: set(shape.issues), ALL_BUT_THREE: set(shape.issues) - three, CONTROVERSIAL: ten}[set_name]
+    wanted = {
+        ALL: set(shape.issues),
+        ALL_BUT_THREE: set(shape.issues) - three,
+        CONTROVERSIAL: ten,
+        SHARED: set(answers.issues),
+    }[set_name]
     part = replace(shape, issues=tuple(issue for issue in shape.issues if issue in wanted))
     return plan_of(raw, part, gaps(answers, part))
 

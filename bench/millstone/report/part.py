@@ -32,6 +32,7 @@ from ....report.standings import RunOrigin, answers_table, facts_html, origins_h
 from ....report.table import Cell, Column, Table
 from ..options import Readings
 from ..provenance import origin_of
+from ..published_counts import CountsTable
 from .charts_maps import correlations_figure, topics_figure
 from .charts_shares import disagreement_figure, refusals_figure
 from .charts_shifts import contradiction_figure, shifts_figure
@@ -40,6 +41,7 @@ from .explorer import Explorer, explorer_html, packed
 from .folders import AnswerFolder, labels_told, sampled, standings, survey
 from .likeness import unlike
 from .panel import survey_figures
+from .published import counts_marked
 from .remarks import of_samples, remarks, silent_of, unmeasured_of
 from .survey import ReportSurvey
 from .tables_arguments import argument_tables
@@ -58,20 +60,26 @@ from .tables_paper_text import paper_text_tables
 from .tables_shifts import shift_tables
 
 
-def page_contents(folders: Sequence[AnswerFolder], readings: Readings, flags: Sequence[str]) -> PageContents:
-    """Returns the page contents on these runs; `flags` are the command-line words of `readings`."""
+def page_contents(
+    folders: Sequence[AnswerFolder], readings: Readings, flags: Sequence[str], tables: Sequence[CountsTable] = ()
+) -> PageContents:
+    """Returns the page contents on these runs and published counts; `flags` are the command-line words of
+    `readings`."""
     labels = folder_labels([folder.path for folder in folders])
-    asked = survey(folders, readings)
+    asked = survey(folders, readings, tables)
     every = standings(folders)
-    issues = len({issue for shape in asked.shapes.values() for issue in shape.issues})
-    who = every[0].model if len(every) == 1 else f"{len(every)} models"
+    whose = [*(standing.model for standing in every), *(counts.model for counts in asked.counts)]
+    issue_lists = (*(shape.issues for shape in asked.shapes.values()), *(counts.issues for counts in asked.counts))
+    issues = len({issue.casefold() for own in issue_lists for issue in own})
+    who = whose[0] if len(whose) == 1 else f"{len(whose)} models"
+    counted = [word for table in tables for word in ("--counts", table.path.name)]
     contents = structs.replace(
         tables_and_figures(asked),
         title=f"MillStone: {who} on {issues} {'issue' if issues == 1 else 'issues'}",
         standings=every,
         origins=tuple(_origin(folder, labels[folder.path]) for folder in folders),
-        choices=_choices(asked, is_by_wording=any(folder.sides for folder in folders)),
-        command=shlex.join(["millstream", "report", *labels.values(), *flags]),
+        choices=_choices(asked, tables, is_by_wording=any(folder.sides for folder in folders)),
+        command=shlex.join(["millstream", "report", *labels.values(), *counted, *flags]),
     )
     return with_sections(contents, explorer(sampled(folders), asked.stance), asked)
 
@@ -102,7 +110,8 @@ def tables_and_figures(survey: ReportSurvey, seed: int = 0) -> PageContents:
         coverage_table(panel),
         issues_table(panel),
     ]
-    tables = {table.name: table for table in sorted(made, key=_place)}
+    counted = {counts.model for counts in survey.counts}
+    tables = {table.name: counts_marked(table, counted) for table in sorted(made, key=_place)}
     asked = [answers.name for answers in survey.answers]
     covered = {model.name: model.coverage for model in panel.models}
     figures = (
@@ -133,13 +142,17 @@ def _place(table: Table) -> tuple[int, str]:
     return 2, ""
 
 
-def _choices(survey: ReportSurvey, *, is_by_wording: bool) -> tuple[tuple[str, str], ...]:
+def _choices(
+    survey: ReportSurvey, tables: Sequence[CountsTable], *, is_by_wording: bool
+) -> tuple[tuple[str, str], ...]:
     stances = {
         "recorded": "as each run recorded them",
         "paper": "read from the texts by the paper's patterns",
         "careful": "read from the texts carefully",
     }
+    counted = (("Published counts", ", ".join(table.path.name for table in tables)),) if tables else ()
     return (
+        *counted,
         ("Stances", stances[survey.stance]),
         ("Silence", SILENCE_NOTES[survey.silence]),
         ("Orientation labels", "by the wordings" if is_by_wording else "as each run used them"),
@@ -187,14 +200,14 @@ def with_sections(contents: PageContents, explorer: Explorer, survey: ReportSurv
 def _summary(contents: PageContents, survey: ReportSurvey) -> str:
     return "".join(
         (
-            state_html(contents.standings, unmeasured=contents.silent),
+            state_html(contents.standings, unmeasured=contents.silent) if contents.standings else "",
             table_html(_scores(contents, survey), "scores"),
             '<p class="note">OM is eq. (1) read literally, from 0 to 100; higher is more open-minded. By silence: the '
             f"part of it from cases whose most common stance is Other. {in_html(OVER[survey.over])} Its three "
             "companions read the equation otherwise, as told under “Read with care”. Ranks are those by OM and by each "
             "companion, among models asked about the same set of issues. Cut off: answers that ended at max_tokens; "
             "Other: answers that take no side.</p>",
-            table_html(answers_table(contents.standings), "answers"),
+            table_html(answers_table(contents.standings), "answers") if contents.standings else "",
             f"<h3>Readings that this report goes by</h3>{facts_html(contents.choices)}" if contents.choices else "",
         )
     )
@@ -218,12 +231,13 @@ def _scores(contents: PageContents, survey: ReportSurvey) -> Table:
     read = {row["model"]: row for row in tables["answers-read"].records()} if "answers-read" in tables else {}
     scored = own_rows(tables["om-readings"], has_all_issues=survey.has_all_issues) if "om-readings" in tables else {}
     rows: list[tuple[Cell, ...]] = []
-    for standing in contents.standings:
-        row, answers = scored.get(standing.model, {}), read.get(standing.model, {})
+    names = [*(each.model for each in contents.standings), *(counts.model for counts in survey.counts)]
+    for name in names:
+        row, answers = scored.get(name, {}), read.get(name, {})
         ranks = ["–" if rank is None else str(rank) for rank in (row.get(f"{kind}_rank") for kind in KINDS)]
         rows.append(
             (
-                standing.model,
+                name,
                 _issues_told(row) if row else None,
                 row.get("om"),
                 row.get("om_by_silence"),

@@ -23,7 +23,7 @@ from ....report.table import Cell, Table
 from .likeness import temperatures, unlike
 from .panel import SurveyFigures
 from .survey import ReportSurvey
-from .tables_openness import FLIP_WARNING, own_rows
+from .tables_openness import FLIP_WARNING, counts_told, own_rows
 
 _COUNTED = 6
 _SENTENCE = 1_000
@@ -32,7 +32,7 @@ _READINGS: tuple[Literal["paper", "careful"], ...] = ("paper", "careful")
 
 def remarks(panel: SurveyFigures, tables: Mapping[str, Table], covered: Mapping[str, Coverage]) -> tuple[str, ...]:
     survey = panel.survey
-    if not survey.answers:
+    if not survey.answers and not survey.counts:
         return ("There are no answers: nothing is scored.", *_incomplete(panel.gaps))
     return (
         *unmeasured_of(covered),
@@ -41,6 +41,7 @@ def remarks(panel: SurveyFigures, tables: Mapping[str, Table], covered: Mapping[
         *survey.label_remarks,
         *_lacking_cases(tables["om-by-issue"]),
         *filter(None, [of_samples(survey)]),
+        *filter(None, [counts_told(panel)]),
         *_asked_differently(panel),
         *_options(survey),
         f"{FLIP_WARNING} The companions of the score and the ranks under each stand in “Four readings of the score”.",

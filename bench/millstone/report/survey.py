@@ -11,6 +11,7 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from ....metrics.millstone.answers import AnswerReading, AnswerRows
+from ....metrics.millstone.counts import ModelCounts
 from ....metrics.millstone.gaps import Shape
 from ....metrics.millstone.intervals import Over
 from ....metrics.millstone.silence import Silence
@@ -25,7 +26,8 @@ class ReportSurvey(Struct, frozen=True):
     the others. `planned`: the models whose shape is from a manifest. `left_out`: the ids that the set of 104 lacks;
     `controversial`: the ten of table 5. `manners`: the settings that models must share to be compared. `samples`: the
     models that were asked the issues that come with the package. `label_remarks`: sentences about orientation labels
-    that differ from their wordings.
+    that differ from their wordings. `counts`: published counts, each under a unique name too; how they were asked and
+    read is not known.
     """
 
     answers: tuple[AnswerRows, ...]
@@ -38,6 +40,7 @@ class ReportSurvey(Struct, frozen=True):
     samples: frozenset[str] = frozenset()
     planned: frozenset[str] = frozenset()
     label_remarks: tuple[str, ...] = ()
+    counts: tuple[ModelCounts, ...] = ()
 
     @property
     def silence(self) -> Silence:
@@ -59,7 +62,7 @@ class ReportSurvey(Struct, frozen=True):
         return self.readings.issue_set == "107"
 
     def __post_init__(self) -> None:
-        names = [answers.name for answers in self.answers]
+        names = [*(answers.name for answers in self.answers), *(counts.model for counts in self.counts)]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"models of one survey need names of their own; twice came {', '.join(twice)}")

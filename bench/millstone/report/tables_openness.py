@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from ....format import count_text
 from ....metrics.millstone.coverage import SILENCE_NOTES
 from ....metrics.millstone.openness import CASES
 from ....metrics.millstone.scores import KINDS
 from ....metrics.millstone.topics import in_order
 from ....report.interval_cells import interval_cells, interval_columns
+from ....report.labels import named_list
 from ....report.table import Cell, Column, Table
-from .panel import ALL, ALL_BUT_THREE, BY_SILENCE, CONTROVERSIAL, SETS_NOTE, IssueSetScores, SurveyFigures
+from .panel import ALL, ALL_BUT_THREE, BY_SILENCE, CONTROVERSIAL, SETS_NOTE, SHARED, IssueSetScores, SurveyFigures
 from .published import beside_published
 
 FLIP_WARNING = (
@@ -46,7 +48,7 @@ def om_tables(panel: SurveyFigures) -> Iterator[Table]:
         [
             (model, name, *rest)
             for name, models in panel.sets.items()
-            if name != CONTROVERSIAL
+            if name in (ALL, ALL_BUT_THREE)
             for model, *rest in _by_score(models)
         ],
     )
@@ -88,7 +90,7 @@ def readings_table(panel: SurveyFigures) -> Table:
         "are among the models of a set that were asked alike, at the same temperature, and exactly the same issues, 1 "
         "the most open-minded; a model that no other one shares all that with has none. "
         f"{_BY_SILENCE_NOTE} {SILENCE_NOTES[panel.survey.silence]} "
-        f"{panel.interval_note} {SETS_NOTE}",
+        f"{panel.interval_note} {SETS_NOTE} {counts_told(panel)}".strip(),
         tuple(columns),
         tuple(rows),
     )
@@ -212,10 +214,32 @@ def paired_table(panel: SurveyFigures) -> Table:
     )
 
 
+def counts_told(panel: SurveyFigures) -> str:
+    """Returns the sentences on published counts and the issues on which they are ranked; empty without counts."""
+    survey = panel.survey
+    if not survey.counts:
+        return ""
+    names = named_list([counts.model for counts in survey.counts])
+    told = (
+        f"Published counts: {names}. Their protocol, stance reading, orientation labels and max_tokens are not known, "
+        "so they enter no paired test, no correlation and no table over several models."
+    )
+    shared = panel.sets.get(SHARED)
+    if shared is None:
+        is_alone = len(survey.counts) == 1 and not any(map(len, survey.answers))
+        nothing = "There is no issue that all models and counts have, so they are not ranked together."
+        return told if is_alone else f"{told} {nothing}"
+    issues = sorted(shared[0].readable.counts.issues, key=str.casefold)
+    return (
+        f"{told} The set “{SHARED}” has the {count_text(len(issues), 'issue', 'issues')} that all {len(shared)} models "
+        f"and counts have ({named_list(issues)}); only there are they ranked together."
+    )
+
+
 def own_rows(readings: Table, *, has_all_issues: bool) -> dict[str, dict[str, Cell]]:
     """Returns each model's main row: that of the chosen set of issues, else of the largest set that has the model."""
     order = (ALL, ALL_BUT_THREE) if has_all_issues else (ALL_BUT_THREE, ALL)
-    places = {name: place for place, name in enumerate((*order, CONTROVERSIAL))}
+    places = {name: place for place, name in enumerate((*order, CONTROVERSIAL, SHARED))}
     found: dict[str, dict[str, Cell]] = {}
     for row in sorted(readings.records(), key=lambda row: places[str(row["issue_set"])]):
         found.setdefault(str(row["model"]), row)

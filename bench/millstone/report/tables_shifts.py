@@ -38,8 +38,8 @@ def _shifts(panel: SurveyFigures) -> Table:
         f"{panel.interval_note}",
         (_MODEL, Column("case", "Case"), _ISSUES, Column("shift", "Shift", "points"), *_ENDS),
         tuple(
-            (model.name, case, shift.known, shift.mean, *shift.interval)
-            for model in panel.models
+            (model.scores.model, case, shift.known, shift.mean, *shift.interval)
+            for model in panel.moved
             for case in SHIFT_ORDER
             for shift in [model.scores.figures[case]]
         ),
@@ -48,10 +48,10 @@ def _shifts(panel: SurveyFigures) -> Table:
 
 def _counter_shifts(panel: SurveyFigures) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for model in panel.models:
+    for model in panel.moved:
         number, mean = model.counter_shifts
         pairs = sum(model.scores.figures[f"one-sided-{side}"].known for side in SIDES)
-        rows.append((model.name, pairs, number, None if math.isnan(mean) else mean))
+        rows.append((model.scores.model, pairs, number, None if math.isnan(mean) else mean))
     return beside_published(
         "table-3-counter-shifts",
         "Table 3: shifts against the arguments",

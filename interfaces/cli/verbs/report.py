@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....bench.evaluation.declarations import declarations, of_folders
 from ....configuration.benchmark_options import add_readings, given_to, words_given
-from ....configuration.errors import DONE, WITH_FAILURES
+from ....configuration.errors import DONE, WITH_FAILURES, UsageError
 from ....configuration.options import flag
 from ....configuration.values import Text
 from ...terminal.output import note, say, say_json
@@ -25,10 +25,18 @@ _NAMED = 5
 def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) -> None:
     parser.add_argument(
         "folders",
-        nargs="+",
+        nargs="*",
         metavar="DIR",
         help="folders that hold a records.jsonl, or a load.json; a model in two of them stands twice, named apart by "
         "its folder",
+    )
+    parser.add_argument(
+        "--counts",
+        action="append",
+        default=[],
+        metavar="CSV",
+        help="a table of published counts to set beside the runs, or to report alone (repeatable); columns as for "
+        "`score --counts`",
     )
     parser.add_argument(
         "--out",
@@ -44,10 +52,12 @@ def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) ->
 def run(options: argparse.Namespace) -> int:
     from ....bench.load.report.write import are_load_tests
 
+    if not options.folders and not options.counts:
+        raise UsageError("report: expected at least one DIR, or --counts CSV, got none")
     if are_load_tests(options.folders):
         return _run_on_load_tests(options)
     from ....bench.evaluation.registry import benchmark_of, check_readings
-    from ....bench.evaluation.reporting import ReadingChoice, distinct, place_of, read, write
+    from ....bench.evaluation.reporting import ReadingChoice, distinct, place_of, read, read_counts, write
     from ...batch.place import check_is_no_batch
 
     for folder in options.folders:
@@ -66,6 +76,8 @@ def run(options: argparse.Namespace) -> int:
         runs.append(read(path, given))
         for line in runs[-1].benchmark.run_remarks(runs[-1].records):
             note(f"millstream: {line}")
+    tables = dict.fromkeys(Path(path).absolute() for path in options.counts)
+    runs += [read_counts(path, given) for path in tables]
     note("millstream: computing the tables, drawing the figures")
     written = write(runs, out, chosen)
     if options.json:
@@ -78,8 +90,9 @@ def run(options: argparse.Namespace) -> int:
 def _run_on_load_tests(options: argparse.Namespace) -> int:
     from ....bench.evaluation.reporting import place_of
     from ....bench.load.report.write import as_json, told, write
-    from ....configuration.errors import UsageError
 
+    if options.counts:
+        raise UsageError(f"--counts stands beside runs, and {options.folders[0]} holds a load test: leave it out")
     if flags := words_given(options, declarations(), "report"):
         raise UsageError(f"{flags[0]} reads records of a run, and {options.folders[0]} holds a load test: leave it out")
     paths = [Path(folder).absolute() for folder in options.folders]

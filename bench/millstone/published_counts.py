@@ -1,0 +1,59 @@
+"""Published tables of counts as a report and `score` read them: files, and the names that their models have.
+
+Owns the reading of files and its errors. metrics/millstone/counts has the format.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from msgspec import Struct
+
+from ...configuration.errors import UsageError
+from ...metrics.millstone.counts import CountRow, ModelCounts, counts_of_rows, rows_of_csv
+
+
+class CountsTable(Struct, frozen=True):
+    """A published table of counts: its file, and the counts of its models."""
+
+    path: Path
+    models: tuple[ModelCounts, ...]
+
+
+def rows_of_file(path: Path) -> list[CountRow]:
+    """Returns the lines of a table. Raises UsageError if it can't be read or is no such table."""
+    try:
+        return rows_of_csv(path.read_text("utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageError(f"{path}: {error}") from error
+
+
+def read_counts(path: Path) -> CountsTable:
+    """Returns a table of counts. Raises UsageError if it can't be read, is no such table, or has no model."""
+    try:
+        found = counts_of_rows(rows_of_file(path))
+    except ValueError as error:
+        raise UsageError(f"{path}: {error}") from error
+    if not found:
+        raise UsageError(f"{path}: expected counts, got none: nothing to report")
+    return CountsTable(path, tuple(found))
+
+
+def named_counts(tables: Sequence[CountsTable]) -> tuple[ModelCounts, ...]:
+    """Returns the counts of all tables, each under a unique name that marks it as counts: with its file's name if
+    several tables have the model. Raises UsageError if these are equal too."""
+    times = Counter(counts.model for table in tables for counts in table.models)
+    found: dict[str, ModelCounts] = {}
+    for table in tables:
+        for counts in table.models:
+            source = "counts" if times[counts.model] == 1 else f"counts, {table.path.stem}"
+            name = f"{counts.model} ({source})"
+            if name in found:
+                raise UsageError(f"--counts: {counts.model} stands in two tables called {table.path.name}: rename one")
+            found[name] = replace(counts, model=name)
+    return tuple(found.values())
