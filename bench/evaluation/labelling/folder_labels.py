@@ -9,8 +9,10 @@ from pathlib import Path
 
 import msgspec
 
+from ....engine.fault import DamagedJournal
 from ....engine.runs.journal import has_torn_tail, is_intact, read_lines
 from ....engine.runs.proof import Proof
+from ..journals import RecordError
 from .comparison import LabelComparison, compare
 from .label_lines import LABELS, LabelLine, labels_that_count, read_label_lines
 from .rater_labels import usable_labels
@@ -38,12 +40,16 @@ def prove_labels(folder: Path, answers: AnswerFile, proof: Proof) -> None:
             found[here] = decode(data)
         except (msgspec.MsgspecError, UnicodeError) as error:
             proof.add(f"{here}: no label: {error}")
-    entries = answers.find(list(dict.fromkeys(line.key for line in found.values())))
+    if has_torn_tail(folder / LABELS):
+        proof.torn.append(f"{LABELS}: its last line is torn, as a kill leaves it; the next label sets it aside")
+    try:
+        entries = answers.find(list(dict.fromkeys(line.key for line in found.values())))
+    except (DamagedJournal, RecordError) as error:
+        proof.unproven.append(f"{LABELS}: not compared with the records: {error}")
+        return
     for here, line in found.items():
         entry = entries.get(line.key)
         if entry is None:
             proof.add(f"{here}: the records hold no answer {line.key}")
         elif line.label is not None and line.label not in {choice.name for choice in entry.label.choices}:
             proof.add(f"{here}: {line.label!r} is none of the labels of its answer")
-    if has_torn_tail(folder / LABELS):
-        proof.torn.append(f"{LABELS}: its last line is torn, as a kill leaves it; the next label sets it aside")

@@ -349,3 +349,8 @@ def test_verify_proves_the_labels_too(cli: CommandLine, folder: Path) -> None:
     assert unknown == "labels.jsonl line 10: 'C' is none of the labels of its answer"
     assert gone.startswith("labels.jsonl line 11: the records hold no answer none/1/baseline/0 of sim/")
     assert none.startswith("labels.jsonl line 12: no label: ")
+    path.write_bytes(whole)
+    records = folder / "records.jsonl"
+    records.write_bytes(records.read_bytes().replace(b"position <<A>>", b"position <<B>>", 1))
+    told = json.loads(cli("verify", "run", "--json").out)
+    assert any(each.startswith("labels.jsonl: not compared with the records: ") for each in told["unproven"])
