@@ -44,7 +44,15 @@ FIGURES = (
 OTHER_TABLES = {
     *("om-readings", "paired-tests", "stance-readings", "firm-baselines", "unmoved", "order-effects", "refusals"),
     *("refusals-by-issue", "completeness", "missing-by-case", "counts", "om-by-issue", "figure-6-medians"),
-    *("shift-tests", "definition-1", "order-effects-by-side", "most-open-minded", "single-argument", "figure-6-ranges"),
+    *(
+        "shift-tests",
+        "definition-1",
+        "order-effects-by-side",
+        "most-open-minded",
+        "single-argument",
+        "figure-6-ranges",
+        "composition",
+    ),
 }
 
 OTHERS = "all models but the one with the most"
