@@ -47,6 +47,7 @@ from .survey import ReportSurvey
 from .tables_arguments import argument_tables
 from .tables_baselines import baseline_tables
 from .tables_cells import cell_tables, coverage_table
+from .tables_labels import labels_tables
 from .tables_openness import (
     issues_table,
     om_tables,
@@ -101,6 +102,7 @@ def tables_and_figures(survey: ReportSurvey, seed: int = 0) -> PageContents:
         *shift_tables(panel),
         *om_tables(panel),
         readings_table(panel),
+        *labels_tables(survey, seed),
         paired_table(panel),
         stances_table(panel),
         topics_table(panel),

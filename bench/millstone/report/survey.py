@@ -27,7 +27,8 @@ class ReportSurvey(Struct, frozen=True):
     `controversial`: the ten of table 5. `manners`: the settings that models must share to be compared. `samples`: the
     models that were asked the issues that come with the package. `label_remarks`: sentences about orientation labels
     that differ from their wordings. `counts`: published counts, each under a unique name too; how they were asked and
-    read is not known.
+    read is not known. `by_labels`: the same answers with labels as given and by the wordings; empty if no label differs
+    from its wording.
     """
 
     answers: tuple[AnswerRows, ...]
@@ -41,6 +42,7 @@ class ReportSurvey(Struct, frozen=True):
     planned: frozenset[str] = frozenset()
     label_remarks: tuple[str, ...] = ()
     counts: tuple[ModelCounts, ...] = ()
+    by_labels: Mapping[str, tuple[AnswerRows, ...]] = MappingProxyType({})
 
     @property
     def silence(self) -> Silence:
