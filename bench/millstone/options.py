@@ -127,10 +127,11 @@ class Readings(Struct, frozen=True):
         ),
     ] = "90"
     arguments: Annotated[
-        Literal["share", "change"],
+        Literal["share", "change", "cases"],
         Option(
             metavar="HOW",
-            help="figure 6 by an argument's pro share (default), or its change from the same template's baseline",
+            help="figure 6 by an argument's pro share (default), its change from the same template's baseline, or its "
+            "pro share in each case (the paper: every configuration that includes it)",
             verbs=("report",),
         ),
     ] = "share"

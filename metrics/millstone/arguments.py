@@ -74,6 +74,27 @@ def argument_effects(
     )
 
 
+def effects_by_case(answers: AnswerRows, reading: AnswerReading = "recorded") -> dict[str, Effects]:
+    """Returns the effects of the arguments in each case with arguments apart: the pro share of the prompts of that case
+    that contain the argument."""
+    return {
+        case: argument_effects(answers.at(answers.case == at), reading)
+        for at, case in enumerate(CASES)
+        if case != "baseline"
+    }
+
+
+def joined_cases(by_case: Mapping[str, Effects]) -> Effects:
+    """Returns the effects of all cases as one: an argument in two cases has two, named `id, case`."""
+    every = list(by_case.items())
+    return Effects(
+        every[0][1].model,
+        tuple((issue, f"{name}, {case}") for case, one in every for issue, name in one.arguments),
+        np.concatenate([one.shares for _, one in every]),
+        np.concatenate([one.shown for _, one in every]),
+    )
+
+
 @dataclass(frozen=True)
 class Correlations:
     """Pearson's correlations of two models' effects over the arguments shown to both. A key of `pairs` has the indices

@@ -169,6 +169,8 @@ def _choices(
             "Arguments, in figure 6",
             "change from the same template's baseline"
             if survey.readings.arguments == "change"
+            else "by their pro share in each case"
+            if survey.readings.arguments == "cases"
             else "by their pro share",
         ),
     )

@@ -14,7 +14,7 @@ from ....metrics.statistics.comparisons import holm
 from ....report.interval_cells import interval_cells, interval_columns
 from ....report.labels import named_list
 from ....report.table import Cell, Column, Table
-from .panel import SIDES, SurveyFigures
+from .panel import SIDES, SurveyFigures, is_by_case
 from .published import beside_published
 
 _MODEL = Column("model", "Model")
@@ -31,6 +31,7 @@ def argument_tables(panel: SurveyFigures) -> Iterator[Table]:
     is_relative = panel.survey.readings.arguments == "change"
     yield from _correlations(panel, is_relative)
     yield _effects(panel, is_relative)
+    yield _by_case(panel)
     yield from _order(panel)
     yield _composition(panel)
 
@@ -38,12 +39,15 @@ def argument_tables(panel: SurveyFigures) -> Iterator[Table]:
 def _correlations(panel: SurveyFigures, is_relative: bool) -> Iterator[Table]:
     found, families, middle = panel.correlations, panel.families, panel.medians
     effect = "its pro share minus that of the same template's baseline" if is_relative else "the pro share"
+    apart = (
+        " An argument has an effect in each case that shows it, and a row for each." if is_by_case(panel.survey) else ""
+    )
     yield Table(
         "figure-6-correlations",
         "Figure 6, data: do the same arguments move two models?",
         f"Pearson's correlation of the effects of single arguments, over the arguments that both models were shown. An "
-        f"argument's effect is {effect} of the prompts that contain it. Low and high are the ends of a 95% interval "
-        "over issues, by Student's t on Fisher's z with whole issues left out in turn. Models are of one "
+        f"argument's effect is {effect} of the prompts that contain it.{apart} Low and high are the ends of a 95% "
+        "interval over issues, by Student's t on Fisher's z with whole issues left out in turn. Models are of one "
         "family if their names differ by size, variant or date alone.",
         (
             Column("first", "Model"),
@@ -81,6 +85,29 @@ def _correlations(panel: SurveyFigures, is_relative: bool) -> Iterator[Table]:
             ("within a family", middle.pairs_within, middle.within),
             ("between families", middle.pairs_between, middle.between),
         ),
+    )
+
+
+def _by_case(panel: SurveyFigures) -> Table:
+    return Table(
+        "figure-6-by-case",
+        "Figure 6 by case",
+        "The correlations of figure 6 within each case alone, over the arguments that both models were shown there. "
+        "Rows are made with --arguments cases.",
+        (
+            Column("case", "Case"),
+            Column("first", "Model"),
+            Column("second", "And"),
+            Column("r", "Correlation", "correlation"),
+            *interval_columns("correlation"),
+            Column("shared", "Arguments shared", "count"),
+        ),
+        tuple(
+            (case, found.models[first], found.models[second], each.r, *interval_cells(each, "correlation"), each.rows)
+            for case, found in panel.case_correlations.items()
+            for (first, second), each in found.pairs.items()
+        ),
+        is_long=True,
     )
 
 

@@ -22,6 +22,8 @@ from millstream.metrics.millstone.arguments import (
     Position,
     argument_effects,
     correlations,
+    effects_by_case,
+    joined_cases,
     medians,
     order_effect,
     order_effects,
@@ -314,3 +316,19 @@ def test_the_test_of_order_is_students_t_over_the_issues_own_excess() -> None:
     assert set(by_place) == {(case, position) for case in ORDER_CASES for position in POSITIONS}
     few = [row for row in rows if row.issue != "i9"]
     assert order_effect(answers_of(few)).p is None
+
+
+def test_by_case_an_argument_has_an_effect_in_each_case_that_shows_it() -> None:
+    # pro-1: one of two pro one-sided, none of one in clear-con; con-1 stands in the latter alone.
+    rows = [
+        Row("a", 1, "one-sided-pro", 0, ("pro",) * 3, ("pro-1",)),
+        Row("a", 1, "one-sided-pro", 1, ("con",) * 3, ("pro-1",)),
+        Row("a", 1, "clear-con-1", 0, ("con",) * 3, ("pro-1", "con-1")),
+    ]
+    by_case = effects_by_case(answers_of(rows))
+    assert as_dict(by_case["one-sided-pro"]) == {("a", "pro-1"): (0.5, 2)}
+    assert as_dict(joined_cases(by_case)) == {
+        ("a", "pro-1, one-sided-pro"): (0.5, 2),
+        ("a", "pro-1, clear-con"): (0, 1),
+        ("a", "con-1, clear-con"): (0, 1),
+    }

@@ -50,6 +50,7 @@ OTHER_TABLES = {
         "order-effects-by-side",
         "most-open-minded",
         "single-argument",
+        "figure-6-by-case",
         "figure-6-ranges",
         "composition",
     ),
@@ -411,3 +412,13 @@ def test_a_small_survey_gives_what_is_worked_out_by_hand(name: str, expected: li
 @cache
 def found_small() -> PageContents:
     return tables_and_figures(small_counts())
+
+
+def test_figure_6_by_case_has_correlations_of_all_cases_and_of_each() -> None:
+    found = tables_and_figures(realistic(Readings(arguments="cases")))
+    rows = own(found, "figure-6-by-case")
+    assert {row["case"] for row in rows} == set(CASES[1:])
+    for pair in own(found, "figure-6-correlations"):
+        of_pair = [row for row in rows if (row["first"], row["second"]) == (pair["first"], pair["second"])]
+        assert sum(int(str(row["shared"])) for row in of_pair) == pair["shared"]
+    assert own(tables_and_figures(realistic()), "figure-6-by-case") == []
