@@ -14,29 +14,18 @@ import math
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct
 
-from ...engine.runs.data_file import DatasetError
+from ..evaluation.row_entry import RowEntry as RowEntry
+from ..evaluation.row_entry import TaskError as TaskError
+from ..evaluation.row_entry import shown as shown
 
 ID, GROUP = "id", "group"
 _ID_CHARS_MAX = 200
 _HASH_DIGITS = 16
-_SHOWN_CHARS = 60
 _WHOLE_MAX = 1 << 63
-
-
-class TaskError(DatasetError):
-    """Raised for a task that can't be run as declared; the message names the part, what was expected, what it has, and
-    what to do."""
-
-
-class RowEntry(NamedTuple):
-    """A row's content before it is checked, and its place in the data."""
-
-    content: Any
-    where: str
 
 
 class TaskRow(Struct, frozen=True):
@@ -139,12 +128,6 @@ def json_value(value: Any, where: str) -> Any:
 def is_missing(value: Any) -> bool:
     """Returns whether a value is null or NaN."""
     return value is None or (isinstance(value, float) and math.isnan(value))
-
-
-def shown(value: Any) -> str:
-    """Returns a value as messages show it: its `repr`, cut at 60 characters."""
-    text = repr(value)
-    return text if len(text) <= _SHOWN_CHARS else f"{text[: _SHOWN_CHARS - 1]}…"
 
 
 def _data_of(entry: RowEntry) -> dict[str, Any]:

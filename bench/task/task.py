@@ -16,7 +16,7 @@ from msgspec.structs import force_setattr
 from ...engine.call import Call
 from ...engine.content import Native, Tool
 from ...metrics.task.trials import Combine
-from .data import Data
+from ..evaluation.data_rows import Data
 from .judge import Judge
 from .prompts import PromptFunction, Prompts, Shots, prompts
 from .rows import TaskError, shown

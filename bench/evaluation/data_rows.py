@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from ...engine.runs.data_file import BYTES_MAX, DatasetError, csv_rows, decode, parse, read_bytes
-from .rows import RowEntry, TaskError, shown
+from .row_entry import RowEntry, TaskError, shown
 
 Data: TypeAlias = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
 
