@@ -6,13 +6,14 @@ failure. Nothing here sends, stores or waits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from .content import Content, Native, Part, Tool, ToolCall, checked_content, unmarked, words_of, wrong_type
+from .message_dicts import role_and_content
 from .page_urls import host_of
 
 WEB = "web"
@@ -82,6 +83,16 @@ class Message(Struct, frozen=True):
         return words_of(self.content)
 
 
+def message_of(given: object) -> Message:
+    """Returns a message, which may be given as a dict with role and content. Raises TypeError or ValueError for
+    anything else."""
+    if isinstance(given, Message):
+        return given
+    if isinstance(given, Mapping):
+        return Message(*role_and_content(given))
+    raise wrong_type("input", given, "text, or a list of messages", " in it")
+
+
 class Call(Struct, frozen=True):
     """One question to a model, a search engine or a web page.
 
@@ -91,7 +102,9 @@ class Call(Struct, frozen=True):
     model: str
     """`provider/model`, `search/ENGINE` or `web`."""
     input: str | tuple[Message, ...]
-    """The prompt, the messages (a system prompt is one with the role `system`), the query or the URL."""
+    """The prompt, the messages (a system prompt is one with the role `system`), the query or the URL. Messages may be
+    given as dicts with role and content, as OpenAI's chat completions take them; the call holds `ms.Message` objects.
+    """
     temperature: float | None = None
     """The sampling temperature."""
     max_tokens: int | None = None
@@ -122,6 +135,29 @@ class Call(Struct, frozen=True):
     """`auto`, `none`, `required` or a tool's name."""
     parallel_tools: bool | None = None
     """Whether the model may call several tools in one turn."""
+
+    if TYPE_CHECKING:
+        # The constructor accepts more than the field holds: lists, and messages as dicts.
+        def __init__(
+            self,
+            model: str,
+            input: str | Sequence[Message | Mapping[str, Any]],
+            temperature: float | None = None,
+            max_tokens: int | None = None,
+            top_p: float | None = None,
+            stop: Sequence[str] | None = None,
+            seed: int | None = None,
+            extra: Mapping[str, Any] | None = None,
+            trial: int = 0,
+            stream: bool = False,
+            tag: Any = None,
+            reasoning_effort: str | None = None,
+            json_schema: Mapping[str, Any] | None = None,
+            logprobs: int | None = None,
+            tools: Sequence[Tool | Native] | None = None,
+            tool_choice: str | None = None,
+            parallel_tools: bool | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, str):
@@ -163,18 +199,14 @@ class Call(Struct, frozen=True):
             raise wrong_type("stream", self.stream, "True or False")
 
     def _check_input(self) -> None:
-        """Checks the prompt or messages. A list is kept as a tuple, so that nobody changes the call."""
+        """Checks the prompt or messages. A list is kept as a tuple, so that nobody changes the call; a dict becomes a
+        message."""
         given: Any = self.input
-        if isinstance(given, list):
-            given = tuple(given)
-            force_setattr(self, "input", given)
         if isinstance(given, str):
             return
-        if not isinstance(given, tuple):
-            raise wrong_type("input", given, "text, or a tuple of messages")
-        for each in given:
-            if not isinstance(each, Message):
-                raise wrong_type("input", each, "text, or a tuple of messages", " in it")
+        if not isinstance(given, tuple | list):
+            raise wrong_type("input", given, "text, or a list of messages")
+        force_setattr(self, "input", tuple(map(message_of, given)))
 
     def _check_stop(self) -> None:
         given: Any = self.stop

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from ...engine.call import Message
+from ...engine.call import Message, message_of
 from ..evaluation.data_rows import entries_of_iterable
 from .rows import TaskError, TaskRow, shown
 from .template import Template, template
@@ -118,11 +118,9 @@ def _not_empty(text: str, row: TaskRow) -> str:
 
 
 def _message(given: Any, row: TaskRow) -> Message:
-    if isinstance(given, Message):
-        return given
-    if isinstance(given, Mapping) and set(given) == {"role", "content"}:
-        try:
-            return Message(given["role"], given["content"])
-        except (TypeError, ValueError) as error:
-            raise TaskError(f"prompt: {row.where}: {error}") from error
-    raise TaskError(f"prompt: expected ms.Message, or role and content, for {row.where}, got {shown(given)}")
+    if not isinstance(given, Message | Mapping):
+        raise TaskError(f"prompt: expected ms.Message, or role and content, for {row.where}, got {shown(given)}")
+    try:
+        return message_of(given)
+    except (TypeError, ValueError) as error:
+        raise TaskError(f"prompt: {row.where}: {error}") from error

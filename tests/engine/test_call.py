@@ -49,8 +49,8 @@ def test_what_can_not_be_asked_is_refused_with_what_came_and_what_is_allowed(
     [
         ({"model": "gemini/\ud800"}, r"model 'gemini/\ud800' must be text that UTF-8 can hold"),
         ({"model": 3}, "model must be text; came 3, a int"),
-        ({"input": None}, "input must be text, or a tuple of messages; came None, a NoneType"),
-        ({"input": ({"role": "user"},)}, "tuple of messages; came {'role': 'user'} in it, a dict"),
+        ({"input": None}, "input must be text, or a list of messages; came None, a NoneType"),
+        ({"input": ({"role": "user"},)}, "a message of the role user must have content; came ['role']"),
         ({"max_tokens": "9"}, "max_tokens must be a whole number; came '9', a str"),
         ({"max_tokens": 9.5}, "max_tokens must be a whole number; came 9.5, a float"),
         ({"max_tokens": True}, "max_tokens must be a whole number; came True, a bool"),
@@ -85,7 +85,7 @@ def test_a_message_is_of_texts(role: object, content: object) -> None:
 
 def test_lists_are_kept_as_tuples() -> None:
     turns, stop = [Message("user", "hi")], ["x"]
-    call = Call("a/b", turns, stop=stop)  # type: ignore[arg-type]
+    call = Call("a/b", turns, stop=stop)
     turns.clear()
     stop.clear()
     assert (call.input, call.stop) == ((Message("user", "hi"),), ("x",))
