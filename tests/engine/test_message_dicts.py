@@ -45,11 +45,7 @@ def test_texts_images_tool_calls_and_results_become_parts() -> None:
                     {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA==", "detail": "low"}},
                 ],
             },
-            {
-                "role": "assistant",
-                "content": None,
-                "tool_calls": [{"id": "1", "type": "function", "function": function}],
-            },
+            {"role": "assistant", "content": None, "tool_calls": [tool_call]},
             {"role": "tool", "tool_call_id": "1", "content": "rain"},
         ],
     )
