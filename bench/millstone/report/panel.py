@@ -149,9 +149,13 @@ class SurveyFigures:
 
     @property
     def contradicted(self) -> tuple[IssueSetScores, ...]:
-        """The figures of all models for figure 5: on the controversial issues, as in the paper; on the chosen set if no
-        model was asked about those."""
-        return self.sets.get(CONTROVERSIAL) or tuple(model.scores for model in self.moved)
+        """The figures for figure 5: on the controversial issues, as in the paper; on the chosen set, of models alone,
+        if no model was asked about those."""
+        ten = self.sets.get(CONTROVERSIAL, ())
+        published = {counts.model for counts in self.survey.counts}
+        if self.models and all(scores.model in published for scores in ten):
+            return tuple(model.scores for model in self.models)
+        return ten or tuple(model.scores for model in self.moved)
 
 
 def survey_figures(survey: ReportSurvey, seed: int = 0) -> SurveyFigures:

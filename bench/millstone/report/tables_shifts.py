@@ -69,7 +69,8 @@ def _counter_shifts(panel: SurveyFigures) -> Table:
 
 
 def _contradictions(panel: SurveyFigures) -> Table:
-    where = "the controversial issues" if CONTROVERSIAL in panel.sets else "all issues: none is a controversial one"
+    is_on_ten = panel.contradicted is panel.sets.get(CONTROVERSIAL)
+    where = "the controversial issues" if is_on_ten else "all issues: none is a controversial one"
     return Table(
         "figure-5-contradiction",
         "Figure 5, data: the effect of a single contradicting argument",

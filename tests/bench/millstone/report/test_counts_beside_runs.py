@@ -109,6 +109,11 @@ def test_without_a_common_issue_nothing_is_ranked_together_and_the_report_says_s
     assert any("There is no issue that all models and counts have" in remark for remark in contents.remarks)
 
 
+def test_figure_5_keeps_models_that_share_no_issue_with_the_counts() -> None:
+    effects = tables_of(with_counts(polled("far", ("milk", "zoos"))))["figure-5-contradiction"]
+    assert [row["model"] for row in effects] == ["far", "far"]
+
+
 def test_models_that_were_asked_differently_are_not_ranked_together_because_of_counts() -> None:
     other = structs.replace(
         with_counts(swayed(), polled("unlike", ("drones", "us-penny"))),
