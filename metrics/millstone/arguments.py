@@ -21,7 +21,7 @@ from ..statistics.intervals import Correlation, Interval, correlation, ratio_fig
 from .answers import TEMPLATES, AnswerReading, AnswerRows
 from .counts import ModelCounts
 from .families import family_of as family_of
-from .intervals import IssueFigure, Over, intervals
+from .intervals import IssueFigure, intervals
 from .openness import CASES, STANCES, Counts, Shares
 from .paired import t_test_p
 
@@ -168,8 +168,8 @@ class SideAgreement:
 @dataclass(frozen=True)
 class OrderEffect(SideAgreement):
     """How often the answers in a case agree with the side of the first or the last argument: all together, and
-    `by_side` those with a pro and those with a con argument there. `interval` is that of `excess`; `p` is Student's t
-    over issues, that order does nothing, None where an interval over issues can't be given. `unknown` answers are not
+    `by_side` those with a pro and those with a con argument there. `interval` is that of `excess`, over issues; `p` is
+    Student's t over issues, that order does nothing, None where no interval can be given. `unknown` answers are not
     counted, as the side of that argument is unknown."""
 
     case: str
@@ -180,14 +180,10 @@ class OrderEffect(SideAgreement):
     unknown: int
 
 
-def order_effects(
-    answers: AnswerRows, reading: AnswerReading = "recorded", over: Over = "issues", seed: int = 0
-) -> tuple[OrderEffect, ...]:
+def order_effects(answers: AnswerRows, reading: AnswerReading = "recorded") -> tuple[OrderEffect, ...]:
     """Returns the effect of either position in every case that shows arguments of both sides. One-sided cases have no
     order of sides."""
-    return tuple(
-        order_effect(answers, case, position, reading, (over, seed)) for case in ORDER_CASES for position in POSITIONS
-    )
+    return tuple(order_effect(answers, case, position, reading) for case in ORDER_CASES for position in POSITIONS)
 
 
 def order_effect(
@@ -195,10 +191,8 @@ def order_effect(
     case: str = "balanced",
     position: Position = "last",
     reading: AnswerReading = "recorded",
-    interval_over: tuple[Over, int] = ("issues", 0),
 ) -> OrderEffect:
     """Returns how often the stance in a case is the side of the first or last argument shown, beyond the base rate.
-    `interval_over` has the unit of the interval, and the seed where that is the trial.
 
     The base rate is the agreement if stance and that side were independent given the issue: of an issue with n answers,
     of which P are pro and L have a pro argument there (C and K for con), (P x L + C x K) / n answers are expected to
@@ -226,7 +220,7 @@ def order_effect(
     agree, expected, total = (part.sum(axis=0) for part in _agreement(counts.pooled))
     apart = [_side_agreement(*values) for values in zip(agree, expected, total, strict=True)]
     whole = _side_agreement(agree.sum(), expected.sum(), total.sum())
-    interval = intervals(counts, {"excess": IssueFigure(_excess, (-1, 1))}, *interval_over)["excess"]
+    interval = intervals(counts, {"excess": IssueFigure(_excess, (-1, 1))})["excess"]
     tested = difference_of(_excess(counts.pooled), within=(-1, 1), of="issues") if names else None
     return OrderEffect(
         whole.answers,

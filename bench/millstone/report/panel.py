@@ -283,7 +283,7 @@ class _Reader:
             effects=_effects(kept, survey),
             case_effects=arguments.effects_by_case(kept, survey.stance) if is_by_case(survey) else {},
             composition=composition(kept, survey.stance, self._seed),
-            order_effects=arguments.order_effects(kept, survey.stance, survey.over, self._seed),
+            order_effects=arguments.order_effects(kept, survey.stance),
         )
 
     def scores(self, answers: AnswerRows, set_name: str) -> IssueSetScores:

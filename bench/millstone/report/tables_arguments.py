@@ -141,10 +141,10 @@ def _order(panel: SurveyFigures) -> Iterator[Table]:
         "In the cases that show arguments of both sides: the share of answers on the side of the first or the last "
         "argument shown, the share that would be if order did nothing, and what it is beyond that, in percentage "
         "points; above 0 the answers follow that argument. One-sided cases show one side, so they have no order of "
-        "sides. The null hypothesis is that stance and side are independent within each issue; p is Student's t over "
-        "issues, the independent units, whatever the interval is over, and there is none with fewer than 10 issues or "
+        "sides. The null hypothesis is that stance and side are independent within each issue; interval and p are of "
+        "one method, Student's t over issues, the independent units, and there is none with fewer than 10 issues or "
         f"where all have the same figure. The adjusted p is Holm's, for the {count_text(tests, 'test')} of this table. "
-        f"{panel.interval_note}{gone}",
+        f"Low and high are always over issues.{gone}",
         (
             *_ORDER,
             *_AGREEMENT,

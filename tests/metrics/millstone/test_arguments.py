@@ -252,12 +252,11 @@ def test_a_model_that_ignores_the_order_has_no_excess_however_issues_lean() -> N
     assert found.base_rate != pytest.approx(0.5, abs=0.005)
 
 
-def test_the_interval_is_over_issues_or_over_trials() -> None:
+def test_the_interval_is_over_issues() -> None:
     few, many = answers_of(simulated(0.3, issues=6)), answers_of(simulated(0.3, issues=40))
-    over_issues, over_trials = order_effect(many).interval, order_effect(many, interval_over=("trials", 0)).interval
-    assert over_issues is not None and over_trials is not None
-    assert (over_issues.of, over_issues.clusters, over_trials.of) == ("issues", 40, "trials")
-    assert over_trials.low is not None and over_trials.low < over_trials.mean
+    over_issues = order_effect(many).interval
+    assert over_issues is not None
+    assert (over_issues.of, over_issues.clusters) == ("issues", 40)
     lonely = order_effect(few).interval
     assert lonely is not None and lonely.note == "no interval: fewer than 10 issues (6)"
 
