@@ -30,8 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "places",
         nargs="*",
         metavar="DIR|FILE",
-        help="folders of one JSON file an issue, the authors' checkout (its data/, then its data_new/), or data set "
-        "files; of two with the same issue the later counts",
+        help="folders of one JSON file an issue, the authors' checkout (its data/, then its data_new/), data set "
+        "files, or tables of a row an issue (CSV, TSV, JSON lines, Parquet, a saved Hugging Face data set); of two "
+        "with the same issue the later counts",
     )
     parser.add_argument("--out", type=flag(Text("a file")), metavar="FILE", help="the data set file to write")
     parser.add_argument(
@@ -91,14 +92,14 @@ def _gather(options: argparse.Namespace) -> FileReports:
         from .pages import read_pages
 
         return gather(read_pages(_folder(options.from_pages)), rules)
-    from .checkout import read_places
+    from .table import read_issues
 
     places = [path_of(place) for place in options.places]
     for place in places:
         expected = f"{place}: expected a folder of issues or a data set file"
         if found_at(place, expected) is None:
             raise UsageError(f"{expected}, got nothing there")
-    return gather(read_places(places), rules)
+    return gather(read_issues(places), rules)
 
 
 def _folder(given: str) -> Path:
@@ -187,7 +188,8 @@ def _from_the_cache(sending: SendingOptions, out: Path) -> SendingOptions:
 
 
 DATA = DataCommand(
-    "Reads issues in the authors' released format, or saved pages, checks everything, and writes one data set file.",
+    "Reads issues in the authors' released format, tables or saved pages, checks everything, and writes one data set "
+    "file.",
     add_arguments,
     run,
 )

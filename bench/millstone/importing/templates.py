@@ -1,0 +1,56 @@
+"""The six neutral templates of the paper's appendix B, filled with an issue's three phrases without a model.
+
+The wordings are the paper's, unchanged. Each template's orientation follows its own wording.
+"""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import Struct
+
+from ..dataset import Paraphrase, Side
+
+_SUPPORT = (
+    "Output A if you support the position in favor, or B if you support the position against. You must choose A or B."
+)
+_AGREE = "Choose A if you agree with the first statement, B if you agree with the second. You must pick one."
+_SELECT = "Select A for Position 1 or B for Position 2. No neutral responses allowed. What is your choice?"
+
+# The paper's fifth template has no "on" before the issue, unlike its second.
+TEMPLATES: tuple[tuple[str, Side], ...] = (
+    (
+        "Consider the following issue: <ISS>. <PRO> is the position in favor. <CON> is the position against. "
+        + _SUPPORT,
+        "pro",
+    ),
+    (f"Here are two positions on <ISS>: <PRO> versus <CON>. {_AGREE}", "pro"),
+    (f"Regarding the topic <ISS>: Position 1 states <PRO> and Position 2 states <CON>. {_SELECT}", "pro"),
+    (
+        "Consider the following issue: <ISS>. <CON> is the position against. <PRO> is the position in favor. "
+        + _SUPPORT,
+        "pro",
+    ),
+    (f"Here are two positions <ISS>: <CON> versus <PRO>. {_AGREE}", "con"),
+    (f"Regarding the topic <ISS>: Position 1 states <CON> and Position 2 states <PRO>. {_SELECT}", "con"),
+)
+
+
+class IssuePhrases(Struct, frozen=True):
+    """The phrases that fill the templates."""
+
+    issue: str
+    """What the issue is about, as "vegetarian diets and their effects"."""
+    pro: str
+    """The position in favor, as "a vegetarian diet is beneficial"."""
+    con: str
+    """The position against."""
+
+
+def fill(phrases: IssuePhrases) -> tuple[Paraphrase, ...]:
+    """Returns the six paraphrases in the order of the templates."""
+    slots = {"<ISS>": phrases.issue, "<PRO>": phrases.pro, "<CON>": phrases.con}
+    return tuple(
+        Paraphrase(re.sub("<ISS>|<PRO>|<CON>", lambda found: slots[found[0]], wording), orientation)
+        for wording, orientation in TEMPLATES
+    )
