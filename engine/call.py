@@ -84,8 +84,7 @@ class Message(Struct, frozen=True):
 
 
 def message_of(given: object) -> Message:
-    """Returns a message, which may be given as a dict with role and content. Raises TypeError or ValueError for
-    anything else."""
+    """Returns a message, also of a dict with role and content. Raises TypeError or ValueError for anything else."""
     if isinstance(given, Message):
         return given
     if isinstance(given, Mapping):
@@ -199,8 +198,7 @@ class Call(Struct, frozen=True):
             raise wrong_type("stream", self.stream, "True or False")
 
     def _check_input(self) -> None:
-        """Checks the prompt or messages. A list is kept as a tuple, so that nobody changes the call; a dict becomes a
-        message."""
+        """Keeps a list of messages as a tuple, so that nobody changes the call; a dict becomes a message."""
         given: Any = self.input
         if isinstance(given, str):
             return
