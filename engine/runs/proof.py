@@ -129,8 +129,10 @@ def compare_scores(
     part = noted.get(benchmark) if isinstance(noted, dict) else None
     models, theirs = computed[benchmark].get("models", {}), part.get("models", {}) if isinstance(part, dict) else {}
     anew = f"`millstream score {shlex.quote(str(folder))}` writes it anew"
-    if theirs and set(part or {}) < set(computed[benchmark]):
-        # Later versions score by more rules and write more fields; the records are what a run is proven by.
+    lack_fields = [set(entry) < set(models.get(model, ())) for model, entry in theirs.items()]
+    if theirs and (set(part or {}) < set(computed[benchmark]) or all(lack_fields)):
+        # Later versions score by more rules and write more fields, of each model too; the records are what a run is
+        # proven by.
         proof.unproven.append(f"scores.json: written by an earlier version, whose rules differ: not compared; {anew}")
     elif noted != computed:
         differing = [model for model in models.keys() | theirs.keys() if models.get(model) != theirs.get(model)]
