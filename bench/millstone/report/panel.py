@@ -210,7 +210,7 @@ def survey_figures(survey: ReportSurvey, seed: int = 0) -> SurveyFigures:
         correlations=replace(found, pairs=pairs),
         case_correlations={
             case: replace(each, pairs={at: pair for at, pair in each.pairs.items() if at in pairs})
-            for case in (CASES[1:] if is_by_case(survey) else ())
+            for case in (CASES[1:] if survey.is_by_case else ())
             for each in [arguments.correlations([model.case_effects[case] for model in models])]
         },
         families=families,
@@ -281,7 +281,7 @@ class _Reader:
             topics=om_by_topic(counts, survey.topics, survey.readings.topics == "last"),
             by_reading=[(_score(each, "om").mean, _score(each, BY_SILENCE).mean) for each in others],
             effects=_effects(kept, survey),
-            case_effects=arguments.effects_by_case(kept, survey.stance) if is_by_case(survey) else {},
+            case_effects=arguments.effects_by_case(kept, survey.stance) if survey.is_by_case else {},
             composition=composition(kept, survey.stance, self._seed),
             order_effects=arguments.order_effects(kept, survey.stance),
         )
@@ -318,13 +318,8 @@ class _Reader:
         )
 
 
-def is_by_case(survey: ReportSurvey) -> bool:
-    """Returns whether figure 6 takes an argument's effect in each case apart."""
-    return survey.readings.arguments == "cases"
-
-
 def _effects(answers: AnswerRows, survey: ReportSurvey) -> arguments.Effects:
-    if is_by_case(survey):
+    if survey.is_by_case:
         return arguments.joined_cases(arguments.effects_by_case(answers, survey.stance))
     return arguments.argument_effects(answers, survey.stance, survey.readings.arguments == "change")
 

@@ -14,7 +14,7 @@ from ....metrics.statistics.comparisons import holm
 from ....report.interval_cells import interval_cells, interval_columns
 from ....report.labels import named_list
 from ....report.table import Cell, Column, Table
-from .panel import SIDES, SurveyFigures, is_by_case
+from .panel import SIDES, SurveyFigures
 from .published import beside_published
 
 _MODEL = Column("model", "Model")
@@ -40,7 +40,7 @@ def _correlations(panel: SurveyFigures, is_relative: bool) -> Iterator[Table]:
     found, families, middle = panel.correlations, panel.families, panel.medians
     effect = "its pro share minus that of the same template's baseline" if is_relative else "the pro share"
     apart = (
-        " An argument has an effect in each case that shows it, and a row for each." if is_by_case(panel.survey) else ""
+        " An argument has an effect in each case that shows it, and a row for each." if panel.survey.is_by_case else ""
     )
     yield Table(
         "figure-6-correlations",
