@@ -1,4 +1,5 @@
-"""Fits history and pages into a prompt: the oldest history is cut first, then pages from the last.
+"""Fits history and pages into a prompt. Without room for all it omits in this order: the oldest turns until two are
+left, the old pages of these two, pages from the last until one is left, the two turns, the last page.
 
 Tokens are estimated from characters and their script as in the engine, but by a fixed ratio, so that a prompt is the
 same on every machine. Owns the order of cutting; knows no model.
@@ -12,28 +13,35 @@ from msgspec import Struct
 
 from ...engine.attempts.estimate import TOKENS_PER_CHAR, surplus_of, weight_of
 from ...engine.call import Message
-from .prompts import JudgePrompt, PastTurn, ShownPage, answer_messages, judge_message, sources_text
+from .prompts import JudgePrompt, PastTurn, ShownPage, answer_messages, judge_message, sources_text, turn_messages
 
 TITLE_MAX = 300
+TURNS_KEPT = 2  # as long as a second page is left to omit
+# The order above. By order 1, that of runs whose specification names none, all history is omitted before any page.
+CUT_VERSION = 2
+_TURN, _OLD_PAGES, _PAGE = "turn", "old pages", "page"
 
 
 class PromptCuts(Struct, frozen=True, omit_defaults=True):
     """The parts cut from a turn's prompts. `pages` are the numbers of shortened pages, `dropped` of omitted ones;
-    `history` and `judge_history` are how many of the oldest turns the answer's and the judge's prompt omit."""
+    `history` and `judge_history` are how many of the oldest turns the answer's and the judge's prompt omit, `old_pages`
+    how many of the turns that the answer's prompt shows are without the pages that were to be kept."""
 
     pages: tuple[int, ...] = ()
     dropped: tuple[int, ...] = ()
     history: int = 0
     judge_history: int = 0
+    old_pages: int = 0
 
 
 class AnswerPrompt(Struct, frozen=True):
-    """An answer's prompt: its `messages`, the pages shown in it (`sources`), and how many earlier turns are in it
-    (`history`)."""
+    """An answer's prompt: its `messages`, the pages shown in it (`sources`), how many earlier turns are in it
+    (`history`), and how many of these without their old pages, for want of room (`old_pages`)."""
 
     messages: tuple[Message, ...]
     sources: tuple[ShownPage, ...]
     history: int
+    old_pages: int = 0
 
 
 def chars_for(tokens: int) -> int:
@@ -67,24 +75,52 @@ def title_of(title: str, otherwise: str) -> str:
     return (" ".join(title.split()) or " ".join(otherwise.split()))[:TITLE_MAX]
 
 
-def fit_answer(history: Sequence[PastTurn], sources: Sequence[ShownPage], question: str, tokens: int) -> AnswerPrompt:
-    """Returns the prompt for an answer: omits the oldest history, then the last pages, until it fits into `tokens` or
-    none are left."""
-    messages = answer_messages(history, sources_text(sources), question)
-    sizes = [weight_of(message.words) for message in messages]
-    excess = sum(sizes) - chars_for(tokens)
-    # Each turn has two messages, after the system's.
-    forgotten = 0
-    while excess > 0 and forgotten < len(history):
-        excess -= sizes[1 + 2 * forgotten] + sizes[2 + 2 * forgotten]
-        forgotten += 1
-    listed = list(sources)
-    while excess > 0 and listed:
-        before = weight_of(sources_text(listed[-2:]))
-        excess -= before - weight_of(sources_text(listed[-2:-1]))
-        listed.pop()
-    kept = history[forgotten:]
-    return AnswerPrompt(answer_messages(kept, sources_text(listed), question), tuple(listed), len(kept))
+def fit_answer(
+    history: Sequence[PastTurn],
+    sources: Sequence[ShownPage],
+    question: str,
+    tokens: int,
+    cut_version: int = CUT_VERSION,
+) -> AnswerPrompt:
+    """Returns the prompt for an answer: omits one part after another, in the order of `cut_version`, until it fits into
+    `tokens` or only the question is left."""
+    kept, listed, bare = list(history), list(sources), 0
+    messages = answer_messages(kept, sources_text(listed), question)
+    excess = sum(weight_of(message.words) for message in messages) - chars_for(tokens)
+    for part in _order_of_cutting(len(kept), len(listed), cut_version):
+        if excess <= 0:
+            break
+        if part == _TURN:
+            excess -= _weight_of_turn(kept.pop(0))
+        elif part == _OLD_PAGES:
+            excess -= _weight_of_turn(kept[bare])
+            kept[bare] = kept[bare]._replace(sources="")
+            excess += _weight_of_turn(kept[bare])
+            bare += 1
+        else:
+            excess -= weight_of(sources_text(listed[-2:])) - weight_of(sources_text(listed[-2:-1]))
+            listed.pop()
+    shown = history[len(history) - len(kept) :]
+    return AnswerPrompt(
+        messages=answer_messages(kept, sources_text(listed), question),
+        sources=tuple(listed),
+        history=len(kept),
+        old_pages=sum(now.sources != whole.sources for now, whole in zip(kept, shown, strict=True)),
+    )
+
+
+def _order_of_cutting(turns: int, pages: int, version: int) -> list[str]:
+    """Returns the parts of a prompt in the order in which they are omitted. _TURN is the oldest one left, _OLD_PAGES
+    are those of the next of the last turns, the older first, _PAGE is the last one left."""
+    if version == 1:
+        return [_TURN] * turns + [_PAGE] * pages
+    last = min(turns, TURNS_KEPT)
+    before = [_TURN] * (turns - last) + [_OLD_PAGES] * last + [_PAGE] * (pages - 1)
+    return before + [_TURN] * last + [_PAGE] * min(pages, 1)
+
+
+def _weight_of_turn(turn: PastTurn) -> int:
+    return sum(weight_of(message.words) for message in turn_messages(turn))
 
 
 def fit_judge(

@@ -190,11 +190,14 @@ def _add_turn(
     labels = before * _LABELS * TOKENS_PER_CHAR
     history = LikelyRange(*(earlier + labels + before * answer for answer in assumed.answer))
     kept = LikelyRange(sources.least * before, sources.most * before) if asked.keeps_pages else NOTHING
-    prompt = history + kept + sources + _both((len(SYSTEM) + _FRAME) * TOKENS_PER_CHAR + question)
-    most = asked.tokens[pair.model]
-    loads.setdefault(pair.model, _Load()).add(
-        LikelyRange(1, 1), LikelyRange(min(prompt.least, most), min(prompt.most, most)), LikelyRange(*assumed.answer)
-    )
+    bare = (len(SYSTEM) + _FRAME) * TOKENS_PER_CHAR + question
+    whole = history + kept + sources + _both(bare)
+    largest_turn = question + _LABELS * TOKENS_PER_CHAR + assumed.answer[1]
+    if asked.keeps_pages:
+        largest_turn += sources.most
+    largest_page = sources.most / asked.pages / assumed.pages_with_text[1]
+    prompt = _fitted(whole, asked.tokens[pair.model], bare, max(largest_turn, largest_page))
+    loads.setdefault(pair.model, _Load()).add(LikelyRange(1, 1), prompt, LikelyRange(*assumed.answer))
     is_extended = asked.judge_prompt == "extended"
     fixed = (len(JUDGE if is_extended else FIGURE_7) + _FRAME) * TOKENS_PER_CHAR + question
     read = _both(fixed) + LikelyRange(*assumed.answer) + (history if is_extended else NOTHING)
@@ -214,6 +217,14 @@ def _sources(asked: ConversationSpec, assumed: Assumptions) -> LikelyRange:
             for share, filled in zip(assumed.pages_with_text, assumed.page_filled, strict=True)
         )
     )
+
+
+def _fitted(whole: LikelyRange, most: float, bare: float, part: float) -> LikelyRange:
+    """Returns the tokens of a prompt after omitting what has no room in `most`. Whole turns and pages are omitted, so
+    it can be one such `part` below its limit, but not below the `bare` prompt, which has none of them."""
+    if whole.most <= most:
+        return whole
+    return LikelyRange(min(whole.least, max(bare, most - part)), max(bare, most))
 
 
 def _both(amount: float) -> LikelyRange:

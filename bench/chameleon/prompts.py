@@ -74,15 +74,14 @@ def user_message(question: str, sources: str | None) -> Message:
     return Message("user", f"{shown}Question: {question}")
 
 
+def turn_messages(turn: PastTurn) -> tuple[Message, Message]:
+    """Returns a past turn as the model under test sees it again: its question, with old pages if it has them, and its
+    answer."""
+    return user_message(turn.question, turn.sources or None), Message("assistant", turn.answer)
+
+
 def answer_messages(history: Iterable[PastTurn], sources: str, question: str) -> tuple[Message, ...]:
-    earlier = [
-        message
-        for exchange in history
-        for message in (
-            user_message(exchange.question, exchange.sources or None),
-            Message("assistant", exchange.answer),
-        )
-    ]
+    earlier = [message for exchange in history for message in turn_messages(exchange)]
     return (Message("system", SYSTEM), *earlier, user_message(question, sources))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from ...configuration.errors import UsageError
 from ...engine.runs.pairs import Pair
 from ...engine.runs.run_folder import MANIFEST, RECORDS, read_manifest
+from ...format import count_text
 from ...metrics.chameleon.readings import Readings
 from ...metrics.chameleon.scores import scores
 from ...metrics.chameleon.traces import Asked, Traces
@@ -134,8 +135,9 @@ def remarks_of(scores: Mapping[str, Any]) -> Iterator[str]:
                 )
             if single := len(entry["conversations_without_history"]):
                 yield (
-                    f"{model} @ {temperature}: {single:,} conversations are no multi-turn test: more than a third "
-                    "of their turns were asked without any history"
+                    f"{model} @ {temperature}: {count_text(single, 'conversation')} {'is' if single == 1 else 'are'} "
+                    f"no multi-turn test: more than a third of {'its' if single == 1 else 'their'} turns were asked "
+                    "without any history"
                 )
 
 

@@ -51,6 +51,7 @@ def record_of(
         dropped=tuple(source.number for source in found.sources if source.number not in numbers),
         history=answered.forgotten,
         judge_history=judged.forgotten,
+        old_pages=answered.shown.old_pages,
     )
     cited = citations(answered.said, found.retrieved, cut.dropped)
     return structs.replace(

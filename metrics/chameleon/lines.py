@@ -34,6 +34,7 @@ class _CutLine(Struct):
     dropped: list[int] = []
     history: int = 0
     judge_history: int = 0
+    old_pages: int = 0
 
 
 class StoredTurn(Struct):
@@ -179,7 +180,7 @@ class Troubles(Struct):
         self.search_remarks += bool(record.search_remarks)
         self.unasked += record.query_by == "question"
         cut = record.cut or _CutLine()
-        self.shortened += bool(cut.dropped or cut.history or cut.judge_history)
+        self.shortened += bool(cut.dropped or cut.history or cut.judge_history or cut.old_pages)
         invalid = record.invalid_citations or 0
         self.invalid_citations += invalid if isinstance(invalid, int) else len(invalid)
         self.pages.update(source.status for source in record.retrieved or ())

@@ -106,6 +106,25 @@ def test_a_finished_run_sends_nothing_when_it_is_resumed(
     assert (provider.calls(), (kept / folder / "records.jsonl").read_bytes()) == (0, before)
 
 
+@needs_chameleon
+def test_conversations_that_an_earlier_version_began_go_on_by_its_order_of_cutting(
+    cli: CommandLine, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEARXNG_BASE_URL", "http://127.0.0.1:18232")
+    manifest = json.loads((kept / "turns/manifest.json").read_text())
+    before = lines_of(kept / "turns/records.jsonl")
+    path = kept / "turns/records.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+    assert cli("resume", "turns", "--cache", "cache", "--config", "prices.toml", *UNSENT).code == 0
+    assert [(line["id"], line["text"]) for line in lines_of(path)] == [(line["id"], line["text"]) for line in before]
+    after = json.loads((kept / "turns/manifest.json").read_text())
+    assert after["specification_hash"] == manifest["specification_hash"]
+    assert "cut_version" not in after["specification"]
+    # The same beginning in another folder is a run of this version.
+    assert cli("run", *TALKS, "--cache", "cache", *UNSENT, "--out", "again").code == 0
+    assert json.loads((kept / "again/manifest.json").read_text())["specification"]["cut_version"] == 2
+
+
 @pytest.mark.parametrize(
     ("asked", "like"),
     [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -87,20 +89,77 @@ def test_what_fits_is_shown_whole() -> None:
     assert (shown.history, shown.sources) == (6, tuple(SOURCES))
 
 
-@given(st.integers(0, 1_000))
-def test_the_oldest_history_goes_first_then_pages_from_the_last_and_never_more_than_needed(tokens: int) -> None:
-    shown = fit_answer(HISTORY, SOURCES, "How?", tokens)
-    kept, listed = HISTORY[len(HISTORY) - shown.history :], SOURCES[: len(shown.sources)]
-    assert shown.messages == answer_messages(kept, sources_text(listed), "How?")
-    assert shown.history == 0 or len(listed) == len(SOURCES)
-    is_all_gone = not kept and not listed
-    assert size_of(shown.messages) <= chars_for(tokens) or is_all_gone
-    # One turn or one page more would not have had room.
-    if len(listed) < len(SOURCES):
-        assert size_of(answer_messages([], sources_text(SOURCES[: len(listed) + 1]), "How?")) > chars_for(tokens)
-    elif shown.history < len(HISTORY):
-        longer = HISTORY[len(HISTORY) - shown.history - 1 :]
-        assert size_of(answer_messages(longer, sources_text(SOURCES), "How?")) > chars_for(tokens)
+Shown = tuple[list[PastTurn], list[ShownPage]]
+
+
+def every_cut(history: list[PastTurn], sources: list[ShownPage]) -> Iterator[Shown]:
+    """What a prompt may show, from all of it to nothing, by the order of the protocol, written down step by step."""
+    for first in range(max(0, len(history) - 2) + 1):
+        yield history[first:], sources
+    last = history[-2:]
+    bare = [turn._replace(sources="") for turn in last]
+    if last:
+        yield [bare[0], *last[1:]], sources
+        yield bare, sources
+    for pages in range(len(sources) - 1, 0, -1):
+        yield bare, sources[:pages]
+    for first in range(len(last)):
+        yield bare[first + 1 :], sources[:1]
+    yield [], []
+
+
+@given(st.integers(0, 1_300), st.integers(0, 6), st.integers(0, 3), st.booleans())
+def test_of_all_prompts_in_the_order_of_cutting_the_first_that_fits_is_taken(
+    tokens: int, turns: int, pages: int, keeps_pages: bool
+) -> None:
+    history = [turn._replace(sources="old " * 40) if keeps_pages else turn for turn in HISTORY[:turns]]
+    shown = fit_answer(history, SOURCES[:pages], "How?", tokens)
+    for kept, listed in every_cut(history, SOURCES[:pages]):
+        messages = answer_messages(kept, sources_text(listed), "How?")
+        if size_of(messages) <= chars_for(tokens):
+            break
+    assert (shown.messages, shown.sources, shown.history) == (messages, tuple(listed), len(kept))
+    assert shown.old_pages == sum(not turn.sources for turn in kept if keeps_pages)
+
+
+def test_two_turns_stay_until_a_single_page_is_left_as_worked_out_by_hand() -> None:
+    # The system's message has 134 characters; the user's "Sources:\n\n\nQuestion: Q?" 23 around the pages; a turn
+    # "Question: Qn" and an answer of 88: 100. A page has 98 and from the second one on a line end: 98, 197, 296.
+    turns = [PastTurn(f"Q{at}", "a" * 88) for at in range(4)]
+    pages = [ShownPage(at, "T", "https://x.test/", "p" * 74) for at in (1, 2, 3)]
+    assert size_of(answer_messages(turns, sources_text(pages), "Q?")) == 134 + 23 + 400 + 296 == 853
+
+    def left(characters: int, cut_version: int = 2) -> tuple[int, int]:
+        shown = fit_answer(turns, pages, "Q?", characters // 4, cut_version)
+        return shown.history, len(shown.sources)
+
+    # In room for as much as that leaves, in steps of four characters, one a token.
+    assert left(856) == (4, 3)
+    assert left(852) == (3, 3)  # 753
+    assert left(656) == (2, 3)  # 653
+    assert left(652) == left(556) == (2, 2)  # 554
+    assert left(552) == left(456) == (2, 1)  # 455
+    assert left(452) == left(356) == (1, 1)  # 355
+    assert left(352) == left(256) == (0, 1)  # 255
+    assert left(252) == left(4) == (0, 0)
+    # Runs that have begun by order 1 go on by it: all history before the first page.
+    assert left(652, 1) == (1, 3)  # 553
+    assert left(552, 1) == (0, 3)  # 453
+    assert left(452, 1) == (0, 2)  # 354
+
+
+def test_old_pages_of_the_last_turns_go_before_a_page_of_this_turn_and_are_counted() -> None:
+    turns = [PastTurn(f"Q{at}", "a" * 88, "o" * 189) for at in range(4)]
+    pages = [ShownPage(at, "T", "https://x.test/", "p" * 74) for at in (1, 2)]
+    # "Sources:\n", 189 and two line ends are 200 more a turn: the whole is 134 + 23 + 4 * 300 + 197 = 1,554.
+    found = [fit_answer(turns, pages, "Q?", characters // 4) for characters in (1_556, 1_256, 952, 752, 552)]
+    assert [(each.history, each.old_pages, len(each.sources)) for each in found] == [
+        (4, 0, 2),
+        (3, 0, 2),
+        (2, 1, 2),
+        (2, 2, 2),
+        (2, 2, 1),
+    ]
 
 
 def test_the_judge_loses_the_oldest_history_and_never_what_is_judged() -> None:
