@@ -144,11 +144,13 @@ def test_what_a_window_has_no_room_for_is_recorded(
 ) -> None:
     outside = ScriptedOutside()
     # The system's words are 34 tokens, a page with its heading about 175, a turn of the history some 18.
-    running(outside, made(1, 3), asking(tokens={MODEL: 430, JUDGE: 330}))
+    running(outside, made(1, 5), asking(tokens={MODEL: 430, JUDGE: 330}))
     cuts = [record["cut"] for record in lines()]
     assert cuts[0] == {"dropped": [3]}
-    assert cuts[2] == {"dropped": [3], "history": 2, "judge_history": cuts[2]["judge_history"]}
-    assert 1 <= cuts[2]["judge_history"] <= 2
+    # Two turns are kept before a third page: 34 + 2 * 18 + 2 * 175 = 420.
+    assert cuts[2] == {"dropped": [3], "judge_history": cuts[2]["judge_history"]}
+    assert cuts[4] == {"dropped": [3], "history": 2, "judge_history": cuts[4]["judge_history"]}
+    assert 1 <= cuts[2]["judge_history"] <= 2 and 3 <= cuts[4]["judge_history"] <= 4
 
 
 def test_a_refusal_is_unclear_without_a_judge_and_says_nothing_to_later_turns(
