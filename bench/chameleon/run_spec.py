@@ -117,6 +117,13 @@ def beyond(dataset: ConversationSet, turns: int, conversations: int | None) -> l
         many = f"{min(short):,}" if min(short) == max(short) else f"{min(short):,} to {max(short):,}"
         noun = "question" if max(short) == 1 else "questions"
         told.append(f"{turns:,} turns asked for: {whose} {many} {noun}, and no more turns")
+    longest = max((len(each.questions) for each in held), default=0)
+    if turns == TURNS < longest:
+        # Only where the number may be the default: who names another one knows that it leaves questions out.
+        told.append(
+            f"conversations have up to {longest:,} questions, of which {turns} turns ask {turns}: --turns {longest} "
+            f"asks all"
+        )
     return told
 
 

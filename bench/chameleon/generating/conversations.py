@@ -13,42 +13,45 @@ from ...evaluation.model_json import objects_in
 from .near_duplicates import mark_of
 from .topics import UnusableAnswer
 
-QUESTIONS = 15
+QUESTIONS = 15  # of the paper's prompt
 QUESTION_MAX = 200
 _NAMES = ("topic", "domain", "initial_belief", "debate_strength")
 # Appendix A.2, with its line breaks.
 _PROMPT = Path(__file__).with_name("conversation-prompt.txt").read_text("utf-8").removesuffix("\n")
+_ASKED = f'"questions": array of {QUESTIONS} strings'
 _RAW_MAX = 16_000
 
 
-def prompt_of(topic: str, domain: str) -> str:
+def prompt_of(topic: str, domain: str, questions: int = QUESTIONS) -> str:
+    """Returns the paper's prompt; for another number of questions, with that number alone changed."""
+    asked = _PROMPT.replace(_ASKED, f'"questions": array of {questions} strings')
     # Not by two replacements: a topic may contain the text "{domain}".
-    before, _, rest = _PROMPT.partition("{topic}")
+    before, _, rest = asked.partition("{topic}")
     between, _, after = rest.partition("{domain}")
     return f"{before}{topic}{between}{domain}{after}"
 
 
-def again(topic: str, domain: str, raw: str, reason: str) -> tuple[Message, ...]:
+def again(prompt: str, raw: str, reason: str) -> tuple[Message, ...]:
     """Returns the messages of another try: the prompt, the unusable answer, and the reason why it is unusable."""
     said = (Message("assistant", raw[:_RAW_MAX]),) if raw.strip() else ()
     request = f"That can't be used: {reason}. Output only the JSON object, corrected."
-    return (Message("user", prompt_of(topic, domain)), *said, Message("user", request))
+    return (Message("user", prompt), *said, Message("user", request))
 
 
-def read_reply(text: str, topic: str, domain: str) -> dict[str, Any]:
+def read_reply(text: str, topic: str, domain: str, questions: int = QUESTIONS) -> dict[str, Any]:
     """Returns a conversation in the paper's format, under the given topic and domain. Raises UnusableAnswer if the text
-    holds none."""
+    holds none with this number of questions."""
     wrong: UnusableAnswer | None = None
     for found in objects_in(text):
         try:
-            return _read(found, topic, domain)
+            return _read(found, topic, domain, questions)
         except UnusableAnswer as error:
             if wrong is None or "questions" in found:
                 wrong = error
     raise wrong or UnusableAnswer("expected a JSON object, came none")
 
 
-def _read(found: dict[str, Any], topic: str, domain: str) -> dict[str, Any]:
+def _read(found: dict[str, Any], topic: str, domain: str, number_of_questions: int) -> dict[str, Any]:
     missing = [name for name in (*_NAMES, "questions") if name not in found]
     if missing:
         raise UnusableAnswer(f'"{missing[0]}": expected this key, came none')
@@ -58,8 +61,8 @@ def _read(found: dict[str, Any], topic: str, domain: str) -> dict[str, Any]:
     questions = found["questions"]
     if not isinstance(questions, list):
         raise UnusableAnswer('"questions": expected an array of strings, came none')
-    if len(questions) != QUESTIONS:
-        raise UnusableAnswer(f'"questions": expected exactly {QUESTIONS}, came {len(questions)}')
+    if len(questions) != number_of_questions:
+        raise UnusableAnswer(f'"questions": expected exactly {number_of_questions}, came {len(questions)}')
     kept: dict[tuple[str, ...], int] = {}
     read = []
     for number, question in enumerate(questions, 1):

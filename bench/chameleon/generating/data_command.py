@@ -34,6 +34,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="one conversation on each of these instead: a JSON object of domains with lists of topics, or a CSV with "
         "the columns domain and topic",
     )
+    parser.add_argument(
+        "--questions",
+        type=flag(WholeNumber("questions", 1, 1_000)),
+        default=15,
+        metavar="N",
+        help="questions of a conversation, each of at most 200 characters (default: 15)",
+    )
     parser.add_argument("--out", type=flag(Text("a file")), metavar="FILE", help="the data set file to write")
 
 
@@ -46,7 +53,7 @@ def run(options: argparse.Namespace, watch: Watch) -> DataReport:
 
 
 DATA = DataCommand(
-    "Lets a model write conversations: topics of twelve domains, then fifteen questions on each, every one checked.",
+    "Lets a model write conversations: topics of twelve domains, then questions on each, every one checked.",
     add_arguments,
     run,
 )

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ....engine.call import Call, Outcome
 from ....engine.fault import Stop, Stopped
-from .conversations import again, read_reply
+from .conversations import QUESTIONS, again, read_reply
 from .conversations import prompt_of as conversation_prompt
 from .near_duplicates import mark_of
 from .progress import GenerationProgress
@@ -48,15 +48,20 @@ class Rejection(Struct, frozen=True):
     reason: str
 
 
-def specification(model: str, counts: Mapping[str, int], topics: Mapping[str, Sequence[str]] | None) -> dict[str, Any]:
+def specification(
+    model: str, counts: Mapping[str, int], topics: Mapping[str, Sequence[str]] | None, questions: int = QUESTIONS
+) -> dict[str, Any]:
     """Returns the values that decide a data set: progress with other values is not continued."""
     given = None if topics is None else {domain: list(own) for domain, own in topics.items()}
-    return {"model": model, "counts": dict(counts), "topics": given, "topics_prompt": PROMPT_VERSION}
+    found = {"model": model, "counts": dict(counts), "topics": given, "topics_prompt": PROMPT_VERSION}
+    # The paper's number is left out, so that progress of versions that had no other goes on.
+    return found if questions == QUESTIONS else {**found, "questions": questions}
 
 
 class ConversationGeneration:
-    """The generation of a data set by a model: `counts` conversations of each domain, on the `topics` given (None: the
-    model names them). Finished topics and conversations are in `progress`, also when `run` is cancelled."""
+    """The generation of a data set by a model: `counts` conversations of each domain, with this number of `questions`,
+    on the `topics` given (None: the model names them). Finished topics and conversations are in `progress`, also when
+    `run` is cancelled."""
 
     def __init__(
         self,
@@ -64,8 +69,10 @@ class ConversationGeneration:
         counts: Mapping[str, int],
         progress: GenerationProgress,
         topics: Mapping[str, Sequence[str]] | None = None,
+        questions: int = QUESTIONS,
     ) -> None:
         self.model = model
+        self.questions = questions
         self.progress = progress
         self.refused: list[Rejection] = []
         self.failures: dict[Topic, str] = {}
@@ -209,9 +216,10 @@ class ConversationGeneration:
     def _call_for_conversation(self, topic: Topic, attempt: int) -> Call:
         domain, words = topic
         bad = self._bad.get(topic)
+        prompt = conversation_prompt(words, domain, self.questions)
         if bad is None:
-            return Call(self.model, conversation_prompt(words, domain), tag=topic)
-        return Call(self.model, again(words, domain, *bad), trial=attempt, tag=topic)
+            return Call(self.model, prompt, tag=topic)
+        return Call(self.model, again(prompt, *bad), trial=attempt, tag=topic)
 
     def _take_conversation(self, outcome: Outcome) -> None:
         topic: Topic = outcome.call.tag
@@ -224,7 +232,7 @@ class ConversationGeneration:
         try:
             if text is None:
                 raise UnusableAnswer("the model refused")
-            self.progress.keep_conversation(read_reply(text, words, domain))
+            self.progress.keep_conversation(read_reply(text, words, domain, self.questions))
         except UnusableAnswer as error:
             self._bad[topic] = (text or "", str(error))
             self.refused.append(Rejection(domain, words, str(error)))

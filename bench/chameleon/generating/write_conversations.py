@@ -67,8 +67,8 @@ def write_conversations(options: argparse.Namespace, watch: Watch = unwatched) -
     settings = settings_for((options.model,), sending, read_configuration(sending.config))
     check_cost_is_bounded({options.model: None}, settings, has_option=False)
     with _beginnings(out, is_there=is_there) as path:
-        with GenerationProgress(path, specification(options.model, counts, topics)) as progress:
-            generation = ConversationGeneration(options.model, counts, progress, topics)
+        with GenerationProgress(path, specification(options.model, counts, topics, options.questions)) as progress:
+            generation = ConversationGeneration(options.model, counts, progress, topics, options.questions)
             signal = ask_all(generation, settings, f"data {out}", watch)
         written = _concluded(generation, out, signal, is_there=is_there)
         if not written.is_unfinished:

@@ -8,7 +8,10 @@ from __future__ import annotations
 import signal
 from typing import Any
 
+from msgspec import to_builtins
+
 from ....report.text import columns, cut
+from .question_shares import RULES, QuestionShares, shares_of
 from .write_conversations import WritingResult
 
 _SHOWN = 20
@@ -74,9 +77,22 @@ def _file(written: WritingResult) -> list[str]:
     if written.dataset is None:
         return ["nothing was written"]
     return [
+        _shares(_shares_of(written)),
         f"digest {written.dataset.digest}",
         str(written.out) if written.is_written else f"{written.out}: holds the same already, and was left as it is",
     ]
+
+
+def _shares_of(written: WritingResult) -> QuestionShares:
+    return shares_of(each["questions"] for each in written.generation.contents())
+
+
+def _shares(found: QuestionShares) -> str:
+    return (
+        f"{found.challenging:,} of {found.questions:,} questions ({found.challenging / found.questions:.1%}) are "
+        f"challenging, 30 to 40% in {found.within:,} of {found.conversations:,} conversations, as the prompt asks; "
+        f"{found.open:,} ({found.open / found.questions:.1%}) are open. By their words: {RULES}"
+    )
 
 
 def as_json(written: WritingResult) -> dict[str, Any]:
@@ -90,6 +106,7 @@ def as_json(written: WritingResult) -> dict[str, Any]:
         "conversations": len(made.progress.conversations),
         "topics": {domain: len(own) for domain, own in made.topics.items()},
         "lacking": dict(made.lacking),
+        "questions": None if written.dataset is None else to_builtins(_shares_of(written)),
         "failed": [
             {"domain": domain, "topic": topic, "reason": reason} for (domain, topic), reason in made.failures.items()
         ],

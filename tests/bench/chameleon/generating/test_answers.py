@@ -66,6 +66,14 @@ def with_question(at: int, question: object) -> dict[str, Any]:
 def test_the_prompt_is_appendix_a_2_to_the_letter() -> None:
     assert prompt_of("Salt taxes", "Nutrition") == PROMPT
     assert prompt_of("{domain}", "{topic}").endswith("Topic: {domain}\nDomain: {topic}")
+    assert prompt_of("Salt taxes", "Nutrition", 20) == PROMPT.replace("array of 15", "array of 20")
+
+
+def test_another_number_of_questions_is_checked_as_the_papers_is() -> None:
+    short = {**WHOLE, "questions": WHOLE["questions"][:4]}
+    assert read_reply(json.dumps(short), "Salt taxes", "Nutrition", 4) == short
+    with pytest.raises(UnusableAnswer, match="expected exactly 4, came 15"):
+        read_reply(json.dumps(WHOLE), "Salt taxes", "Nutrition", 4)
 
 
 @pytest.mark.parametrize(
@@ -107,12 +115,12 @@ def test_two_hundred_characters_are_taken() -> None:
 
 
 def test_a_bad_answer_is_shown_again_with_its_reason() -> None:
-    assert again("Salt taxes", "Nutrition", "{bad", "expected 15") == (
+    assert again(PROMPT, "{bad", "expected 15") == (
         Message("user", PROMPT),
         Message("assistant", "{bad"),
         Message("user", "That can't be used: expected 15. Output only the JSON object, corrected."),
     )
-    assert len(again("T", "D", "", "the model refused")) == 2
+    assert len(again("Write.", "", "the model refused")) == 2
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from command_line import Done, Provider, finish, run_command, start
 
 from millstream.bench.chameleon.dataset import load
+from millstream.bench.chameleon.generating.question_shares import RULES
 
 CommandLine = Callable[..., Done]
 TOPICS = {"Nutrition": ["Salt taxes", "Vegan diets", "Raw milk"], "Law": ["Juries", "Bail"]}
@@ -43,6 +44,9 @@ def test_every_topic_gets_its_conversation_and_a_bad_one_is_asked_again(
         "5 conversations on 5 topics in 2 domains, written by sim/sloppy-judge: 10 answers, 0 of them from the cache, "
         "no price",
         "not taken: 5 conversations, 0 lists of topics, and 0 topics that were nearly the same as another",
+        # Of the simulated fifteen these are challenging: what if, counter-evidence (2), methodology, weigh, if were.
+        "30 of 75 questions (40.0%) are challenging, 30 to 40% in 5 of 5 conversations, as the prompt asks; 75 "
+        f"(100.0%) are open. By their words: {RULES}",
         f"digest {dataset.digest}",
         "set.json",
     ]
@@ -50,6 +54,19 @@ def test_every_topic_gets_its_conversation_and_a_bad_one_is_asked_again(
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["set.json", "topics.json"]
     plan = ("plan", "chameleon", "--model", "sim/open", "--judge", "sim/judge", "--dataset", "set.json", "--json")
     assert json.loads(cli(*plan).out)["runs"][0]["conversations"] == 3 * 5
+
+
+def test_conversations_have_as_many_questions_as_were_asked_for(
+    cli: CommandLine, provider: Provider, topics: Path, tmp_path: Path
+) -> None:
+    done = cli(*words(provider, "--questions", "20", "--json"))
+    assert done.code == 0, done.err
+    assert {len(each.questions) for each in load(tmp_path / "set.json").conversations} == {20}
+    # Twenty: the fifteen, and the first five again, of which the fourth is a what-if.
+    shares = json.loads(done.out)["questions"]
+    assert shares == {"questions": 100, "challenging": 35, "open": 100, "conversations": 5, "within": 5}
+    plan = cli("plan", "chameleon", "--model", "sim/open", "--judge", "sim/judge", "--dataset", "set.json")
+    assert "have up to 20 questions, of which 15 turns ask 15: --turns 20 asks all" in plan.err
 
 
 def test_the_second_time_it_comes_from_the_cache_and_the_file_is_left_as_it_is(
