@@ -7,10 +7,10 @@ needs it. A benchmark's options: benchmark_options.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from . import values
 from .values import Text, ValueKind, WordChoice
@@ -97,16 +97,25 @@ class _IntoSending(argparse.Action):
         namespace.sending = replace(namespace.sending, **{self.dest: value})
 
 
-def flag(kind: ValueKind[_T]) -> Callable[[str], _T]:
-    """Returns a function for argparse that reads the text of a flag as this kind of value."""
+class FlagReader(Generic[_T]):
+    """Reads the text of a flag as one kind of value, for argparse."""
 
-    def read(text: str) -> _T:
+    def __init__(self, kind: ValueKind[_T]) -> None:
+        self.kind = kind
+
+    def __repr__(self) -> str:
+        return f"<FlagReader of {self.kind.expected}>"
+
+    def __call__(self, text: str) -> _T:
         try:
-            return values.read(kind, text)
+            return values.read(self.kind, text)
         except ValueError as error:
             raise argparse.ArgumentTypeError(str(error)) from error
 
-    return read
+
+def flag(kind: ValueKind[_T]) -> FlagReader[_T]:
+    """Returns the reader of a flag's text as this kind of value."""
+    return FlagReader(kind)
 
 
 def add_sending(

@@ -9,10 +9,13 @@ import argparse
 import sys
 from importlib import import_module
 from types import ModuleType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from ...configuration.errors import EXIT_CODES, INTERRUPTED, LOCAL_FAULT, WRONG_USAGE, UsageError, exit_code_of, nearest
 from ..terminal.output import note, say
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 VERBS = (
     "run",
@@ -34,6 +37,7 @@ VERBS = (
     "cache",
     "batch",
     "export",
+    "completion",
 )
 _OF_BENCHMARKS = ("run", "plan", "score", "report", "data")
 
@@ -86,10 +90,7 @@ def _dispatch(arguments: list[str]) -> int:
     if verb not in VERBS:
         what = "option" if verb.startswith("-") else "verb"
         raise UsageError(f"unknown {what} {verb!r}{nearest(verb, VERBS)}; verbs are {', '.join(VERBS)}")
-    module = _module_of(verb)
-    parser = _Parser(prog=f"millstream {verb}", description=module.HELP, epilog=EXIT_CODES, allow_abbrev=False)
-    # The options depend on the benchmark that is named, or whose runs are.
-    module.add_arguments(parser, rest) if verb in _OF_BENCHMARKS else module.add_arguments(parser)
+    parser = parser_of(verb, rest)
     try:
         options, unknown = parser.parse_known_args(rest)
     except SystemExit as leaving:  # --help
@@ -99,8 +100,17 @@ def _dispatch(arguments: list[str]) -> int:
     from ..terminal.remarks import shown_remarks
 
     with shown_remarks():
-        code: int = module.run(options)
+        code: int = _module_of(verb).run(options)
     return code
+
+
+def parser_of(verb: str, words: Sequence[str]) -> argparse.ArgumentParser:
+    """Returns a verb's parser. The options of some verbs depend on the benchmark that `words`, the rest of the command
+    line, name, or whose run folders they name."""
+    module = _module_of(verb)
+    parser = _Parser(prog=f"millstream {verb}", description=module.HELP, epilog=EXIT_CODES, allow_abbrev=False)
+    module.add_arguments(parser, words) if verb in _OF_BENCHMARKS else module.add_arguments(parser)
+    return parser
 
 
 def _raise_unknown(verb: str, unknown: list[str], parser: argparse.ArgumentParser) -> NoReturn:
@@ -117,6 +127,6 @@ def _module_of(verb: str) -> ModuleType:
 
 def _overview() -> str:
     lines = ["usage: millstream VERB …", "", "verbs:"]
-    lines += [f"  {verb:8}{_module_of(verb).HELP}" for verb in VERBS]
+    lines += [f"  {verb:12}{_module_of(verb).HELP}" for verb in VERBS]
     lines += ["", "millstream VERB --help says what a verb takes; millstream --version which version this is"]
     return "\n".join(lines)
