@@ -1,14 +1,13 @@
 """Sends requests to providers and reads their responses, over connections that aiohttp's connector opens.
 
-Owns connections and their pools, the deadline for a whole call, and which fault a broken connection is. Follows no
-redirect, reads no environment, knows no protocol. API keys travel only in headers.
+Owns connections and their pools, and the deadline for a whole call. Follows no redirect, reads no environment, knows
+no protocol. API keys travel only in headers. Which fault a broken connection is: connection_faults.
 """
 
 from __future__ import annotations
 
 import asyncio
 import functools
-import ssl
 import time
 from collections import deque
 from collections.abc import Mapping
@@ -18,10 +17,10 @@ import aiohttp
 from aiohttp.connector import Connection
 from yarl import URL
 
-from ...engine.endpoint import Fault, Request, Response, SendError
-from ...engine.own_machine import out_of, what_ran_out
+from ...engine.endpoint import Request, Response, SendError
+from .connection_faults import fault_of
 from .deadlines import Deadlines
-from .http_connection import AnswerTooLarge, ExchangeError, HttpAnswer, HttpConnection, HungUp, NeverSent, NoHttp, Tap
+from .http_connection import ExchangeError, HttpAnswer, HttpConnection, Tap
 from .rate_limit_headers import is_told_in
 
 CONNECT_S = 30.0
@@ -36,8 +35,6 @@ LOOK_EVERY_S = 0.1
 _HEADERS_KEPT = frozenset({"retry-after", "retry-after-ms", "date", "location", "x-amzn-errortype", "x-request-id"})
 _COPIED_MAX = 1 << 18
 _NO_HEADERS: Mapping[str, str] = {}
-# OpenSSL's numbers for a self-signed certificate, and for one with an unknown signer.
-_NOBODY_KNOWN = (18, 19, 20, 21)
 
 
 class LineConnector(aiohttp.TCPConnector):
@@ -204,7 +201,7 @@ class Channel:
             if answer.broken is not None and not request.stream and answer.status == 200:
                 raise answer.broken
         except (TimeoutError, aiohttp.ClientError, ExchangeError, OSError) as error:
-            fault = _fault_of(error, self._timeout_s)
+            fault = fault_of(error, self._timeout_s)
             if fault.kind == "disconnected" and request.stream:
                 self._hung_up_at[request.url] = time.monotonic()
             raise SendError(fault) from error
@@ -282,38 +279,3 @@ def _kept(headers: Mapping[bytes, bytes]) -> dict[str, str]:
         if name in _HEADERS_KEPT or is_told_in(name):
             found.setdefault(name, value.decode("utf-8", "surrogateescape"))
     return found
-
-
-def _fault_of(error: BaseException, timeout_s: float) -> Fault:
-    """Returns the fault of a broken exchange; the quota of a request that was certainly never sent is refunded."""
-    said = str(error) or type(error).__name__
-    match error:
-        case AnswerTooLarge():
-            return Fault("too_large", said, "never", error.status, is_billed_maybe=True)
-        case NeverSent():
-            return Fault("disconnected", said, "retry", quota="refund", is_immediate=True)
-        case HungUp():
-            return Fault("disconnected", said, "retry", is_billed_maybe=True, is_immediate=True)
-        case NoHttp():
-            return Fault("incomplete", f"the answer is no HTTP ({said})", "retry", is_billed_maybe=True)
-        case ExchangeError():
-            return Fault("incomplete", f"the answer broke off ({said})", "retry", is_billed_maybe=True)
-        case aiohttp.ClientConnectorCertificateError():
-            return Fault("connect", _certificate_told(error), "retry", quota="refund")
-        case aiohttp.ClientConnectorDNSError(os_error=cause):
-            what = what_ran_out(cause)
-            return out_of(what, cause) if what else Fault("dns", said, "retry", quota="refund")
-        case OSError() if what := what_ran_out(error):
-            return out_of(what, error)
-        case TimeoutError() if not isinstance(error, aiohttp.ConnectionTimeoutError):
-            return Fault("timeout", f"no whole answer within {timeout_s:g} s", "retry", is_billed_maybe=True)
-    # An error of the connector, before anything was sent.
-    return Fault("connect", said, "retry", quota="refund")
-
-
-def _certificate_told(error: aiohttp.ClientConnectorCertificateError) -> str:
-    reason = error.certificate_error
-    said = reason.verify_message if isinstance(reason, ssl.SSLCertVerificationError) else str(reason)
-    told = f"the certificate of {error.host}:{error.port} is not to be trusted ({said})"
-    is_of_stranger = isinstance(reason, ssl.SSLCertVerificationError) and reason.verify_code in _NOBODY_KNOWN
-    return f"{told}: name the file of the authority that signed it in SSL_CERT_FILE" if is_of_stranger else told
