@@ -1,4 +1,5 @@
-"""Remarks: warnings that a person should read beside a result. They are logged; only an interface prints them."""
+"""Remarks: warnings that a person should read beside a result, and troubles that need a person now. They are logged;
+only an interface prints them."""
 
 from __future__ import annotations
 
@@ -10,3 +11,8 @@ LOG.addHandler(logging.NullHandler())
 
 def remark(text: str) -> None:
     LOG.warning("%s", text)
+
+
+def trouble(text: str) -> None:
+    """Logs what keeps a run from going on while it still tries, such as a server that refuses connections."""
+    LOG.error("%s", text)

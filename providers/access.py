@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from .transport.transport import Transport
 
 
+# The paths that wire protocols append to an address.
+_TAILS = ("/chat/completions", "/completions", "/responses", "/messages", "/embeddings")
+
+
 class ConfigurationError(ValueError):
     """Raised for settings that can't be used. The message is one line: what is wrong, what is allowed, what to do."""
 
@@ -109,6 +113,11 @@ def accesses(model: str, means: ReachSettings) -> tuple[Access, ...]:
         raise ConfigurationError(
             f"model {model!r}: {place} must be an address such as http://127.0.0.1:8000/v1, without a user, password "
             f"or query in it"
+        )
+    if tail := next((tail for tail in _TAILS if base_url.endswith(tail)), ""):
+        raise ConfigurationError(
+            f"model {model!r}: the address {base_url} ends with {tail}, which is added to it: give "
+            f"{base_url.removesuffix(tail)}"
         )
     stripped = {variable: variables.get(variable, "").strip() for variable in kind.variables}
     wanted = {variable: value for variable, value in stripped.items() if value}

@@ -242,6 +242,11 @@ class Engine:
         """Stops sending. Calls in flight are finished."""
         self.scheduler.halt(reason, detail)
 
+    def interrupt(self, name: str) -> None:
+        """Stops sending because of a signal or a key, such as SIGINT. Calls in flight are finished. The stop's detail
+        names the addresses that have never answered."""
+        self.halt("interrupted", "; ".join((f"interrupted by {name}", *self._routing.unanswered)))
+
     def forget_run(self) -> None:
         """Deletes what a live run kept in order to resume, since it is complete."""
         if self._cache is not None:

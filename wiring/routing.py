@@ -61,6 +61,11 @@ class Router:
     def __repr__(self) -> str:
         return f"<Router for {self._settings}>"
 
+    @property
+    def unanswered(self) -> tuple[str, ...]:
+        """A message for each address that has never answered."""
+        return self._transport.unanswered.texts
+
     async def close(self) -> None:
         await self._transport.close()
 

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn
 
 from ...configuration.errors import EXIT_CODES, INTERRUPTED, LOCAL_FAULT, WRONG_USAGE, UsageError, exit_code_of, nearest
-from ..terminal.output import note, say
+from ..terminal.output import note, note_error, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +65,7 @@ def main(argv: list[str] | None = None) -> int:
 
         if missing_module(error) == __package__.partition(".")[0]:
             raise  # a defect of ours
-        note(f"millstream: {missing_told(error)}")
+        note_error(f"millstream: {missing_told(error)}")
         return LOCAL_FAULT
     except Exception as error:
         code = exit_code_of(error)
@@ -73,7 +73,7 @@ def main(argv: list[str] | None = None) -> int:
             raise
         from ...engine.page_urls import with_shown_addresses
 
-        note(f"millstream: {with_shown_addresses(' '.join(str(error).split()))}")
+        note_error(f"millstream: {with_shown_addresses(' '.join(str(error).split()))}")
         return code
 
 

@@ -13,6 +13,8 @@ from typing import Any, TextIO
 
 from ...report.text import inert
 
+_RED = ("\x1b[31m", "\x1b[0m")
+
 
 def say(text: str) -> None:
     """Writes a result to stdout."""
@@ -23,6 +25,18 @@ def note(text: str) -> None:
     """Writes a remark to stderr. If that fails (a log on a full disk), the remark is lost and the run goes on."""
     with contextlib.suppress(OSError):
         _write(sys.stderr, text)
+
+
+def note_error(text: str) -> None:
+    """Writes an error to stderr as `note` does, in red on a terminal that shows colours."""
+    with contextlib.suppress(OSError):
+        _write(sys.stderr, text, *(_RED if has_colours(sys.stderr) else ()))
+
+
+def has_colours(stream: TextIO | None) -> bool:
+    """Returns whether the stream is a terminal that shows colours; NO_COLOR and TERM=dumb turn them off."""
+    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return stream is not None and not is_plain and stream.isatty()
 
 
 def say_json(value: Any) -> None:
@@ -44,10 +58,11 @@ def _write_result(text: str) -> None:
         ) from error
 
 
-def _write(stream: TextIO | None, text: str) -> None:
+def _write(stream: TextIO | None, text: str, before: str = "", after: str = "") -> None:
+    """Writes lines without control characters, between escape sequences of ours."""
     if stream is None:
         return
-    lines = "\n".join(inert(line) for line in text.split("\n")) + "\n"
+    lines = before + "\n".join(inert(line) for line in text.split("\n")) + after + "\n"
     encoding = stream.encoding or "utf-8"
     try:
         stream.write(lines.encode(encoding, "replace").decode(encoding))

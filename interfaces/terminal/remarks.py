@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ...engine.remarks import LOG
-from .output import note
+from .output import note, note_error
 
 
 class _RemarkHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        note(f"millstream: {record.getMessage()}")
+        (note_error if record.levelno >= logging.ERROR else note)(f"millstream: {record.getMessage()}")
 
 
 @contextmanager

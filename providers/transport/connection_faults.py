@@ -1,13 +1,17 @@
-"""The faults of broken connections: what each error of a connector or an exchange means for the attempt.
+"""The faults of broken connections: what each error of a connector or an exchange means for the attempt, and what a
+person can do about it.
 
-Pure: no I/O. What an HTTP status means: providers/llm/faults.
+Pure: no I/O. What an HTTP status means: providers/llm/faults. Messages name an address by its scheme, host and port.
 """
 
 from __future__ import annotations
 
+import errno
+import os
 import ssl
 
 import aiohttp
+from yarl import URL
 
 from ...engine.endpoint import Fault
 from ...engine.own_machine import out_of, what_ran_out
@@ -15,10 +19,16 @@ from .http_connection import AnswerTooLarge, ExchangeError, HungUp, NeverSent, N
 
 # OpenSSL's numbers for a self-signed certificate, and for one with an unknown signer.
 _NOBODY_KNOWN = (18, 19, 20, 21)
+# OpenSSL's numbers for a certificate that is not valid yet or any more, and for one with other names.
+_OUT_OF_DATE = (9, 10)
+_OTHER_NAME = (62, 63, 64)
+# OpenSSL's reasons for bytes that are no TLS, by version.
+_NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE")
 
 
-def fault_of(error: BaseException, timeout_s: float) -> Fault:
-    """Returns the fault of a broken exchange; the quota of a request that was certainly never sent is refunded."""
+def fault_of(error: BaseException, timeout_s: float, url: URL) -> Fault:
+    """Returns the fault of a broken exchange with `url`; the quota of a request that was certainly never sent is
+    refunded."""
     said = str(error) or type(error).__name__
     match error:
         case AnswerTooLarge():
@@ -32,21 +42,64 @@ def fault_of(error: BaseException, timeout_s: float) -> Fault:
         case ExchangeError():
             return Fault("incomplete", f"the answer broke off ({said})", "retry", is_billed_maybe=True)
         case aiohttp.ClientConnectorCertificateError():
-            return Fault("connect", _certificate_told(error), "retry", quota="refund")
+            return Fault("connect", _certificate_text(error), "retry", quota="refund")
         case aiohttp.ClientConnectorDNSError(os_error=cause):
-            what = what_ran_out(cause)
-            return out_of(what, cause) if what else Fault("dns", said, "retry", quota="refund")
+            if what := what_ran_out(cause):
+                return out_of(what, cause)
+            return Fault("dns", _name_text(url, cause), "retry", quota="refund")
         case OSError() if what := what_ran_out(error):
             return out_of(what, error)
         case TimeoutError() if not isinstance(error, aiohttp.ConnectionTimeoutError):
             return Fault("timeout", f"no whole answer within {timeout_s:g} s", "retry", is_billed_maybe=True)
     # An error of the connector, before anything was sent.
-    return Fault("connect", said, "retry", quota="refund")
+    return Fault("connect", _connector_text(error, url), "retry", quota="refund")
 
 
-def _certificate_told(error: aiohttp.ClientConnectorCertificateError) -> str:
+def advice_of(fault: Fault, url: URL) -> str:
+    """Returns the message about an address none of whose answers could be read so far; empty: the fault is no sign of
+    a wrong address."""
+    where = url.origin()
+    if fault.kind in ("connect", "dns"):
+        return fault.detail
+    other = "http" if url.scheme == "https" else "https"
+    if fault.kind == "disconnected" and fault.is_billed_maybe:
+        return f"{where} closes connections without an answer: is the port right, does it expect {other}://?"
+    if fault.kind == "incomplete" and fault.detail.startswith("the answer is no HTTP"):
+        return f"{where} answers, but not in HTTP: is the port right, does it expect {other}://?"
+    return ""
+
+
+def _connector_text(error: BaseException, url: URL) -> str:
+    where, said = url.origin(), str(error) or type(error).__name__
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        return f"{where} does not accept connections in time: check host, port and firewalls"
+    if isinstance(error, aiohttp.ClientConnectorSSLError):
+        reason = getattr(error.os_error, "reason", None) or type(error.os_error).__name__
+        if reason in _NO_TLS:
+            return f"{where} does not speak TLS ({reason}): try {where.with_scheme('http')}"
+        return f"no secure connection to {where} ({reason}): is the port right?"
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    if isinstance(cause, OSError) and cause.errno == errno.ECONNREFUSED:
+        return f"{where} refuses connections: is the server up, is the port right?"
+    if isinstance(cause, OSError) and cause.errno in (errno.ENETUNREACH, errno.EHOSTUNREACH):
+        return f"{where} can't be reached ({os.strerror(cause.errno)}): check the address and this machine's network"
+    if isinstance(cause, OSError) and cause.errno:
+        return f"no connection to {where} ({os.strerror(cause.errno)}): check the address"
+    return f"no connection to {where} ({said})"
+
+
+def _name_text(url: URL, error: OSError) -> str:
+    said = error.strerror or str(error) or type(error).__name__
+    return f"the host name {url.host} can't be resolved ({said}): check its spelling and this machine's network"
+
+
+def _certificate_text(error: aiohttp.ClientConnectorCertificateError) -> str:
     reason = error.certificate_error
-    said = reason.verify_message if isinstance(reason, ssl.SSLCertVerificationError) else str(reason)
-    told = f"the certificate of {error.host}:{error.port} is not to be trusted ({said})"
-    is_of_stranger = isinstance(reason, ssl.SSLCertVerificationError) and reason.verify_code in _NOBODY_KNOWN
-    return f"{told}: name the file of the authority that signed it in SSL_CERT_FILE" if is_of_stranger else told
+    if not isinstance(reason, ssl.SSLCertVerificationError):
+        return f"the certificate of {error.host}:{error.port} is not trusted ({reason})"
+    told = f"the certificate of {error.host}:{error.port} is not trusted ({reason.verify_message})"
+    if reason.verify_code in _NOBODY_KNOWN:
+        return f"{told}: name the file of the authority that signed it in SSL_CERT_FILE"
+    if reason.verify_code in _OTHER_NAME:
+        return f"{told}: use the host name that the certificate is made out to"
+    return f"{told}: renew it, or set this machine's clock" if reason.verify_code in _OUT_OF_DATE else told

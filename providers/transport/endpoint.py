@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from msgspec import structs
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from .transport import Transport
 
 USER_AGENT = "millstream/0.1"
+# The wire protocols whose servers have a path in their address, mostly /v1.
+_UNDER_V1 = ("openai", "openai-responses", "openai-completions")
 _SPELLED_OUT = Fault(
     "rejected",
     "the answer spells out the key that it was asked with, in pieces: none of it is kept; find out who answers there",
@@ -57,6 +60,7 @@ class ModelEndpoint:
         headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT}
         headers |= {**protocol.headers(target), **target.headers, **(authorizer.fixed or {})}
         self._is_fixed = authorizer.fixed is not None
+        self._has_decoded = False
         self._channel = None if transport is None else transport.channel(headers, timeout_s)
 
     def __repr__(self) -> str:
@@ -92,7 +96,8 @@ class ModelEndpoint:
     def decode(self, response: Response) -> Reply | Fault:
         result = self._protocol.decode(response)
         if isinstance(result, Fault):
-            return self._told(result)
+            return self._told(result if result.status != 404 else self._with_path_advice(result))
+        self._has_decoded = True
         if (
             self._secrets.are_in(result.text)
             or ((result.citations or result.hits) and self._is_in_a_source(result))
@@ -136,6 +141,16 @@ class ModelEndpoint:
     def _told(self, fault: Fault) -> Fault:
         detail = self._secrets.struck_text(fault.detail)
         return fault if detail == fault.detail else structs.replace(fault, detail=detail)
+
+    def _with_path_advice(self, fault: Fault) -> Fault:
+        """Adds advice to a 404 from an address that lacks the path of OpenAI's API, unless it has answered before."""
+        url = self._target.base_url
+        if self._has_decoded or self._protocol.kind not in _UNDER_V1 or urlsplit(url).path.strip("/"):
+            return fault
+        advice = f"{url} has no path: try {url.rstrip('/')}/v1"
+        if self._channel is not None:
+            self._channel.unanswered.note_path(f"{url} answers 404, and has no path: try {url.rstrip('/')}/v1")
+        return structs.replace(fault, detail=f"{fault.detail} ({advice})")
 
     def _is_in_a_source(self, reply: Reply) -> bool:
         cited = (f"{one.url} {one.title}" for one in reply.citations)

@@ -22,6 +22,7 @@ from .connection_faults import fault_of
 from .deadlines import Deadlines
 from .http_connection import ExchangeError, HttpAnswer, HttpConnection, Tap
 from .rate_limit_headers import is_told_in
+from .unanswered import UnansweredAddresses
 
 CONNECT_S = 30.0
 # Below the five seconds after which common servers close an idle connection.
@@ -53,6 +54,7 @@ class Transport:
 
     def __init__(self, look_every_s: float = LOOK_EVERY_S) -> None:
         self.look_every_s = look_every_s
+        self.unanswered = UnansweredAddresses()
         self._connector: LineConnector | None = None
         self._pools: list[Pool] = []
 
@@ -111,7 +113,14 @@ class Pool:
         self._connector = connector
         self._request = request
         self._timeout = timeout
+        # A plain attribute, since it is read once a call.
+        self.has_answered = False
         self._idle: deque[PooledConnection] = deque()
+
+    @property
+    def url(self) -> URL:
+        """The URL of the first request, whose origin all of them share."""
+        return self._request.url
 
     @property
     def idle(self) -> int:
@@ -162,6 +171,7 @@ class Channel:
 
     def __init__(self, transport: Transport, headers: Mapping[str, str], timeout_s: float) -> None:
         self._transport = transport
+        self.unanswered = transport.unanswered
         self._headers = {**headers, "Accept": "*/*", "Accept-Encoding": "gzip, deflate"}
         self._timeout_s = timeout_s
         self._deadlines = Deadlines(timeout_s)
@@ -196,12 +206,17 @@ class Channel:
                 finally:
                     self._deadlines.forget(asked)
             head.pool.give_back(held)
+            if not head.pool.has_answered:
+                head.pool.has_answered = True
+                self.unanswered.note_answer(head.pool.url)
             # A stream may have been complete before it was cut, as its own marks show; an error's status shows what it
             # is.
             if answer.broken is not None and not request.stream and answer.status == 200:
                 raise answer.broken
         except (TimeoutError, aiohttp.ClientError, ExchangeError, OSError) as error:
-            fault = fault_of(error, self._timeout_s)
+            fault = fault_of(error, self._timeout_s, head.pool.url)
+            if not head.pool.has_answered:
+                self.unanswered.note_fault(head.pool.url, fault)
             if fault.kind == "disconnected" and request.stream:
                 self._hung_up_at[request.url] = time.monotonic()
             raise SendError(fault) from error

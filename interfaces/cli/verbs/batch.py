@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ....configuration.errors import UsageError
 from ....configuration.options import add_output, add_sending, flag
 from ....configuration.values import ModelName, Text, WordChoice
-from ...terminal.output import note, say, say_json
+from ...terminal.output import note, note_error, say, say_json
 
 if TYPE_CHECKING:
     from ...batch.place import BatchPlace
@@ -169,5 +169,5 @@ def _told(result: BatchResult, options: argparse.Namespace) -> int:
         # The answers may have gone to stdout.
         (note if options.out == _PIPE else say)(tell(result))
     if result.sent.fault is not None:
-        note(f"millstream: {result.sent.fault}")
+        note_error(f"millstream: {result.sent.fault}")
     return result.exit_code

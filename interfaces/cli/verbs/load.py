@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ....bench.load.options import add_arguments as add_arguments
 from ....configuration.errors import UsageError
-from ...terminal.output import note, say, say_json
+from ...terminal.output import note, note_error, say, say_json
 
 if TYPE_CHECKING:
     from ....bench.load.spec import LoadSpec
@@ -47,7 +47,7 @@ def _carried_out(spec: LoadSpec, options: argparse.Namespace) -> int:
     else:
         say(tell(carried.load, spec.out))
     if carried.fault is not None:
-        note(f"millstream: {carried.fault}")
+        note_error(f"millstream: {carried.fault}")
         return carried.exit_code
     if carried.load.ending in ("fault", "stopped"):
         note(f"millstream: {carried.load.ending_detail}")

@@ -10,7 +10,7 @@ import argparse
 from ....bench.probe.caps import IN_FLIGHT, MAX_CALLS, MAX_COST, TIMEOUT_S
 from ....configuration import values
 from ....configuration.options import add_output, add_sending, flag
-from ...terminal.output import note, say, say_json
+from ...terminal.output import note, note_error, say, say_json
 
 HELP = "finds a provider's quotas under a spending cap, and writes them as a lanes file"
 
@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         say(tell(report))
     if ended.fault is not None:
-        note(f"millstream: {ended.fault}")
+        note_error(f"millstream: {ended.fault}")
     text = lanes_text(report, carried(sending.config))
     if text:
         place = write_new(place, text, may_rename=options.out is None)

@@ -21,7 +21,7 @@ from ....configuration.options import (
     flag,
 )
 from ....configuration.values import Text
-from ...terminal.output import note, say, say_json
+from ...terminal.output import note, note_error, say, say_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -181,7 +181,7 @@ def carry_out(
     code = exit_code_of(results)
     for result in results:
         if result.fault is not None:
-            note(f"millstream: {result.fault}")
+            note_error(f"millstream: {result.fault}")
     if not options.no_report:
         from ..run_report import report
 

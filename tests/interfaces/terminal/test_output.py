@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import os
 import subprocess
-from contextlib import redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
 from command_line import COMMAND, SMALL, SMALL_PROMPTS, Provider, environment, ids_of
+from terminals import pieces, terminal
 
-from millstream.interfaces.terminal.output import note, say
+from millstream.interfaces.terminal.output import note, note_error, say
 from millstream.report.text import inert, table
 
 
@@ -96,3 +97,24 @@ def test_a_result_that_finds_no_room_is_a_local_fault_and_a_remark_is_none(provi
     assert len(ids_of(tmp_path / "one")) == SMALL_PROMPTS
     logless = run("2>", "two")
     assert logless.returncode == 0 and "sim/open" in logless.stdout
+
+
+def on_terminal(variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> bytes:
+    """The bytes of an error on a real terminal, with these variables."""
+    for name in ("NO_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    ours, theirs = terminal(80)
+    with open(theirs, "w", encoding="utf-8") as stream, redirect_stderr(stream):
+        note_error("no\x1b[2Jserver")
+    return b"".join(pieces(ours))
+
+
+def test_errors_are_red_on_terminals(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "no\N{REPLACEMENT CHARACTER}[2Jserver"
+    assert on_terminal({"TERM": "xterm"}, monkeypatch) == f"\x1b[31m{text}\x1b[0m\r\n".encode()
+    assert on_terminal({"TERM": "xterm", "NO_COLOR": "1"}, monkeypatch) == f"{text}\r\n".encode()
+    assert on_terminal({"TERM": "dumb"}, monkeypatch) == f"{text}\r\n".encode()
+    note_error("no server")
+    assert capsys.readouterr().err == "no server\n"

@@ -1,0 +1,58 @@
+"""The addresses that have never answered, and why: each cause is logged once, as soon as it appears.
+
+One object an engine, shared by all its channels, so that a wrong address is reported while retries go on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from yarl import URL
+
+from ...engine.endpoint import Fault
+from ...engine.remarks import trouble
+from .connection_faults import advice_of
+
+# A server may close one connection without an answer by accident; a wrong port closes all of them.
+_CLOSED_MIN = 3
+
+
+class UnansweredAddresses:
+    """The addresses that have never answered. `texts` has the latest cause of each."""
+
+    def __init__(self) -> None:
+        self._answered: set[URL] = set()
+        self._latest: dict[URL, str] = {}
+        self._seen: Counter[str] = Counter()
+
+    def __repr__(self) -> str:
+        return f"<UnansweredAddresses [{len(self._latest)}]>"
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(self._latest.values()))
+
+    def note_answer(self, url: URL) -> None:
+        """Records that an address has sent an HTTP answer of any status: what fails from then on is no mistake in the
+        address."""
+        origin = url.origin()
+        self._answered.add(origin)
+        self._latest.pop(origin, None)
+
+    def note_fault(self, url: URL, fault: Fault) -> None:
+        """Records a fault of an address, and logs its cause the first time if the address has never answered."""
+        origin = url.origin()
+        if origin in self._answered or not (text := advice_of(fault, origin)):
+            return
+        self._seen[text] += 1
+        least = 1 if fault.kind in ("connect", "dns") else _CLOSED_MIN
+        if self._seen[text] >= least:
+            self._latest[origin] = text
+        if self._seen[text] == least:
+            trouble(text)
+
+    def note_path(self, text: str) -> None:
+        """Logs advice about the path of an address, once."""
+        self._seen[text] += 1
+        if self._seen[text] == 1:
+            trouble(text)
