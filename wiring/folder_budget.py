@@ -35,10 +35,10 @@ class Unsure(Struct, frozen=True):
         return {COST_UNSURE: self.dollars, CALLS_UNSURE: self.calls, HAS_BUDGET: has_budget}
 
 
-def unsure_of(folder: Path, manifest: Mapping[str, Any], cost: float) -> Unsure:
+def unsure_of(folder: Path, manifest: Mapping[str, Any], cost: float, name: str = BUDGET) -> Unsure:
     """Returns the spending that the records don't show, from `manifest` as the last process left it. `cost` is that
-    of the records. Raises LocalFault if the budget is damaged."""
-    found = amounts_in(folder / BUDGET)
+    of the records, `name` the budget's file. Raises LocalFault if the budget is damaged."""
+    found = amounts_in(folder / name)
     if found is not None:
         return Unsure(max(0.0, found.granted - cost))
     # Before there were budgets the manifest kept only how many calls were in flight.
@@ -49,19 +49,21 @@ def unsure_of(folder: Path, manifest: Mapping[str, Any], cost: float) -> Unsure:
     return Unsure(float(manifest.get(COST_UNSURE, 0.0)), calls)
 
 
-def place_of(folder: Path, before: Amounts, beside: Mapping[Path, float] | None = None) -> BudgetPlace:
-    """Returns where the folder's budget lies. `beside`: other folders under the same limit, with their cost while
-    they have no budget."""
+def place_of(
+    folder: Path, before: Amounts, beside: Mapping[Path, float] | None = None, name: str = BUDGET
+) -> BudgetPlace:
+    """Returns where the folder's budget lies, in the file `name`. `beside`: other folders under the same limit, with
+    their cost while they have no budget."""
     if not beside:
-        return BudgetPlace(folder / BUDGET, before)
+        return BudgetPlace(folder / name, before)
     files = {other / BUDGET: dollars for other, dollars in beside.items()}
-    return BudgetPlace(folder / BUDGET, before, files, lock=folder.parent)
+    return BudgetPlace(folder / name, before, files, lock=folder.parent)
 
 
-def drop_budget(folder: Path) -> None:
+def drop_budget(folder: Path, name: str = BUDGET) -> None:
     """Deletes the budget when a process without a limit begins; the manifest has its amounts."""
     with suppress(OSError):
-        (folder / BUDGET).unlink()
+        (folder / name).unlink()
 
 
 def money_of(place: BudgetPlace | None, cost: float) -> Amounts | None:

@@ -30,6 +30,8 @@ from ...engine.runs.run_folder import (
     FAILURES,
     MANIFEST,
     RECORDS,
+    RUN_FILES,
+    RunFiles,
     RunFolder,
     WrongSpecification,
     read_manifest,
@@ -132,11 +134,11 @@ def execute(prepared: PreparedRun, manner: ExecutionOptions) -> RunResult:
     began = time.monotonic()
     with _opened(prepared, manner) as folder:
         done = prepared.work.read_done(folder)
-        unsure = unsure_of(folder.folder, folder.manifest, done.cost)
+        unsure = unsure_of(folder.folder, folder.manifest, done.cost, prepared.budget_name)
         budget = budget_of(prepared, unsure, done.cost)
         _begin_manifest(folder, prepared, unsure, is_complete=done.count() >= prepared.total)
         if budget is None:
-            drop_budget(folder.folder)
+            drop_budget(folder.folder, prepared.budget_name)
         started = datetime.fromisoformat(folder.manifest["started"]).timestamp()
         prepared = with_settings(
             prepared,
@@ -160,7 +162,8 @@ def execute(prepared: PreparedRun, manner: ExecutionOptions) -> RunResult:
                 result = _conclude(folder, prepared, sent, done.count(), began)
             except BenchmarkDefect as defect:
                 # The records could not be scored: scores of an earlier part would be those of fewer records.
-                (folder.folder / SCORES).unlink(missing_ok=True)
+                if prepared.files == RUN_FILES:
+                    (folder.folder / SCORES).unlink(missing_ok=True)
                 folder.write_manifest(ended=_now(), counts=[])
                 sent.defect = sent.defect or defect
     if sent.defect is not None:
@@ -172,7 +175,13 @@ def execute(prepared: PreparedRun, manner: ExecutionOptions) -> RunResult:
 
 def _opened(prepared: PreparedRun, manner: ExecutionOptions) -> RunFolder:
     try:
-        return RunFolder(prepared.out, prepared.specification, set_aside=manner.set_aside, retry=manner.retry)
+        return RunFolder(
+            prepared.out,
+            prepared.specification,
+            set_aside=manner.set_aside,
+            retry=manner.retry,
+            files=prepared.files,
+        )
     except WrongSpecification as error:
         benchmark = benchmark_named(prepared.work.benchmark)
         told = benchmark.explain_other_run(prepared.out, prepared.dataset, error)
@@ -222,7 +231,7 @@ def budget_of(prepared: PreparedRun, unsure: Unsure, cost: float) -> BudgetPlace
 
     others = [prepared.out.parent / name for name in prepared.sweep]
     beside = {folder: at_most_in(folder, worst_call) for folder in others}
-    return place_of(prepared.out, Amounts(cost + unsure.at_worst(worst_call), cost), beside)
+    return place_of(prepared.out, Amounts(cost + unsure.at_worst(worst_call), cost), beside, prepared.budget_name)
 
 
 def at_most_in(folder: Path, worst_call: Callable[[], float]) -> float:
@@ -260,8 +269,9 @@ def _conclude(folder: RunFolder, prepared: PreparedRun, sent: _SendResult, alrea
     folder.records.flush()
     folder.failures.flush()
     counted = prepared.work.count(folder)
-    if (retried := cost_of_retried(folder.folder)) > 0:
-        told = f"${retried:,.4f} more were paid for what failed and was asked again (failures-1.jsonl and on)"
+    if (retried := cost_of_retried(folder.folder, folder.files)) > 0:
+        aside = folder.files.failures.replace(".jsonl", "-1.jsonl")
+        told = f"${retried:,.4f} more were paid for what failed and was asked again ({aside} and on)"
         counted = structs.replace(counted, remarks=(*counted.remarks, told))
     result = RunResult(
         prepared=prepared,
@@ -275,7 +285,8 @@ def _conclude(folder: RunFolder, prepared: PreparedRun, sent: _SendResult, alrea
     )
     result.money = money_of(prepared.settings.budget, result.cost)
     try:
-        write_scores(folder.folder, result.counted.scores)
+        if prepared.files == RUN_FILES:
+            write_scores(folder.folder, result.counted.scores)
         unsure = folder.manifest["maybe_billed_pending"] + sent.maybe_billed
         result.maybe_billed_pending, result.in_flight_at_kills = unsure, folder.manifest["in_flight_at_kills"]
         folder.write_manifest(ended=_now(), counts=counts_of(result), maybe_billed_pending=unsure)
@@ -300,11 +311,11 @@ def cost_of(folder: Path) -> float:
     return cost
 
 
-def cost_of_retried(folder: Path) -> float:
+def cost_of_retried(folder: Path, files: RunFiles = RUN_FILES) -> float:
     """Returns the dollars of failures that `retry` set aside: they are in no line of the present journals."""
-    decode, kept = msgspec.json.Decoder(_CostLine).decode, set(read_lines(folder / FAILURES))
+    decode, kept = msgspec.json.Decoder(_CostLine).decode, set(read_lines(folder / files.failures))
     cost = 0.0
-    for aside in sorted(folder.glob("failures-*.jsonl")):
+    for aside in sorted(folder.glob(files.failures.replace(".jsonl", "-*.jsonl"))):
         with suppress(msgspec.MsgspecError, UnicodeError):
             cost += sum(decode(line).cost or 0.0 for line in read_lines(aside) if line not in kept)
     return cost

@@ -14,11 +14,13 @@ from msgspec import Struct, structs
 from ...configuration.configuration import read_configuration, settings_for_any
 from ...configuration.errors import UsageError
 from ...configuration.options import SendingOptions
+from ...engine.attempts.budget_file import BUDGET
 from ...engine.attempts.estimate import TokenEstimate
 from ...engine.attempts.money import why_unbounded, worst_cost
 from ...engine.call import Call
 from ...engine.endpoint import EncodeError
 from ...engine.fault import LocalFault
+from ...engine.runs.run_folder import RUN_FILES, RunFiles
 from ...engine.store.snapshot import DamagedSnapshot, digest_of
 from ...providers.pages.guard import parse_allowed
 from ...wiring import ConfigurationError, Settings, access_to, accesses_to, keyless_endpoint_to
@@ -28,7 +30,8 @@ from .work import BenchmarkRun
 class PreparedRun(Struct, frozen=True, kw_only=True):
     """A run that is ready to begin: its folder (`out`), its benchmark's part (`work`), its settings, and what its
     manifest will hold. `sweep`: the folders beside it that share its --max-cost. `notes` concern its options and are
-    printed once; `warnings` concern its data and are printed by every command."""
+    printed once; `warnings` concern its data and are printed by every command. `files` and `budget_name` are the names
+    of its files, `command` is what goes on with it (empty: `millstream resume`)."""
 
     out: Path
     work: BenchmarkRun
@@ -39,6 +42,9 @@ class PreparedRun(Struct, frozen=True, kw_only=True):
     sweep: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    files: RunFiles = RUN_FILES
+    budget_name: str = BUDGET
+    command: str = ""
 
     @property
     def total(self) -> int:

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import orjson
+from msgspec import Struct
 
 from ..call import Outcome
 from ..exit_codes import WRONG_USAGE
@@ -30,6 +31,21 @@ FAILURES = "failures.jsonl"
 _TOLD_MAX = 60
 # As our own lines have it; within a text its quotes would be escaped.
 _REDIRECT = b'"status":"redirect"'
+
+
+class RunFiles(Struct, frozen=True):
+    """The names of a run's files in its folder. A folder holds one run under the default names; judgements of its
+    answers are another run beside it, under names of their own."""
+
+    manifest: str = MANIFEST
+    """Specification, options, and when the run started and ended."""
+    records: str = RECORDS
+    """The journal of answers."""
+    failures: str = FAILURES
+    """The journal of final failures."""
+
+
+RUN_FILES = RunFiles()
 
 
 class WrongSpecification(Exception):
@@ -52,13 +68,13 @@ def manifest_hash(manifest: Mapping[str, Any]) -> str:
     return specification_hash({name: value for name, value in manifest.items() if name != "manifest_hash"})
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
+def read_manifest(folder: Path, name: str = MANIFEST) -> dict[str, Any]:
     """Returns the manifest of a run. Raises LocalFault, which says what is wrong with the folder."""
-    path = folder / MANIFEST
+    path = folder / name
     try:
         manifest = orjson.loads(path.read_bytes())
     except FileNotFoundError:
-        raise LocalFault(f"{folder} holds no run: {MANIFEST} is missing") from None
+        raise LocalFault(f"{folder} holds no run: {name} is missing") from None
     except (OSError, orjson.JSONDecodeError) as error:
         raise LocalFault(f"{path} can't be read ({error}): the folder is damaged") from error
     if not isinstance(manifest, dict) or not isinstance(manifest.get("specification"), dict):
@@ -98,12 +114,20 @@ def note_in_manifest(folder: Path, **changes: Any) -> None:
 
 class RunFolder:
     """A run folder that is open for writing. Use as a context manager; leaving it frees the lock. `set_aside`: damaged
-    lines are moved to files of their own; `retry`: all recorded failures are tried again, not only redirects."""
+    lines are moved to files of their own; `retry`: all recorded failures are tried again, not only redirects; `files`:
+    the names of its files."""
 
     def __init__(
-        self, folder: Path, specification: Mapping[str, Any], *, set_aside: bool = False, retry: bool = False
+        self,
+        folder: Path,
+        specification: Mapping[str, Any],
+        *,
+        set_aside: bool = False,
+        retry: bool = False,
+        files: RunFiles = RUN_FILES,
     ) -> None:
         self.folder = folder
+        self.files = files
         # Whatever was opened is closed again, in the opposite order, even where opening or closing one of them fails.
         with ExitStack() as opened:
             opened.callback(os.close, _lock(folder))
@@ -111,11 +135,11 @@ class RunFolder:
                 self.manifest = self._begin(specification)
                 reserve = Reserve(folder / ".reserve")
                 opened.callback(reserve.release)
-                if (folder / FAILURES).exists():
-                    _retire(folder / FAILURES, of_all=retry)
-                self.records = Journal(folder / RECORDS, reserve, set_aside=set_aside)
+                if (folder / files.failures).exists():
+                    _retire(folder / files.failures, of_all=retry)
+                self.records = Journal(folder / files.records, reserve, set_aside=set_aside)
                 opened.callback(self.records.close)
-                self.failures = Journal(folder / FAILURES, reserve, set_aside=set_aside)
+                self.failures = Journal(folder / files.failures, reserve, set_aside=set_aside)
                 opened.callback(self.failures.close)
             except OSError as error:
                 raise LocalFault(f"{folder} can't be written ({error.strerror}): choose another --out") from error
@@ -137,19 +161,21 @@ class RunFolder:
     def write_manifest(self, **changes: Any) -> None:
         self.manifest.update(changes)
         self.manifest["manifest_hash"] = manifest_hash(self.manifest)
-        write_whole(self.folder / MANIFEST, orjson.dumps(self.manifest, option=orjson.OPT_INDENT_2))
+        write_whole(self.folder / self.files.manifest, orjson.dumps(self.manifest, option=orjson.OPT_INDENT_2))
 
     def close(self) -> None:
         self._opened.close()
 
     def _begin(self, specification: Mapping[str, Any]) -> dict[str, Any]:
-        digest = specification_hash(specification)
-        if not (self.folder / MANIFEST).exists():
+        digest, files = specification_hash(specification), self.files
+        if not (self.folder / files.manifest).exists():
             # A kill between the first open and the first manifest leaves an empty file, which is nobody's run.
-            if _holds_something(self.folder / RECORDS):
-                raise WrongSpecification(f"{self.folder} holds {RECORDS} but no {MANIFEST}: choose another --out")
+            if _holds_something(self.folder / files.records):
+                raise WrongSpecification(
+                    f"{self.folder} holds {files.records} but no {files.manifest}: choose another --out"
+                )
             return {"specification": dict(specification), "specification_hash": digest}
-        manifest = read_manifest(self.folder)
+        manifest = read_manifest(self.folder, files.manifest)
         if manifest.get("specification_hash") != digest:
             found = list(_differences("", manifest["specification"], specification))
             told = ", ".join(each.told for each in found)
@@ -213,7 +239,7 @@ def _retire(path: Path, *, of_all: bool) -> None:
     if not of_all and not any(_REDIRECT in line for line in read_lines(path)):
         return
     number = 1
-    while (aside := path.with_name(f"failures-{number}.jsonl")).exists():
+    while (aside := path.with_name(f"{path.stem}-{number}.jsonl")).exists():
         number += 1
     if of_all:
         path.rename(aside)
