@@ -19,7 +19,7 @@ from ...engine.runs.pairs import Pair
 from ..evaluation.outside import CallCosts, Outside
 from .context import CUT_VERSION, fit_answer
 from .dataset import Conversation
-from .judge import JudgeResult, TurnJudge
+from .judge import AnsweredTurn, JudgeResult, TurnJudge
 from .prompts import PastTurn, sources_text
 from .records import Record
 from .retrieval import FailedStep, RetrievalSettings, TurnRetrieval, retrieve
@@ -212,7 +212,8 @@ class ConversationDriver:
             sample = turn.sample.question if self._judge.prompt == "paper" else turn.sample.conversation
             topic = self._script.conversation.topic
             # A judge is never shown pages, only questions and answers.
-            judged = await self._judge.judge(topic, self._history(turn), turn.question, answered.said, sample, spent)
+            asked = AnsweredTurn(topic, self._history(turn), turn.question, answered.said, sample)
+            judged = await self._judge.judge(asked, self._outside, spent)
         if judged.failed is not None:
             self._ended = _FailedTurn(turn, found, judged.failed)
             return False

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -35,17 +36,25 @@ class JudgeResult(Struct, frozen=True):
     failed: FailedStep | None = None
 
 
+class AnsweredTurn(NamedTuple):
+    """A turn as its judge is asked about it: the answer, and the turns before it. `sample` is the trial number of the
+    judge's calls."""
+
+    topic: str
+    history: Sequence[PastTurn]
+    question: str
+    answer: str
+    sample: int = 0
+
+
 class TurnJudge:
     """The judge model, which reads an answer and returns its judgement. `tokens` is the most that its prompt may have;
     the oldest turns are left out first."""
 
-    def __init__(
-        self, outside: Outside, model: str, prompt: JudgePrompt, tokens: int, temperature: float | None = 0.0
-    ) -> None:
+    def __init__(self, model: str, prompt: JudgePrompt, tokens: int, temperature: float | None = 0.0) -> None:
         self.model = model
         self.prompt = prompt
         self.temperature = temperature
-        self._outside = outside
         self._tokens = tokens
         self._is_settled = temperature is None
         self._settling = asyncio.Lock()
@@ -54,19 +63,24 @@ class TurnJudge:
         told = "its own temperature" if self.temperature is None else f"temperature {self.temperature:g}"
         return f"<TurnJudge {self.model} at {told}>"
 
-    async def judge(
-        self, topic: str, history: Sequence[PastTurn], question: str, answer: str, sample: int, spent: CallCosts
-    ) -> JudgeResult:
-        messages, shown = fit_judge(self.prompt, topic, history, question, answer, self._tokens)
-        forgotten = len(history) - shown if self.prompt == "extended" else 0
-        outcome = await self._ask(messages, sample, spent)
+    def call(self, turn: AnsweredTurn) -> Call:
+        """Returns the first call about an answer, at the temperature that is sent so far."""
+        messages, _ = fit_judge(self.prompt, turn.topic, turn.history, turn.question, turn.answer, self._tokens)
+        return self._call(messages, turn.sample, self.temperature)
+
+    async def judge(self, turn: AnsweredTurn, outside: Outside, spent: CallCosts) -> JudgeResult:
+        """Asks about an answer, twice if the first reply can't be read, and adds what that cost to `spent`."""
+        messages, shown = fit_judge(self.prompt, turn.topic, turn.history, turn.question, turn.answer, self._tokens)
+        forgotten = len(turn.history) - shown if self.prompt == "extended" else 0
+        asking = _Asking(outside, turn.sample, spent)
+        outcome = await self._ask(messages, asking)
         read = self._read(outcome)
         if isinstance(read, FailedStep):
             return JudgeResult(failed=read)
         text, is_repaired = _text(outcome), False
         if isinstance(read, UnusableJudgement) and not _is_refused(outcome):
             repair = repair_messages(messages, text[:RAW_MAX], str(read))
-            outcome = await self._ask(repair, sample, spent)
+            outcome = await self._ask(repair, asking)
             read, is_repaired = self._read(outcome), True
             if isinstance(read, FailedStep):
                 return JudgeResult(failed=FailedStep("repair", read.kind, read.detail))
@@ -86,23 +100,23 @@ class TurnJudge:
         except UnusableJudgement as error:
             return error
 
-    async def _ask(self, messages: tuple[Message, ...], sample: int, spent: CallCosts) -> Outcome:
+    async def _ask(self, messages: tuple[Message, ...], asking: _Asking) -> Outcome:
         if self._is_settled:
-            outcome = await self._outside.ask(self._call(messages, sample, self.temperature))
+            outcome = await asking.outside.ask(self._call(messages, asking.sample, self.temperature))
         else:
             # The first call decides for all: otherwise a judge that rejects a temperature would get as many rejected
             # calls as there are conversations.
             async with self._settling:
-                outcome = await self._first(messages, sample)
-        spent.add_judgement(outcome)
+                outcome = await self._first(messages, asking)
+        asking.spent.add_judgement(outcome)
         return outcome
 
-    async def _first(self, messages: tuple[Message, ...], sample: int) -> Outcome:
-        outcome = await self._outside.ask(self._call(messages, sample, self.temperature))
+    async def _first(self, messages: tuple[Message, ...], asking: _Asking) -> Outcome:
+        outcome = await asking.outside.ask(self._call(messages, asking.sample, self.temperature))
         if self._is_settled or not _may_lie_in_temperature(outcome):
             self._is_settled = self._is_settled or outcome.reply is not None
             return outcome
-        without = await self._outside.ask(self._call(messages, sample, None))
+        without = await asking.outside.ask(self._call(messages, asking.sample, None))
         if without.reply is None:
             return outcome
         self._is_settled, self.temperature = True, None
@@ -110,6 +124,14 @@ class TurnJudge:
 
     def _call(self, messages: tuple[Message, ...], sample: int, temperature: float | None) -> Call:
         return Call(self.model, messages, temperature=temperature, trial=sample)
+
+
+class _Asking(NamedTuple):
+    """Where one answer's calls are sent, their trial number, and the costs that they are added to."""
+
+    outside: Outside
+    sample: int
+    spent: CallCosts
 
 
 def _may_lie_in_temperature(outcome: Outcome) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from chameleon_outside import JUDGE, ScriptedOutside, judgement, kind_of
 from virtual_time import run_virtually
 
-from millstream.bench.chameleon.judge import JudgeResult, TurnJudge
+from millstream.bench.chameleon.judge import AnsweredTurn, JudgeResult, TurnJudge
 from millstream.bench.chameleon.judgement import UNCLEAR
 from millstream.bench.chameleon.prompts import JudgePrompt
 from millstream.bench.chameleon.retrieval import FailedStep
@@ -24,8 +24,9 @@ def judged(
     outside, spent = ScriptedOutside(answer=answer), CallCosts()
 
     async def judge() -> list[JudgeResult]:
-        one = TurnJudge(outside, JUDGE, prompt, 10_000, temperature)
-        return await asyncio.gather(*(one.judge("T", [], f"Q{n}?", "An answer.", 0, spent) for n in range(times)))
+        one = TurnJudge(JUDGE, prompt, 10_000, temperature)
+        turns = (AnsweredTurn("T", [], f"Q{n}?", "An answer.") for n in range(times))
+        return await asyncio.gather(*(one.judge(turn, outside, spent) for turn in turns))
 
     return run_virtually(judge()), outside, spent
 

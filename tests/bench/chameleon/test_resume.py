@@ -80,7 +80,7 @@ def test_a_resumed_conversation_shows_the_history_that_it_had(
     )
 
     async def hold() -> None:
-        judge = TurnJudge(straight, JUDGE, "extended", 100_000)
+        judge = TurnJudge(JUDGE, "extended", 100_000)
         script = ConversationScript(dataset.conversations[0], turns)
         await ConversationDriver(
             straight, manner_of(asked, asked.pairs[0]), judge, script, lambda record: texts.append(record.text)
