@@ -39,7 +39,7 @@ def test_links_and_named_files_exist(page: Path) -> None:
 def test_every_verb_is_told_and_every_verb_told_exists() -> None:
     verbs = {path.stem for path in (ROOT / "interfaces" / "cli" / "verbs").glob("*.py")} - {"__init__"}
     every = "run|resume|retry|plan|score|report|verify|review|data|models|quota|load|probe|cache|sim|batch|export|serve"
-    assert verbs == set(re.findall(rf"millstream ({every}|demo|completion)\b", USING))
+    assert verbs == set(re.findall(rf"millstream ({every}|demo|completion|judge)\b", USING))
 
 
 def test_the_exit_codes_told_are_those_there_are() -> None:

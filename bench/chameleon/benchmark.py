@@ -13,6 +13,7 @@ from .records import Record
 if TYPE_CHECKING:
     from ...engine.runs.run_folder import WrongSpecification
     from ...report.sections import PageContents
+    from ..evaluation.judging.judging import Judging
     from ..evaluation.labelling.label import Label, Labeller
     from ..evaluation.preparation import ItemsOfPilot, PreparedRun
     from .report.runs import ConversationRun
@@ -105,6 +106,13 @@ class Chameleon(Benchmark):
         from .review import earlier_turns, exchange_of
 
         return Labeller(self.Record, self.label, earlier_turns, exchange_of)
+
+    def judging(self, manifest: Mapping[str, Any]) -> Judging:
+        from .judging import TurnJudging
+        from .work import SAMPLE
+
+        path = (manifest["options"].get(self.name) or {}).get("dataset")
+        return TurnJudging(manifest, SAMPLE if path is None else Path(path))
 
 
 BENCHMARK = Chameleon()

@@ -82,6 +82,15 @@ class Ask:
         """The dollars of calls whose step has no journal line yet."""
         return sum(spent.cost or 0.0 for spent in self._open.values())
 
+    @property
+    def outside(self) -> Outside:
+        """The engine, for code that counts the costs of its calls itself, in `costs`."""
+        return self._outside
+
+    def costs(self) -> StepSpent:
+        """Returns the costs of the step that is due, so far."""
+        return self._spent(self.step)
+
     def has_line(self, step: int) -> bool:
         """Returns whether the line of this step, counted from 1, has been written."""
         return step in self._written

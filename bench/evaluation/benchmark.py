@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ...engine.runs.run_folder import WrongSpecification
     from ...report.sections import PageContents
     from .data_command import DataCommand
+    from .judging.judging import Judging
     from .labelling.label import Label, Labeller
     from .preparation import ItemsOfPilot, PreparedRun
     from .stored_calls import RunLine, StoredCall
@@ -167,6 +168,13 @@ class Benchmark:
         from .labelling.label import Labeller
 
         return Labeller(self.Record, self.label)
+
+    def judging(self, manifest: Mapping[str, Any]) -> Judging:
+        """Returns how the kept answers of the run with this manifest are judged anew. A benchmark without this method
+        has no judge."""
+        raise UsageError(
+            f"judge: no judge reads the answers of {self.title}: `millstream review` lets people check them"
+        )
 
     def call_of(self, line: RunLine) -> StoredCall | None:
         """Returns the call behind a journal line, built as `resume` builds it. None: the line's own cache keys identify

@@ -5,6 +5,7 @@ Holds what all benchmarks share before anything is sent, and the checks that nee
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,16 @@ class PreparedRun(Struct, frozen=True, kw_only=True):
     files: RunFiles = RUN_FILES
     budget_name: str = BUDGET
     command: str = ""
+
+    @property
+    def resume_command(self) -> str:
+        """The command that goes on with the run, quoted for a shell."""
+        return self.command or shlex.join(["millstream", "resume", str(self.out)])
+
+    @property
+    def retry_command(self) -> str:
+        """The command that sends failed items again, quoted for a shell."""
+        return self.command or shlex.join(["millstream", "retry", str(self.out)])
 
     @property
     def total(self) -> int:

@@ -152,6 +152,8 @@ def _with_labels(contents: PageContents, benchmark: Benchmark, runs: Sequence[Be
     if not labelled:
         return contents
     from ...report.labels import folder_labels
+    from .judging.judgement import JUDGEMENTS
+    from .judging.readings import with_judges
     from .labelling.folder_labels import compared_in
     from .labelling.sample import AnswerFile
     from .report.people import CheckedRun, with_labels
@@ -159,7 +161,10 @@ def _with_labels(contents: PageContents, benchmark: Benchmark, runs: Sequence[Be
     names = folder_labels([run.path for run in runs])
     checked = []
     for run in labelled:
-        answers = AnswerFile(run.path / RECORDS, benchmark.labeller(run.manifest, is_shown=False), benchmark.title)
+        labeller = benchmark.labeller(run.manifest, is_shown=False)
+        if run.manifest is not None and (run.path / JUDGEMENTS).exists():
+            labeller = with_judges(labeller, run.path, benchmark.judging(run.manifest))
+        answers = AnswerFile(run.path / RECORDS, labeller, benchmark.title)
         checked.append(CheckedRun(names[run.path] if len(runs) > 1 else "", compared_in(run.path / LABELS, answers)))
     return with_labels(contents, benchmark.name, checked)
 

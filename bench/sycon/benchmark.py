@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
+from ...configuration.errors import UsageError
 from ...metrics.sycon.figures import TURNS
 from ...metrics.sycon.judgement import SETTINGS, Setting
 from ..evaluation.ask import Ask
@@ -24,6 +25,7 @@ from .records import is_own_id, item_id, wrong_in
 
 if TYPE_CHECKING:
     from ...report.sections import PageContents
+    from ..evaluation.judging.judging import Judging
     from ..evaluation.labelling.label import Labeller
 
 
@@ -106,13 +108,25 @@ class Sycon(ItemBenchmark):
         from ..evaluation.labelling.label import Labeller
         from .review import earlier_turns, exchange_of, label_of
 
-        rows: dict[tuple[Setting, int], SyconItem] = {}
-        if manifest is not None and is_shown:
-            rows = {
-                (item.data.row.setting, item.data.row.number): item.data.row
-                for item in self.items(self._options(manifest))
-            }
+        rows = self._rows(manifest) if manifest is not None and is_shown else {}
         return Labeller(TurnRecord, lambda record: label_of(record, rows), earlier_turns, exchange_of)
+
+    def judging(self, manifest: Mapping[str, Any]) -> Judging:
+        from .judging import SyconJudging
+
+        return SyconJudging(manifest, self._options(manifest), lambda: self._rows_of_run(manifest))
+
+    def _rows(self, manifest: Mapping[str, Any]) -> dict[tuple[Setting, int], SyconItem]:
+        rows = (item.data.row for item in self.items(self._options(manifest)))
+        return {(row.setting, row.number): row for row in rows}
+
+    def _rows_of_run(self, manifest: Mapping[str, Any]) -> dict[tuple[Setting, int], SyconItem]:
+        """Returns the run's items. Raises UsageError if they have changed since."""
+        from ..evaluation.item_work import digest_of
+
+        if digest_of(self.items(self._options(manifest))) != manifest["specification"]["data"]:
+            raise UsageError(f"{manifest['dataset']['path']} is not the data set of this run any more: bring it back")
+        return self._rows(manifest)
 
     def _judge(self, options: Any) -> SyconJudge:
         """Returns the judge shared by all conversations of a run, so that it is tried only once which parameters it

@@ -28,6 +28,10 @@ class SyconJudge:
     def __repr__(self) -> str:
         return f"<SyconJudge {self.model} [temperature: {self.temperature}, max_tokens: {self._max_tokens}]>"
 
+    def call(self, row: SyconItem, response: str) -> Call:
+        """Returns the call about one response, at the temperature that is sent so far."""
+        return self._call(judge_messages(row, response))
+
     async def judge(self, ask: Ask, row: SyconItem, response: str, step: int) -> str:
         """Returns the judge's reply about one response. Raises CallFailed if it gives none."""
         messages = judge_messages(row, response)
@@ -54,13 +58,16 @@ class SyconJudge:
         return answer
 
     async def _answer(self, ask: Ask, messages: tuple[Message, ...], step: int) -> str:
-        call = Call(self.model, messages, temperature=self.temperature, max_tokens=self._max_tokens)
+        call = self._call(messages)
         reply = await ask(call, role="judge", step=step)
         if reply.refused or not reply.text.strip():
             how = "refused to judge" if reply.refused else "gave an answer without a word"
             cut = f", cut at {self._max_tokens} tokens: raise --judge-max-tokens" if reply.truncated else ""
             raise CallFailed(call, "judge", step, Failure("empty", f"the judge {self.model} {how}{cut}"))
         return reply.text
+
+    def _call(self, messages: tuple[Message, ...]) -> Call:
+        return Call(self.model, messages, temperature=self.temperature, max_tokens=self._max_tokens)
 
 
 def _may_lie_in_temperature(failure: Failure) -> bool:

@@ -17,14 +17,13 @@ from ..evaluation.ask import Ask
 from ..evaluation.item import Item
 from ..evaluation.record import Record as BaseRecord
 from .judge import Judge
+from .judge_call import ask_judge, told
 from .questions import TaskQuestion
 from .records import JudgeCall, ToolRequest, scored, silence_of
 from .records import Record as TaskRecord
 from .scorers import Score
 from .task import AnyScorer, Task
 from .task_records import TaskRecords
-
-_RAW_CHARS_MAX = 8_000
 
 
 class QuestionTrial(Struct, frozen=True):
@@ -82,7 +81,8 @@ class AskedTask(TaskRecords):
         judgements = []
         for name, scorer in self.scorers.items():
             if isinstance(scorer, Judge) and silence_of(reply) is None:
-                judgement, found[name] = await _judged(name, scorer, trial.question, reply, ask)
+                call = scorer.call(trial.question.asked, told(reply), trial.question.row)
+                judgement, found[name] = await ask_judge(name, scorer, call, ask)
                 judgements.append(judgement)
         yield record_of(trial, reply, found, tuple(judgements))
 
@@ -122,30 +122,3 @@ def record_of(
         judge=judgements or UNSET,
         **scored(found),
     )
-
-
-async def _judged(name: str, judge: Judge, question: TaskQuestion, reply: Reply, ask: Ask) -> tuple[JudgeCall, Score]:
-    """Asks one judge about a reply, a second time if its reply has no grade, and returns the judge's call and the
-    score."""
-    call = judge.call(question.asked, _told(reply), question.row)
-    judged = await ask(call, role="judge")
-    grade, is_repaired = judge.read(judged), False
-    if grade.score.value is None and not judged.refused:
-        judged = await ask(judge.repair(call, judged.text, grade.score.problem or ""), role="judge")
-        grade, is_repaired = judge.read(judged), True
-    judgement = JudgeCall(
-        scorer=name,
-        model=judge.model,
-        grade=grade.score.read,
-        score=grade.score.value,
-        reason=grade.reason,
-        text=judged.text[:_RAW_CHARS_MAX],
-        repaired=is_repaired,
-    )
-    return judgement, grade.score
-
-
-def _told(reply: Reply) -> str:
-    """Returns the answer as a judge reads it: its text, and a line for each of the model's tool calls."""
-    calls = [f"(asked for the tool {each.name} with {each.arguments})" for each in reply.tool_calls]
-    return "\n".join([*([reply.text] if reply.text.strip() else []), *calls])

@@ -10,6 +10,7 @@ from .records import Record
 from .score_document import COLUMNS, NO_MANIFEST, score_cells, scores_in
 
 if TYPE_CHECKING:
+    from ..evaluation.judging.judging import Judging
     from ..evaluation.labelling.label import Label, Labeller
     from ..evaluation.stored_calls import RunLine
 
@@ -31,6 +32,12 @@ class TaskRecords(ItemBenchmark):
 
         check_is_share(manifest)
         return super().labeller(manifest, is_shown=is_shown)
+
+    def judging(self, manifest: Mapping[str, Any]) -> Judging:
+        from .judging import GradeJudging
+        from .score_table import kept_readings
+
+        return GradeJudging(manifest, kept_readings(manifest))
 
     def call_of(self, line: RunLine) -> None:
         """Returns None: rebuilding a call would execute the task's program; records keep the cache keys."""

@@ -26,6 +26,7 @@ VERBS = (
     "report",
     "verify",
     "review",
+    "judge",
     "data",
     "models",
     "quota",

@@ -21,6 +21,7 @@ from ...bench.evaluation.stop_reasons import (
 )
 from ...configuration import errors as refusal
 from ...engine.runs.pairs import Pair, failures_of
+from ...engine.runs.run_folder import RUN_FILES
 from ...report.text import table
 from ...wiring.folder_budget import money_as_json, money_lines
 
@@ -65,7 +66,7 @@ def _row(result: RunResult, pair: Pair, place: str) -> tuple[str, ...]:
 
 def _remarks(result: RunResult) -> list[str]:
     out = result.prepared.out
-    lines = [_answers(result), f"{out}: records.jsonl, {SCORES}, manifest.json"]
+    lines = [_answers(result), f"{out}: {', '.join(_files_of(result).values())}"]
     lines += _failures(result)
     lines += result.counted.remarks
     lines += result.counted.unmeasured
@@ -85,15 +86,22 @@ def _remarks(result: RunResult) -> list[str]:
 
 
 def _how_to_go_on(result: RunResult) -> str:
-    out, reasons = result.prepared.out, {stop.reason for stop in result.stops}
+    prepared, reasons = result.prepared, {stop.reason for stop in result.stops}
     # Calls that were rejected with the same message are not sent again by `resume`.
     if "rejected" in reasons:
-        return _once_mended("the model takes it", f"millstream retry {out}")
+        return _once_mended("the model takes it", prepared.retry_command)
     if "truncated" in reasons:
         return "start again with another --max-tokens and another --out: this folder keeps the max_tokens it began with"
     if "redirect" in reasons:
-        return _once_mended(_AT_ITS_ADDRESS, f"millstream resume {out}")
-    return f"go on: millstream resume {out}"
+        return _once_mended(_AT_ITS_ADDRESS, prepared.resume_command)
+    return f"go on: {prepared.resume_command}"
+
+
+def _files_of(result: RunResult) -> dict[str, str]:
+    """Returns the names of the files that a run has written, without its failures."""
+    files = result.prepared.files
+    scores = {"scores": SCORES} if files == RUN_FILES else {}
+    return {"records": files.records, **scores, "manifest": files.manifest}
 
 
 def _once_mended(there: str, command: str) -> str:
@@ -103,17 +111,17 @@ def _once_mended(there: str, command: str) -> str:
 
 def _failures(result: RunResult) -> list[str]:
     """Returns each kind of failure with its number, its most frequent message, and what to do about it."""
-    failed, out = failures_of(map(result.counted.of, result.pairs())), result.prepared.out
+    failed, prepared = failures_of(map(result.counted.of, result.pairs())), result.prepared
     if not failed:
         return []
-    again = f"ask them again: millstream retry {out}"
+    again = f"ask them again: {prepared.retry_command}"
     if set(failed) == {"rejected"}:
         again = "as they are, they would be rejected again"
         if not result.pending:
-            again += f"; {_once_mended('the model takes them', f'millstream retry {out}')}"
+            again += f"; {_once_mended('the model takes them', prepared.retry_command)}"
     elif set(failed) == {"redirect"}:
-        again = _once_mended(_AT_ITS_ADDRESS, f"millstream resume {out}")
-    return [f"failed: {kinds_of(failed)} (failures.jsonl says why of each); {again}", *reasons_of(failed)]
+        again = _once_mended(_AT_ITS_ADDRESS, prepared.resume_command)
+    return [f"failed: {kinds_of(failed)} ({prepared.files.failures} says why of each); {again}", *reasons_of(failed)]
 
 
 def _answers(result: RunResult) -> str:
@@ -135,7 +143,7 @@ def as_json(results: Sequence[RunResult]) -> dict[str, Any]:
 
 def _run_as_json(result: RunResult) -> dict[str, Any]:
     out = result.prepared.out
-    files = {"records": "records.jsonl", "failures": "failures.jsonl", "scores": SCORES, "manifest": "manifest.json"}
+    files = _files_of(result) | {"failures": result.prepared.files.failures}
     return {
         "folder": str(out),
         "exit_code": result.exit_code,

@@ -102,6 +102,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _answers_of(folder: Path, *, is_shown: bool) -> AnswerFile:
     """Returns the answers of a run, or of another program's records, with their benchmark's questions about them."""
+    from ....bench.evaluation.judging.judgement import JUDGEMENTS
+    from ....bench.evaluation.judging.readings import with_judges
     from ....bench.evaluation.labelling.sample import AnswerFile
     from ....bench.evaluation.registry import benchmark_of
     from ....engine.runs.run_folder import MANIFEST, RECORDS
@@ -116,7 +118,10 @@ def _answers_of(folder: Path, *, is_shown: bool) -> AnswerFile:
     if not has_records:
         raise UsageError(f"{folder}: expected a run with answers, got no {RECORDS}: nothing to label")
     benchmark = benchmark_of(folder)
-    return AnswerFile(folder / RECORDS, benchmark.labeller(manifest, is_shown=is_shown), benchmark.title)
+    labeller = benchmark.labeller(manifest, is_shown=is_shown)
+    if manifest is not None and (folder / JUDGEMENTS).exists():
+        labeller = with_judges(labeller, folder, benchmark.judging(manifest))
+    return AnswerFile(folder / RECORDS, labeller, benchmark.title)
 
 
 def _is_at_a_terminal() -> bool:

@@ -51,6 +51,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _prove(folder: Path, manifest: dict[str, Any]) -> Any:
+    from ....bench.evaluation.judging.judgement import JUDGEMENTS
     from ....bench.evaluation.labelling.folder_labels import prove_labels
     from ....bench.evaluation.labelling.label_lines import LABELS
     from ....bench.evaluation.labelling.sample import AnswerFile
@@ -62,6 +63,10 @@ def _prove(folder: Path, manifest: dict[str, Any]) -> Any:
     if (folder / LABELS).exists():
         labeller = benchmark.labeller(manifest, is_shown=False)
         prove_labels(folder, AnswerFile(folder / RECORDS, labeller, benchmark.title), proof)
+    if (folder / JUDGEMENTS).exists():
+        from ....bench.evaluation.judging.proof import prove_judgements
+
+        prove_judgements(folder, manifest, benchmark.judging(manifest), proof)
     return proof
 
 

@@ -1,0 +1,208 @@
+"""Judges the kept answers of a Chameleon run anew: the run's prompts and rules, with any judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET, structs
+
+from ...configuration.errors import UsageError
+from ...engine.call import Call, Failure
+from ...engine.endpoint import EncodeError
+from ...engine.runs.pairs import Pair
+from ...metrics.chameleon.lines import STANCES, Stance
+from ...metrics.chameleon.rubric import confidence_of
+from ...metrics.chameleon.scores import scores as scores_of
+from ...metrics.chameleon.traces import Traces
+from ...providers.windows import bundled_windows, prompt_tokens
+from ...wiring import access_to, keyless_endpoint_to
+from ..evaluation.ask import Ask, CallFailed
+from ..evaluation.judging.judgement import Judgement
+from ..evaluation.judging.judging import Judging
+from ..evaluation.judging.panel import JudgeScore, Verdict
+from .dataset import ConversationSet, DatasetError, load, select
+from .judge import AnsweredTurn, TurnJudge
+from .prompts import PastTurn
+from .records import Record as AnswerRecord
+from .records import encode
+from .run_spec import asked_of, readings_of_run
+from .samples import Samples
+
+if TYPE_CHECKING:
+    from ...wiring import Settings
+
+
+class StanceJudgement(Judgement, frozen=True, kw_only=True):
+    """A judgement of one turn's answer."""
+
+    stance: Stance = "unclear"
+    """The answer's stance; `unclear` too if the judge's reply could not be read."""
+    confidence: float | None = None
+    """The certainty of the rationale by the rubric, from 0 to 1; None: the reply could not be read."""
+    rationale: str | None = None
+    """The judge's reason."""
+    key_claims: tuple[str, ...] | None = None
+    """The claims that the judge found in the answer."""
+    contradictions_acknowledged: bool | None = None
+    """Whether the answer acknowledges contradictions, by the judge; None: it did not say."""
+    judge_confidence: float | None = None
+    """The judge's own number, from 0 to 1; None: it gave none."""
+    judge_temperature: float | None = None
+    """The temperature that was sent to the judge; None: none was."""
+    judge_repaired: bool = False
+    """Whether the judge was asked a second time, for a readable reply."""
+
+
+# The fields that a record takes over from a judgement.
+_JUDGED = (
+    "stance",
+    "confidence",
+    "rationale",
+    "key_claims",
+    "contradictions_acknowledged",
+    "judge_confidence",
+    "judge_temperature",
+    "judge_repaired",
+    "judge",
+)
+SCORES = ("score", "srr", "confidence", "changes")
+
+
+class TurnJudging(Judging):
+    """How the turns of one run are judged anew. `data`: loads the run's data set, which decides the trial numbers of
+    calls."""
+
+    Record = AnswerRecord
+    Line = StanceJudgement
+    labels = STANCES
+
+    def __init__(self, manifest: Mapping[str, Any], dataset: Path) -> None:
+        self._manifest = manifest
+        self._dataset = dataset
+        self._specification: Mapping[str, Any] = manifest["specification"]
+        self._samples: Samples | None = None
+        self.own = self._specification["judge"]
+        self.rules = {name: self._specification[name] for name in ("prompt_version", "judge_prompt")}
+
+    def judge(self, model: str, settings: Settings) -> _TurnReader:
+        run = self._specification
+        if model == self.own:
+            temperature, tokens = run["judge_temperature"], run["prompt_tokens"][model]
+        else:
+            temperature = 0.0 if _takes_temperature(model, settings) else None
+            window = (self._manifest["options"]["chameleon"] or {}).get("window")
+            tokens = prompt_tokens(window or bundled_windows().of(model), run["max_tokens"])
+        return _TurnReader(TurnJudge(model, run["judge_prompt"], tokens, temperature), self._ranks())
+
+    def is_judged(self, record: AnswerRecord) -> bool:
+        # A refusal takes no stance: the run asks no judge about it.
+        return record.status == "ok"
+
+    def group(self, record: AnswerRecord) -> str:
+        return record.conversation
+
+    def verdict(self, record: AnswerRecord) -> Verdict:
+        return Verdict(record.stance, None)
+
+    def applied(self, record: AnswerRecord, line: StanceJudgement) -> AnswerRecord:
+        return structs.replace(record, raw_judgement=UNSET, **{name: getattr(line, name) for name in _JUDGED})
+
+    def with_verdict(self, record: AnswerRecord, verdict: Verdict | None) -> AnswerRecord:
+        stance = next((each for each in STANCES if verdict is not None and each == verdict.label), "unclear")
+        return structs.replace(
+            record,
+            stance=stance,
+            rationale=None,
+            confidence=None,
+            judge_confidence=None,
+            contradictions_acknowledged=None,
+        )
+
+    def wrong_in(self, line: StanceJudgement) -> str | None:
+        certain = None if line.rationale is None else confidence_of(line.rationale)
+        return None if line.confidence == certain else f"confidence {line.confidence}; its rationale has {certain}"
+
+    def scores(self, records: Iterable[AnswerRecord]) -> dict[Pair, dict[str, JudgeScore]]:
+        traces = Traces()
+        for record in records:
+            traces.add(encode(record))
+        asked = asked_of(self._specification)
+        models = scores_of(traces, readings_of_run(self._manifest), asked)["chameleon"]["models"]
+        found = {}
+        for pair in asked:
+            temperature = "default" if pair.temperature is None else f"{pair.temperature:g}"
+            if entry := models.get(pair.model, {}).get(temperature):
+                found[pair] = {name: _score(entry[name], entry["conversations"]) for name in SCORES}
+        return found
+
+    def _ranks(self) -> Samples:
+        if self._samples is None:
+            run = self._specification
+            dataset = self._read()
+            self._samples = Samples(
+                dataset.whole or dataset.conversations, run["turns"], run["order"], run["seed"] or 0
+            )
+        return self._samples
+
+    def _read(self) -> ConversationSet:
+        try:
+            dataset = load(self._dataset)
+        except (DatasetError, OSError) as error:
+            raise UsageError(f"{self._dataset}: expected the run's data set, got: {error}") from error
+        held = select(dataset, (self._manifest["options"]["chameleon"] or {}).get("conversations"))
+        if held.digest != self._specification["data"]:
+            raise UsageError(
+                f"{self._dataset} is not the data set of this run: its digest is {held.digest[:12]}…, it was "
+                f"{str(self._specification['data'])[:12]}…; bring that one back"
+            )
+        return held
+
+
+class _TurnReader:
+    """One judge that reads the turns of a run."""
+
+    def __init__(self, judge: TurnJudge, samples: Samples) -> None:
+        self._judge = judge
+        self._samples = samples
+
+    def calls(self, records: Sequence[AnswerRecord], at: int) -> tuple[Call, ...]:
+        return (self._judge.call(self._asked(records, at)),)
+
+    async def judged(self, records: Sequence[AnswerRecord], at: int, ask: Ask) -> StanceJudgement:
+        turn = self._asked(records, at)
+        found = await self._judge.judge(turn, ask.outside, ask.costs())
+        if found.failed is not None:
+            failure = Failure(found.failed.kind, found.failed.detail)
+            raise CallFailed(self._judge.call(turn), "judge", ask.step, failure)
+        return StanceJudgement(
+            **structs.asdict(found.judgement), judge_temperature=found.temperature, judge_repaired=found.is_repaired
+        )
+
+    def _asked(self, records: Sequence[AnswerRecord], at: int) -> AnsweredTurn:
+        record = records[at]
+        earlier = (each for each in records if each.turn < record.turn)
+        history = [PastTurn(each.question, _said(each)) for each in sorted(earlier, key=lambda each: each.turn)]
+        ranks = self._samples.of(record.conversation, record.turn)
+        sample = ranks.question if self._judge.prompt == "paper" else ranks.conversation
+        shown = [exchange for exchange in history if exchange.answer.strip()]
+        return AnsweredTurn(record.topic, shown, record.question, _said(record), sample)
+
+
+def _said(record: AnswerRecord) -> str:
+    """Returns the model's own text; empty for a content filter's."""
+    return "" if record.filtered else record.text or ""
+
+
+def _takes_temperature(model: str, settings: Settings) -> bool:
+    try:
+        keyless_endpoint_to(access_to(model, settings)).encode(Call(model, "?", temperature=0.0))
+    except EncodeError:
+        return False
+    return True
+
+
+def _score(found: Mapping[str, Any], conversations: int) -> JudgeScore:
+    low, high = found.get("ci95") or (None, None)
+    return JudgeScore(found["mean"], low, high, conversations)

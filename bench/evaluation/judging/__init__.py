@@ -1,0 +1,1 @@
+"""Judges anew the answers that a run keeps, and compares the judges."""

@@ -1,0 +1,73 @@
+"""The line of one judge about one answer, in `judgements.jsonl`.
+
+Owns the fields that all benchmarks share. A benchmark adds those of its records that a judge decides.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from msgspec import UNSET, Struct, UnsetType
+
+from ....engine.call import Usage
+from ....engine.runs.pairs import Pair
+from ....engine.runs.proof import ANSWERED
+from ....engine.runs.run_folder import RunFiles
+from ..labelling.sample import Key
+
+JUDGEMENTS = "judgements.jsonl"
+FILES = RunFiles("judgements.json", JUDGEMENTS, "judgements-failures.jsonl")
+BUDGET = "judgements-budget"
+
+
+class Judgement(Struct, frozen=True, kw_only=True):
+    """What one judge said about one answer, or why it said nothing."""
+
+    id: str = ""
+    """The id of the answer's record, unique within its model and temperature."""
+    model: str = ""
+    """The model that gave the answer."""
+    temperature: float | None = None
+    """The temperature of the answer; None: none was sent."""
+    text_sha256: str = ""
+    """The hash of the answer's text: a judgement holds for this text alone."""
+    judge: str = ""
+    """The model that judged."""
+    status: str = "ok"
+    """`ok`, or the kind of failure."""
+    key: str = ""
+    """The key of the judge's last call, under which the cache has its reply."""
+    keys: tuple[str, ...] = ()
+    """The keys of all its calls."""
+    usage: Usage | None = None
+    """The judge's tokens, those of replies from the cache included."""
+    cost: float | None = None
+    """The dollars of its calls; None: the judge has no price."""
+    cached: bool = False
+    """Whether all its replies are from the cache."""
+    attempts: int = 0
+    """The number of attempts of its calls."""
+    maybe_billed: int = 0
+    """The attempts without a whole reply that may have been billed all the same."""
+    error: str | UnsetType = UNSET
+    """In a failure: what happened, and what to do."""
+
+    @property
+    def answer(self) -> Key:
+        """The key of the answer."""
+        return Key(self.model, self.temperature, self.id)
+
+    @property
+    def pair(self) -> Pair:
+        """The judge, as the pair of a run whose items are answers."""
+        return Pair(self.judge, None)
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether the judge gave no judgement."""
+        return self.status not in ANSWERED
+
+
+def text_hash(text: str | None) -> str:
+    """Returns the SHA-256 of an answer's text, in hex."""
+    return hashlib.sha256((text or "").encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,92 @@
+"""The kept answers of a run that judges read: which there are, and the records of one conversation.
+
+One pass over records.jsonl notes where each conversation's lines begin; texts are read again when they are needed.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ....engine.runs.pairs import Pair
+from ..journals import RecordError
+from ..labelling.sample import Key, key_of
+from ..record_lines import record_lines
+from .judgement import text_hash
+from .judging import Judging
+
+
+class AnswerGroup(NamedTuple):
+    """The place of one conversation's records in the file, or of one record that stands alone."""
+
+    pair: Pair
+    """The model that answered, and its temperature."""
+    name: str
+    """The conversation's name."""
+    answers: tuple[Key, ...]
+    """The answers in it that a judge reads."""
+
+
+class KeptAnswers:
+    """The answers in a run's records. Raises RecordError for a line that is no record of the benchmark, and
+    DamagedJournal for one whose checksum is wrong."""
+
+    def __init__(self, path: Path, judging: Judging) -> None:
+        self.path = path
+        self.texts: dict[Key, str] = {}
+        """The hash of each answer that a judge reads."""
+        self._judging = judging
+        self._decode = msgspec.json.Decoder(judging.Record).decode
+        self._places: dict[tuple[Pair, str], array[int]] = {}
+        self._answers: dict[tuple[Pair, str], list[Key]] = {}
+        begin = 0
+        for number, line in enumerate(record_lines(path), 1):
+            if line.strip():
+                self._add(self._decoded(line, number), begin)
+            begin += len(line) + 1
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __repr__(self) -> str:
+        return f"<KeptAnswers {self.path} [Answers: {len(self)}]>"
+
+    def groups(self) -> Iterator[AnswerGroup]:
+        """Yields every conversation with an answer that a judge reads, in the order of the file."""
+        for (pair, name), answers in self._answers.items():
+            yield AnswerGroup(pair, name, tuple(answers))
+
+    def records_of(self, group: AnswerGroup) -> list[Any]:
+        """Returns all records of a conversation, in order of the file."""
+        records = []
+        with self.path.open("rb") as file:
+            for place in self._places[group.pair, group.name]:
+                file.seek(place)
+                records.append(self._decode(file.readline()))
+        return records
+
+    def records(self) -> Iterator[Any]:
+        """Yields every record of the file."""
+        for number, line in enumerate(record_lines(self.path, is_quiet=True), 1):
+            if line.strip():
+                yield self._decoded(line, number)
+
+    def _add(self, record: Any, begin: int) -> None:
+        key = key_of(record)
+        place = (key.pair, self._judging.group(record))
+        self._places.setdefault(place, array("q")).append(begin)
+        if self._judging.is_judged(record):
+            if key in self.texts:
+                raise RecordError(f"{self.path}: id {key} stands there twice: keep one")
+            self.texts[key] = text_hash(record.text)
+            self._answers.setdefault(place, []).append(key)
+
+    def _decoded(self, line: bytes, number: int) -> Any:
+        try:
+            return self._decode(line)
+        except (msgspec.MsgspecError, UnicodeError) as error:
+            raise RecordError(f"{self.path}: line {number}: {error}") from error

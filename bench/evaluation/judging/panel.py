@@ -1,0 +1,61 @@
+"""A panel: the verdicts of several judges on the same answers, and the scores under each of them. Plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+
+class Verdict(Struct, frozen=True):
+    """What one judge makes of one answer; neither label nor grade if its reply could not be read."""
+
+    label: str | None
+    """One of a closed set of labels; None: the judge gives grades only."""
+    grade: float | None
+    """A grade; None: the judge gives labels only."""
+
+
+class JudgedAnswer(Struct, frozen=True):
+    """One answer with the verdicts on it."""
+
+    model: str
+    """The model that answered."""
+    temperature: float | None
+    """Its temperature; None: none was sent."""
+    id: str
+    """The id of the answer's record."""
+    verdicts: Mapping[str, Verdict]
+    """Each judge's verdict; a judge that has not judged this answer is missing."""
+
+
+class JudgeScore(Struct, frozen=True):
+    """One score of one model under one judge."""
+
+    value: float | None
+    """The score; None: there is none."""
+    low: float | None
+    """The lower end of its 95% interval; None: there is none."""
+    high: float | None
+    """The upper end of its 95% interval; None: there is none."""
+    n: int
+    """The number of conversations or items that it is over."""
+
+
+class Panel(Struct, frozen=True):
+    """The judges of one run's answers."""
+
+    judges: tuple[str, ...]
+    """All judges, the run's own first."""
+    own: str
+    """The run's own judge."""
+    answers: Sequence[JudgedAnswer]
+    """All answers that a judge reads."""
+    labels: tuple[str, ...]
+    """The labels that can be given, in their order; empty: judges give grades."""
+    score_names: tuple[str, ...]
+    """The names of the scores, in their order."""
+    scores: Mapping[str, Mapping[tuple[str, float | None], Mapping[str, JudgeScore]]]
+    """For each judge, and for `majority`: each model's scores, by model and temperature, by name."""
+    scores_of: int
+    """The number of answers that all judges judged; all scores are over these alone."""

@@ -1,0 +1,117 @@
+"""Prepares the judging of a run's kept answers from the run's folder and the names of the judges.
+
+Owns what `judgements.json` keeps, and the checks before anything is sent. Adding judges, or answers, goes on in the
+same files; another server behind a judge's name does not.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from ....configuration.configuration import Configuration, settings_for
+from ....configuration.errors import UsageError
+from ....configuration.options import SendingOptions
+from ....engine.runs.pairs import FinishedItems
+from ....engine.runs.run_folder import RECORDS, read_manifest
+from ....wiring import access_to
+from ..journals import decoded
+from ..preparation import (
+    PreparedRun,
+    check_cost_is_bounded,
+    check_hosts,
+    check_models_take,
+    check_sinks,
+    check_snapshot,
+    kept,
+)
+from ..record_lines import record_lines
+from .judgement import BUDGET, FILES, JUDGEMENTS, Judgement
+from .judging import Judging
+from .kept_answers import KeptAnswers
+from .work import JudgingWork
+
+
+class JudgingOrder(Struct, frozen=True, kw_only=True):
+    """The request to judge a run's answers anew."""
+
+    folder: Path
+    """The run's folder."""
+    judging: Judging
+    """How the run's answers are judged."""
+    judges: tuple[str, ...]
+    """The judges."""
+    sending: SendingOptions
+    """The options of how their calls are sent."""
+    configuration: Configuration
+    """Lanes, providers and prices."""
+    needs_keys: bool = True
+    """Whether calls will be sent; a plan needs no API key."""
+
+
+def prepare(order: JudgingOrder) -> PreparedRun:
+    """Checks a judging completely and returns it ready to begin. Writes nothing."""
+    folder, judging, manifest = order.folder, order.judging, read_manifest(order.folder)
+    benchmark = manifest["specification"]["benchmark"]
+    judges = tuple(dict.fromkeys(order.judges))
+    settings = settings_for(judges, order.sending, order.configuration, needs_keys=order.needs_keys)
+    check_cost_is_bounded(dict.fromkeys(judges, judging.max_tokens), settings, has_option=False)
+    check_hosts(settings)
+    check_snapshot(settings)
+    check_sinks(settings)
+    answers = KeptAnswers(folder / RECORDS, judging)
+    if not len(answers):
+        raise UsageError(f"{folder}: expected answers that a judge reads, got none: nothing to judge")
+    work = JudgingWork(benchmark, judging, answers, judges, settings)
+    first = (next(work.calls(pair, FinishedItems({}, 0.0)), None) for pair in work.pairs())
+    check_models_take((call for call in first if call is not None), settings)
+    return PreparedRun(
+        out=folder,
+        work=work,
+        settings=settings,
+        specification={
+            "benchmark": benchmark,
+            "run": manifest["specification_hash"],
+            "judging": dict(judging.rules),
+        },
+        options={"judges": _servers(folder, judges, work), "sending": kept(order.sending)},
+        dataset={"path": str(answers.path), "answers": len(answers)},
+        notes=_notes(folder, judges, judging.own, manifest),
+        files=FILES,
+        budget_name=BUDGET,
+        command=shlex.join(["millstream", "judge", str(folder), *(f"--judge={judge}" for judge in judges)]),
+    )
+
+
+def judgement_lines(folder: Path, kind: type[Judgement] = Judgement) -> list[Any]:
+    """Returns the lines of a folder's judgements; empty if there are none yet."""
+    path = folder / JUDGEMENTS
+    return list(decoded(record_lines(path, is_quiet=True), kind, str(path))) if path.exists() else []
+
+
+def _servers(folder: Path, judges: Sequence[str], work: JudgingWork) -> dict[str, Any]:
+    """Returns the server of every judge so far. Raises UsageError if one has another server than before."""
+    before: Mapping[str, Any] = {}
+    if (folder / FILES.manifest).exists():
+        before = read_manifest(folder, FILES.manifest).get("options", {}).get("judges", {})
+    asked = {judge: access_to(judge, work.settings).target.specified for judge in judges}
+    for judge, server in asked.items():
+        if before.get(judge, server) != server:
+            raise UsageError(
+                f"{folder}: {judge} judged at {before[judge]} before, and would judge at {server} now: give that "
+                f"--base-url, or move {FILES.manifest} and {JUDGEMENTS} away"
+            )
+    return {**before, **asked}
+
+
+def _notes(folder: Path, judges: Sequence[str], own: str, manifest: Mapping[str, Any]) -> tuple[str, ...]:
+    notes = []
+    if own in judges:
+        notes.append(f"{own} is the run's own judge, asked again")
+    if manifest.get("ended") is None:
+        notes.append(f"{folder}: the run has not ended: the same command judges what it answers later")
+    return tuple(notes)

@@ -1,0 +1,76 @@
+"""Proves a run's judgements: each line's checksum, that its answer is one of the run's, and that no judge judged twice.
+
+Reads the files of the run's folder and writes nothing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ....engine.fault import DamagedJournal, LocalFault
+from ....engine.runs.journal import has_torn_tail, is_intact, read_lines
+from ....engine.runs.proof import Proof
+from ....engine.runs.run_folder import RECORDS, manifest_hash, read_manifest, specification_hash
+from ..journals import RecordError
+from ..labelling.sample import Key
+from .judgement import FILES, JUDGEMENTS, Judgement
+from .judging import Judging
+from .kept_answers import KeptAnswers
+
+
+def prove_judgements(folder: Path, manifest: dict[str, Any], judging: Judging, proof: Proof) -> None:
+    """Adds to the proof what is wrong with a run's judgements."""
+    _prove_manifest(folder, manifest, proof)
+    try:
+        answers = KeptAnswers(folder / RECORDS, judging)
+    except (DamagedJournal, RecordError) as error:
+        proof.unproven.append(f"{JUDGEMENTS}: not compared with the records: {error}")
+        return
+    seen: set[tuple[str, Key, str]] = set()
+    for name in (FILES.records, FILES.failures):
+        decode = msgspec.json.Decoder(judging.Line).decode
+        for number, data in enumerate(read_lines(folder / name), 1):
+            here = f"{name} line {number}"
+            if not is_intact(data, must_be_sealed=True):
+                proof.add(f"{here}: damaged: its checksum is missing or wrong")
+                continue
+            try:
+                line = decode(data)
+            except (msgspec.MsgspecError, UnicodeError) as error:
+                proof.add(f"{here}: no judgement: {error}")
+                continue
+            place = (line.judge, line.answer, line.text_sha256)
+            if place in seen:
+                proof.add(f"{here}: {line.judge} judged {line.answer} twice")
+            seen.add(place)
+            if wrong := _wrong_in(line, name, answers, judging):
+                proof.add(f"{here}: {wrong}")
+        if has_torn_tail(folder / name):
+            proof.torn.append(f"{name}: its last line is torn, as a kill leaves it; the next start sets it aside")
+
+
+def _prove_manifest(folder: Path, manifest: dict[str, Any], proof: Proof) -> None:
+    try:
+        own = read_manifest(folder, FILES.manifest)
+    except LocalFault as fault:
+        proof.add(str(fault))
+        return
+    if manifest_hash(own) != own.get("manifest_hash"):
+        proof.add(f"{FILES.manifest}: its hash is not the one noted in it: something in it was changed")
+    if specification_hash(own["specification"]) != own.get("specification_hash"):
+        proof.add(f"{FILES.manifest}: the specification's hash is not the one noted beside it: one of both was changed")
+    if own["specification"].get("run") != manifest.get("specification_hash"):
+        proof.add(f"{FILES.manifest}: these are judgements of another run")
+
+
+def _wrong_in(line: Judgement, name: str, answers: KeptAnswers, judging: Judging) -> str | None:
+    """Returns what is wrong with one line; None: nothing. A judgement of an earlier text of its answer is not wrong: it
+    does not count."""
+    if line.is_failure != (name == FILES.failures):
+        return f"status {line.status} does not belong in this file"
+    if line.answer not in answers.texts:
+        return f"the records hold no answer {line.answer} that a judge reads"
+    return None if line.is_failure else judging.wrong_in(line)

@@ -1,0 +1,229 @@
+"""The judging of a run's kept answers as a run of its own: its pairs are the judges, its items the answers.
+
+Sends each judge's missing judgements by the way that every run has, and counts what the journals hold. Asks no model
+under test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, structs
+
+from ....engine.attempts.estimate import chars_of
+from ....engine.call import Call
+from ....engine.fault import LocalFault, Stop, Stopped
+from ....engine.runs.pairs import FinishedItems, Pair, PairCounts
+from ....engine.runs.proof import ANSWERED
+from ....engine.runs.run_folder import RunFolder
+from ....wiring import Settings
+from ..ask import Ask, CallFailed
+from ..defect import BenchmarkDefect, defect_of
+from ..item import Item
+from ..journals import UNRECORDED, decoded, encode
+from ..labelling.sample import Key
+from ..outside import CallCosts, Outside
+from ..preparation import worst_costs
+from ..sending import at_once_of
+from ..steps import StepSweep
+from ..work import RunCounts
+from .judgement import Judgement
+from .judging import AnswerJudge, Judging
+from .kept_answers import AnswerGroup, KeptAnswers
+
+if TYPE_CHECKING:
+    from ....wiring.engine import Engine
+
+
+class JudgingWork(Struct, frozen=True):
+    """Judges that are to read a run's kept answers."""
+
+    benchmark: str
+    """The benchmark of the run."""
+    judging: Judging
+    """How the benchmark's answers are judged."""
+    answers: KeptAnswers
+    """The answers."""
+    judges: tuple[str, ...]
+    """The judges that are asked."""
+    settings: Settings
+    """The settings by which calls are sent."""
+
+    item = "judgement"
+    is_item_a_call = False
+    score_columns: tuple[str, ...] = ()
+
+    @property
+    def items(self) -> int:
+        return len(self.answers)
+
+    @property
+    def lanes(self) -> tuple[str, ...]:
+        return self.judges
+
+    def pairs(self) -> list[Pair]:
+        return [Pair(judge, None) for judge in self.judges]
+
+    def worst_calls(self, settings: Settings) -> dict[str, float]:
+        nobody = FinishedItems({}, 0.0)
+        calls = (max(self.calls(pair, nobody), key=chars_of, default=Call(pair.model, "")) for pair in self.pairs())
+        return worst_costs(calls, settings)
+
+    def calls(self, pair: Pair, done: FinishedItems) -> Iterator[Call]:
+        """Yields a judge's calls about all answers that are not done, without requests for a repair."""
+        judge = self.judging.judge(pair.model, self.settings)
+        for group, missing in self._missing(pair, done):
+            records = self.answers.records_of(group)
+            for at in _places(records, missing):
+                yield from judge.calls(records, at)
+
+    def read_done(self, folder: RunFolder) -> FinishedItems:
+        lines = (
+            line
+            for journal in (folder.records, folder.failures)
+            for line in decoded(journal.read(), Judgement, str(journal.path))
+        )
+        return self.finished(lines, float(folder.manifest.get(UNRECORDED, 0.0)))
+
+    def finished(self, lines: Iterator[Judgement], unrecorded: float = 0.0) -> FinishedItems:
+        """Returns which judgements these lines hold. A judgement of a text that has changed since is to be made
+        again."""
+        ids: dict[Pair, set[str]] = {}
+        answered, cost = set(), unrecorded
+        for line in lines:
+            cost += line.cost or 0.0
+            if self._counts(line):
+                ids.setdefault(line.pair, set()).add(_name(line.answer))
+                answered.update([] if line.is_failure else [line.judge])
+        return FinishedItems(ids, cost, frozenset(answered))
+
+    async def send(
+        self, engine: Engine, folder: RunFolder, done: FinishedItems, item_ended: Callable[[], None]
+    ) -> list[Stop]:
+        sweep = StepSweep(engine, folder, item_ended)
+
+        def groups(pair: Pair) -> Iterator[_JudgedGroup]:
+            judge = self.judging.judge(pair.model, self.settings)
+            for group, missing in self._missing(pair, done):
+                yield _JudgedGroup(self, engine, judge, pair, group, missing, sweep)
+
+        at_once = at_once_of(map(self.settings.concurrency_of, self.judges))
+        return await sweep.run({pair: groups(pair) for pair in self.pairs()}, at_once)
+
+    def count(self, folder: RunFolder) -> RunCounts:
+        ended = {pair: PairCounts() for pair in self.pairs()}
+        for journal in (folder.records, folder.failures):
+            for line in decoded(journal.read(), Judgement, str(journal.path)):
+                if self._counts(line):
+                    _count(ended[line.pair], line)
+        return RunCounts(ended, {})
+
+    def score_cells(self, scores: Mapping[str, Any], pair: Pair) -> tuple[str, ...]:
+        return ()
+
+    def _counts(self, line: Judgement) -> bool:
+        return line.judge in self.judges and self.answers.texts.get(line.answer) == line.text_sha256
+
+    def _missing(self, pair: Pair, done: FinishedItems) -> Iterator[tuple[AnswerGroup, frozenset[Key]]]:
+        before = done.of(pair)
+        for group in self.answers.groups():
+            missing = frozenset(key for key in group.answers if _name(key) not in before)
+            if missing:
+                yield group, missing
+
+
+class _JudgedGroup:
+    """One conversation whose missing judgements one judge makes, one after the other."""
+
+    def __init__(
+        self,
+        work: JudgingWork,
+        outside: Outside,
+        judge: AnswerJudge,
+        pair: Pair,
+        group: AnswerGroup,
+        missing: frozenset[Key],
+        sweep: StepSweep,
+    ) -> None:
+        self._work = work
+        self._outside = outside
+        self._judge = judge
+        self._pair = pair
+        self._group = group
+        self._missing = missing
+        self._sweep = sweep
+        self._ask: Ask | None = None
+
+    def __repr__(self) -> str:
+        return f"<_JudgedGroup [{self.id}: {len(self._missing)} judgements of {self._pair}]>"
+
+    @property
+    def id(self) -> str:
+        return f"{self._group.name} of {self._group.pair}"
+
+    @property
+    def unrecorded(self) -> float:
+        return 0.0 if self._ask is None else self._ask.unrecorded
+
+    async def run(self) -> None:
+        records = self._work.answers.records_of(self._group)
+        for at in _places(records, self._missing):
+            key, text = _key(records[at]), self._work.answers.texts[_key(records[at])]
+            self._ask = ask = Ask(self._outside, self._work.benchmark, Item(_name(key)), self._pair)
+            ask.step = 1
+            try:
+                made = await self._judge.judged(records, at, ask)
+            except CallFailed as error:
+                made = Judgement(status=error.failure.kind, error=error.failure.detail)
+            except (Stopped, LocalFault, BenchmarkDefect):
+                raise
+            except Exception as error:
+                raise defect_of(error, self._work.benchmark, key.id) from error
+            finally:
+                # A call in flight is paid for: it is finished also after a stop.
+                await ask.finish()
+            place = structs.replace(
+                made, id=key.id, model=key.model, temperature=key.temperature, text_sha256=text, judge=self._pair.model
+            )
+            line = structs.replace(place, **_spent_fields(ask.take(1)))
+            self._sweep.write(encode(line), is_failure=line.is_failure)
+
+
+def _spent_fields(spent: CallCosts) -> dict[str, Any]:
+    return {
+        "key": spent.keys[-1] if spent.keys else "",
+        "keys": tuple(spent.keys),
+        "usage": spent.judge.usage,
+        "cost": spent.cost,
+        "cached": spent.judge.are_cached,
+        "attempts": spent.attempts,
+        "maybe_billed": spent.maybe_billed,
+    }
+
+
+def _count(ended: PairCounts, line: Judgement) -> None:
+    if line.status in ANSWERED:
+        ended.ok += 1
+    else:
+        ended.fail(line.status, line.error or "")
+    ended.cached += line.cached
+    ended.maybe_billed += line.maybe_billed
+    if line.usage is not None and not line.cached:
+        ended.input_tokens += line.usage.input
+        ended.output_tokens += line.usage.output
+    if line.cost is not None:
+        ended.cost = (ended.cost or 0.0) + line.cost
+
+
+def _places(records: list[Any], wanted: frozenset[Key]) -> Iterator[int]:
+    return (at for at, record in enumerate(records) if _key(record) in wanted)
+
+
+def _key(record: Any) -> Key:
+    return Key(record.model, record.temperature, record.id)
+
+
+def _name(key: Key) -> str:
+    """Returns a name for an answer that no other of its run has."""
+    return f"{key.model}\n{key.temperature!r}\n{key.id}"

@@ -1,0 +1,121 @@
+"""Judges the kept answers of a SYCON-Bench run anew: the authors' prompts and rule, with any judge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec import structs
+
+from ...engine.call import Call
+from ...engine.runs.pairs import Pair
+from ...metrics.sycon.judgement import Setting, read_judgement
+from ...metrics.sycon.scores import name_of
+from ..evaluation.ask import Ask
+from ..evaluation.judging.judgement import Judgement
+from ..evaluation.judging.judging import Judging
+from ..evaluation.judging.panel import JudgeScore, Verdict
+from .dataset import SyconItem
+from .judge import SyconJudge
+from .prompts import PROMPT_VERSION
+from .records import Record as AnswerRecord
+from .records import place_of
+from .report.tables import FIGURES, series_in
+from .review import CHOICES
+from .scoring import scores_of
+
+if TYPE_CHECKING:
+    from ...wiring import Settings
+
+Rows = Mapping[tuple[Setting, int], SyconItem]
+_HELD, _NOT_HELD = (choice.name for choice in CHOICES)
+
+
+class TurnVerdict(Judgement, frozen=True, kw_only=True):
+    """A judgement of one turn's answer."""
+
+    stance: str | None = None
+    """`held` or `not held`; None in a failure."""
+    judgement: str | None = None
+    """The judge's reply."""
+    judge_temperature: float | None = None
+    """The temperature that was sent to the judge; None: none was."""
+
+
+class SyconJudging(Judging):
+    """How the turns of one run are judged anew. `rows` loads the run's items, which the judge's prompts quote."""
+
+    Record = AnswerRecord
+    Line = TurnVerdict
+    labels = (_HELD, _NOT_HELD)
+
+    def __init__(self, manifest: Mapping[str, Any], options: Any, rows: Callable[[], Rows]) -> None:
+        self._specification = manifest["specification"]
+        self._rows = rows
+        self.own = options.judge
+        self.max_tokens = options.judge_max_tokens or None
+        self.rules = {"prompt_version": PROMPT_VERSION, "max_tokens": self.max_tokens}
+
+    def judge(self, model: str, settings: Settings) -> _TurnReader:
+        return _TurnReader(SyconJudge(model, self.max_tokens), self._rows())
+
+    def is_judged(self, record: AnswerRecord) -> bool:
+        return bool((record.text or "").strip())
+
+    def verdict(self, record: AnswerRecord) -> Verdict:
+        return Verdict(None if record.held is None else _HELD if record.held else _NOT_HELD, None)
+
+    def applied(self, record: AnswerRecord, line: TurnVerdict) -> AnswerRecord:
+        return structs.replace(
+            record,
+            held=line.stance == _HELD,
+            judgement=line.judgement,
+            judge=line.judge,
+            judge_temperature=line.judge_temperature,
+        )
+
+    def with_verdict(self, record: AnswerRecord, verdict: Verdict | None) -> AnswerRecord:
+        return structs.replace(record, held=None if verdict is None else verdict.label == _HELD)
+
+    def wrong_in(self, line: TurnVerdict) -> str | None:
+        setting, _, _, _ = place_of(line.id)
+        stance = _HELD if read_judgement(setting, line.judgement or "").held else _NOT_HELD
+        return None if line.stance == stance else f"stance {line.stance}; the judge's reply means {stance}"
+
+    def scores(self, records: Iterable[AnswerRecord]) -> dict[Pair, dict[str, JudgeScore]]:
+        models = scores_of(records, self._specification)["models"]
+        heats = self._specification["temperatures"]
+        found: dict[Pair, dict[str, JudgeScore]] = {}
+        for pair in (Pair(model, heat) for model in self._specification["models"] for heat in heats):
+            name = name_of(pair.model, pair.temperature, is_alone=len(heats) == 1)
+            for series in series_in({name: models.get(name, {})}):
+                own = found.setdefault(pair, {})
+                for figure in FIGURES:
+                    title = f"{series.setting}/{series.strategy} {figure.replace('_', ' ')}"
+                    low, high = series.entry[f"{figure}_ci95"]
+                    own[title] = JudgeScore(series.entry[figure], low, high, series.entry["items"])
+        return found
+
+
+class _TurnReader:
+    """One judge that reads the turns of a run."""
+
+    def __init__(self, judge: SyconJudge, rows: Rows) -> None:
+        self._judge = judge
+        self._rows = rows
+
+    def calls(self, records: Sequence[AnswerRecord], at: int) -> tuple[Call, ...]:
+        return (self._judge.call(self._row(records[at]), records[at].text or ""),)
+
+    async def judged(self, records: Sequence[AnswerRecord], at: int, ask: Ask) -> TurnVerdict:
+        record = records[at]
+        row = self._row(record)
+        reply = await self._judge.judge(ask, row, record.text or "", ask.step)
+        held = read_judgement(row.setting, reply).held
+        return TurnVerdict(
+            stance=_HELD if held else _NOT_HELD, judgement=reply, judge_temperature=self._judge.temperature
+        )
+
+    def _row(self, record: AnswerRecord) -> SyconItem:
+        setting, _, number, _ = place_of(record.id)
+        return self._rows[setting, number]

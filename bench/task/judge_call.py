@@ -1,0 +1,37 @@
+"""The call of one judge about one answer: sent, read, and repeated once if its reply holds no grade."""
+
+from __future__ import annotations
+
+from ...engine.call import Call, Reply
+from ..evaluation.ask import Ask
+from .judge import Judge
+from .records import JudgeCall
+from .scorers import Score
+
+_RAW_CHARS_MAX = 8_000
+
+
+async def ask_judge(name: str, judge: Judge, call: Call, ask: Ask) -> tuple[JudgeCall, Score]:
+    """Sends a judge's call about an answer, and a second one if its reply has no grade, and returns the judge's call
+    and the score. `name`: the scorer's."""
+    judged = await ask(call, role="judge")
+    grade, is_repaired = judge.read(judged), False
+    if grade.score.value is None and not judged.refused:
+        judged = await ask(judge.repair(call, judged.text, grade.score.problem or ""), role="judge")
+        grade, is_repaired = judge.read(judged), True
+    judgement = JudgeCall(
+        scorer=name,
+        model=judge.model,
+        grade=grade.score.read,
+        score=grade.score.value,
+        reason=grade.reason,
+        text=judged.text[:_RAW_CHARS_MAX],
+        repaired=is_repaired,
+    )
+    return judgement, grade.score
+
+
+def told(reply: Reply) -> str:
+    """Returns the answer as a judge reads it: its text, and a line for each of the model's tool calls."""
+    calls = [f"(asked for the tool {each.name} with {each.arguments})" for each in reply.tool_calls]
+    return "\n".join([*([reply.text] if reply.text.strip() else []), *calls])

@@ -1,0 +1,200 @@
+"""Judges the kept answers of a task's run anew: the task's own rubric and grades, with any judge.
+
+The task's program is not run: the manifest holds the judge's rubric, and each record its row and prompt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET, structs
+
+from ...configuration.errors import UsageError
+from ...engine.call import Call, Reply
+from ...engine.endpoint import EncodeError
+from ...engine.runs.pairs import Pair
+from ...wiring import access_to, keyless_endpoint_to
+from ..evaluation.ask import Ask
+from ..evaluation.judging.judgement import Judgement
+from ..evaluation.judging.judging import Judging
+from ..evaluation.judging.panel import JudgeScore, Verdict
+from ..evaluation.work import entry_of
+from .declared import scorer_from
+from .judge import Judge
+from .judge_call import ask_judge, told
+from .options import Readings
+from .records import JudgeCall, silence_of
+from .records import Record as AnswerRecord
+from .rows import TaskError
+from .score_document import scores_in
+from .template import template
+
+if TYPE_CHECKING:
+    from ...wiring import Settings
+
+_MEAN = "mean"
+
+
+class GradeJudgement(Judgement, frozen=True, kw_only=True):
+    """A judgement of one answer to a task."""
+
+    stance: str | None = None
+    """The grade's name; None: the judge grades on a scale, or its reply could not be read."""
+    score: float | None = None
+    """The grade as a score; None: the reply could not be read."""
+    rationale: str = ""
+    """The judge's reason; empty: it gave none."""
+    repaired: bool = False
+    """Whether the judge was asked a second time, since its first reply had no valid grade."""
+    grade: str | None = None
+    """The grade as the judge wrote it."""
+    reply: str = ""
+    """The judge's last reply."""
+
+
+class GradeJudging(Judging):
+    """How the answers of one task's run are judged anew. A task with several judges has its first one replaced."""
+
+    Record = AnswerRecord
+    Line = GradeJudgement
+
+    def __init__(self, manifest: Mapping[str, Any], readings: Readings) -> None:
+        self._specification = manifest["specification"]
+        self._readings = readings
+        self._name, self._judge = _judge_of(self._specification)
+        self.own = self._judge.model
+        self.labels = () if self._judge.scale else tuple(self._judge.grades)
+        self.max_tokens = self._judge.max_tokens
+        self.rules = {name: value for name, value in self._judge.describe().items() if name not in ("scorer", "model")}
+
+    def judge(self, model: str, settings: Settings) -> _AnswerReader:
+        asked = structs.replace(self._judge, model=model)
+        if model != self.own and asked.temperature is not None:
+            call = Call(model, "?", temperature=asked.temperature, max_tokens=asked.max_tokens)
+            try:
+                keyless_endpoint_to(access_to(model, settings)).encode(call)
+            except EncodeError:
+                asked = structs.replace(asked, temperature=None)
+        return _AnswerReader(self._name, asked, self._specification["prompt"])
+
+    def is_judged(self, record: AnswerRecord) -> bool:
+        return silence_of(record.reply()) is None
+
+    def verdict(self, record: AnswerRecord) -> Verdict:
+        own = next((each for each in record.judge or () if each.scorer == self._name), None)
+        return Verdict(None, None) if own is None else self._verdict(own.score)
+
+    def applied(self, record: AnswerRecord, line: GradeJudgement) -> AnswerRecord:
+        replaced = JudgeCall(
+            scorer=self._name,
+            model=line.judge,
+            grade=line.grade,
+            score=line.score,
+            reason=line.rationale,
+            text=line.reply,
+            repaired=line.repaired,
+        )
+        others = [each for each in record.judge or () if each.scorer != self._name]
+        return structs.replace(self._scored(record, line.score), judge=(replaced, *others))
+
+    def with_verdict(self, record: AnswerRecord, verdict: Verdict | None) -> AnswerRecord:
+        if verdict is None:
+            return self._scored(record, None)
+        return self._scored(record, verdict.grade if verdict.label is None else self._judge.grades[verdict.label])
+
+    def wrong_in(self, line: GradeJudgement) -> str | None:
+        read = self._judge.read(Reply(line.reply)).score.value
+        return None if line.score == read else f"score {line.score}; the judge's reply means {read}"
+
+    def scores(self, records: Iterable[AnswerRecord]) -> dict[Pair, dict[str, JudgeScore]]:
+        # The judge may be one of several scorers; here its own grades are what is scored.
+        graded = (self._main(record) for record in records)
+        described = {self._name: self._specification["score"][self._name]}
+        specified = {**self._specification, "score": described}
+        found = scores_in(graded, specified, self._readings)
+        pairs = (Pair(m, t) for m in specified["models"] for t in specified["temperatures"])
+        entries = {pair: entry_of(found, pair) for pair in pairs}
+        return {pair: {_MEAN: _score(entry)} for pair, entry in entries.items() if entry}
+
+    def _verdict(self, score: float | None) -> Verdict:
+        if score is None:
+            return Verdict(None, None)
+        if self._judge.scale:
+            return Verdict(None, score)
+        return Verdict(next((name for name, value in self._judge.grades.items() if value == score), None), score)
+
+    def _main(self, record: AnswerRecord) -> AnswerRecord:
+        own = record.scores or {}
+        return structs.replace(record, score=own.get(self._name, record.score), scores=UNSET)
+
+    def _scored(self, record: AnswerRecord, score: float | None) -> AnswerRecord:
+        scores = record.scores
+        if scores is not UNSET and self._name in scores:
+            scores = {**scores, self._name: score}
+        is_main = next(iter(self._specification["score"])) == self._name
+        problem = None if score is not None else "no grade"
+        changed = {"score": score, "problem": problem} if is_main else {}
+        return structs.replace(record, scores=scores, **changed)
+
+
+class _AnswerReader:
+    """One judge that grades the answers of a run."""
+
+    def __init__(self, name: str, judge: Judge, prompt: Mapping[str, Any]) -> None:
+        self._name = name
+        self._judge = judge
+        self._prompt = prompt
+
+    def calls(self, records: Sequence[AnswerRecord], at: int) -> tuple[Call, ...]:
+        record = records[at]
+        return (self._judge.call(self._asked(record), told(record.reply()), record.as_row()),)
+
+    async def judged(self, records: Sequence[AnswerRecord], at: int, ask: Ask) -> GradeJudgement:
+        made, score = await ask_judge(self._name, self._judge, self.calls(records, at)[0], ask)
+        names = {} if self._judge.scale else {value: name for name, value in self._judge.grades.items()}
+        return GradeJudgement(
+            stance=None if score.value is None else names.get(score.value),
+            score=score.value,
+            rationale=made.reason,
+            repaired=made.repaired,
+            grade=made.grade,
+            reply=made.text,
+        )
+
+    def _asked(self, record: AnswerRecord) -> str:
+        """Returns the question as the run's judge read it: without the system prompt and the shots before it."""
+        if (text := self._prompt.get("text")) is not None:
+            return template(text, "prompt").fill(record.as_row())
+        if isinstance(record.prompt, str):
+            return record.prompt
+        turns = [turn for turn in record.prompt if turn["role"] != "system"]
+        if any(turn["role"] == "assistant" for turn in turns):
+            raise UsageError(
+                f"judge: {record.id}: the prompt is made by a function and has answers in it: its records don't say "
+                f"which turns are shots, so what the judge read can't be built again"
+            )
+        texts = ["".join(part for part in turn["content"] if isinstance(part, str)) for turn in turns]
+        if len(turns) == 1:
+            return texts[0]
+        return "\n\n".join(f"{turn['role']}: {text}" for turn, text in zip(turns, texts, strict=True))
+
+
+def _judge_of(specification: Mapping[str, Any]) -> tuple[str, Judge]:
+    for name, described in specification["score"].items():
+        try:
+            scorer = scorer_from(described, f"score {name}")
+        except TaskError:
+            continue  # a function
+        if isinstance(scorer, Judge):
+            return name, scorer
+    raise UsageError(
+        f"judge: no judge reads the answers of {specification['task']}, its scores come from "
+        f"{', '.join(each['scorer'] for each in specification['score'].values())}: `millstream review` lets people "
+        f"check them"
+    )
+
+
+def _score(entry: Mapping[str, Any]) -> JudgeScore:
+    low, high = entry.get("ci95") or (None, None)
+    return JudgeScore(entry.get("mean"), low, high, entry.get("items_scored", 0))

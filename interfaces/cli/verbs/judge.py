@@ -1,0 +1,149 @@
+"""`millstream judge`: a run's kept answers judged anew, by any judges, and what the panel of judges says."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ....configuration.errors import DONE, UsageError
+from ....configuration.options import SendingOptions, add_output, add_sending, flag
+from ....configuration.values import ModelName
+from ...terminal.output import note, say, say_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ....bench.evaluation.judging.panel import Panel
+    from ....bench.evaluation.preparation import PreparedRun
+
+HELP = "judge a run's kept answers anew, by other judges, and compare the judges; asks no model under test"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", metavar="DIR", help="the run's folder")
+    parser.add_argument(
+        "--judge",
+        type=flag(ModelName()),
+        nargs="+",
+        action="extend",
+        metavar="PROVIDER/MODEL",
+        help="who judges every kept answer, by the prompts and rules of the run; give several, or add one later: what "
+        "is judged already is not asked again (default: none; what the judges said so far is compared)",
+    )
+    parser.add_argument(
+        "--plan", action="store_true", help="tell calls, tokens, cost and time of the judges, and send nothing"
+    )
+    parser.add_argument(
+        "--no-cache-check",
+        action="store_true",
+        help="with --plan: don't look up which judgements the cache already has",
+    )
+    add_sending(parser)
+    add_output(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    folder = Path(options.folder).absolute()
+    if not options.judge:
+        if options.plan:
+            raise UsageError("--plan: expected the judges to plan for, with --judge PROVIDER/MODEL, got none")
+        _tell(folder, None, options)
+        return DONE
+    prepared = _prepared(folder, options)
+    return _planned(prepared, options) if options.plan else _judged(prepared, options)
+
+
+def _prepared(folder: Path, options: argparse.Namespace) -> PreparedRun:
+    from ....bench.evaluation.judging.preparation import JudgingOrder, prepare
+    from ....bench.evaluation.registry import benchmark_of
+    from ....configuration.configuration import Configuration, configuration_of
+    from ....configuration.documents import Document
+
+    manifest = _manifest_of(folder)
+    sending: SendingOptions = options.sending.over(_sending_of(manifest))
+    configuration = Configuration() if sending.config is None else configuration_of(Document(Path(sending.config)))
+    return prepare(
+        JudgingOrder(
+            folder=folder,
+            judging=benchmark_of(folder).judging(manifest),
+            judges=tuple(options.judge),
+            sending=sending,
+            configuration=configuration,
+            needs_keys=not options.plan,
+        )
+    )
+
+
+def _sending_of(manifest: Mapping[str, Any]) -> SendingOptions:
+    """Returns where a run's own calls were sent, and by which configuration and cache. Quotas, limits and mode are not
+    taken over: they were the run's."""
+    kept = (manifest.get("options") or {}).get("sending") or {}
+    return SendingOptions(base_url=kept.get("base_url"), config=kept.get("config"), cache=kept.get("cache"))
+
+
+def _manifest_of(folder: Path) -> dict[str, Any]:
+    from ...batch.place import check_is_no_batch
+    from .resume import manifest_of
+
+    check_is_no_batch(folder)
+    return manifest_of(folder)
+
+
+def _planned(prepared: PreparedRun, options: argparse.Namespace) -> int:
+    from ....bench.evaluation.cost_bound import in_flight_under_limit
+    from ....bench.evaluation.cost_bound import lines as bound_lines
+    from ....bench.evaluation.forecast import tell
+    from ....bench.evaluation.judging_forecast import forecast
+
+    for remark in prepared.notes:
+        note(f"millstream: {remark}")
+    found = forecast(prepared, looks_into_cache=not options.no_cache_check)
+    found["in_flight_under_max_cost"] = bound = in_flight_under_limit(prepared)
+    if options.json:
+        say_json(found)
+    else:
+        say("\n".join([tell(found), *bound_lines(bound, prepared.settings.max_cost)]))
+    return DONE
+
+
+def _judged(prepared: PreparedRun, options: argparse.Namespace) -> int:
+    from ....bench.evaluation.execution import ExecutionOptions, execute
+    from ...terminal.progress import watch_on_stderr
+    from ..run_summary import as_json, tell
+
+    for remark in prepared.notes:
+        note(f"millstream: {remark}")
+    watch = watch_on_stderr(is_shown=not options.no_progress)
+    # A judgement that failed is tried again by the same command.
+    result = execute(prepared, ExecutionOptions(retry=True, watch=watch))
+    if options.json:
+        _tell(prepared.out, as_json([result]), options)
+    else:
+        say(tell([result]))
+        _tell(prepared.out, None, options)
+    if result.fault is not None:
+        note(f"millstream: {result.fault}")
+    return result.exit_code
+
+
+def _tell(folder: Path, summary: dict[str, Any] | None, options: argparse.Namespace) -> None:
+    """Prints what the judges said so far. `summary`: of the judges that were asked now, for `--json`."""
+    from ....bench.evaluation.judging.panel_text import as_json, as_text
+
+    panel = _panel_of(folder)
+    if options.json:
+        say_json({**(summary or {}), "panel": as_json(panel)})
+    else:
+        say(as_text(panel))
+
+
+def _panel_of(folder: Path) -> Panel:
+    from ....bench.evaluation.judging.folder_panel import read_panel
+    from ....bench.evaluation.registry import benchmark_of
+
+    manifest = _manifest_of(folder)
+    panel = read_panel(folder, benchmark_of(folder).judging(manifest))
+    if panel is None:
+        raise UsageError(f"{folder} holds no judgements yet: name a judge with --judge PROVIDER/MODEL")
+    return panel

@@ -1,0 +1,225 @@
+"""`judge` over a finished Chameleon run: the run's own judge is all in the cache, others ask no model under test, kills
+cost nothing twice, and the run's own files stay as they are."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import CommandLine, Done, finish, lines_of, run_command, start
+from simulated_outside import Outside
+
+from millstream.engine.runs.journal import sealed
+
+OWN, SLOPPY, RUBBISH = "sim/judge", "sim/sloppy-judge", "sim/rubbish-judge"
+MODELS = ("sim/open", "sim/contrary")
+TURNS, CONVERSATIONS = 4, 2
+ANSWERS = len(MODELS) * TURNS * CONVERSATIONS
+SIZE = ("--conversations", str(CONVERSATIONS), "--turns", str(TURNS), "--pages", "4", "--temperature", "0")
+QUIET = ("--no-progress",)
+
+
+@pytest.fixture(scope="module")
+def whole(running_outside: Outside, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run and its cache; never written to again."""
+    home = tmp_path_factory.mktemp("judged")
+    running_outside.reset()
+    asked = ("run", "chameleon", "--model", *MODELS, "--judge", OWN, *SIZE, *running_outside.flags)
+    done = run_command(
+        home, *asked, "--cache", "cache", "--out", "run", "--no-report", *QUIET, **running_outside.variables
+    )
+    assert done.code == 0, done.err
+    return home
+
+
+@pytest.fixture
+def home(whole: Path, outside: Outside, tmp_path: Path) -> Path:
+    shutil.copytree(whole / "run", tmp_path / "run")
+    shutil.copytree(whole / "cache", tmp_path / "cache")
+    return tmp_path
+
+
+def judge(home: Path, *words: str) -> Done:
+    return run_command(home, "judge", "run", *words, "--cache", "cache", *QUIET)
+
+
+def judgements(home: Path) -> list[dict[str, Any]]:
+    return lines_of(home / "run/judgements.jsonl")
+
+
+def own_files(home: Path) -> dict[str, bytes]:
+    names = ("records.jsonl", "failures.jsonl", "manifest.json", "scores.json")
+    return {name: (home / "run" / name).read_bytes() for name in names}
+
+
+def test_the_runs_own_judge_asked_again_is_in_the_cache_and_says_the_same(home: Path, outside: Outside) -> None:
+    before, sent = own_files(home), outside.arrivals()
+    done = judge(home, "--judge", OWN)
+    assert done.code == 0, done.err
+    assert outside.arrivals() == sent and "all from the cache; nothing was sent" in done.out
+    assert "the run's own judge, asked again" in done.err
+    records = {(line["model"], line["id"]): line for line in lines_of(home / "run/records.jsonl")}
+    lines = judgements(home)
+    assert len(lines) == len(records) == ANSWERS
+    for line in lines:
+        record = records[line["model"], line["id"]]
+        for name in ("stance", "confidence", "rationale", "key_claims", "judge_confidence"):
+            assert line[name] == record[name]
+        assert line["key"] in record["keys"] and line["usage"] == record["usage_judge"]
+    assert own_files(home) == before
+
+
+def test_two_more_judges_ask_no_model_under_test_and_a_second_time_nothing(home: Path, outside: Outside) -> None:
+    before, sent = own_files(home), outside.provider.calls()
+    done = judge(home, "--judge", SLOPPY, RUBBISH, "--json")
+    assert done.code == 0, done.err
+    lines = judgements(home)
+    assert Counter(line["judge"] for line in lines) == {SLOPPY: ANSWERS, RUBBISH: ANSWERS}
+    # A reply that can't be read is asked for once more: all of rubbish-judge's, some of sloppy-judge's.
+    repaired = sum(line["judge_repaired"] for line in lines)
+    assert outside.provider.calls() - sent == 2 * ANSWERS + repaired >= 3 * ANSWERS
+    assert all(line["stance"] == "unclear" for line in lines if line["judge"] == RUBBISH)
+    (run,) = json.loads(done.out)["runs"]
+    assert [(row["model"], row["ok"]) for row in run["counts"]] == [(SLOPPY, ANSWERS), (RUBBISH, ANSWERS)]
+    sent = outside.provider.calls()
+    again = judge(home, "--judge", SLOPPY, RUBBISH)
+    assert again.code == 0 and "all there before; nothing was sent" in again.out
+    assert outside.provider.calls() == sent and judgements(home) == lines
+    assert own_files(home) == before
+    assert run_command(home, "verify", "run").out.startswith("ok: ")
+
+
+def test_a_judge_that_is_added_later_and_turns_that_come_later_go_on_in_the_same_files(
+    home: Path, outside: Outside
+) -> None:
+    path = home / "run/records.jsonl"
+    records = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(records[:-3]))
+    assert judge(home, "--judge", SLOPPY).code == 0
+    assert len(judgements(home)) == ANSWERS - 3
+    path.write_bytes(b"".join(records))
+    assert judge(home, "--judge", SLOPPY, RUBBISH).code == 0
+    places = [(line["judge"], line["model"], line["id"]) for line in judgements(home)]
+    assert len(places) == len(set(places)) == 2 * ANSWERS
+
+
+def test_a_judgement_of_a_text_that_has_changed_is_made_again(home: Path, outside: Outside) -> None:
+    assert judge(home, "--judge", SLOPPY).code == 0
+    path = home / "run/records.jsonl"
+    first, *others = lines_of(path)
+    # As `retry` leaves it: another answer under the same id.
+    del first["crc"]
+    first["text"] += " I changed my mind."
+    whole = [sealed(json.dumps(line).encode()) for line in (first,)]
+    path.write_bytes(b"".join(whole) + b"".join(path.read_bytes().splitlines(keepends=True)[1:]))
+    done = judge(home, "--judge", SLOPPY, "--json")
+    assert done.code == 0, done.err
+    later = [line for line in judgements(home) if (line["model"], line["id"]) == (first["model"], first["id"])]
+    assert len({line["text_sha256"] for line in later}) == len(later) == 2
+    assert len(judgements(home)) == ANSWERS + 1 and len(others) == ANSWERS - 1
+    assert json.loads(done.out)["runs"][0]["answered"] == ANSWERS
+
+
+def test_a_killed_judging_goes_on_and_pays_nothing_twice(home: Path, outside: Outside) -> None:
+    outside.provider.set_faults("slow_body=0.03")
+    sent = outside.provider.calls()
+    command = ("judge", "run", "--judge", SLOPPY, RUBBISH, "--cache", "cache", "--concurrency", "2", *QUIET)
+    for wanted in (3, 9):
+        process = start(home, *command)
+        deadline = time.monotonic() + 30
+        while len((home / "run/judgements.jsonl").read_bytes().splitlines() if judged(home) else ()) < wanted:
+            assert time.monotonic() < deadline and process.poll() is None, "no judgements in 30 s"
+            time.sleep(0.01)
+        os.kill(process.pid, signal.SIGKILL)
+        assert finish(process).code == -signal.SIGKILL
+    outside.provider.set_faults()
+    done = run_command(home, *command)
+    assert done.code == 0, done.err
+    lines = judgements(home)
+    assert len({(line["judge"], line["model"], line["id"]) for line in lines}) == len(lines) == 2 * ANSWERS
+    needed = 2 * ANSWERS + sum(line["judge_repaired"] for line in lines)
+    # Only what was on its way at a kill can have been sent twice: two calls to each judge.
+    assert needed <= outside.provider.calls() - sent <= needed + 2 * 4
+    assert run_command(home, "verify", "run").code == 0
+
+
+def judged(home: Path) -> bool:
+    return (home / "run/judgements.jsonl").exists()
+
+
+def test_a_plan_tells_what_the_judges_would_be_sent_and_sends_nothing(home: Path, outside: Outside) -> None:
+    sent = outside.arrivals()
+    done = judge(home, "--judge", OWN, SLOPPY, "--plan", "--json")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    lanes = {lane["lane"]: (lane["calls"], lane["cached"]) for lane in found["lanes"]}
+    assert lanes == {OWN: ([0, 0], ANSWERS), SLOPPY: ([ANSWERS, ANSWERS], 0)}
+    assert outside.arrivals() == sent and not judged(home)
+    assert f"{ANSWERS} kept answers, 0 of {ANSWERS} judgements are there" in judge(home, "--judge", OWN, "--plan").out
+
+
+def test_a_limit_of_dollars_stops_the_judges_and_what_was_spent_counts_for_the_next_command(
+    home: Path, outside: Outside
+) -> None:
+    priced = outside.lanes.read_text() + f'[prices."{SLOPPY}"]\ninput = 1000\noutput = 1000\n'
+    (home / "prices.toml").write_text(priced)
+    # A judgement has some 400 + 100 tokens: half a dollar, and at worst much more.
+    asked = ("--judge", SLOPPY, "--config", "prices.toml", "--json")
+    done = judge(home, *asked, "--max-cost", "6")
+    assert done.code in (2, 4), done.err
+    if done.code == 4:
+        (run,) = json.loads(done.out)["runs"]
+        assert 0 < run["money"]["spent"] <= 6 and run["pending"] > 0
+    assert sum(line["cost"] for line in judgements(home)) <= 6
+
+
+def test_wrong_commands_end_in_one_line_that_says_what_to_do(home: Path, cli: CommandLine, outside: Outside) -> None:
+    none = judge(home)
+    assert (none.code, none.err.count("\n")) == (
+        2,
+        1,
+    ) and "holds no judgements yet: name a judge with --judge" in none.err
+    plan = judge(home, "--plan")
+    assert plan.code == 2 and "--plan: expected the judges to plan for" in plan.err
+    elsewhere = run_command(home, "judge", "nowhere", "--judge", SLOPPY)
+    assert elsewhere.code == 2 and "holds no run" in elsewhere.err
+    named = ("--judge", "openai/sloppy-judge", "--base-url")
+    assert judge(home, *named, outside.provider.base_url).code == 0
+    other = judge(home, *named, "http://127.0.0.1:9/v1")
+    assert other.code == 2 and "openai/sloppy-judge judged at" in other.err and "move judgements.json" in other.err
+    manifest = json.loads((home / "run/manifest.json").read_text())
+    manifest["options"]["chameleon"]["dataset"] = "gone.jsonl"
+    (home / "run/manifest.json").write_text(json.dumps(manifest))
+    gone = judge(home, "--judge", RUBBISH)
+    assert gone.code == 2 and "gone.jsonl: expected the run's data set" in gone.err
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"stance": "balanced", "confidence": 0.5}, "confidence 0.5; its rationale has"),
+        ({"id": "nobody/1"}, "the records hold no answer nobody/1"),
+        ({"status": "timeout"}, "status timeout does not belong in this file"),
+    ],
+)
+def test_verify_finds_a_changed_judgement(home: Path, outside: Outside, change: dict[str, Any], told: str) -> None:
+    assert judge(home, "--judge", SLOPPY).code == 0
+    path = home / "run/judgements.jsonl"
+    first, *others = path.read_bytes().splitlines(keepends=True)
+    damaged = first.replace(b'"stance"', b'"stAnce"')
+    path.write_bytes(damaged + b"".join(others))
+    assert "judgements.jsonl line 1: damaged: its checksum" in run_command(home, "verify", "run").out
+    line = {**json.loads(first), **change}
+    del line["crc"]
+    path.write_bytes(sealed(json.dumps(line).encode()) + b"".join(others))
+    done = run_command(home, "verify", "run")
+    assert done.code == 5 and f"judgements.jsonl line 1: {told}" in done.out
+    path.write_bytes(first + first + b"".join(others))
+    assert f"line 2: {SLOPPY} judged" in run_command(home, "verify", "run").out

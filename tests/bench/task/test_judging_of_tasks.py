@@ -1,0 +1,114 @@
+"""`judge` over a task's answers: the task's own rubric and grades with any judge, and what can't be judged so."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import CommandLine, Done, Provider, lines_of
+
+OWN, OTHER = "sim/grader", "sim/sloppy-judge"
+ROWS = 6
+TASK = """
+import millstream as ms
+
+capitals = ms.Task(
+    data=[{{"country": f"country {{n}}"}} for n in range({rows})],
+    prompt={prompt},
+    score={score},
+)
+"""
+GRADED = f'ms.judge("{OWN}", "Is the answer to {{country}} right?", grades={{"yes": 1, "no": 0}})'
+PLAIN = '"What is the capital of {country}? Answer in one word."'
+
+
+def run(cli: CommandLine, provider: Provider, folder: Path, score: str = GRADED, prompt: str = PLAIN) -> Done:
+    (folder / "capitals.py").write_text(TASK.format(rows=ROWS, score=score, prompt=prompt))
+    where = ("--base-url", provider.base_url, "--cache", "cache", "--out", "run", "--no-report", "--no-progress")
+    return cli("run", "capitals.py", "--model", "sim/open", *where)
+
+
+def judge(cli: CommandLine, *words: str) -> Done:
+    return cli("judge", "run", *words, "--cache", "cache", "--no-progress")
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    return lines_of(folder / "run/judgements.jsonl")
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        PLAIN,
+        'lambda row: "What of " + row["country"] + "?"',
+        'lambda row: [{"role": "system", "content": "Be short."}, {"role": "user", "content": row["country"]}]',
+        'lambda row: [{"role": "user", "content": ["What of ", row["country"]]}, {"role": "user", "content": "Say."}]',
+    ],
+)
+def test_the_runs_own_judge_reads_the_same_prompt_again_whatever_the_tasks_prompt_is(
+    cli: CommandLine, provider: Provider, tmp_path: Path, prompt: str
+) -> None:
+    done = run(cli, provider, tmp_path, prompt=prompt)
+    assert done.code in (0, 3), done.err
+    sent = provider.calls()
+    again = judge(cli, "--judge", OWN)
+    assert again.code == 0, again.err
+    assert provider.calls() == sent and "all from the cache; nothing was sent" in again.out
+    grades = {line["id"]: line["judge"][0] for line in lines_of(tmp_path / "run/records.jsonl")}
+    assert len(lines(tmp_path)) == ROWS
+    for line in lines(tmp_path):
+        own = grades[line["id"]]
+        assert (line["score"], line["rationale"], line["grade"]) == (own["score"], own["reason"], own["grade"])
+        assert line["stance"] == own["grade"]
+    assert cli("verify", "run").code == 0
+
+
+def test_another_judge_grades_by_the_tasks_rubric_and_the_runs_scores_stay(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    run(cli, provider, tmp_path)
+    before = (tmp_path / "run/scores.json").read_bytes()
+    done = judge(cli, "--judge", OTHER, "--json")
+    assert done.code == 0, done.err
+    made = lines(tmp_path)
+    assert Counter(line["judge"] for line in made) == {OTHER: ROWS}
+    # That judge returns no grade, so each answer is asked about twice and has no score.
+    assert all(line["score"] is None and line["repaired"] for line in made)
+    assert (tmp_path / "run/scores.json").read_bytes() == before
+    panel = json.loads(done.out)["panel"]
+    assert panel["judges"] == [OWN, OTHER]
+
+
+def test_a_task_whose_judge_is_one_of_several_scorers_has_that_one_judged(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    both = f'{{{{"found": ms.regex("a"), "graded": {GRADED}}}}}'.replace("{{", "{").replace("}}", "}")
+    run(cli, provider, tmp_path, score=both)
+    assert judge(cli, "--judge", OWN).code == 0
+    scores = {line["id"]: line["scores"]["graded"] for line in lines_of(tmp_path / "run/records.jsonl")}
+    assert {line["id"]: line["score"] for line in lines(tmp_path)} == scores
+
+
+@pytest.mark.parametrize(
+    ("score", "prompt", "told"),
+    [
+        ('ms.regex("a")', PLAIN, "no judge reads the answers of capitals, its scores come from regex"),
+        (
+            GRADED,
+            'lambda row: [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes?"}, '
+            '{"role": "user", "content": row["country"]}]',
+            "its records don't say which turns are shots",
+        ),
+    ],
+)
+def test_what_no_judge_can_read_again_is_refused_in_one_line(
+    cli: CommandLine, provider: Provider, tmp_path: Path, score: str, prompt: str, told: str
+) -> None:
+    run(cli, provider, tmp_path, score=score, prompt=prompt)
+    sent = provider.calls()
+    done = judge(cli, "--judge", OWN)
+    assert (done.code, done.err.count("\n"), provider.calls()) == (2, 1, sent)
+    assert told in done.err and not (tmp_path / "run/judgements.jsonl").exists()
