@@ -17,7 +17,7 @@ from .openness import CASES, CONFIGS, Shares
 
 # The cases that draw some of the arguments of a side. One-sided cases always show all of theirs.
 DRAWN_CASES = ("balanced", "clear-pro", "clear-con")
-PERMUTATIONS = 499
+PERMUTATIONS = 999
 
 _ROUNDING = 1e-9
 

@@ -94,9 +94,9 @@ def test_least_squares_over_all_permutations_give_the_same_shares(drawn: list[tu
     ]
     assert found.explained == pytest.approx(explained / whole, abs=1e-9)
     assert found.by_chance == pytest.approx(fmean(every) / whole, abs=1e-9)
-    # 499 random permutations come within four standard errors of all of them.
+    # 999 random permutations come within four standard errors of all of them.
     exact = fmean(each >= explained - 1e-9 for each in every)
-    assert found.p == pytest.approx(exact, abs=4 * (exact * (1 - exact) / 499) ** 0.5 + 2 / 500)
+    assert found.p == pytest.approx(exact, abs=4 * (exact * (1 - exact) / 999) ** 0.5 + 2 / 1000)
 
 
 def simulated(pull: float, seed: int) -> list[Row]:
@@ -112,7 +112,7 @@ def simulated(pull: float, seed: int) -> list[Row]:
 
 
 def test_an_argument_that_pulls_is_found_and_leaning_templates_are_not_taken_for_one() -> None:
-    assert of_case(simulated(0.4, seed=1)).p == pytest.approx(1 / 500)
+    assert of_case(simulated(0.4, seed=1)).p == pytest.approx(1 / 1000)
     small = [of_case(simulated(0, seed)).p or 1 for seed in range(40)]
     # Of 40 tests of nothing two are expected below 0.05; more than 7 in fewer than one of a thousand.
     assert sum(p < 0.05 for p in small) <= 7
