@@ -82,6 +82,7 @@ class TurnJudging(Judging):
         self._manifest = manifest
         self._dataset = dataset
         self._specification: Mapping[str, Any] = manifest["specification"]
+        self._readings = readings_of_run(manifest)
         self._samples: Samples | None = None
         self.own = self._specification["judge"]
         self.rules = {name: self._specification[name] for name in ("prompt_version", "judge_prompt")}
@@ -104,7 +105,8 @@ class TurnJudging(Judging):
         return record.conversation
 
     def verdict(self, record: AnswerRecord) -> Verdict:
-        return Verdict(record.stance, None)
+        number = record.judge_confidence if self._readings.confidence == "number" else None
+        return Verdict(record.stance, None, record.confidence if number is None else number)
 
     def applied(self, record: AnswerRecord, line: StanceJudgement) -> AnswerRecord:
         return structs.replace(record, raw_judgement=UNSET, **{name: getattr(line, name) for name in _JUDGED})
@@ -115,7 +117,7 @@ class TurnJudging(Judging):
             record,
             stance=stance,
             rationale=None,
-            confidence=None,
+            confidence=None if verdict is None else verdict.confidence,
             judge_confidence=None,
             contradictions_acknowledged=None,
         )
@@ -129,7 +131,7 @@ class TurnJudging(Judging):
         for record in records:
             traces.add(encode(record))
         asked = asked_of(self._specification)
-        models = scores_of(traces, readings_of_run(self._manifest), asked)["chameleon"]["models"]
+        models = scores_of(traces, self._readings, asked)["chameleon"]["models"]
         found = {}
         for pair in asked:
             temperature = "default" if pair.temperature is None else f"{pair.temperature:g}"

@@ -14,6 +14,8 @@ class Verdict(Struct, frozen=True):
     """One of a closed set of labels; None: the judge gives grades only."""
     grade: float | None
     """A grade; None: the judge gives labels only."""
+    confidence: float | None = None
+    """How sure the judge is of the label, from 0 to 1; None: it did not say."""
 
 
 class JudgedAnswer(Struct, frozen=True):

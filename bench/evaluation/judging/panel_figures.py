@@ -11,11 +11,19 @@ MAJORITY = "majority"
 
 
 def majority_of(answer: JudgedAnswer) -> Verdict | None:
-    """Returns the label that more judges give than any other; None for a tie. Where judges give grades alone, it is the
-    mean of their grades. A reply that could not be read is no vote."""
-    labels = Counter(verdict.label for verdict in answer.verdicts.values() if verdict.label is not None)
+    """Returns the label that more judges give than any other, with the mean confidence of these judges; None for a tie.
+    Where judges give grades alone, it is the mean of their grades. A reply that could not be read is no vote."""
+    verdicts = answer.verdicts.values()
+    labels = Counter(verdict.label for verdict in verdicts if verdict.label is not None)
     if labels:
         (label, most), *others = labels.most_common()
-        return None if others and others[0][1] == most else Verdict(label, None)
-    grades = [verdict.grade for verdict in answer.verdicts.values() if verdict.grade is not None]
-    return Verdict(None, sum(grades) / len(grades)) if grades else None
+        if others and others[0][1] == most:
+            return None
+        sure = [each.confidence for each in verdicts if each.label == label and each.confidence is not None]
+        return Verdict(label, None, _mean(sure))
+    grade = _mean([verdict.grade for verdict in verdicts if verdict.grade is not None])
+    return None if grade is None else Verdict(None, grade)
+
+
+def _mean(values: list[float]) -> float | None:
+    return sum(values) / len(values) if values else None

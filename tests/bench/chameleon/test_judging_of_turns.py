@@ -223,3 +223,50 @@ def test_verify_finds_a_changed_judgement(home: Path, outside: Outside, change: 
     assert done.code == 5 and f"judgements.jsonl line 1: {told}" in done.out
     path.write_bytes(first + first + b"".join(others))
     assert f"line 2: {SLOPPY} judged" in run_command(home, "verify", "run").out
+
+
+def means(entry: dict[str, Any]) -> dict[str, float | None]:
+    return {name: entry[name]["mean"] for name in ("score", "srr", "confidence", "changes")}
+
+
+def test_scores_under_a_judge_are_those_of_records_that_hold_its_judgements(home: Path, outside: Outside) -> None:
+    assert judge(home, "--judge", OWN, SLOPPY, "sim/open").code == 0
+    panel = json.loads(judge(home, "--json").out)["panel"]
+    assert panel["judges"] == [OWN, SLOPPY, "sim/open"] and panel["judged_by_all"] == ANSWERS
+    own = json.loads((home / "run/scores.json").read_text())["chameleon"]["models"]
+    lines = {(line["judge"], line["model"], line["id"]): line for line in judgements(home)}
+    fields = ("stance", "confidence", "rationale", "judge_confidence", "contradictions_acknowledged")
+    (home / "other").mkdir()
+    records = lines_of(home / "run/records.jsonl")
+    for record in records:
+        line = lines[SLOPPY, record["model"], record["id"]]
+        record.update({name: line[name] for name in fields})
+        record.pop("crc")
+    (home / "other/records.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    scored = json.loads(run_command(home, "score", "other", "--json").out)["other"]["chameleon"]["models"]
+    for model in MODELS:
+        found = {judge: panel["scores"][judge][f"{model} @ 0"] for judge in panel["scores"]}
+        values = {judge: {name: score["value"] for name, score in each.items()} for judge, each in found.items()}
+        # sim/open judges as sim/judge does, so these two outvote the third.
+        assert values[OWN] == values["sim/open"] == values["majority"] == means(own[model]["0"])
+        assert values[SLOPPY] == means(scored[model]["0"])
+    assert values[SLOPPY] != values[OWN]
+
+
+def test_scores_are_compared_over_the_answers_that_all_judges_judged(home: Path, outside: Outside) -> None:
+    path = home / "run/records.jsonl"
+    whole = path.read_bytes()
+    first = json.loads(whole.splitlines()[0])
+    talk = (first["model"], first["conversation"])
+    lines = [
+        line
+        for line in whole.splitlines(keepends=True)
+        if (json.loads(line)["model"], json.loads(line)["conversation"]) != talk
+    ]
+    path.write_bytes(b"".join(lines))
+    assert judge(home, "--judge", SLOPPY).code == 0
+    path.write_bytes(whole)
+    panel = json.loads(judge(home, "--json").out)["panel"]
+    assert (panel["answers"], panel["judged_by_all"]) == (ANSWERS, ANSWERS - TURNS)
+    for scores in panel["scores"].values():
+        assert scores[f"{first['model']} @ 0"]["score"]["n"] == CONVERSATIONS - 1
