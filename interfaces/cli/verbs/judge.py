@@ -61,7 +61,7 @@ def _prepared(folder: Path, options: argparse.Namespace) -> PreparedRun:
     from ....configuration.documents import Document
 
     manifest = _manifest_of(folder)
-    sending: SendingOptions = options.sending.over(_sending_of(manifest))
+    sending: SendingOptions = options.sending.over(_sending_of_judges(folder)).over(_sending_of(manifest))
     configuration = Configuration() if sending.config is None else configuration_of(Document(Path(sending.config)))
     return prepare(
         JudgingOrder(
@@ -80,6 +80,19 @@ def _sending_of(manifest: Mapping[str, Any]) -> SendingOptions:
     taken over: they were the run's."""
     kept = (manifest.get("options") or {}).get("sending") or {}
     return SendingOptions(base_url=kept.get("base_url"), config=kept.get("config"), cache=kept.get("cache"))
+
+
+def _sending_of_judges(folder: Path) -> SendingOptions:
+    """Returns how the judges so far were sent their calls; no option is set if there are none."""
+    from ....bench.evaluation.judging.judgement import FILES
+    from ....engine.runs.run_folder import read_manifest
+
+    if not (folder / FILES.manifest).exists():
+        return SendingOptions()
+    kept = dict(read_manifest(folder, FILES.manifest)["options"]["sending"])
+    if kept.get("allow_host") is not None:
+        kept["allow_host"] = tuple(kept["allow_host"])
+    return SendingOptions(**kept)
 
 
 def _manifest_of(folder: Path) -> dict[str, Any]:

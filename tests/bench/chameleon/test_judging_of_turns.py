@@ -170,14 +170,21 @@ def test_a_limit_of_dollars_stops_the_judges_and_what_was_spent_counts_for_the_n
 ) -> None:
     priced = outside.lanes.read_text() + f'[prices."{SLOPPY}"]\ninput = 1000\noutput = 1000\n'
     (home / "prices.toml").write_text(priced)
-    # A judgement has some 400 + 100 tokens: half a dollar, and at worst much more.
-    asked = ("--judge", SLOPPY, "--config", "prices.toml", "--json")
-    done = judge(home, *asked, "--max-cost", "6")
-    assert done.code in (2, 4), done.err
-    if done.code == 4:
-        (run,) = json.loads(done.out)["runs"]
-        assert 0 < run["money"]["spent"] <= 6 and run["pending"] > 0
-    assert sum(line["cost"] for line in judgements(home)) <= 6
+    # A judgement has some 400 + 100 tokens: half a dollar, and at worst, as nothing bounds its length, much more.
+    done = judge(home, "--judge", SLOPPY, "--config", "prices.toml", "--max-cost", "8", "--json")
+    assert done.code == 4, done.err
+    (run,) = json.loads(done.out)["runs"]
+    assert 0 < run["money"]["spent"] <= 8 and run["pending"] > 0
+    # A first reply that could not be read is paid for, even where the limit leaves no room for the second.
+    unrecorded = json.loads((home / "run/judgements.json").read_text()).get("cost_unrecorded", 0.0)
+    assert run["money"]["spent"] == pytest.approx(sum(line["cost"] for line in judgements(home)) + unrecorded)
+    sent = outside.provider.calls()
+    # Limit and prices are kept for whoever goes on by the printed command.
+    again = judge(home, "--judge", SLOPPY)
+    assert again.code == 4 and f"go on: millstream judge {home / 'run'} --judge={SLOPPY}" in again.out
+    assert outside.provider.calls() == sent
+    assert judge(home, "--judge", SLOPPY, "--max-cost", "100").code == 0
+    assert len(judgements(home)) == ANSWERS
 
 
 def test_wrong_commands_end_in_one_line_that_says_what_to_do(home: Path, cli: CommandLine, outside: Outside) -> None:
