@@ -1,4 +1,4 @@
-"""Output for people and programs: results on stdout, everything else on stderr.
+"""Output for people and programs: results on stdout, everything else on stderr. On a terminal lines fit its width.
 
 Output to a closed pipe is dropped and is no error. A full disk is an error for a result, not for a remark. Control
 characters are replaced, since messages of faults hold texts of providers.
@@ -12,31 +12,42 @@ import sys
 from typing import Any, TextIO
 
 from ...report.text import inert
+from .fitting import fitted
 
 _RED = ("\x1b[31m", "\x1b[0m")
 
 
-def say(text: str) -> None:
-    """Writes a result to stdout."""
-    _write_result(text)
+def say(text: str, *, is_code: bool = False) -> None:
+    """Writes a result to stdout; on a terminal its lines fit the width, but for code."""
+    _write_result(text if is_code else _fitted_to(sys.stdout, text))
 
 
 def note(text: str) -> None:
     """Writes a remark to stderr. If that fails (a log on a full disk), the remark is lost and the run goes on."""
     with contextlib.suppress(OSError):
-        _write(sys.stderr, text)
+        _write(sys.stderr, _fitted_to(sys.stderr, text))
 
 
 def note_error(text: str) -> None:
     """Writes an error to stderr as `note` does, in red on a terminal that shows colours."""
     with contextlib.suppress(OSError):
-        _write(sys.stderr, text, *(_RED if has_colours(sys.stderr) else ()))
+        _write(sys.stderr, _fitted_to(sys.stderr, text), *(_RED if has_colours(sys.stderr) else ()))
 
 
 def has_colours(stream: TextIO | None) -> bool:
     """Returns whether the stream is a terminal that shows colours; NO_COLOR and TERM=dumb turn them off."""
     is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return stream is not None and not is_plain and stream.isatty()
+
+
+def _fitted_to(stream: TextIO | None, text: str) -> str:
+    """Returns the text as wide as the terminal that the stream writes to; unchanged if it is none."""
+    try:
+        if stream is None or not stream.isatty():
+            return text
+        return fitted(text, os.get_terminal_size(stream.fileno()).columns)
+    except (OSError, ValueError):
+        return text  # the terminal is gone, or has no size
 
 
 def say_json(value: Any) -> None:

@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     if options.shell == "words":
         say("\n".join(offered(options.words)))
     else:
-        say(_SCRIPTS[options.shell].rstrip("\n"))
+        say(_SCRIPTS[options.shell].rstrip("\n"), is_code=True)
     return DONE
 
 
