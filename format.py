@@ -6,6 +6,7 @@ Imports nothing of ours, so that every package can use it.
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 
 
@@ -18,6 +19,11 @@ def by_kind(counts: Mapping[str, int]) -> str:
     """Returns each kind with its count, the most frequent first: `timeout 12, server_error 3`."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{kind} {number:,}" for kind, number in ordered)
+
+
+def command_text(*words: object) -> str:
+    """Returns a command of ours as a shell reads it: `millstream resume 'runs/my run'`."""
+    return shlex.join(("millstream", *map(str, words)))
 
 
 def decimal_text(value: float | None, places: int = 0) -> str:

@@ -18,6 +18,7 @@ from ..engine.attempts.retry import RetryPolicy
 from ..engine.call import WEB
 from ..engine.lane import Lane
 from ..engine.store.cache import Mode
+from ..format import command_text
 from ..providers.kinds import KINDS
 from ..providers.models import Facts
 from ..providers.retrieval import EVERY_HOST, is_page
@@ -126,7 +127,9 @@ def read_configuration(path: str | None) -> Configuration:
         return Configuration()
     document = Document(Path(path))
     if "run" in document.values:
-        raise document.refusal(("run",), f"a --config file holds no runs: start these with `millstream run {path}`")
+        raise document.refusal(
+            ("run",), f"a --config file holds no runs: start these with `{command_text('run', path)}`"
+        )
     return configuration_of(document)
 
 

@@ -7,6 +7,7 @@ import pytest
 from millstream.format import (
     by_kind,
     clock,
+    command_text,
     count_text,
     decimal_text,
     dollars,
@@ -118,3 +119,10 @@ def test_sizes_have_units_that_people_read() -> None:
     assert [size_text(n) for n in (0, 1_023, 1_024, 5 << 20, 3 << 40)] == [
         "0 bytes", "1,023 bytes", "1.0 KiB", "5.0 MiB", "3,072.0 GiB"
     ]  # fmt: skip
+
+
+def test_a_command_can_be_pasted_whatever_its_paths_hold() -> None:
+    assert command_text("resume", "runs/a") == "millstream resume runs/a"
+    # A blank, and a letter that no shell needs quoted but the standard library quotes all the same.
+    assert command_text("retry", "rüns/my z") == "millstream retry 'rüns/my z'"
+    assert command_text("report", "it's") == """millstream report 'it'"'"'s'"""

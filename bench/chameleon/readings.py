@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import structs
 
+from ...format import command_text
 from ...metrics.chameleon.readings import Readings
 
 _FIELDS = {
@@ -39,5 +40,5 @@ def score_instead(folder: Path, asked: Mapping[str, Any]) -> str:
     flags = {f"readings.{field}": f"--{name.replace('_', '-')}" for name, field in _FIELDS.items()}
     if not asked or asked.keys() - flags.keys():
         return ""
-    options = " ".join(f"{flags[name]} {value}" for name, value in asked.items())
-    return f", or score its records so: millstream score {folder} {options}"
+    options = (word for name, value in asked.items() for word in (flags[name], value))
+    return f", or score its records so: {command_text('score', folder, *options)}"

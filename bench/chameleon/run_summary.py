@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ...format import count_text
+from ...format import command_text, count_text
 from ...metrics.chameleon.traces import Traces
 from .recount import TurnRecount
 
@@ -83,7 +83,7 @@ def lines(details: Details, out: Path) -> list[str]:
     if details.held:
         told.append(
             f"{count_text(details.held, 'later turn')} of their conversations {_are(details.held)} held back, and "
-            f"asked once those are tried again: millstream retry {out}"
+            f"asked once those are tried again: {command_text('retry', out)}"
         )
     if details.repaired or details.unreadable:
         told.append(

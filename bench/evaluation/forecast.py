@@ -19,7 +19,7 @@ from ...engine.key import key_of
 from ...engine.limits import Quota
 from ...engine.runs.pairs import Pair
 from ...engine.store.cache import Cache
-from ...format import decimal_text, dollars, rough_minutes, span_text
+from ...format import count_text, decimal_text, dollars, rough_minutes, span_text
 from ...report.text import table
 from ...wiring import Settings, access_to, keyless_endpoint_to
 from . import pilot_text
@@ -217,7 +217,7 @@ def pilot_lines(estimates: Mapping[str, Any], pilot: Mapping[str, Any] | None) -
     if any(found["pending"] < found["calls"] for found in piloted.values()):
         yield from ("", pilot_text.MEANING)
     if pilot is not None and (unsure := pilot["maybe_billed_pending"]):
-        yield f"{unsure:,} attempts for calls that the pilot left unanswered may have been billed all the same"
+        yield f"{count_text(unsure, 'attempt')} without an answer in the pilot may have been billed all the same"
 
 
 def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:

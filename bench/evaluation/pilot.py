@@ -22,6 +22,7 @@ from ...engine.fault import Stop
 from ...engine.remarks import remark
 from ...engine.runs.pairs import Pair
 from ...engine.shared_calls import PendingCall
+from ...format import count_text
 from ...wiring.budgets import budgets_folder
 from ...wiring.engine import Engine
 from ...wiring.signals import until_interrupted
@@ -153,7 +154,7 @@ def _announced(engine: Engine, chosen: Chosen) -> str:
             cached += 1
         else:
             unsendable += 1
-    told = [f"pilot: {sent:,} calls to send"]
+    told = [f"pilot: {count_text(sent, 'call')} to send"]
     if most:
         left = float("inf") if engine.purse.limit is None else max(0.0, engine.purse.limit - engine.purse.spent)
         condition = "by --max-cost" if left < most else "if none has to be sent twice"

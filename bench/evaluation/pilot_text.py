@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...format import decimal_text, dollars, rough_minutes
+from ...format import count_text, decimal_text, dollars, rough_minutes
 
 MEANING = (
     "in brackets: 95% intervals, of tokens, cost and time by a bootstrap over the pilot's answers, of shares by "
@@ -54,7 +54,7 @@ def _why_none(found: Mapping[str, Any]) -> str:
 
 
 def _estimate_lines(found: Mapping[str, Any]) -> list[str]:
-    lines = [f"  still to send  {found['left']:,} prompts"]
+    lines = [f"  still to send  {count_text(found['left'], 'prompt')}"]
     each, output = found["tokens_per_character"], found["output_tokens_each"]
     lines.append(
         f"  input tokens   {_with_interval(found['input_tokens'], decimal_text)}" + _per(each, "3f", "a character")

@@ -12,6 +12,7 @@ from pathlib import Path
 from ...engine.fault import DamagedJournal
 from ...engine.remarks import remark
 from ...engine.runs.journal import is_intact
+from ...format import command_text
 
 
 def record_lines(path: Path, within: int | None = None, *, is_quiet: bool = False) -> Iterator[bytes]:
@@ -34,7 +35,7 @@ def record_lines(path: Path, within: int | None = None, *, is_quiet: bool = Fals
             line = line.removesuffix(b"\n")
             if not is_intact(line, must_be_sealed=False):
                 raise DamagedJournal(
-                    f"{path} line {number} is damaged: `millstream resume --set-aside-damaged {path.parent}` asks for "
-                    f"such lines again"
+                    f"{path} line {number} is damaged: `{command_text('resume', '--set-aside-damaged', path.parent)}` "
+                    f"asks for such lines again"
                 )
             yield line

@@ -18,6 +18,7 @@ from ...configuration.errors import UsageError
 from ...engine.collector import calm_collector
 from ...engine.fault import LocalFault
 from ...engine.runs.run_folder import MANIFEST, RECORDS, read_manifest, write_whole
+from ...format import command_text
 from .benchmark import Benchmark
 from .labelling.label_lines import LABELS
 from .registry import benchmark_of, benchmarks, rank_of
@@ -78,8 +79,8 @@ def distinct(folders: Sequence[str]) -> list[Path]:
         if not (path / RECORDS).is_file() and not (path / MANIFEST).is_file():
             inside = sorted({each.parent.name for each in path.glob(f"*/{RECORDS}")}) if path.is_dir() else []
             if inside:
-                several = " ".join(f"{path}/{name}" for name in inside[:3])
-                raise UsageError(f"{path} holds several runs: name them, as millstream report {several}")
+                several = command_text("report", *(path / name for name in inside[:3]))
+                raise UsageError(f"{path} holds several runs: name them, as {several}")
             raise UsageError(f"{path}: expected a folder with {RECORDS}, or one with load.json, got neither there")
     return list(found.values())
 

@@ -9,6 +9,7 @@ from typing import Any
 from ...configuration import errors as refusal
 from ...engine.fault import LocalFault, Stop
 from ...engine.runs.pairs import Reason
+from ...format import count_text
 from ...report.text import cut
 
 SAID_MAX = 240
@@ -49,11 +50,11 @@ def remarks_of(what: str, lost_keys: LostKeys, unsure: int, in_flight_at_kills: 
     for key, stop in lost_keys:
         yield f"{key} was left out of {stop.lane} ({stop.reason}): {stop.detail}"
     if unsure:
-        yield f"{unsure:,} attempts brought no whole answer and may have been billed all the same"
+        yield f"{count_text(unsure, 'attempt')} brought no whole answer and may have been billed all the same"
     if in_flight_at_kills:
         yield (
-            f"this {what} was killed before: at most {in_flight_at_kills:,} calls in flight then may have been billed "
-            f"as well"
+            f"this {what} was killed before: at most {count_text(in_flight_at_kills, 'call')} in flight then may have "
+            f"been billed as well"
         )
 
 

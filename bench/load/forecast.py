@@ -17,7 +17,7 @@ from ...engine.attempts.estimate import TokenEstimate
 from ...engine.attempts.money import worst_cost
 from ...engine.endpoint import EncodeError
 from ...engine.limits import declared_quota
-from ...format import dollars, rough_time
+from ...format import count_text, dollars, rough_time
 from ...wiring import access_to, keyless_endpoint_to
 from .arrivals import Arrivals, ClosedLoop, OpenLoop, Replay, asked_between
 from .goal import Goal, Search
@@ -188,10 +188,10 @@ def _told_of_calls(spec: LoadSpec, forecast: LoadForecast) -> str:
     if isinstance(spec.plan.arrivals, ClosedLoop):
         each = "" if len(spec.models) == 1 else f" to each of {len(spec.models)} models"
         many = "" if forecast.calls_most is None else f", {forecast.calls_most:,} at most"
-        return f"keeps {spec.plan.arrivals.in_flight:,} calls in flight{each}{over}{many}"
+        return f"keeps {count_text(spec.plan.arrivals.in_flight, 'call')} in flight{each}{over}{many}"
     assert forecast.calls is not None and forecast.calls_most is not None
     if round(forecast.calls) == forecast.calls_most:
-        return f"sends at most {forecast.calls_most:,} calls{to}{over}"
+        return f"sends at most {count_text(forecast.calls_most, 'call')}{to}{over}"
     return f"sends about {forecast.calls:,.0f} calls{to}{over}, {forecast.calls_most:,} at most"
 
 

@@ -13,6 +13,7 @@ from ...configuration import values
 from ...configuration.errors import DONE, WITH_FAILURES, UsageError
 from ...configuration.options import flag
 from ...configuration.values import Text, WordChoice
+from ...format import command_text
 from ...metrics.sycon.judgement import SETTINGS, Setting
 from ..evaluation.data_command import DataCommand, DataReport
 from .strategies import STRATEGIES, Strategy
@@ -98,7 +99,7 @@ def _imported(options: argparse.Namespace) -> DataReport:
         raise UsageError(f"{out}: expected a folder that can be written, got: {error.strerror}") from error
     more = f" and {len(wrong) - _NAMED:,} more" if len(wrong) > _NAMED else ""
     told = f"not as stated: {'; '.join(wrong[:_NAMED])}{more}" if wrong else "every row's figures are as stated"
-    text = f"{out}: {lines:,} turns of {len(rows):,} items; {told}; score them: millstream score {out}"
+    text = f"{out}: {lines:,} turns of {len(rows):,} items; {told}; score them: {command_text('score', out)}"
     return DataReport(
         exit_code=WITH_FAILURES if wrong else DONE,
         text=lambda width: text,

@@ -5,7 +5,6 @@ Reports what is wrong and changes nothing. Knows no benchmark: what else to chec
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -14,6 +13,7 @@ import msgspec
 import orjson
 from msgspec import Struct, field
 
+from ...format import command_text
 from .journal import has_torn_tail, is_intact, read_lines
 from .run_folder import FAILURES, RECORDS, manifest_hash, specification_hash
 
@@ -128,7 +128,7 @@ def compare_scores(
         return
     part = noted.get(benchmark) if isinstance(noted, dict) else None
     models, theirs = computed[benchmark].get("models", {}), part.get("models", {}) if isinstance(part, dict) else {}
-    anew = f"`millstream score {shlex.quote(str(folder))}` writes it anew"
+    anew = f"`{command_text('score', folder)}` writes it anew"
     lack_fields = [_lacks_fields(entry, models.get(model)) for model, entry in theirs.items()]
     if theirs and (set(part or {}) < set(computed[benchmark]) or all(lack_fields)):
         # Later versions score by more rules and write more fields, of each model too; the records are what a run is

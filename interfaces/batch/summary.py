@@ -19,6 +19,7 @@ from ...bench.evaluation.stop_reasons import (
 )
 from ...engine.call import FailureKind
 from ...engine.runs.pairs import failures_of
+from ...format import count_text
 from ...wiring.folder_budget import money_as_json, money_lines
 from .run import BatchResult
 
@@ -27,7 +28,11 @@ def tell(result: BatchResult) -> str:
     lines = [_answers(result), *_files(result), *_failures(result)]
     if result.pending or (result.place is None and result.sent.stops):
         how = "go on: the same command" if result.place is not None else "ask again: what was answered is in the cache"
-        what = f"{result.pending:,} requests are" if result.pending else "what was not read is"
+        what = (
+            f"{count_text(result.pending, 'request')} {'is' if result.pending == 1 else 'are'}"
+            if result.pending
+            else "what was not read is"
+        )
         lines.append(f"{what} pending: {why(result.sent.fault, result.sent.stops, result.sent.signal)}; {how}")
     elif result.sent.fault is not None:
         lines.append(str(result.sent.fault))
@@ -41,7 +46,7 @@ def tell(result: BatchResult) -> str:
 def _answers(result: BatchResult) -> str:
     ended = result.ended
     cost = "no price" if ended.cost is None else f"${ended.cost:,.4f}"
-    told = f"{result.requests:,} requests: {ended.answered:,} answers"
+    told = f"{count_text(result.requests, 'request')}: {count_text(ended.answered, 'answer')}"
     told += f" ({ended.refused:,} of them refusals)" if ended.refused else ""
     told += f", {ended.failures:,} failed" if ended.failures else ""
     told += f", {result.pending:,} pending" if result.pending else ""

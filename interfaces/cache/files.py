@@ -20,7 +20,7 @@ from ...engine.store.cache import Cache
 from ...engine.store.run_keys import keys_of
 from ...engine.store.snapshot import Snapshot
 from ...engine.store.snapshot_writer import SnapshotCounts, pack, take
-from ...format import size_text
+from ...format import count_text, size_text
 from ...wiring import Settings
 from ..terminal.output import note, say, say_json
 
@@ -70,7 +70,7 @@ def export_warc(run: Path, manifest: dict[str, Any], file: Path, cache: str | No
         say_json({"file": str(file), "cache": str(folder), **structs.asdict(written)})
     else:
         silent = f"; {written.silent:,} more hosts gave none" if written.silent else ""
-        say(f"{file}: {written.responses:,} responses of pages ({size_text(written.bytes)}){silent}")
+        say(f"{file}: {count_text(written.responses, 'response')} of pages ({size_text(written.bytes)}){silent}")
     if not written.responses:
         note("millstream: this run fetched no page that the cache still holds")
     return DONE
@@ -92,7 +92,7 @@ def import_snapshot(file: Path, cache: str | None, *, as_json: bool) -> int:
     else:
         there = taken.records - taken.added
         say(
-            f"{folder}: {taken.added:,} records taken from {file}"
+            f"{folder}: {count_text(taken.added, 'record')} taken from {file}"
             f"{f', {there:,} were there already' if there else ''}; digest {taken.digest}"
         )
     return DONE
@@ -100,8 +100,9 @@ def import_snapshot(file: Path, cache: str | None, *, as_json: bool) -> int:
 
 def _told(file: Path, packed: SnapshotCounts) -> str:
     return (
-        f"{file}: {packed.answers:,} answers, {packed.failures:,} failures, {packed.bodies:,} bodies and "
-        f"{packed.texts:,} texts ({size_text(packed.bytes)}); digest {packed.digest}"
+        f"{file}: {count_text(packed.answers, 'answer')}, {count_text(packed.failures, 'failure')}, "
+        f"{count_text(packed.bodies, 'body', 'bodies')} and "
+        f"{count_text(packed.texts, 'text')} ({size_text(packed.bytes)}); digest {packed.digest}"
     )
 
 

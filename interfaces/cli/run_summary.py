@@ -22,6 +22,7 @@ from ...bench.evaluation.stop_reasons import (
 from ...configuration import errors as refusal
 from ...engine.runs.pairs import Pair, failures_of
 from ...engine.runs.run_folder import RUN_FILES
+from ...format import count_text
 from ...report.text import table
 from ...wiring.folder_budget import money_as_json, money_lines
 
@@ -60,8 +61,16 @@ def _row(result: RunResult, pair: Pair, place: str) -> tuple[str, ...]:
         f"{ended.failures:,}",
         f"{result.pending_of(pair):,}",
         f"{ended.cached:,}",
-        "no price" if ended.cost is None else f"${ended.cost:,.4f}",
+        _cost_cell(result, pair),
     )
+
+
+def _cost_cell(result: RunResult, pair: Pair) -> str:
+    """Returns the cost of a pair; `-` where nothing was answered at a price that is known."""
+    cost = result.counted.of(pair).cost
+    if cost is not None:
+        return f"${cost:,.4f}"
+    return "no price" if result.prepared.settings.price_table().get(pair.model) is None else "-"
 
 
 def _remarks(result: RunResult) -> list[str]:
@@ -73,8 +82,9 @@ def _remarks(result: RunResult) -> list[str]:
     if (labels := result.prepared.dataset.get("labels")) and (labels["differ"] or labels["unread"]):
         lines.append(labels["summary"])
     if result.pending:
-        items = f"{result.pending:,} {result.prepared.work.item}s"
-        lines.append(f"{items} are pending: {why(result.fault, result.stops, result.signal)}; {_how_to_go_on(result)}")
+        items = count_text(result.pending, result.prepared.work.item)
+        pending = f"{items} {'is' if result.pending == 1 else 'are'} pending"
+        lines.append(f"{pending}: {why(result.fault, result.stops, result.signal)}; {_how_to_go_on(result)}")
     elif result.fault is not None:
         lines.append(f"{result.fault}")
     sweep = len(result.prepared.sweep)
@@ -127,13 +137,13 @@ def _failures(result: RunResult) -> list[str]:
 def _answers(result: RunResult) -> str:
     answered = result.answered
     cached = sum(result.counted.of(pair).cached for pair in result.pairs())
-    told = f"{answered:,} answers"
+    told = count_text(answered, "answer")
     if result.already and not result.pending and result.already == answered + result.failed:
         return f"{told}, all there before; nothing was sent"
     is_sent = result.cost > 0 or any(result.counted.of(pair).judge_tokens for pair in result.pairs())
     if answered and cached == answered and not (is_sent or result.failed or result.pending or result.already):
         return f"{told}, all from the cache; nothing was sent ({result.seconds:.1f} s)"
-    before = f", {result.already:,} items were there before" if result.already else ""
+    before = f", {count_text(result.already, 'item')} there before" if result.already else ""
     return f"{told}, {cached:,} of them from the cache{before} ({result.seconds:.1f} s)"
 
 

@@ -44,7 +44,8 @@ class _Durations:
 
 
 class Metrics(Collector):
-    """Counts since the gateway began. The public attributes are for the summary at its end."""
+    """Counts since the gateway began. The public attributes are for the summary at its end; `unpriced` are calls
+    that were sent and whose price is not known."""
 
     def __init__(
         self,
@@ -57,6 +58,7 @@ class Metrics(Collector):
         self.from_cache = 0
         self.failed = 0
         self.sent = 0
+        self.unpriced = 0
         self._under_way = under_way
         self._routes = routes
         self._callers = callers
@@ -145,7 +147,10 @@ class Metrics(Collector):
             labels = (self._name(event.lane), event.detail)
             self._waits[labels] = self._waits.get(labels, 0.0) + event.value
         elif event.kind not in ("spent", "cached"):
-            self.sent += event.kind == "sent"
+            if event.kind == "sent":
+                self.sent += 1
+                route = self._routes.get(event.lane)
+                self.unpriced += route is not None and route.price is None
             self._calls[self._name(event.lane), event.kind] += 1
 
     def _name(self, model: str) -> str:

@@ -145,6 +145,7 @@ class RunningGateway:
             "from_cache": metrics.from_cache,
             "failed": metrics.failed,
             "sent": metrics.sent,
+            "unpriced": metrics.unpriced,
             "cost": round(purse.own, 10),
             "money": None if max_cost is None else money_as_json(Amounts(purse.spent, purse.sure), max_cost),
             "stopped": sorted(model for model, route in routes.items() if route.lane.stopped is not None),

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from ...format import by_kind, clock, dollars, measured_time, rate_text
+from ...format import by_kind, clock, count_text, dollars, measured_time, rate_text
 from ...report.text import printable
 from .painter import GAP, PaintedLine, TextPiece, bar_line, packed
 
@@ -155,7 +155,7 @@ def _money(view: LoadView) -> list[str]:
 
 def _draining(view: LoadView) -> list[str]:
     in_flight = sum(own.in_flight for own in view.models)
-    return [f"waiting for {in_flight:,} calls in flight"] if view.is_draining and in_flight else []
+    return [f"waiting for {count_text(in_flight, 'call')} in flight"] if view.is_draining and in_flight else []
 
 
 def _bar_line(view: LoadView, width: int) -> PaintedLine:

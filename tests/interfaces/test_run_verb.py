@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -297,3 +298,16 @@ def test_a_yaml_file_asks_the_same_as_a_toml_file(cli: CommandLine, provider: Pr
         json.loads((tmp_path / out / "manifest.json").read_text())["specification"] for out in ("yaml", "flags")
     ]
     assert specifications[0] == specifications[1]
+
+
+def test_the_command_that_a_summary_prints_can_be_pasted(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:
+    """In a folder with a blank and an umlaut, as a shell reads it."""
+    provider.set_faults("rejected=400,at=1-5")
+    done = cli(*grid(provider, "--out", "rüns/my z", "--no-report"))
+    assert done.code == 3, done.err
+    printed = re.search(r"millstream retry .*", done.out)
+    assert printed is not None
+    words = shlex.split(printed[0])
+    assert words[2:] == [str(tmp_path / "rüns" / "my z")]
+    provider.set_faults()
+    assert cli(words[1], *words[2:], "--no-report").code == 0

@@ -140,7 +140,7 @@ def test_a_damaged_line_is_not_scored(cli: CommandLine, folder: Path) -> None:
 
 def test_a_sound_run_is_proven(cli: CommandLine, folder: Path) -> None:
     done = cli("verify", "run")
-    assert (done.code, done.out) == (0, f"ok: {SMALL_PROMPTS - 1} records, 1 failures, 0 pending\n")
+    assert (done.code, done.out) == (0, f"ok: {SMALL_PROMPTS - 1} records, 1 failure, 0 pending\n")
     told = json.loads(cli("verify", "run", "--json").out)
     assert (told["ok"], told["records"], told["wrong"]) == (True, SMALL_PROMPTS - 1, [])
 
@@ -279,7 +279,7 @@ def test_what_is_pending_is_no_fault(cli: CommandLine, folder: Path) -> None:
     (folder / "scores.json").unlink()
     done = cli("verify", "run")
     assert done.code == 0
-    assert done.out.startswith(f"ok: {SMALL_PROMPTS - 4} records, 1 failures, 3 pending\n")
+    assert done.out.startswith(f"ok: {SMALL_PROMPTS - 4} records, 1 failure, 3 pending\n")
     assert "scores.json: not there" in done.out
 
 

@@ -65,7 +65,7 @@ def test_a_run_has_the_scores_that_it_had(cli: CommandLine, kept: Path, folder: 
         pytest.param("answers", "ok: 88 records, 0 failures, 0 pending", marks=needs_millstone),
         pytest.param("killed", "ok: 102 records, 0 failures, 74 pending", marks=needs_millstone),
         pytest.param("turns", "ok: 4 records, 0 failures, 0 pending", marks=needs_chameleon),
-        ("out.jsonl", "ok: 6 records, 1 failures, 0 pending"),
+        ("out.jsonl", "ok: 6 records, 1 failure, 0 pending"),
     ],
 )
 def test_a_run_and_a_batch_are_proven_whole(cli: CommandLine, folder: str, found: str) -> None:

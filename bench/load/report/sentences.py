@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ....format import figure_text, measured_time, rate_text
+from ....format import count_text, figure_text, measured_time, rate_text
 from ....metrics.load.knee import RATES_LEAST, judged
 from ....metrics.load.load_json import LoadFigures, Percentile
 from ....metrics.load.unmeasured import answers_of
@@ -76,7 +76,7 @@ def came(series: LoadSeries) -> str:
     if not of.calls:
         return "No call was measured."
     seconds = measured_time(series.load.seconds)
-    parts = [f"{of.calls:,} calls in {seconds}, {figure_text(of.rate)} a second; {_failed(series)}."]
+    parts = [f"{count_text(of.calls, 'call')} in {seconds}, {figure_text(of.rate)} a second; {_failed(series)}."]
     half, most = of.latency.at(50.0), of.latency.at(99.0)
     if half is not None and most is not None:
         parts.append(

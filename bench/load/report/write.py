@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from ....configuration.errors import UsageError
 from ....engine.runs.run_folder import MANIFEST, RECORDS, write_whole
+from ....format import command_text
 from ...evaluation.reporting import PAGE, TABLES, check_is_our_page, unless_unwritable, write_tables
 from ..folder import CALLS, LOAD
 
@@ -68,8 +69,8 @@ def _check_finished(paths: Sequence[Path]) -> None:
                 f"written, or is still under way"
             )
         if inside := sorted({each.parent.name for each in path.glob(f"*/{LOAD}")}):
-            several = " ".join(f"{path}/{name}" for name in inside[:3])
-            raise UsageError(f"{path} holds several load tests: name them, as millstream report {several}")
+            several = command_text("report", *(path / name for name in inside[:3]))
+            raise UsageError(f"{path} holds several load tests: name them, as {several}")
 
 
 def write_page(folders: Sequence[Path], out: Path) -> Path:

@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from ....format import command_text
 from ....report.text import columns, wrapped
 from ..dataset import IssueDataset
 from .checks import Finding
@@ -113,7 +114,7 @@ def _summary(told: ImportResult) -> list[str]:
     if lacking:
         lines.append(
             f"{lacking:,} issues have no paraphrases, so this set can't be run yet: a model writes them with "
-            f"`millstream data millstone {told.out} --rephrase MODEL --out FILE`"
+            f"`{command_text('data', 'millstone', told.out, '--rephrase', 'MODEL', '--out', 'FILE')}`"
         )
     return lines
 

@@ -22,6 +22,7 @@ from typing import NamedTuple
 from ....configuration.errors import RESUMABLE
 from ....configuration.options import flag
 from ....configuration.values import Text, WholeNumber
+from ....format import command_text
 from ...terminal.output import note
 
 HELP = "see it work: both benchmarks against a simulated outside on this machine; needs no API key"
@@ -121,7 +122,7 @@ def _demonstrate(runs: Path, limit: int | None) -> int:
         code = _run_file_of(file)
     if code >= RESUMABLE:
         sim = shlex.join(("millstream", "sim", "--full-size", *ports.flags, *WEB))
-        note(f"demo: the simulated outside has ended too; to go on: {sim}, and beside it: millstream run {file}")
+        note(f"demo: the simulated outside has ended too; to go on: {sim}, and beside it: {command_text('run', file)}")
     return code
 
 

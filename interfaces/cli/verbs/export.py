@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ....configuration.errors import DONE, UsageError
 from ....configuration.options import flag
 from ....configuration.values import Text
+from ....format import count_text
 from ...terminal.output import say, say_json
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
         return DONE
     for each in done:
         kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(each.statuses.items()))
-        say(f"{each.target}: {each.rows:,} rows{f' ({kinds})' if kinds else ''}")
+        say(f"{each.target}: {count_text(each.rows, 'row')}{f' ({kinds})' if kinds else ''}")
     return DONE
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from ....configuration import values
 from ....configuration.errors import DONE, UsageError
 from ....configuration.options import flag
+from ....format import count_text
 from ...terminal.output import note, say, say_json
 
 if TYPE_CHECKING:
@@ -87,9 +88,10 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         say_json(as_json(folder, place, labels, compared))
     elif is_new:
+        written = f"{count_text(len(sample), 'answer')} {'is' if len(sample) == 1 else 'are'} written"
         say(
-            f"{place}: {len(sample):,} answers are written: {fill_in(sample)}; then the same command tells the "
-            f"agreement. A ' in front of a cell keeps a spreadsheet from computing it."
+            f"{place}: {written}: {fill_in(sample)}; then the same command tells the agreement. A ' in front of a cell "
+            f"keeps a spreadsheet from computing it."
         )
     elif compared.raters:
         say(as_text(place, labels, compared))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ....configuration.errors import DONE, SIGNAL
 from ....configuration.options import add_sending, flag
 from ....configuration.values import Text, WholeNumber, WordChoice
+from ....format import count_text
 from ...terminal.output import note, say, say_json
 
 if TYPE_CHECKING:
@@ -75,6 +76,16 @@ def run(options: argparse.Namespace) -> int:
     return DONE
 
 
+def cost_text(summary: Mapping[str, Any]) -> str:
+    """Returns the cost of the calls with a price, and the number of those without one."""
+    sent, unpriced = summary["sent"], summary["unpriced"]
+    if not unpriced:
+        return f"${summary['cost']:.4f}"
+    if unpriced == sent:
+        return "cost unknown (no price)"
+    return f"${summary['cost']:.4f} and {count_text(unpriced, 'call')} without a price"
+
+
 def told(summary: Mapping[str, Any]) -> str:
     stopped = f"; stopped: {', '.join(summary['stopped'])}" if summary["stopped"] else ""
     money = ""
@@ -82,9 +93,10 @@ def told(summary: Mapping[str, Any]) -> str:
         limit = summary["money"]
         money = f" (${limit['spent']:,.4f} spent of --max-cost ${limit['max_cost']:,.4f}"
         money += f", up to ${limit['at_most']:,.4f})" if limit["at_most"] > limit["spent"] else ")"
+    sent = f"{count_text(summary['sent'], 'call')} sent, {cost_text(summary)}"
     return (
-        f"gateway stopped: {summary['requests']:,} requests, {summary['from_cache']:,} from the cache, "
-        f"{summary['failed']:,} failed; {summary['sent']:,} calls sent, ${summary['cost']:.4f}{money}{stopped}"
+        f"gateway stopped: {count_text(summary['requests'], 'request')}, {summary['from_cache']:,} from the cache, "
+        f"{summary['failed']:,} failed; {sent}{money}{stopped}"
     )
 
 

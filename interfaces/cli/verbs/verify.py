@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ....configuration.errors import DONE, LOCAL_FAULT, UsageError
+from ....format import count_text
 from ...terminal.output import say, say_json
 from .resume import manifest_of
 
@@ -38,10 +39,12 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         say_json({"ok": is_proven, "folder": str(folder), **to_builtins(proof)})
         return DONE if is_proven else LOCAL_FAULT
-    counts = f"{proof.records:,} records, {proof.failures:,} failures, {proof.pending:,} pending"
+    counts = (
+        f"{count_text(proof.records, 'record')}, {count_text(proof.failures, 'failure')}, {proof.pending:,} pending"
+    )
     if held := getattr(proof, "held", 0):
         counts += f", {held:,} held back by failures"
-    lines = [f"ok: {counts}" if is_proven else f"{proof.wrongs:,} things are wrong; {counts}"]
+    lines = [f"ok: {counts}" if is_proven else f"{count_text(proof.wrongs, 'mistake')}; {counts}"]
     lines += [f"  {what}" for what in proof.wrong[:SHOWN]]
     if proof.wrongs > SHOWN:
         lines.append(f"  and {proof.wrongs - SHOWN:,} more (--json gives the first {len(proof.wrong):,})")

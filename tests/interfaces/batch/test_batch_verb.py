@@ -202,7 +202,7 @@ def test_a_model_without_a_key_leaves_its_lines_pending_and_the_others_are_done(
     (tmp_path / "in.jsonl").write_bytes(line("a", "One?") + line("b", "Two?", model="gpt-4o") + line("c", "Three?"))
     command = ("batch", "in.jsonl", "out.jsonl", "--config", "lanes.toml", "--cache", "cache", "--no-progress")
     done = cli(*command)
-    assert done.code == 4 and "OPENAI_API_KEY" in done.out and "1 requests are pending" in done.out
+    assert done.code == 4 and "OPENAI_API_KEY" in done.out and "1 request is pending" in done.out
     assert sorted(ids_of(tmp_path / "out.jsonl")) == ["a", "c"]
 
 
