@@ -33,6 +33,7 @@ def read_panel(folder: Path, judging: Judging) -> Panel | None:
     others = tuple(judge for judge in lines if judge != judging.own)
     judges = (judging.own, *others)
     judged = _judged_answers(judging, answers, {judge: lines[judge] for judge in others})
+    again = lines.get(judging.own, {})
     read_by_all = {_key(each): each for each in judged if len(each.verdicts) == len(judges)}
 
     def scored(applied: Applied) -> Any:
@@ -54,6 +55,12 @@ def read_panel(folder: Path, judging: Judging) -> Panel | None:
         score_names=tuple(names),
         scores={judge: {tuple(pair): found for pair, found in pairs.items()} for judge, pairs in scores.items()},
         scores_of=len(read_by_all),
+        asked_again=len(again),
+        same_again=sum(
+            judging.verdict(judging.applied(record, again[key_of(record)])) == judging.verdict(record)
+            for record in answers.records()
+            if key_of(record) in again
+        ),
     )
 
 

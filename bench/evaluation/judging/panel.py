@@ -61,3 +61,7 @@ class Panel(Struct, frozen=True):
     """For each judge, and for `majority`: each model's scores, by model and temperature, by name."""
     scores_of: int
     """The number of answers that all judges judged; all scores are over these alone."""
+    asked_again: int = 0
+    """The number of answers that the run's own judge was asked about again."""
+    same_again: int = 0
+    """The number of these with the same verdict as in the run."""

@@ -1,0 +1,115 @@
+"""The figures of a panel, each with its answer by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from millstream.bench.evaluation.judging.panel import JudgedAnswer, JudgeScore, Panel, Verdict
+from millstream.bench.evaluation.judging.panel_figures import figures_of
+from millstream.bench.evaluation.judging.panel_text import as_json, as_text
+
+JUDGES = ("own", "two", "three")
+
+
+def panel(*rows: str, judges: tuple[str, ...] = JUDGES, labels: tuple[str, ...] = ("a", "b")) -> Panel:
+    """Each row has a letter a judge: its label, `-` for none judged, `?` for a reply that can't be read."""
+    answers = [
+        JudgedAnswer(
+            "lab/m",
+            None,
+            f"c/{number}",
+            {
+                judge: Verdict(None if letter == "?" else letter, None)
+                for judge, letter in zip(judges, row, strict=True)
+                if letter != "-"
+            },
+        )
+        for number, row in enumerate(rows)
+    ]
+    scores = {judge: {("lab/m", None): {"score": JudgeScore(0.5, 0.25, 0.75, 4)}} for judge in (*judges, "majority")}
+    by_all = sum(len(answer.verdicts) == len(judges) for answer in answers)
+    return Panel(judges, judges[0], answers, labels, ("score",), scores, by_all)
+
+
+def graded(*rows: tuple[float | None, ...]) -> Panel:
+    answers = [
+        JudgedAnswer("lab/m", None, f"{at}", {j: Verdict(None, g) for j, g in zip(JUDGES, row, strict=True)})
+        for at, row in enumerate(rows)
+    ]
+    return Panel(JUDGES, "own", answers, (), ("mean",), {}, len(answers))
+
+
+def test_agreement_majority_and_ties_are_counted_over_answers_with_two_verdicts() -> None:
+    (found,) = figures_of(panel("aaa", "aab", "ab-", "b--", "a?b", "bbb")).agreement
+    # Two verdicts or more: aaa, aab, ab, ab (one unread), bbb; of these aaa, aab and bbb have a majority.
+    assert (found.answers, found.by_all, found.majority, found.ties) == (6, 3, 3, 2)
+    # Alpha: within aaa 0, aab (9-5)/2 = 2, ab (4-2)/1 = 2, ab 2, bbb 0: 6. All 13 values: 7 a and 6 b:
+    # (169 - 49 - 36) / 12 = 7; alpha = 1 - 6/7.
+    assert found.alpha.units == 5
+    assert found.alpha.value == pytest.approx(1 - 6 / 7)
+
+
+def test_pairs_of_judges_are_compared_over_the_answers_that_both_judged() -> None:
+    first, _, last = figures_of(panel("aaa", "aab", "ab-", "b--", "bba")).pairs
+    assert (first.first, first.second, first.answers) == ("own", "two", 4)
+    # own and two: aa, aa, ab, bb: 3 of 4 agree; by chance 3/4 * 2/4 + 1/4 * 2/4 = 1/2; kappa = (3/4 - 1/2) / (1/2).
+    assert first.labels is not None and (first.labels.share, first.labels.kappa) == (0.75, 0.5)
+    assert (last.first, last.second, last.answers) == ("two", "three", 3)
+
+
+def test_bias_is_a_judges_share_minus_the_mean_share_of_the_others() -> None:
+    found = figures_of(panel("aaa", "aab", "abb", "a-a", "bb?"))
+    biases = {(each.judge, each.label): each for each in found.biases}
+    # Three answers with a verdict of every judge: shares of `a` are 3/3, 2/3 and 1/3.
+    assert {each.answers for each in biases.values()} == {3}
+    assert biases["own", "a"].bias == pytest.approx(1 - (2 / 3 + 1 / 3) / 2)
+    assert biases["two", "a"].bias == pytest.approx(0)
+    assert biases["three", "a"].bias == pytest.approx(1 / 3 - (1 + 2 / 3) / 2)
+    assert biases["three", "b"].bias == pytest.approx(-biases["three", "a"].bias)
+
+
+def test_grades_have_means_and_differences_in_place_of_labels() -> None:
+    found = figures_of(graded((1, 2, 3), (5, 5, 4), (2, None, 3)))
+    (whole,) = found.agreement
+    assert (whole.majority, whole.ties, whole.by_all) == (0, 0, 2)
+    # Units (1, 2, 3), (5, 5, 4), (2, 3). Within: 3 * 2 * 2 / 2 = 6; 3 * 2 * (2/3) / 2 = 2; 2 * 2 * 0.5 / 1 = 2: 10.
+    # All eight values have the mean 25/8 and squares that sum to 93 - 625/8 = 119/8: 2 * 8 * 119/8 / 7 = 34.
+    assert whole.alpha.value == pytest.approx(1 - 10 / 34)
+    assert [pair.difference for pair in found.pairs] == pytest.approx([-0.5, (-2 + 1 - 1) / 3, 0.0])
+    biases = {each.judge: each for each in found.biases}
+    assert biases["own"].own == 3 and biases["own"].bias == pytest.approx(3 - (3.5 + 3.5) / 2)
+
+
+def test_a_single_judge_is_compared_with_nobody() -> None:
+    alone = panel("a", "b", judges=("own",))
+    found = figures_of(alone)
+    assert not (found.agreement or found.pairs or found.biases)
+    assert "no other judge has judged yet" in as_text(alone)
+
+
+def test_the_text_says_over_which_answers_and_never_puts_a_nought_for_nothing() -> None:
+    told = as_text(panel("aa-", "ab-", "-bb"))
+    assert "3 answers, judged by own (the run's own judge) and two, three" in told
+    assert "no answer has a verdict of every judge, so no bias can be told" in told
+    assert "no answer was judged by all judges, so scores under them can't be compared" in told
+    whole = as_text(panel("aaa", "aa-"))
+    assert "over the 1 of 2 answers that all judges judged" in whole
+    assert "0.500 (0.250 to 0.750)" in whole
+    assert "alpha of all: all judgements are the same, so chance gives complete agreement too" in whole
+    assert max(map(len, told.splitlines())) <= 100
+
+
+def test_scores_over_different_conversations_say_over_how_many() -> None:
+    made = panel("aaa")
+    scores = {**made.scores, "two": {("lab/m", None): {"score": JudgeScore(0.25, None, None, 3)}}}
+    told = as_text(Panel(made.judges, made.own, made.answers, made.labels, made.score_names, scores, 1))
+    assert "0.500 (0.250 to 0.750) of 4" in told and "0.250 of 3" in told
+
+
+def test_programs_get_the_same_figures() -> None:
+    found = as_json(panel("aaa", "aab", "abb"))
+    assert found["judges"] == ["own", "two", "three"] and found["judged_by_all"] == 3
+    assert found["agreement"][0]["majority"] == 3 and found["agreement"][0]["alpha_note"] is None
+    assert found["pairs"][0]["table"] == {"labels": ("a", "b"), "counts": ((2, 1), (0, 0))}
+    assert {(each["judge"], each["label"]): each["bias"] for each in found["biases"]}["own", "a"] == pytest.approx(0.5)
+    assert found["scores"]["majority"]["lab/m"]["score"] == {"value": 0.5, "low": 0.25, "high": 0.75, "n": 4}
