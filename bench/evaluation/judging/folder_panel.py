@@ -53,7 +53,7 @@ def read_panel(folder: Path, judging: Judging) -> Panel | None:
         answers=judged,
         labels=judging.labels,
         score_names=tuple(names),
-        scores={judge: {tuple(pair): found for pair, found in pairs.items()} for judge, pairs in scores.items()},
+        scores=scores,
         scores_of=len(read_by_all),
         asked_again=len(again),
         same_again=sum(

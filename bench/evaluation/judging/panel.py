@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from ....engine.runs.pairs import Pair
+
 
 class Verdict(Struct, frozen=True):
     """What one judge makes of one answer; neither label nor grade if its reply could not be read."""
@@ -57,8 +59,8 @@ class Panel(Struct, frozen=True):
     """The labels that can be given, in their order; empty: judges give grades."""
     score_names: tuple[str, ...]
     """The names of the scores, in their order."""
-    scores: Mapping[str, Mapping[tuple[str, float | None], Mapping[str, JudgeScore]]]
-    """For each judge, and for `majority`: each model's scores, by model and temperature, by name."""
+    scores: Mapping[str, Mapping[Pair, Mapping[str, JudgeScore]]]
+    """For each judge, and for `majority`: each model's scores, by name."""
     scores_of: int
     """The number of answers that all judges judged; all scores are over these alone."""
     asked_again: int = 0

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from ....engine.runs.pairs import Pair
 from ....format import count_text, decimal_text, percent_text
 from ....report.text import table
 from .panel import JudgeScore, Panel
@@ -42,7 +41,7 @@ def as_json(panel: Panel) -> dict[str, Any]:
         "biases": [{**msgspec.structs.asdict(each), "bias": each.bias} for each in found.biases],
         "scores": {
             judge: {
-                str(Pair(*pair)): {name: msgspec.to_builtins(score) for name, score in own.items()}
+                str(pair): {name: msgspec.to_builtins(score) for name, score in own.items()}
                 for pair, own in pairs.items()
             }
             for judge, pairs in panel.scores.items()
@@ -85,6 +84,7 @@ def _agreement(panel: Panel, found: PanelFigures) -> str:
 
 
 def _pairs(panel: Panel, found: PanelFigures) -> str:
+    rows: list[tuple[str, ...]]
     if not panel.labels:
         rows = [("judges", "answers", "mean difference")]
         rows += [
@@ -109,6 +109,7 @@ def _label_cells(pair: JudgePair) -> tuple[str, ...]:
 def _biases(panel: Panel, found: PanelFigures) -> str:
     if not found.biases:
         return "no answer has a verdict of every judge, so no bias can be told"
+    rows: list[tuple[str, ...]]
     over = f"over the {count_text(found.biases[0].answers, 'answer')} with a verdict of every judge"
     if not panel.labels:
         rows = [("judge", "mean grade", "others' mean", "bias")]
@@ -128,7 +129,7 @@ def _scores(panel: Panel) -> str:
         for name in panel.score_names:
             found = [pairs.get(pair, {}).get(name) for pairs in panel.scores.values()]
             if any(found):
-                rows.append((str(Pair(*pair)), name, *_score_cells(found)))
+                rows.append((str(pair), name, *_score_cells(found)))
     over = f"all {panel.scores_of:,} answers"
     if panel.scores_of < len(panel.answers):
         over = f"the {panel.scores_of:,} of {len(panel.answers):,} answers that all judges judged"

@@ -12,12 +12,11 @@ from millstream.metrics.statistics.alpha import interval_alpha, nominal_alpha
 
 # Krippendorff's reliability data: four observers, twelve units, missing values (Computing Krippendorff's
 # Alpha-Reliability, 2011): nominal 0.743, interval 0.849.
-_ = None
-OBSERVERS = (
-    (1, 2, 3, 3, 2, 1, 4, 1, 2, _, _, _),
-    (1, 2, 3, 3, 2, 2, 4, 1, 2, 5, _, 3),
-    (_, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, _),
-    (1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, _),
+OBSERVERS: tuple[tuple[int | None, ...], ...] = (
+    (1, 2, 3, 3, 2, 1, 4, 1, 2, None, None, None),
+    (1, 2, 3, 3, 2, 2, 4, 1, 2, 5, None, 3),
+    (None, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, None),
+    (1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, None),
 )
 UNITS = [[value for value in unit if value is not None] for unit in zip(*OBSERVERS, strict=True)]
 

@@ -7,6 +7,7 @@ import pytest
 from millstream.bench.evaluation.judging.panel import JudgedAnswer, JudgeScore, Panel, Verdict
 from millstream.bench.evaluation.judging.panel_figures import figures_of
 from millstream.bench.evaluation.judging.panel_text import as_json, as_text
+from millstream.engine.runs.pairs import Pair
 
 JUDGES = ("own", "two", "three")
 
@@ -26,7 +27,9 @@ def panel(*rows: str, judges: tuple[str, ...] = JUDGES, labels: tuple[str, ...] 
         )
         for number, row in enumerate(rows)
     ]
-    scores = {judge: {("lab/m", None): {"score": JudgeScore(0.5, 0.25, 0.75, 4)}} for judge in (*judges, "majority")}
+    scores = {
+        judge: {Pair("lab/m", None): {"score": JudgeScore(0.5, 0.25, 0.75, 4)}} for judge in (*judges, "majority")
+    }
     by_all = sum(len(answer.verdicts) == len(judges) for answer in answers)
     return Panel(judges, judges[0], answers, labels, ("score",), scores, by_all)
 
@@ -101,7 +104,7 @@ def test_the_text_says_over_which_answers_and_never_puts_a_nought_for_nothing() 
 
 def test_scores_over_different_conversations_say_over_how_many() -> None:
     made = panel("aaa")
-    scores = {**made.scores, "two": {("lab/m", None): {"score": JudgeScore(0.25, None, None, 3)}}}
+    scores = {**made.scores, "two": {Pair("lab/m", None): {"score": JudgeScore(0.25, None, None, 3)}}}
     told = as_text(Panel(made.judges, made.own, made.answers, made.labels, made.score_names, scores, 1))
     assert "0.500 (0.250 to 0.750) of 4" in told and "0.250 of 3" in told
 
