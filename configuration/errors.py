@@ -5,9 +5,6 @@ Owns the exit codes. An error that a person can cause has its code as `exit_code
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
-
 from ..engine.exit_codes import DONE as DONE
 from ..engine.exit_codes import INTERRUPTED as INTERRUPTED
 from ..engine.exit_codes import LOCAL_FAULT as LOCAL_FAULT
@@ -15,6 +12,7 @@ from ..engine.exit_codes import RESUMABLE as RESUMABLE
 from ..engine.exit_codes import SIGNAL as SIGNAL
 from ..engine.exit_codes import WITH_FAILURES as WITH_FAILURES
 from ..engine.exit_codes import WRONG_USAGE as WRONG_USAGE
+from ..engine.near_names import nearest as nearest
 
 EXIT_CODES = (
     "exit codes: 0 all is valid; 2 wrong usage; 3 finished with failures, or without a score worth reading; 4 stopped, "
@@ -34,9 +32,3 @@ def exit_code_of(error: Exception) -> int | None:
     """Returns the exit code of an error that a person can cause; None: it is a defect of this program."""
     code = getattr(error, "exit_code", None)
     return code if isinstance(code, int) else None
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Returns ` (nearest: run)`, or nothing if no known name is near."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f" (nearest: {close[0]})" if close else ""

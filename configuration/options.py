@@ -45,8 +45,8 @@ _SENDING_HELP: Mapping[str, tuple[str, str]] = MappingProxyType(
         "rpm": ("N", "requests a minute, for each model's lane"),
         "tpm": ("N", "input and output tokens a minute, for each model's lane"),
         "concurrency": ("N", "calls in flight, for each model's lane (default: 128)"),
-        "max-cost": ("DOLLARS", "stop before the run can cost more; what the run folder already cost counts"),
-        "cache": ("DIR|URL", "where answers are kept (default: the user's cache folder; no URL in this version)"),
+        "max-cost": ("DOLLARS", "stop before the calls can cost more; what a run's folder cost before counts"),
+        "cache": ("DIR", "where answers are kept (default: the user's cache folder)"),
         "mode": ("MODE", "live: take nothing from earlier runs; record: read and write (default); replay: read, send "
                          "what is missing; strict: never send"),
         "patience": ("TIME", "wait so long for a provider that is down: seconds, or 90s, 10m (default: 10m)"),

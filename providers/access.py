@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from ..engine.exit_codes import WRONG_USAGE
+from ..engine.near_names import nearest
 from .credentials.authorizer import NO_CREDENTIALS, Authorizer, CredentialsError
 from .kinds import Credentials, Kind, kind_of
 from .llm.protocol import Target, WireProtocol
@@ -152,10 +153,11 @@ def row_of(model: str, means: ReachSettings) -> Provider:
     if row is None and own:
         row = means.others(name)
     if row is None or not own:
-        known = ", ".join(sorted({*PROVIDERS, *means.providers}))
+        known = sorted({*PROVIDERS, *means.providers})
+        hint = nearest(name, known, cutoff=0.8) or f" (on a server of your own: vllm/{model} or ollama/{model})"
         raise UnknownProvider(
-            f"model {model!r}: no provider {name!r}; known are {known}, and any that [providers.NAME] in a --config "
-            f"file or an installed package names"
+            f"model {model!r}: no provider {name!r}{hint}; known are {', '.join(known)}, and any that [providers.NAME] "
+            f"in a --config file or an installed package names"
         )
     return row
 

@@ -22,8 +22,9 @@ _MEANT = {
     "max-cost": "begin no call that may bring the cost of all models above this",
     "cache": "where the lanes' last minute is kept, so that a run afterwards keeps its quota; no answer is stored "
     "(default: the user's cache folder)",
-    "mode": "live alone: each call is sent, whatever is stored",
-    "patience": "of no effect: nothing is waited for and nothing is sent again",
+    # Each call is sent once, whatever is stored: these do nothing here.
+    "mode": argparse.SUPPRESS,
+    "patience": argparse.SUPPRESS,
     "timeout": "deadline for a whole call, which then has failed (default: 10m)",
 }  # fmt: skip
 

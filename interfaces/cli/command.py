@@ -17,37 +17,40 @@ from ..terminal.output import note, note_error, say
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-VERBS = (
-    "run",
-    "resume",
-    "retry",
-    "plan",
-    "score",
-    "report",
-    "verify",
-    "review",
-    "judge",
-    "data",
-    "models",
-    "quota",
-    "load",
-    "probe",
-    "sim",
-    "demo",
-    "serve",
-    "cache",
-    "batch",
-    "export",
-    "completion",
+GROUPS = {
+    "Evaluate": ("run", "plan", "resume", "retry", "score", "report", "review", "judge"),
+    "Measure": ("load", "probe", "quota"),
+    "Serve": ("serve", "batch"),
+    "Data": ("data", "cache", "export", "verify"),
+    "Try": ("demo", "sim", "models", "completion"),
+}
+VERBS = tuple(verb for verbs in GROUPS.values() for verb in verbs)
+# Words of other programs for these verbs.
+_OTHER_WORDS = {"label": "review", "eval": "run", "evaluate": "run", "gateway": "serve", "proxy": "serve"}
+_BEGIN = (
+    ("demo", "see it work on this machine; needs no API key"),
+    ("models", "which providers there are, and whose API key is set"),
+    ("plan millstone --model openai/gpt-4o-mini --limit 5", "what a run would send and cost"),
 )
+# Above this many options the usage names none.
+_OPTIONS_IN_USAGE = 8
 _OF_BENCHMARKS = ("run", "plan", "score", "report", "data")
 
 
 class _Parser(argparse.ArgumentParser):
-    """An argument parser that reports a wrong option in one line, without the usage."""
+    """An argument parser that reports a wrong option in one line, without the usage, and
+    ends its help with examples."""
+
+    examples: Sequence[str] = ()
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message.removeprefix("argument "))
+
+    def format_help(self) -> str:
+        if not self.examples:
+            return super().format_help()
+        lines = "".join(f"  millstream {example}\n" for example in self.examples)
+        return f"{super().format_help()}\nexamples:\n{lines}"
 
     def _print_message(self, message: str, file: object = None) -> None:
         say(message.rstrip("\n"))
@@ -79,18 +82,24 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    if not arguments or arguments[0] in ("-h", "--help", "help"):
+    if not arguments:
+        say(_beginning())
+        return WRONG_USAGE
+    if arguments[0] == "help" and len(arguments) > 1:
+        arguments = [*arguments[1:], "--help"]
+    if arguments[0] in ("-h", "--help", "help"):
         say(_overview())
-        return 0 if arguments else WRONG_USAGE
+        return 0
     verb, *rest = arguments
-    if verb == "--version":
+    if verb in ("-V", "--version"):
         from ... import __version__
 
         say(f"millstream {__version__}")
         return 0
     if verb not in VERBS:
         what = "option" if verb.startswith("-") else "verb"
-        raise UsageError(f"unknown {what} {verb!r}{nearest(verb, VERBS)}; verbs are {', '.join(VERBS)}")
+        hint = f" (here: {_OTHER_WORDS[verb]})" if verb in _OTHER_WORDS else nearest(verb, VERBS)
+        raise UsageError(f"unknown {what} {verb!r}{hint}; verbs are {', '.join(VERBS)}")
     parser = parser_of(verb, rest)
     try:
         options, unknown = parser.parse_known_args(rest)
@@ -109,17 +118,35 @@ def parser_of(verb: str, words: Sequence[str]) -> argparse.ArgumentParser:
     """Returns a verb's parser. The options of some verbs depend on the benchmark that `words`, the rest of the command
     line, name, or whose run folders they name."""
     module = _module_of(verb)
-    parser = _Parser(prog=f"millstream {verb}", description=module.HELP, epilog=EXIT_CODES, allow_abbrev=False)
+    parser: _Parser = _Parser(prog=f"millstream {verb}", description=module.HELP, epilog=EXIT_CODES, allow_abbrev=False)
     module.add_arguments(parser, words) if verb in _OF_BENCHMARKS else module.add_arguments(parser)
+    parser.examples = module.EXAMPLES
+    if parser.usage is None and len(parser._actions) > _OPTIONS_IN_USAGE:
+        parser.usage = _short_usage(parser)
     return parser
 
 
+def _short_usage(parser: argparse.ArgumentParser) -> str:
+    """Returns the usage without the names of its many options, which follow it anyway."""
+    words = [parser.prog.replace("%", "%%"), "[option…]"]
+    for action in parser._actions:
+        if not action.option_strings:
+            name = str(action.metavar or action.dest)
+            name = f"{name}…" if action.nargs in ("+", "*") else name
+            words.append(f"[{name}]" if action.nargs in ("?", "*") else name)
+    return " ".join(words)
+
+
 def _raise_unknown(verb: str, unknown: list[str], parser: argparse.ArgumentParser) -> NoReturn:
+    shown = f"millstream {verb}"
+    if parser.usage and "|" not in parser.usage:
+        # With the benchmark that the command line names: its help leaves out what belongs to others.
+        shown = parser.usage.partition(" [")[0]
     first = next((word for word in unknown if word.startswith("-")), unknown[0]).partition("=")[0]
     if first.startswith("-"):
         known = [text for action in parser._actions for text in action.option_strings if text.startswith("--")]
-        raise UsageError(f"{verb}: unknown option {first}{nearest(first, known)}; see millstream {verb} --help")
-    raise UsageError(f"{verb}: {first!r} is one word too many; see millstream {verb} --help")
+        raise UsageError(f"{verb}: unknown option {first}{nearest(first, known)}; see {shown} --help")
+    raise UsageError(f"{verb}: {first!r} is one word too many; see {shown} --help")
 
 
 def _module_of(verb: str) -> ModuleType:
@@ -127,7 +154,15 @@ def _module_of(verb: str) -> ModuleType:
 
 
 def _overview() -> str:
-    lines = ["usage: millstream VERB …", "", "verbs:"]
-    lines += [f"  {verb:12}{_module_of(verb).HELP}" for verb in VERBS]
-    lines += ["", "millstream VERB --help says what a verb takes; millstream --version which version this is"]
+    lines = ["usage: millstream VERB …"]
+    for group, verbs in GROUPS.items():
+        lines += ["", f"{group}:", *(f"  {verb:12}{_module_of(verb).HELP}" for verb in verbs)]
+    lines += ["", "millstream VERB --help: its options, with examples; millstream --version: which version this is"]
     return "\n".join(lines)
+
+
+def _beginning() -> str:
+    """Returns the first commands for somebody who gives none."""
+    width = max(len(command) for command, _ in _BEGIN)
+    lines = [f"  millstream {command:{width}}  {what}" for command, what in _BEGIN]
+    return "\n".join(("millstream runs evaluations of language models. To begin:", *lines, "All: millstream --help"))

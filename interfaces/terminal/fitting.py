@@ -59,10 +59,19 @@ def _bands(lines: Sequence[str], columns: Sequence[tuple[int, int]], width: int)
             taken += 1
         cells, others = others[:taken], others[taken:]
         for line in lines:
+            if used > width and end < width // 2:
+                yield from _hanging(line[:end], line[cells[0][0] :], width)
+                continue
             parts = [line[begin:stop].ljust(stop - begin) for begin, stop in ((0, end), *cells)]
             yield "  ".join(parts).rstrip()
         if others:
             yield ""
+
+
+def _hanging(name: str, text: str, width: int) -> Iterator[str]:
+    """Yields a row of two columns, whose second is folded between words."""
+    for number, part in enumerate(_folded(text.strip(), width - len(name) - 2)):
+        yield f"{' ' * len(name) if number else name}  {part}".rstrip()
 
 
 def _folded(line: str, width: int) -> Iterator[str]:

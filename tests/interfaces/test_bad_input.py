@@ -28,7 +28,7 @@ def refused(done: Done, code: int = 2) -> str:
 
 
 CASES: dict[str, tuple[tuple[str, ...], str]] = {
-    "unknown verb": (("rum",), "unknown verb 'rum' (nearest: run); verbs are run, resume"),
+    "unknown verb": (("rum",), "unknown verb 'rum' (nearest: run); verbs are run, plan"),
     "unknown option": ((*OPEN, "--rpn", "3"), "run: unknown option --rpn (nearest: --rpm)"),
     "an abbreviated option": ((*OPEN, "--concurr", "3"), "run: unknown option --concurr (nearest: --concurrency)"),
     "one word too many": ((*RUN[:2], "more", "--model", "sim/open"), "run: 'more' is one word too many"),
@@ -42,7 +42,7 @@ CASES: dict[str, tuple[tuple[str, ...], str]] = {
         (*RUN, "--model", "anthropic/opus", "--temperature", "0", "--base-url", "http://127.0.0.1:9", "--out", "run"),
         "takes no temperature",
     ),
-    "an unknown provider": ((*RUN, "--model", "opnai/x", "--out", "run"), "no provider 'opnai'; known are anthropic"),
+    "an unknown provider": ((*RUN, "--model", "opnai/x", "--out", "run"), "no provider 'opnai' (nearest: openai)"),
     "a missing key": ((*RUN, "--model", "openai/gpt-4o", "--out", "run"), "needs a key: set OPENAI_API_KEY"),
     "negative requests": (
         (*OPEN, "--rpm", "-5"),

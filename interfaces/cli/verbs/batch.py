@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from ...batch.run import Batch, BatchResult
 
 HELP = "ask an OpenAI Batch file of any provider, and write its answers in the same shape"
+EXAMPLES = (
+    "batch requests.jsonl answers.jsonl --model openai/gpt-4o-mini --max-cost 5",
+    "batch requests.jsonl answers.jsonl --retry",
+)
 _PIPE = "-"
 
 

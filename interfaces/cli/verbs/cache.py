@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from ....wiring import Settings
 
 HELP = "the stored answers: stats, why, prune, export, import"
+EXAMPLES = (
+    "cache stats",
+    "cache export runs/first first.snapshot",
+    "cache prune --older-than 30d",
+)
 _VERBS = "stats|why|prune|export|import"
 
 

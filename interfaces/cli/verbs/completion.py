@@ -16,6 +16,7 @@ from ...terminal.output import say
 from ..command import VERBS, parser_of
 
 HELP = "completion of commands in bash, zsh or fish"
+EXAMPLES = ("completion bash",)
 # Where no word is offered, the shell completes names of files.
 _BASH = """\
 _millstream() {

@@ -34,6 +34,10 @@ def _offering(words: Sequence[str] = ()) -> Mapping[str, Declaration]:
 
 
 HELP = f"import, check and build data sets ({', '.join(_offering())})"
+EXAMPLES = (
+    "data millstone CHECKOUT --out issues.json",
+    "data chameleon --help",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) -> None:

@@ -26,6 +26,10 @@ from ....format import command_text
 from ...terminal.output import note
 
 HELP = "see it work: both benchmarks against a simulated outside on this machine; needs no API key"
+EXAMPLES = (
+    "demo",
+    "demo --limit 1",
+)
 QUICK = 2
 START_S = 60.0
 STOP_S = 5.0

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from ...export.rows import RecordSource
 
 HELP = "write the records of runs and batches as Parquet, for pandas, polars, DuckDB and others"
+EXAMPLES = (
+    "export runs/first",
+    "export runs/first runs/second --out tables",
+)
 _SUFFIX = ".parquet"
 
 
@@ -25,7 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "places", nargs="+", metavar="DIR", help="run folders, a folder of several, or the OUT of a batch"
     )
-    parser.add_argument("--parquet", action="store_true", help="as Parquet, the one format there is")
+    # Parquet is the one format there is.
+    parser.add_argument("--parquet", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument(
         "--out",
         type=flag(Text("a file or folder")),
@@ -37,13 +42,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    if not options.parquet:
-        raise UsageError("export: expected --parquet, the one format there is, got none")
     try:
         import pyarrow  # type: ignore[import-untyped]  # noqa: F401
     except ImportError as error:
         raise UsageError(
-            f"--parquet needs pyarrow, which is not installed here ({error}): pip install 'millstream[parquet]'"
+            f"export needs pyarrow, which is not installed here ({error}): pip install 'millstream[parquet]'"
         ) from error
     from ...export.parquet import check_is_free, export
     from ...export.rows import sources_at

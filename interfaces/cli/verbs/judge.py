@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from ....bench.evaluation.preparation import PreparedRun
 
 HELP = "judge a run's kept answers anew, by other judges, and compare the judges; asks no model under test"
+EXAMPLES = (
+    "judge runs/chameleon --judge openai/gpt-4o anthropic/claude-sonnet-4-0 --plan",
+    "judge runs/chameleon --judge openai/gpt-4o --max-cost 20",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from ....wiring import Settings
 
 HELP = "the providers and search engines, their keys and prices; whether each answers"
+EXAMPLES = (
+    "models",
+    "models --check openai/gpt-4o-mini",
+)
 _PROVIDERS = ("provider", "kind", "key", "address")
 _PRICES = ("model", "input", "output", "as of")
 

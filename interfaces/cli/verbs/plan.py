@@ -19,10 +19,19 @@ if TYPE_CHECKING:
     from ....bench.evaluation.preparation import PreparedRun
 
 HELP = "prompts, tokens, cost and time of a run; sends nothing (but with --pilot N)"
+_OF_RUNS = ("out", "no_report")
+EXAMPLES = (
+    "plan millstone --model openai/gpt-4o-mini --limit 5 --trials 2",
+    "plan millstone --model openai/gpt-4o-mini --rpm 500 --pilot 200 --max-cost 0.50",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) -> None:
     run_verb.add_arguments(parser, words)
+    for action in parser._actions:
+        if action.dest in _OF_RUNS or action.option_strings == ["--sink"]:
+            # Taken, so that the word `run` alone has to be changed; but nothing is written.
+            action.help = argparse.SUPPRESS
     parser.add_argument(
         "--no-cache-check", action="store_true", help="don't look up which prompts the cache already answers"
     )

@@ -13,6 +13,7 @@ from ....configuration.options import add_output, add_sending, flag
 from ...terminal.output import note, note_error, say, say_json
 
 HELP = "finds a provider's quotas under a spending cap, and writes them as a lanes file"
+EXAMPLES = ("probe openai/gpt-4o-mini --max-cost 0.20 --out lanes.toml",)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"(default: {MAX_COST:g})",
         "cache": "whose ledgers of the last minute are kept, so that a run right after it keeps to the quota "
         "(default: the user's cache folder)",
-        "mode": "live, and nothing else: every call is sent, no answer is taken or kept",
+        # Every call is sent, and no answer is taken or kept.
+        "mode": argparse.SUPPRESS,
         "timeout": f"deadline for a whole call (default: {TIMEOUT_S:.0f}s)",
     }
     add_sending(parser, ("base-url", *helps), helps)

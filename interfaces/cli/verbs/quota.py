@@ -13,6 +13,10 @@ from ....configuration.options import add_sending, flag
 from ...terminal.output import note, say, say_json
 
 HELP = "what each lane's quota is declared as, has learned to be, and has used"
+EXAMPLES = (
+    "quota",
+    "quota openai/gpt-4o-mini --config lanes.toml",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

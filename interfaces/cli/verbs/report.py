@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from ....bench.evaluation.reporting import WrittenReport
 
 HELP = "tables, figures and one page of a run or a load test, or of several side by side"
+EXAMPLES = (
+    "report runs/first",
+    "report runs/first runs/second --out compared",
+)
 _NAMED = 5
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ....bench.evaluation.preparation import PreparedRun
 
 HELP = "go on with a run that stopped"
+EXAMPLES = ("resume runs/first",)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

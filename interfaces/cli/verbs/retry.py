@@ -10,6 +10,7 @@ from ...terminal.output import note
 from .resume import prepared_of
 
 HELP = "send the failed ones of a run again"
+EXAMPLES = ("retry runs/first",)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

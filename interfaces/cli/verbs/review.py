@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from ....bench.evaluation.labelling.sample import AnswerFile, SampleEntry
 
 HELP = "label a sample of a run's answers, and see how far people and readings agree"
+EXAMPLES = (
+    "review runs/first",
+    "review runs/first --sample 100 --csv labels.csv",
+)
 SAMPLE_SIZE = 500
 
 

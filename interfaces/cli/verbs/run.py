@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from ....bench.evaluation.preparation import PreparedRun
 
 HELP = f"run a benchmark ({', '.join(BUILT_IN)}), the task of a file, or everything that a run file asks for"
+EXAMPLES = (
+    "run millstone --model openai/gpt-4o-mini --limit 5 --trials 2 --max-cost 1 --out runs/first",
+    "run capitals.py --model openai/gpt-4o-mini anthropic/claude-sonnet-4-0 --out runs/capitals",
+    "run reproduce/millstone.toml --dataset DIR --out runs/millstone",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) -> None:

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from ....bench.evaluation.benchmark import Benchmark
 
 HELP = "score again, from records or from published counts"
+EXAMPLES = (
+    "score runs/first",
+    "score runs/first runs/second --json",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) -> None:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 
 HELP = "the gateway: OpenAI's, Anthropic's and Gemini's clients through our cache and quotas"
+EXAMPLES = (
+    "serve --rpm 500 --max-cost 5",
+    "serve --port 8400 --config gateway.toml",
+)
 HOST = "127.0.0.1"
 PORT = 8400
 _REPEATS = ("count", "same")

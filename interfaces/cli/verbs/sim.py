@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 HELP = (
     "a simulated model provider on loopback, with quotas and faults on request; with --web, a web and a search engine"
 )
+EXAMPLES = (
+    "sim",
+    "sim --rpm 600 --rule sliding --fault server_error=503,rate=0.05",
+    "sim --web",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

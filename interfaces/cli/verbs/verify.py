@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ...batch.place import BatchPlace
 
 HELP = "prove that nothing of a run or batch is missing, double or changed"
+EXAMPLES = ("verify runs/first",)
 SHOWN = 20
 
 

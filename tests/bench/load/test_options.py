@@ -225,7 +225,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "another mode": (("--mode", "record"), "--mode: expected live, or nothing, got record: a load test sends every"),
     "a limit without a price": (("--max-cost", "1"), "model sim/steady has no price, so --max-cost can't be kept"),
     "a search engine": (("search/brave",), "search/brave: expected a model, got a search engine"),
-    "an unknown provider": (("nope/x",), "no provider 'nope'; known are"),
+    "an unknown provider": (("nope/x",), "no provider 'nope' (on a server of your own: vllm/nope/x"),
     "a model without its provider": (("steady",), "expected a model as provider/model"),
     "a data set that is none": (("--dataset", "nada"), "or a file or folder that exists, got nada"),
     "a folder without data": (("--dataset", "."), "--dataset: .: expected a data set of "),

@@ -327,7 +327,7 @@ def test_a_torn_line_is_left_out_and_a_changed_one_refuses(cli: CommandLine, tmp
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("run",), "expected --parquet"),
+        (("run", "--csv"), "unknown option --csv"),
         (("none", "--parquet"), "none: expected a run's folder"),
         (("empty", "--parquet"), "empty: expected a run's folder, or one that holds such"),
         (("notes.txt", "--parquet"), "notes.txt line 1: expected a row of a batch's output"),

@@ -72,3 +72,11 @@ def test_no_word_is_divided_and_no_line_is_longer_than_the_width(words: list[str
     lines = fitted(" ".join(words), width).split("\n")
     assert [word for line in lines for word in line.split()] == words
     assert all(len(line) <= width or " " not in line for line in lines)
+
+
+def test_a_second_column_of_sentences_is_folded_beside_the_first() -> None:
+    # 8 characters of the name and 2 blanks leave 20 of 30: "prove that nothing is" has 21.
+    rows = "  run     run a benchmark, the task of a file\n  verify  prove that nothing is missing"
+    assert fitted(rows, 30) == (
+        "  run     run a benchmark, the\n          task of a file\n  verify  prove that nothing\n          is missing"
+    )
