@@ -135,7 +135,7 @@ class RunFolder:
                 self.manifest = self._begin(specification)
                 reserve = Reserve(folder / ".reserve")
                 opened.callback(reserve.release)
-                if (folder / files.failures).exists():
+                if _holds_something(folder / files.failures):
                     _retire(folder / files.failures, of_all=retry)
                 self.records = Journal(folder / files.records, reserve, set_aside=set_aside)
                 opened.callback(self.records.close)

@@ -43,7 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="with --plan: don't look up which judgements the cache already has",
     )
-    add_sending(parser)
+    add_sending(
+        parser,
+        helps={"max-cost": "stop before the judgements can cost more; those that the folder already holds count"},
+    )
     add_output(parser)
 
 

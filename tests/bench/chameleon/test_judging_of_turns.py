@@ -93,6 +93,7 @@ def test_two_more_judges_ask_no_model_under_test_and_a_second_time_nothing(home:
     assert again.code == 0 and "all there before; nothing was sent" in again.out
     assert outside.provider.calls() == sent and judgements(home) == lines
     assert own_files(home) == before
+    assert not list((home / "run").glob("judgements-failures-*"))
     assert run_command(home, "verify", "run").out.startswith("ok: ")
 
 
