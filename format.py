@@ -67,6 +67,15 @@ def dollars(amount: float) -> str:
     return f"${amount:,.2f}" if amount >= 1 else f"${amount:.{1 - math.floor(math.log10(amount))}f}"
 
 
+def cost_of_calls(cost: float, sent: int, unpriced: int) -> str:
+    """Returns the dollars of `sent` calls, of which `unpriced` have no known price."""
+    if not unpriced:
+        return f"${cost:,.4f}"
+    if unpriced == sent:
+        return "unknown (no price)"
+    return f"${cost:,.4f} and {count_text(unpriced, 'call')} without a price"
+
+
 def rate_text(per_s: float) -> str:
     """Returns a rate with four significant digits and without its unit, since a rate that was asked for must read as
     it was written."""

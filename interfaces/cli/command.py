@@ -30,7 +30,7 @@ _OTHER_WORDS = {"label": "review", "eval": "run", "evaluate": "run", "gateway": 
 _BEGIN = (
     ("demo", "see it work on this machine; needs no API key"),
     ("models", "which providers there are, and whose API key is set"),
-    ("plan millstone --model openai/gpt-4o-mini --limit 5", "what a run would send and cost"),
+    ("plan {benchmark} --model openai/gpt-4o-mini --limit 5", "what a run would send and cost"),
 )
 # Above this many options the usage names none.
 _OPTIONS_IN_USAGE = 8
@@ -163,6 +163,9 @@ def _overview() -> str:
 
 def _beginning() -> str:
     """Returns the first commands for somebody who gives none."""
-    width = max(len(command) for command, _ in _BEGIN)
-    lines = [f"  millstream {command:{width}}  {what}" for command, what in _BEGIN]
+    from ...bench.evaluation.declarations import BUILT_IN
+
+    commands = [(command.format(benchmark=BUILT_IN[0]), what) for command, what in _BEGIN]
+    width = max(len(command) for command, _ in commands)
+    lines = [f"  millstream {command:{width}}  {what}" for command, what in commands]
     return "\n".join(("millstream runs evaluations of language models. To begin:", *lines, "All: millstream --help"))

@@ -15,13 +15,13 @@ from msgspec import Struct, structs
 
 from ...providers.llm.serve_dialect import Problem
 
-Kind = Literal["ask", "models", "model", "health", "metrics"]
+Kind = Literal["ask", "models", "model", "health", "metrics", "status"]
 
 CHAT, RESPONSES, MESSAGES, GENERATE = "openai-chat", "openai-responses", "anthropic-messages", "gemini-generate"
 RUN_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 OFFERED = (
     "POST /v1/chat/completions, /v1/responses, /v1/messages and /v1beta/models/MODEL:generateContent, GET /v1/models, "
-    "/health and /metrics"
+    "/health, /metrics and / (a page for browsers)"
 )
 _ASKED: Mapping[str, str] = {"chat/completions": CHAT, "responses": RESPONSES, "messages": MESSAGES}
 _ROOTS = r"(?:/openai/v1|/openai|/v1)?"
@@ -35,9 +35,9 @@ _OF_GOOGLE = ("x-goog-api-key", "x-goog-api-client")
 
 class RequestPath(Struct, frozen=True):
     """The meaning of a request's method and path. `kind`: a call to a model (`ask`), a list of models, one model,
-    health or metrics; `dialect`: the protocol of the answer; `model`: the model's name in the path, `run`: the run's
-    name, empty: none; `is_list`: Google's way to stream without events, as one list of answers; `problem`: why the
-    request is rejected (None: it is not)."""
+    health, metrics or the page for a browser (`status`); `dialect`: the protocol of the answer; `model`: the model's
+    name in the path, `run`: the run's name, empty: none; `is_list`: Google's way to stream without events, as one list
+    of answers; `problem`: why the request is rejected (None: it is not)."""
 
     kind: Kind
     dialect: str = CHAT
@@ -48,7 +48,7 @@ class RequestPath(Struct, frozen=True):
     problem: Problem | None = None
 
 
-def read_path(method: str, target: str, headers: Mapping[str, object]) -> RequestPath:
+def read_path(method: str, target: str, headers: Mapping[str, list[str]]) -> RequestPath:
     """Returns what a method and target ask for, with a `problem` if that does not exist or not for this method."""
     path = target.partition("?")[0]
     way = _way_of(method, target, headers)
@@ -61,7 +61,7 @@ def read_path(method: str, target: str, headers: Mapping[str, object]) -> Reques
     return structs.replace(way, problem=Problem(405, "invalid", f"{method} {path[:200]}: expected {expected}"))
 
 
-def _way_of(method: str, target: str, headers: Mapping[str, object]) -> RequestPath | None:
+def _way_of(method: str, target: str, headers: Mapping[str, list[str]]) -> RequestPath | None:
     path, _, query = target.partition("?")
     run = ""
     if path.startswith("/run/"):
@@ -70,6 +70,8 @@ def _way_of(method: str, target: str, headers: Mapping[str, object]) -> RequestP
         if not slash or not RUN_NAME.fullmatch(run):
             return None
         path = f"/{rest}"
+    if path == "/" and method != "POST" and "text/html" in " ".join(headers.get("accept", ())):
+        return RequestPath("status", run=run)
     if path in ("/health", "/metrics"):
         return RequestPath("health" if path == "/health" else "metrics", run=run)
     if match := _ASK.fullmatch(path):
@@ -84,7 +86,7 @@ def _way_of(method: str, target: str, headers: Mapping[str, object]) -> RequestP
     return None
 
 
-def dialect_of(path: str, headers: Mapping[str, object]) -> str:
+def dialect_of(path: str, headers: Mapping[str, list[str]]) -> str:
     """Returns the dialect in which a request is answered whose path does not say it."""
     if "anthropic-version" in headers or path.endswith("/messages") or "/messages/" in path:
         return MESSAGES

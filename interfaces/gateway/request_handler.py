@@ -29,8 +29,10 @@ from .http.http_request import ClientStream, HttpRequest
 from .http.http_response import HttpResponse
 from .metrics import Metrics
 from .paths import CHAT, RequestPath, read_path
+from .request_log import RequestLog
 from .request_parser import DIALECTS, RequestParser
 from .response_headers import DRAIN_S, AnswerFacts, answer, facts_of, refusal, stream_fields
+from .status_page import STATUS_PAGE_TYPE
 from .streaming import PING_S, StreamedText, stream_out
 from .trials import TrialCounter
 
@@ -46,7 +48,8 @@ class GatewayState(Struct, eq=False):
     """What all requests to one gateway share. `callers` are by name; `rules` are set once the port is known; `name`
     begins the id of every answer. A body may take `body_s` seconds to arrive, and a silent stream gets a comment
     every `ping_s` seconds. `under_way`: requests that wait for their answer (`is_idle`: there are none); `count`:
-    all requests so far; `is_draining`: no new request begins."""
+    all requests so far; `is_draining`: no new request begins. `status_page` returns the page for a browser; `log` gets
+    a line a request."""
 
     dispatch: Dispatch
     parser: RequestParser
@@ -57,6 +60,8 @@ class GatewayState(Struct, eq=False):
     rules: GuardRules
     is_idle: asyncio.Event
     name: str
+    status_page: Callable[[], bytes]
+    log: RequestLog | None = None
     body_s: float = BODY_S
     ping_s: float = PING_S
     is_draining: bool = False
@@ -75,7 +80,19 @@ class RequestHandler:
     path. `told` is called at the end of one without a task."""
 
     __slots__ = (
-        *("_began", "_caller", "_facts", "_group", "_id", "_outcomes", "_request", "_saying", "_state", "_status"),
+        *(
+            "_began",
+            "_caller",
+            "_facts",
+            "_group",
+            "_id",
+            "_outcomes",
+            "_problem",
+            "_request",
+            "_saying",
+            "_state",
+            "_status",
+        ),
         *("_way", "told", "whole"),
     )
 
@@ -93,6 +110,7 @@ class RequestHandler:
         self._facts = AnswerFacts(False)
         self._outcomes: Sequence[Outcome] = ()
         self._status = _GONE
+        self._problem = ""
         self.told: Callable[[], None] | None = None
         self.whole: HttpResponse | None = None
         state.under_way += 1
@@ -206,6 +224,8 @@ class RequestHandler:
             work.cancel()
         if problem is None:
             self._outcomes = work.result()
+        else:
+            self._problem = problem.kind
 
     def _tell(self, outcomes: Sequence[Outcome]) -> None:
         """Sets `whole` to the answer with these outcomes. Raises RequestRefusal if one has no reply."""
@@ -225,7 +245,7 @@ class RequestHandler:
     def _refuse(self, error: Exception) -> None:
         problem = _problem_of(error)
         facts = structs.replace(self._facts, is_cached=False)
-        self._status = problem.status
+        self._status, self._problem = problem.status, problem.kind
         self.whole = refusal(problem, self._dialect, self._way.dialect, self._id, facts)
 
     def end(self) -> None:
@@ -236,6 +256,9 @@ class RequestHandler:
             state.trials.end(group.taken, is_answered=bool(self._outcomes))
         seconds = time.perf_counter() - self._began
         state.metrics.answered(self._way.dialect, self._caller, self._status, self._outcomes, seconds)
+        if state.log is not None:
+            model = self._way.model if group is None else group.asked.model
+            state.log.ended(model, self._status, seconds, self._outcomes, self._problem)
         # A reference cycle with its waiters: a long body must not stay until the garbage collector runs.
         self._group, self._outcomes = None, ()
         state.under_way -= 1
@@ -253,18 +276,26 @@ def begin_request(state: GatewayState, request: HttpRequest) -> HttpResponse | R
     if isinstance(judged, Problem):
         if request.fault is None:
             state.metrics.refused(judged)
-        return refusal(judged, DIALECTS[way.dialect], way.dialect, number)
+        return _refused(state, request, way, judged, number)
     caller = state.callers[judged]
     if way.problem is not None:
-        return refusal(way.problem, DIALECTS[way.dialect], way.dialect, number)
+        return _refused(state, request, way, way.problem, number)
     if way.kind != "ask":
         return _look(state, way, caller, number)
     if state.is_draining:
-        return refusal(_DRAINING, DIALECTS[way.dialect], way.dialect, number)
+        return _refused(state, request, way, _DRAINING, number)
     handler = RequestHandler(state, request, number, way, caller)
     if is_plain(request) and not state.dispatch.is_halted:
         handler.begin(request.body.data)
     return handler
+
+
+def _refused(
+    state: GatewayState, request: HttpRequest, way: RequestPath, problem: Problem, number: str
+) -> HttpResponse:
+    if state.log is not None:
+        state.log.refused(request.seen.method, request.seen.target.partition("?")[0], problem)
+    return refusal(problem, DIALECTS[way.dialect], way.dialect, number)
 
 
 def failed_request(error: BaseException) -> HttpResponse:
@@ -283,6 +314,8 @@ def _look(state: GatewayState, way: RequestPath, caller: Caller, number: str) ->
     if way.kind == "metrics":
         body, media_type = state.metrics.page()
         return answer(body, told, number, media_type)
+    if way.kind == "status":
+        return answer(state.status_page(), told, number, STATUS_PAGE_TYPE)
     if way.kind == "models":
         return answer(dialect.listing(state.models_for(caller)), told, number)
     try:

@@ -35,7 +35,9 @@ from .http.http_server import HttpServer
 from .metrics import Metrics
 from .model_list import models_for
 from .request_handler import GatewayState, begin_request, failed_request
+from .request_log import RequestLog
 from .request_parser import RequestParser
+from .status_page import GatewayCounts, LaneRow, status_page
 from .trials import TrialCounter
 
 # A shorter token could be guessed.
@@ -46,12 +48,13 @@ REOPENED_S = 60.0
 
 class ServeOptions(Struct, frozen=True):
     """Where to listen. `port` 0: any free one; `port_file`: where the port is written; `is_counting`: repeats are new
-    trials."""
+    trials; `log` is called with a line for each request, None: nobody reads them."""
 
     host: str
     port: int
     port_file: Path | None = None
     is_counting: bool = True
+    log: Callable[[str], None] | None = None
 
 
 class ServeEnd(Struct, frozen=True):
@@ -134,8 +137,28 @@ class RunningGateway:
             models_for=lambda caller: models_for(caller, gateway, settings, unset),
             rules=self._rules,
             is_idle=asyncio.Event(),
+            log=None if self.place.log is None else RequestLog(self.place.log),
+            status_page=self._status_page,
             name=f"req_{os.urandom(6).hex()}",
         )
+
+    def _status_page(self) -> bytes:
+        now, own = asyncio.get_running_loop().time(), self.metrics
+        counts = GatewayCounts(
+            requests=own.requests,
+            failed=own.failed,
+            from_cache=own.from_cache,
+            under_way=self.state.under_way,
+            sent=own.sent,
+            unpriced=own.unpriced,
+            cost=self.engine.purse.own,
+        )
+        lanes = []
+        for model, route in self.engine.scheduler.routes.items():
+            lane = route.lane
+            stopped = "" if lane.stopped is None else f"stopped: {lane.stopped.reason}"
+            lanes.append(LaneRow(model, lane.in_flight, lane.used(now)[0], stopped))
+        return status_page(counts, lanes)
 
     def summary(self) -> dict[str, Any]:
         metrics, routes, purse = self.metrics, self.engine.scheduler.routes, self.engine.purse

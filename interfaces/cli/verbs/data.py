@@ -34,10 +34,7 @@ def _offering(words: Sequence[str] = ()) -> Mapping[str, Declaration]:
 
 
 HELP = f"import, check and build data sets ({', '.join(_offering())})"
-EXAMPLES = (
-    "data millstone CHECKOUT --out issues.json",
-    "data chameleon --help",
-)
+EXAMPLES = tuple(f"data {name} --help" for name in [*_offering()][:3])
 
 
 def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) -> None:

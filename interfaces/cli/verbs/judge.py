@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 HELP = "judge a run's kept answers anew, by other judges, and compare the judges; asks no model under test"
 EXAMPLES = (
-    "judge runs/chameleon --judge openai/gpt-4o anthropic/claude-sonnet-4-0 --plan",
-    "judge runs/chameleon --judge openai/gpt-4o --max-cost 20",
+    "judge runs/first --judge openai/gpt-4o anthropic/claude-sonnet-4-0 --plan",
+    "judge runs/first --judge openai/gpt-4o --max-cost 20",
 )
 
 

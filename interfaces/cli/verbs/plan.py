@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from ....bench.evaluation.declarations import BUILT_IN
 from ....configuration.errors import DONE, RESUMABLE, SIGNAL, WITH_FAILURES
 from ....configuration.options import flag
 from ....configuration.values import WholeNumber
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 HELP = "prompts, tokens, cost and time of a run; sends nothing (but with --pilot N)"
 _OF_RUNS = ("out", "no_report")
 EXAMPLES = (
-    "plan millstone --model openai/gpt-4o-mini --limit 5 --trials 2",
-    "plan millstone --model openai/gpt-4o-mini --rpm 500 --pilot 200 --max-cost 0.50",
+    f"plan {BUILT_IN[0]} --model openai/gpt-4o-mini --limit 5 --trials 2",
+    f"plan {BUILT_IN[0]} --model openai/gpt-4o-mini --rpm 500 --pilot 200 --max-cost 0.50",
 )
 
 

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 HELP = f"run a benchmark ({', '.join(BUILT_IN)}), the task of a file, or everything that a run file asks for"
 EXAMPLES = (
-    "run millstone --model openai/gpt-4o-mini --limit 5 --trials 2 --max-cost 1 --out runs/first",
+    f"run {BUILT_IN[0]} --model openai/gpt-4o-mini --limit 5 --trials 2 --max-cost 1 --out runs/first",
     "run capitals.py --model openai/gpt-4o-mini anthropic/claude-sonnet-4-0 --out runs/capitals",
-    "run reproduce/millstone.toml --dataset DIR --out runs/millstone",
+    f"run {next(iter(reproductions()), 'sweep.toml')} --out runs/whole",
 )
 
 

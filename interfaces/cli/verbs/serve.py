@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ....configuration.errors import DONE, SIGNAL
 from ....configuration.options import add_sending, flag
 from ....configuration.values import Text, WholeNumber, WordChoice
-from ....format import count_text
+from ....format import cost_of_calls, count_text
 from ...terminal.output import note, say, say_json
 
 if TYPE_CHECKING:
@@ -53,6 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="count: a caller's identical requests in one run are samples 0, 1, 2, … (default); same: they are one "
         "question with one answer",
     )
+    parser.add_argument(
+        "--log", action="store_true", help="a line a request on stderr: time, model, status, duration, tokens, cost"
+    )
     add_sending(parser)
     parser.add_argument("--json", action="store_true", help="the summary at the end as one JSON object on stdout")
 
@@ -68,7 +71,9 @@ def run(options: argparse.Namespace) -> int:
     settings = settings_for_any(sending, configuration)
     settings = structs.replace(settings, budget_name=f"serve {options.host}:{options.port}")
     port_file = None if options.port_file is None else Path(options.port_file)
-    place = ServeOptions(options.host, options.port, port_file, options.repeats == "count")
+    place = ServeOptions(
+        options.host, options.port, port_file, options.repeats == "count", note if options.log else None
+    )
     ended = _run(serve(settings, configuration.gateway, place, note if options.json else say))
     if options.json:
         say_json(ended.summary)
@@ -80,16 +85,6 @@ def run(options: argparse.Namespace) -> int:
     return DONE
 
 
-def cost_text(summary: Mapping[str, Any]) -> str:
-    """Returns the cost of the calls with a price, and the number of those without one."""
-    sent, unpriced = summary["sent"], summary["unpriced"]
-    if not unpriced:
-        return f"${summary['cost']:.4f}"
-    if unpriced == sent:
-        return "cost unknown (no price)"
-    return f"${summary['cost']:.4f} and {count_text(unpriced, 'call')} without a price"
-
-
 def told(summary: Mapping[str, Any]) -> str:
     stopped = f"; stopped: {', '.join(summary['stopped'])}" if summary["stopped"] else ""
     money = ""
@@ -97,7 +92,8 @@ def told(summary: Mapping[str, Any]) -> str:
         limit = summary["money"]
         money = f" (${limit['spent']:,.4f} spent of --max-cost ${limit['max_cost']:,.4f}"
         money += f", up to ${limit['at_most']:,.4f})" if limit["at_most"] > limit["spent"] else ")"
-    sent = f"{count_text(summary['sent'], 'call')} sent, {cost_text(summary)}"
+    cost = cost_of_calls(summary["cost"], summary["sent"], summary["unpriced"])
+    sent = f"{count_text(summary['sent'], 'call')} sent, cost {cost}"
     return (
         f"gateway stopped: {count_text(summary['requests'], 'request')}, {summary['from_cache']:,} from the cache, "
         f"{summary['failed']:,} failed; {sent}{money}{stopped}"

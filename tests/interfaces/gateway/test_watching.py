@@ -1,0 +1,123 @@
+"""A person who watches a gateway: a line a request, and a page for a browser, neither with a secret in it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from gateways import ANN, MODEL, TOKEN, Answer, gateway, get, post, question, settings_to
+
+from millstream.configuration.gateway_settings import CallerSettings, GatewaySettings
+from millstream.engine.call import Call, Outcome, Reply, Usage
+from millstream.interfaces.gateway.request_log import RequestLog
+from millstream.interfaces.gateway.serving import RunningGateway, ServeOptions
+from millstream.interfaces.gateway.status_page import GatewayCounts, LaneRow, status_page
+from millstream.providers.llm.serve_dialect import Problem
+
+HTML = {"Accept": "text/html,application/xhtml+xml;q=0.9"}
+
+
+def outcome(*, cached: bool, cost: float | None) -> Outcome:
+    reply = Reply("A", Usage(1_200, 30), "stop", raw_hash="")
+    return Outcome(Call(MODEL, "hi"), reply=reply, key="", cached=cached, cost=cost)
+
+
+SENT, STORED, UNPRICED = (
+    outcome(cached=False, cost=0.0013),
+    outcome(cached=True, cost=None),
+    outcome(cached=False, cost=None),
+)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "told"),
+    [
+        ([SENT], "1,200 + 30 tokens  $0.0013"),
+        ([STORED], "1,200 + 30 tokens  cached"),
+        ([UNPRICED], "1,200 + 30 tokens  cost unknown"),
+        # Two samples, one of which is stored: the sums of both, and the cost of the one that was sent.
+        ([SENT, STORED], "2,400 + 60 tokens  $0.0013  1 of 2 cached"),
+        ([SENT, UNPRICED], "2,400 + 60 tokens  cost unknown"),
+        ([], "timeout"),
+    ],
+)
+def test_a_line_tells_time_model_status_duration_tokens_and_cost(outcomes: list[Outcome], told: str) -> None:
+    lines: list[str] = []
+    log = RequestLog(lines.append, lambda: "12:00:01")
+    log.ended("gpt-4o", 200, 0.532, outcomes, "" if outcomes else "timeout")
+    assert lines == [f"12:00:01  gpt-4o  200  532 ms  {told}"]
+
+
+def test_a_refused_request_is_a_line_without_its_query() -> None:
+    lines: list[str] = []
+    RequestLog(lines.append, lambda: "12:00:01").refused("GET", "/v1/nothing", Problem(404, "not_found", "there is no"))
+    assert lines == ["12:00:01  GET  /v1/nothing  404  not_found"]
+
+
+def test_a_gateway_logs_every_request_and_no_secret(tmp_path: Path) -> None:
+    lines: list[str] = []
+
+    async def scenario() -> None:
+        settings = GatewaySettings(token="TOKEN")
+        async with gateway(tmp_path / "first", settings) as both:
+            place = ServeOptions("127.0.0.1", 0, log=lines.append)
+            async with RunningGateway(settings_to(both.provider.base_url, tmp_path), settings, place) as running:
+                port = running.port
+                await post(port, question("a secret question"), authorization=f"Bearer {TOKEN}")
+                await post(port, question(), authorization="Bearer wrong-token-of-mine")
+                await get(port, f"/nothing?key={TOKEN}")
+
+    asyncio.run(scenario())
+    (answered, refused, unknown) = (line.split("  ")[1:] for line in lines)
+    assert answered[:2] == [MODEL, "200"] and answered[3].endswith(" tokens") and answered[4].startswith("$")
+    assert refused == ["POST", "/v1/chat/completions", "401", "unauthorized"]
+    assert unknown == ["GET", "/nothing", "404", "not_found"]
+    assert not [line for line in lines if TOKEN in line or "wrong-token" in line or "secret" in line]
+
+
+def test_the_page_has_the_counts_and_the_lanes(tmp_path: Path) -> None:
+    async def scenario() -> Answer:
+        async with gateway(tmp_path) as both:
+            for _ in range(2):
+                await post(both.port, question(), X_Millstream_Trial="0")
+            return await get(both.port, "/", **HTML)
+
+    page = asyncio.run(scenario())
+    assert page.status == 200 and page.headers["content-type"] == "text/html; charset=utf-8"
+    text = page.body.decode()
+    heads, counts = text.partition("<table>")[2].partition("</table>")[0].split("</tr><tr>")
+    assert heads.count("<th>") == 6
+    # Two requests with one sample: one call, and the second answer from the cache.
+    assert counts == "".join(f"<td>{number}</td>" for number in (2, 2, 0, 1, 0, 1)) + "</tr>"
+    assert "<script" not in text and "default-src 'none'" in text
+    assert f"<td>{MODEL}</td>" in text and '<td class="text">open</td>' in text
+
+
+def test_the_page_counts_by_hand() -> None:
+    counts = GatewayCounts(requests=1_000, failed=3, from_cache=600, under_way=2, sent=397, unpriced=7, cost=1.25)
+    text = status_page(counts, [LaneRow("<b>x/y</b>", 2, 40, "stopped: dead_key")]).decode()
+    # 1,000 requests of which 3 failed: 997 answered.
+    cells = "".join(f"<td>{cell}</td>" for cell in ("1,000", "997", "3", "600", "2", "397"))
+    assert cells in text and "$1.2500 and 7 calls without a price" in text
+    row = '<td>&lt;b&gt;x/y&lt;/b&gt;</td><td>2</td><td>40</td><td class="text">stopped: dead_key</td>'
+    assert row in text
+
+
+def test_the_page_is_for_browsers_of_those_who_may_ask(tmp_path: Path) -> None:
+    settings = GatewaySettings(callers=(CallerSettings("ann", "ANN"),))
+
+    async def scenario() -> list[int]:
+        async with gateway(tmp_path, settings) as both:
+            answers = [
+                await get(both.port, "/", **HTML),
+                await get(both.port, f"/?key={ANN}", **HTML),
+                await get(both.port, f"/?key={ANN}", **HTML, Sec_Fetch_Site="none"),
+                await get(both.port, f"/?key={ANN}", **HTML, Sec_Fetch_Site="cross-site"),
+                await get(both.port, f"/?key={ANN}"),
+            ]
+            assert not [answer for answer in answers if ANN.encode() in answer.body]
+            return [answer.status for answer in answers]
+
+    # Without the token 401; a page of another site 403; a program, which asks for no HTML, 404 as before.
+    assert asyncio.run(scenario()) == [401, 200, 200, 403, 404]
