@@ -196,6 +196,13 @@ class Grid:
         """Yields every item's id in order, without drawing arguments."""
         return (cell.id(trial) for cell in self._cells() for trial in range(self.trials))
 
+    def shown(self) -> Iterator[tuple[str, Side, tuple[str, ...]]]:
+        """Yields every item's id, orientation and arguments in order, without building its prompt."""
+        for cell in self._cells():
+            orientation = cell.issue.paraphrases[cell.template - 1].orientation
+            for trial, drawn, _ in self._trials(cell):
+                yield cell.id(trial), orientation, tuple([cell.issue.arguments[index].id for index in drawn.shown])
+
     def specification(self) -> dict[str, Any]:
         """Returns the values that decide the prompts, for the manifest of a run."""
         return {

@@ -203,6 +203,15 @@ def changed(folder: Path, name: str, old: bytes, new: bytes) -> None:
     path.write_bytes(data.replace(old, new, 1))
 
 
+def resealed(run: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """The last record that has arguments, changed and sealed anew; all before it stay."""
+    lines = (run / "records.jsonl").read_bytes().splitlines()
+    at, record = [(at, line) for at, line in enumerate(map(json.loads, lines)) if len(line["arguments"]) > 1][-1]
+    change(record)
+    lines[at] = sealed(json.dumps(record, separators=(",", ":")).encode())
+    edit(run / "records.jsonl", lambda _: lines)
+
+
 Tampering = Callable[[Path], None]
 TAMPERED: dict[str, tuple[Tampering, str]] = {
     "a byte": (
@@ -243,6 +252,31 @@ TAMPERED: dict[str, tuple[Tampering, str]] = {
         ),
         "scores.json: not what the records give, for sim/open",
     ),
+    "a letter and its stance, sealed": (
+        lambda run: resealed(
+            run,
+            lambda line: line.update(
+                letter="B" if line["letter"] == "A" else "A", stance="con" if line["stance"] == "pro" else "pro"
+            ),
+        ),
+        "; its text gives ",
+    ),
+    "a text, sealed": (lambda run: resealed(run, lambda line: line.update(text="I can't say.")), "gives None, other"),
+    "an orientation, sealed": (
+        lambda run: resealed(
+            run, lambda line: line.update(orientation="con" if line["orientation"] == "pro" else "pro")
+        ),
+        "; the data set gives ",
+    ),
+    "the order of arguments, sealed": (
+        lambda run: resealed(run, lambda line: line["arguments"].reverse()),
+        "; the run showed ",
+    ),
+    "an argument left out, sealed": (
+        lambda run: resealed(run, lambda line: line["arguments"].pop()),
+        "; the run showed ",
+    ),
+    "a trial, sealed": (lambda run: resealed(run, lambda line: line.update(trial=14)), "its fields are of "),
     "a score": (
         lambda run: changed(run, "scores.json", b'"om": ', b'"om": 1'),
         "scores.json: not what the records give",
