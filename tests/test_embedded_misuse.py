@@ -242,3 +242,8 @@ def test_a_fork_in_a_loop_is_told_to_open_its_own(provider: Provider, tmp_path: 
     told, parent = done.stdout.splitlines()
     assert told.startswith("the engine was opened in process ") and told.endswith("open one in this process")
     assert parent == "0 ok"
+
+
+def test_a_model_name_in_place_of_a_lane_is_refused_with_what_to_write() -> None:
+    with pytest.raises(TypeError, match=r"^expected a millstream\.Lane, such as Lane\('openai/open'\), came a str$"):
+        ms.Engine("openai/open")  # type: ignore[arg-type]

@@ -69,6 +69,9 @@ class Engine:
         max_cost: float | None = None,
         settings: Settings | None = None,
     ) -> None:
+        for lane in lanes:
+            if not isinstance(lane, Lane):
+                raise TypeError(f"expected a millstream.Lane, such as Lane({lane!r}), came a {type(lane).__name__}")
         if settings is None:
             folder = None if cache is None else Path(cache)
             settings = Settings(lanes=lanes, base_url=base_url, cache=folder, mode=mode, max_cost=max_cost)

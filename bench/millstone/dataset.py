@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from ...engine.runs.data_file import DatasetError as DatasetError
 from ...engine.runs.data_file import field, kind_of, parse, read_text, shown, text_of
+from ...format import command_text
 from .dataset_file import contents_of_file
 from .reference import CONTROVERSIAL
 
@@ -83,6 +84,9 @@ def load(path: Path) -> IssueDataset:
         return of_issues(
             path.resolve().name, [_issue(parse(read_text(file), str(file)), file.stem, str(file)) for file in files]
         )
+    if path.suffix.lower() in (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet"):
+        made = command_text("data", "millstone", path, "--out", "set.json")
+        raise DatasetError(f"{path}: expected a data set file in JSON, came a table: make one of it by {made}")
     contents = contents_of_file(parse(read_text(path), str(path)), str(path))
     return build(path.resolve().stem, contents, str(path))
 

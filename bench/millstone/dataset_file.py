@@ -16,6 +16,8 @@ FORMAT_VERSION = 1
 
 def contents_of_file(root: Any, where: str) -> dict[str, Any]:
     """Returns the raw issues of a data set file by their ids. Raises DatasetError if it is no such file."""
+    if _holds_conversations(root):
+        raise DatasetError(f"{where}: expected issues, came conversations, which are another benchmark's")
     if not isinstance(root, dict) or "millstone_dataset" not in root:
         raise DatasetError(
             f'{where}: expected {{"millstone_dataset": {FORMAT_VERSION}, "issues": {{…}}}}, came {kind_of(root)}'
@@ -28,6 +30,11 @@ def contents_of_file(root: Any, where: str) -> dict[str, Any]:
     if not issues:
         raise DatasetError(f"{where}: issues: expected at least one issue, came none")
     return issues
+
+
+def _holds_conversations(root: Any) -> bool:
+    first = root[0] if isinstance(root, list) and root else root
+    return isinstance(first, dict) and ("questions" in first or "conversations" in first)
 
 
 def encode(contents: Mapping[str, Any]) -> bytes:

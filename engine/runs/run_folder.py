@@ -283,6 +283,8 @@ def _differences(name: str, there: Any, asked: Any) -> Iterator[_Difference]:
 
 def _short(value: object) -> str:
     """Returns a value as a short text; a long list is shown by its number of elements."""
+    if value is None:
+        return "nothing"
     text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
     if len(text) <= _TOLD_MAX:
         return text

@@ -9,6 +9,7 @@ from ....bench.evaluation.declarations import BUILT_IN
 from ....configuration.errors import DONE, RESUMABLE, SIGNAL, WITH_FAILURES
 from ....configuration.options import flag
 from ....configuration.values import WholeNumber
+from ....format import dollars, span_text
 from ...terminal.output import note, say, say_json
 from . import run as run_verb
 
@@ -84,8 +85,19 @@ def _tell(
     if options.json:
         say_json({"exit_code": code, "runs": forecasts})
     else:
-        say("\n\n".join([*told, *([_meaning(code)] if code else [])]))
+        say("\n\n".join([*told, *_total(forecasts), *([_meaning(code)] if code else [])]))
     return code
+
+
+def _total(forecasts: Sequence[dict[str, Any]]) -> list[str]:
+    """Returns the cost of several runs together, as one line; empty for a single run."""
+    if len(forecasts) < 2:
+        return []
+    costs = [found["cost"] for found in forecasts if found.get("cost") is not None]
+    if len(costs) < len(forecasts):
+        return [f"all {len(forecasts)} runs together: cost unknown, since a model has no price"]
+    low, high = sum(cost[0] for cost in costs), sum(cost[1] for cost in costs)
+    return [f"all {len(forecasts)} runs together: {span_text((low, high), dollars)}"]
 
 
 def _forecast(

@@ -21,6 +21,7 @@ from ....configuration.options import (
     flag,
 )
 from ....configuration.values import Text
+from ....format import command_text
 from ...terminal.output import note, note_error, say, say_json
 
 if TYPE_CHECKING:
@@ -109,6 +110,8 @@ def _from_file(
     what: str = options.what
     path, out = Path(what).expanduser(), options.out
     if not path.is_file():
+        if (path / "manifest.json").is_file():
+            raise UsageError(f"{what} is the folder of a run: go on with it by {command_text('resume', what)}")
         packaged = reproduction(what)
         if packaged is None:
             raise UsageError(

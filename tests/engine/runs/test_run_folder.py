@@ -136,7 +136,7 @@ def test_another_specification_is_refused_with_what_differs_and_nothing_is_touch
     told = str(refused.value)
     assert "trials: 15 there, 3 asked" in told
     assert "issues: 107 of them there" in told
-    assert "stance: None there, careful asked" in told
+    assert "stance: nothing there, careful asked" in told
     assert "models" not in told
     assert "choose another --out" in told
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.name != ".lock"} == before
@@ -154,11 +154,11 @@ def test_another_specification_is_refused_with_what_differs_and_nothing_is_touch
         (
             {"endpoints": {"a/b": "one", "c/d": "x"}},
             {"endpoints": {"a/b": "two"}},
-            "endpoints.a/b: one there, two asked, endpoints.c/d: x there, None asked",
+            "endpoints.a/b: one there, two asked, endpoints.c/d: x there, nothing asked",
         ),
         ({"issues": ISSUES}, {"issues": [*ISSUES[:-1], "z"]}, f"issues[106]: {ISSUES[-1]} there, z asked"),
         ({"issues": ISSUES}, {"issues": [*ISSUES, "z"]}, "issues: 107 of them there, 108 of them asked"),
-        ({"issues": {"a": 1}}, {"issues": None}, "issues: {'a': 1} there, None asked"),
+        ({"issues": {"a": 1}}, {"issues": None}, "issues: {'a': 1} there, nothing asked"),
         (
             {"pairs": [["a/model", 0.0]] * 9 + [["b/model", 0.0]]},
             {"pairs": [["a/model", 0.0]] * 9 + [["b/model", 0.5]]},

@@ -77,7 +77,7 @@ def test_errors_go_into_a_file_of_their_own_on_request(cli: CommandLine, provide
     done = cli(*batch(provider, "--errors", "errors.jsonl"))
     assert (done.code, "nothing was sent" in done.out) == (3, True)
     other = cli(*batch(provider))
-    assert other.code == 2 and "errors: errors.jsonl there, None asked" in other.err
+    assert other.code == 2 and "errors: errors.jsonl there, nothing asked" in other.err
 
 
 def test_lines_that_ask_the_same_get_a_sample_each_and_one_between_them_on_request(
