@@ -266,6 +266,7 @@ def _begin_manifest(folder: RunFolder, prepared: PreparedRun, unsure: Unsure, *,
 
 def _conclude(folder: RunFolder, prepared: PreparedRun, sent: _SendResult, already: int, began: float) -> RunResult:
     """Counts what is on disk, scores it, closes the manifest, and returns the result."""
+    folder.check_is_own()
     folder.records.flush()
     folder.failures.flush()
     counted = prepared.work.count(folder)

@@ -78,6 +78,17 @@ class Journal:
         self._flusher = threading.Thread(target=self._fsync_often, name=f"fsync {path.name}", daemon=True)
         self._flusher.start()
 
+    @property
+    def is_replaced(self) -> bool:
+        """Whether the file was deleted or replaced since it was opened, so that its path is another file's, or
+        nobody's."""
+        own = os.fstat(self._fd)
+        try:
+            there = os.stat(self.path)
+        except FileNotFoundError:
+            return True
+        return (there.st_dev, there.st_ino) != (own.st_dev, own.st_ino)
+
     def read(self) -> Iterator[bytes]:
         """Yields every line so far without its newline. Raises DamagedJournal at the first damaged one."""
         for number, line in enumerate(read_lines(self.path), 1):
@@ -128,13 +139,23 @@ class Journal:
 
     def _fsync_often(self) -> None:
         while not self._is_closing.wait(FSYNC_EVERY_S):
-            if self._is_dirty:
-                # Unset before the sync: what is written meanwhile belongs to the next one.
-                self._is_dirty = False
-                try:
+            try:
+                if self.is_replaced:
+                    self.fault = self.fault or replaced(self.path.parent)
+                if self._is_dirty:
+                    # Unset before the sync: what is written meanwhile belongs to the next one.
+                    self._is_dirty = False
                     os.fsync(self._fd)
-                except OSError as error:
-                    self.fault = self.fault or self._unwritable(error)
+            except OSError as error:
+                self.fault = self.fault or self._unwritable(error)
+
+
+def replaced(folder: Path) -> LocalFault:
+    """Returns the fault of a folder that is no longer the one that was opened."""
+    return LocalFault(
+        f"{folder} was deleted or replaced while this run was writing it: nothing more is written there; the same "
+        f"command with another --out finds in the cache what was answered"
+    )
 
 
 def append_at_once(path: Path, rows: Sequence[bytes]) -> None:

@@ -23,7 +23,7 @@ from msgspec import Struct
 from ..call import Outcome
 from ..exit_codes import WRONG_USAGE
 from ..fault import LocalFault, RunHeld
-from .journal import Journal, Reserve, read_lines
+from .journal import Journal, Reserve, read_lines, replaced
 
 MANIFEST = "manifest.json"
 RECORDS = "records.jsonl"
@@ -158,7 +158,13 @@ class RunFolder:
     def sink(self, row: Callable[[Outcome], bytes]) -> RunSink:
         return RunSink(self, row)
 
+    def check_is_own(self) -> None:
+        """Raises LocalFault if the folder was deleted or replaced since it was opened: another run may own its path."""
+        if self.records.is_replaced:
+            raise replaced(self.folder)
+
     def write_manifest(self, **changes: Any) -> None:
+        self.check_is_own()
         self.manifest.update(changes)
         self.manifest["manifest_hash"] = manifest_hash(self.manifest)
         write_whole(self.folder / self.files.manifest, orjson.dumps(self.manifest, option=orjson.OPT_INDENT_2))
@@ -176,7 +182,8 @@ class RunFolder:
                 )
             return {"specification": dict(specification), "specification_hash": digest}
         manifest = read_manifest(self.folder, files.manifest)
-        if manifest.get("specification_hash") != digest:
+        self._check_hashes(manifest)
+        if manifest["specification_hash"] != digest:
             found = list(_differences("", manifest["specification"], specification))
             told = ", ".join(each.told for each in found)
             raise WrongSpecification(
@@ -184,6 +191,20 @@ class RunFolder:
                 {each.name: each.asked for each in found},
             )
         return manifest
+
+    def _check_hashes(self, manifest: Mapping[str, Any]) -> None:
+        """Raises LocalFault if a manifest was changed since it was written."""
+        path = self.folder / self.files.manifest
+        for of, noted, found in (
+            ("its specification", manifest.get("specification_hash"), specification_hash(manifest["specification"])),
+            ("it", manifest.get("manifest_hash"), manifest_hash(manifest)),
+        ):
+            if noted != found:
+                raise LocalFault(
+                    f"{path}: {of} was changed since it was written (its hash is {found[:12]}…, {str(noted)[:12]}… is "
+                    f"noted): put back the file as it was, or choose another --out; `millstream verify` tells what is "
+                    f"sound"
+                )
 
 
 class RunSink:

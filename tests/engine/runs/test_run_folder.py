@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -333,3 +336,55 @@ def test_both_journals_are_closed_even_if_one_can_not_be_written(tmp_path: Path)
         with pytest.raises(LocalFault, match="No space left on device"):
             run.close()
         assert (len(os.listdir("/proc/self/fd")), threading.active_count()) == before
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda manifest: manifest["specification"].update(seed=2), "its specification was changed"),
+        (lambda manifest: manifest.update(specification_hash="0" * 64), "its specification was changed"),
+        (lambda manifest: manifest.update(started="2001-01-01"), "it was changed since it was written"),
+        (lambda manifest: manifest.pop("manifest_hash"), "it was changed since it was written"),
+    ],
+)
+def test_a_manifest_that_was_changed_is_refused_with_what_to_do(
+    tmp_path: Path, change: Callable[[dict[str, Any]], object], told: str
+) -> None:
+    with RunFolder(tmp_path, {"seed": 1}) as folder:
+        folder.write_manifest(started="2026-01-01")
+    path = tmp_path / "manifest.json"
+    manifest = orjson.loads(path.read_bytes())
+    change(manifest)
+    path.write_bytes(orjson.dumps(manifest))
+    before = path.read_bytes()
+    with pytest.raises(LocalFault, match=told) as refused, RunFolder(tmp_path, {"seed": 1}):
+        pass
+    assert "put back the file as it was" in str(refused.value) and path.read_bytes() == before
+
+
+def test_a_folder_that_is_deleted_or_replaced_ends_its_run_and_the_successor_is_not_written_to(tmp_path: Path) -> None:
+    place = tmp_path / "run"
+    with RunFolder(place, {"seed": 1}) as first:
+        first.write_manifest(run_id="first")
+        first.records.append(b'{"id":"a"}')
+        first.records.flush()
+        assert first.fault is None and not first.records.is_replaced
+        shutil.rmtree(place)
+        with pytest.raises(LocalFault, match="was deleted or replaced"):
+            first.write_manifest(run_id="again")
+        assert not place.exists()
+        with RunFolder(place, {"seed": 2}) as second:
+            second.write_manifest(run_id="second")
+            second.records.append(b'{"id":"b"}')
+            with pytest.raises(LocalFault, match="was deleted or replaced"):
+                first.check_is_own()
+            first.records.append(b'{"id":"c"}')
+            first.records.flush()
+            deadline = time.monotonic() + 5
+            # Found by itself, without a line to write.
+            while first.fault is None:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            assert "deleted or replaced" in str(first.fault) and second.fault is None
+    assert orjson.loads((place / "manifest.json").read_bytes())["run_id"] == "second"
+    assert [b'"id":"b"' in line for line in read_lines(place / "records.jsonl")] == [True]
