@@ -6,6 +6,7 @@ Owns the forecast and its line of text. The most a call can cost is computed as 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import islice
 from statistics import fmean, pstdev
 from typing import Any
@@ -35,6 +36,7 @@ class LoadForecast(Struct, frozen=True):
 
     `calls` are expected and `calls_most` is their upper bound; the server decides both in a closed loop. `cost` assumes
     answers of the allowed length; `cost_most` is the bound, cap included. `each` and `each_most` are those of one call.
+    `search_s`: the seconds of a search for a goal that the first rate misses, and of one that misses it at last only.
     """
 
     calls: float | None
@@ -46,6 +48,7 @@ class LoadForecast(Struct, frozen=True):
     each_most: float | None
     is_capped: bool
     unpriced: tuple[str, ...]
+    search_s: tuple[float, float] | None = None
 
 
 class _SampledCalls(Struct, frozen=True):
@@ -88,7 +91,7 @@ def forecast_of(spec: LoadSpec) -> LoadForecast:
             f"would be measured"
         )
     cost_most = cap if is_capped else cost_most
-    return LoadForecast(calls, most, seconds, cost, cost_most, each, each_most, is_capped, unpriced)
+    return LoadForecast(calls, most, seconds, cost, cost_most, each, each_most, is_capped, unpriced, _search_s(spec))
 
 
 def _sampled(model: str, spec: LoadSpec) -> _SampledCalls | None:
@@ -145,16 +148,37 @@ def _due(arrivals: Arrivals, ends_s: float | None, models: int) -> tuple[float, 
 def _calls_of_search(goal: Goal, search: Search, warm_up_s: float) -> int:
     """Returns the most calls that a search sends: at every rate up to the highest, and at each halving of the range
     between the last two, with all repeats."""
+    rates = _doubled(search)
+    rates += [search.high] * _halvings(search, rates)
+    runs = search.repeats_max + 1
+    return sum((2**runs - 1) * search.calls_of(goal, rate) + runs * math.ceil(rate * warm_up_s) for rate in rates)
+
+
+def _doubled(search: Search) -> list[float]:
+    """Returns the rates up to the highest, as long as each keeps the goal."""
     rates, rate = [search.low], search.low
     while rate < search.high:
         rate = min(search.high, rate * search.growth)
         rates.append(rate)
-    halvings = 0
-    if len(rates) > 1:
-        halvings = max(0, math.ceil(math.log2(math.log(search.growth) / math.log1p(search.precision))))
-    rates += [search.high] * halvings
-    runs = search.repeats_max + 1
-    return sum((2**runs - 1) * search.calls_of(goal, rate) + runs * math.ceil(rate * warm_up_s) for rate in rates)
+    return rates
+
+
+def _halvings(search: Search, rates: Sequence[float]) -> int:
+    """Returns the most halvings between the last rate that kept the goal and the one that missed it."""
+    if len(rates) < 2:
+        return 0
+    return max(0, math.ceil(math.log2(math.log(search.growth) / math.log1p(search.precision))))
+
+
+def _search_s(spec: LoadSpec) -> tuple[float, float] | None:
+    """Returns the shortest and the longest time of a search in which each rate is decided at once; None: no search."""
+    if spec.goal is None or spec.search is None:
+        return None
+    search, goal, warm_up_s = spec.search, spec.goal, spec.plan.warm_up_s
+    rates = _doubled(search)
+    seconds = [search.calls_of(goal, rate) / rate + warm_up_s for rate in rates]
+    # Halved rates lie between the last two; the lower one takes longer.
+    return seconds[0], sum(seconds) + _halvings(search, rates) * seconds[-2 if len(rates) > 1 else -1]
 
 
 def _seconds(spec: LoadSpec) -> float | None:
@@ -182,7 +206,7 @@ def _told_of_calls(spec: LoadSpec, forecast: LoadForecast) -> str:
         return (
             f"searches the highest rate from {spec.search.low:,g} to {spec.search.high:,g} calls/s that keeps "
             f"{spec.goal_text}: {first:,} calls or more at a rate ({rough_time(first / spec.search.low)} at the "
-            f"first), more where they don't decide, and {forecast.calls_most:,} at most{to}"
+            f"first), more where they don't decide, and {forecast.calls_most:,} at most{to}{_time_of_search(forecast)}"
         )
     over = "" if forecast.seconds is None else f" over {rough_time(forecast.seconds)}"
     if isinstance(spec.plan.arrivals, ClosedLoop):
@@ -193,6 +217,13 @@ def _told_of_calls(spec: LoadSpec, forecast: LoadForecast) -> str:
     if round(forecast.calls) == forecast.calls_most:
         return f"sends at most {count_text(forecast.calls_most, 'call')}{to}{over}"
     return f"sends about {forecast.calls:,.0f} calls{to}{over}, {forecast.calls_most:,} at most"
+
+
+def _time_of_search(forecast: LoadForecast) -> str:
+    if forecast.search_s is None:
+        return ""
+    shortest, longest = forecast.search_s
+    return f"; takes {rough_time(shortest)} (the first rate misses) to {rough_time(longest)} (the last one misses)"
 
 
 def _told_of_cost(spec: LoadSpec, forecast: LoadForecast) -> list[str]:
@@ -223,6 +254,7 @@ def as_json(spec: LoadSpec, forecast: LoadForecast) -> dict[str, Any]:
         "calls": forecast.calls,
         "calls_most": forecast.calls_most,
         "seconds": forecast.seconds,
+        "seconds_of_search": None if forecast.search_s is None else list(forecast.search_s),
         "cost": forecast.cost,
         "cost_most": forecast.cost_most,
         "cost_of_a_call": forecast.each,

@@ -9,8 +9,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TextIO
 
+from ...bench.probe.caps import MINUTES
 from ...bench.probe.steps import SMALL, TimedAnswer
-from ...format import count_text, dollars
+from ...format import clock, count_text, dollars
 from ...report.text import cut, inert
 from .painter import Painter, TextPiece, packed
 
@@ -19,13 +20,15 @@ _DETAIL_MAX = 160
 
 
 class ProbeDisplay:
-    """The display of a probe. `spent` returns its calls and dollars (None: not known). `stream` None: shows nothing."""
+    """The display of a probe, with the time of each model so far. `spent` returns its calls and dollars (None: not
+    known). `stream` None: shows nothing."""
 
     def __init__(self, stream: TextIO | None, spent: Callable[[], tuple[int, float | None]]) -> None:
         self._painter = Painter(stream)
         self._spent = spent
         self._model = ""
         self._shown = ""
+        self._began = 0.0
         self._until: float | None = None
         self._why = ""
         self._timer: asyncio.TimerHandle | None = None
@@ -35,6 +38,7 @@ class ProbeDisplay:
 
     def begins(self, model: str) -> None:
         self._model = model
+        self._began = asyncio.get_running_loop().time()
         self._show("begins with one call")
 
     def got(self, model: str, seen: Sequence[TimedAnswer], unsent: int) -> None:
@@ -77,6 +81,8 @@ class ProbeDisplay:
     def _paint(self, text: str) -> None:
         count, cost = self._spent()
         so_far = count_text(count, "call") if cost is None else f"{count_text(count, 'call')}, {dollars(cost)}"
+        passed = clock(asyncio.get_running_loop().time() - self._began)
+        so_far = f"{so_far}, {passed} of usually {MINUTES} min"
         self._shown = inert(f"{self._model}: {text} ({so_far})")
         if self._painter.is_screen:
             self._painter.paint(lambda width: packed([TextPiece(self._shown)], width))

@@ -143,3 +143,14 @@ def test_a_plan_sends_and_writes_nothing_and_needs_no_key(cli: CommandLine, tmp_
     assert (told["models"], told["calls"], told["calls_most"], told["seconds"]) == ([MODEL], 60, 60, 60)
     assert 0 < told["cost"] < told["cost_most"] and told["without_a_price"] == []
     assert list(tmp_path.iterdir()) in ([], [tmp_path / "home"])
+
+
+def test_a_search_says_how_long_it_takes_at_least_and_at_most() -> None:
+    """Each rate is measured for 5 s, since no queue has to build up for a goal on gaps: 27 calls can bound errors at
+    20% (twice ln 0.05 / ln 0.8 = 13.4), and 5 s at 10 calls/s are more."""
+    words = ("--goal", "p50 gap <= 1 s and errors <= 20%", "--from", "10", "--to", "40", "--precision", "5%")
+    each = 5.0 + spec(*words).plan.warm_up_s
+    # Three rates up to the highest, 10, 20 and 40; then log2(ln 2 / ln 1.05) = 3.8, so four halvings between 20 and 40.
+    assert forecast(*words).search_s == pytest.approx((each, 7 * each))
+    assert f"takes {each:.0f} s (the first rate misses) to {7 * each:.0f} s (the last one misses)" in line(*words)
+    assert forecast("--rate", "5", "--duration", "2s").search_s is None

@@ -67,10 +67,10 @@ def test_a_log_has_a_line_for_each_thing_and_none_for_a_moment() -> None:
         display.waits("", 62.0, is_at_end=True)
 
     assert shown(io.StringIO(), steps).splitlines() == [
-        "lab/m: begins with one call (12 calls, $0.0034)",
-        "lab/m: a burst of 2: 2 admitted (12 calls, $0.0034)",
-        "lab/m: waits 23 s (12 calls, $0.0034)",
-        "lab/m: waits 62 s, until what was used has come back (12 calls, $0.0034)",
+        "lab/m: begins with one call (12 calls, $0.0034, 0:00 of usually 3 to 6 min)",
+        "lab/m: a burst of 2: 2 admitted (12 calls, $0.0034, 0:00 of usually 3 to 6 min)",
+        "lab/m: waits 23 s (12 calls, $0.0034, 0:00 of usually 3 to 6 min)",
+        "lab/m: waits 62 s, until what was used has come back (12 calls, $0.0034, 0:00 of usually 3 to 6 min)",
     ]
 
 
@@ -82,6 +82,14 @@ def test_on_a_terminal_one_line_is_redrawn_counts_down_and_is_cut_to_the_width(m
     assert "\n" not in text
     assert [line.split(" (")[0] for line in painted[1:]] == [f"lab/m: waits {left} s" for left in (5, 4, 3, 2)]
     assert max(map(len, painted)) <= 39
+
+
+def test_the_time_of_a_model_so_far_is_shown_beside_the_usual(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    text = shown(Terminal(), lambda display: display.waits("lab/m", 90.0, is_at_end=False), seconds=83.5)
+    # The last second that is counted down before 83.5 s is the 83rd: 1:23.
+    assert text.rpartition("waits ")[2].startswith("7 s (12 calls, $0.0034, 1:23 of usually 3 to 6 min)")
 
 
 def test_what_a_server_says_is_inert_in_it() -> None:
