@@ -7,11 +7,16 @@ import sys
 
 def main() -> int:
     """Runs the command line on this process's arguments and returns its exit code."""
-    from .engine.no_dumps import forbid_core_dumps
-    from .interfaces.cli.command import main as command
+    try:
+        from .engine.no_dumps import forbid_core_dumps
+        from .interfaces.cli.command import main as command
 
-    forbid_core_dumps()
-    return command()
+        forbid_core_dumps()
+        return command()
+    except KeyboardInterrupt:
+        # While it still loads, before the command line can say so.
+        print("millstream: interrupted", file=sys.stderr)
+        return 130
 
 
 if __name__ == "__main__":

@@ -24,6 +24,8 @@ _OUT_OF_DATE = (9, 10)
 _OTHER_NAME = (62, 63, 64)
 # OpenSSL's reasons for bytes that are no TLS, by version.
 _NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE")
+# And for a server whose newest TLS is too old for us.
+_OLD_TLS = ("UNSUPPORTED_PROTOCOL", "TLSV1_ALERT_PROTOCOL_VERSION", "UNSUPPORTED_SSL_VERSION")
 
 
 def fault_of(error: BaseException, timeout_s: float, url: URL) -> Fault:
@@ -77,6 +79,8 @@ def _connector_text(error: BaseException, url: URL) -> str:
         reason = getattr(error.os_error, "reason", None) or type(error.os_error).__name__
         if reason in _NO_TLS:
             return f"{where} does not speak TLS ({reason}): try {where.with_scheme('http')}"
+        if reason in _OLD_TLS:
+            return f"{where} has no version of TLS that is still safe ({reason}): it needs TLS 1.2 or 1.3"
         return f"no secure connection to {where} ({reason}): is the port right?"
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
     if isinstance(cause, OSError) and cause.errno == errno.ECONNREFUSED:

@@ -16,7 +16,8 @@ _AS_GZIP, _AS_ZLIB, _AS_DEFLATE = 31, 15, -15
 
 
 class Decompressor:
-    """The decompression of one body. Raises zlib.error for bytes that are not compressed."""
+    """The decompression of one body. Raises zlib.error for bytes that are not compressed, behind its end too;
+    zeros there are padding."""
 
     def __init__(self, coding: bytes) -> None:
         self._is_gzip = coding != b"deflate"
@@ -41,6 +42,8 @@ class Decompressor:
         while data and most >= 0:
             if self._inflater.eof:
                 if not self._is_gzip or data[:1] != b"\x1f":
+                    if data.strip(b"\0"):
+                        raise zlib.error("bytes follow its compressed end")
                     break  # the rest is padding
                 self._parts += 1
                 if self._parts > PARTS_MAX:

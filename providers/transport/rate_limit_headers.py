@@ -37,9 +37,10 @@ _FAMILIES: tuple[tuple[re.Pattern[str], Amount | None], ...] = (
 # Groq's limit of requests is for a day; Fireworks states tokens per second and counts them per minute.
 _REQUESTS_A_DAY = frozenset({"groq"})
 _SPOKEN_A_SECOND = frozenset({"tokens-prompt", "tokens-generated"})
-_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
+_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?", re.ASCII)
 _DURATION_S = (DAY_S, _HOUR_S, MINUTE_S, 1.0, 0.001)
-_WINDOW = re.compile(r";\s*w(?:indow)?=(\d{1,9})\b")
+_WINDOW = re.compile(r";\s*w(?:indow)?=(\d{1,9})\b", re.ASCII)
+_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
 # From these values on a number is a date: in seconds since 1970, or in milliseconds.
 _EPOCH_S, _EPOCH_MS = 1e9, 1e12
 # The largest relative difference between a bucket's figures and a window for which they count as that window's.
@@ -162,10 +163,11 @@ def _guessed_window(amount: Amount, words: str, told: Limit, provider: str) -> f
 
 
 def _number(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
+    """Returns a header's number; None for anything else, such as digits of other scripts, which float() reads too."""
+    text = text.strip()
+    if _NUMBER.fullmatch(text) is None:
         return None
+    number = float(text)
     return number if -1e15 < number < 1e15 else None
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections import Counter
 from hashlib import sha256
@@ -156,3 +158,23 @@ def test_damage_refuses_to_start_until_it_is_set_aside(provider: Provider, tmp_p
     assert done.code == 0, done.err
     assert len(set(ids_of(tmp_path / "run"))) == SMALL_PROMPTS
     assert records.with_suffix(".damaged").read_bytes() == lines[4]
+
+
+# As a signal does while the program still loads its command line.
+INTERRUPTED_LOADING = """
+import sys
+
+class Interrupts:
+    def find_spec(self, name, path=None, target=None):
+        if name == "millstream.interfaces.cli.command":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupts())
+from millstream.__main__ import main
+sys.exit(main())
+"""
+
+
+def test_a_signal_while_the_program_loads_ends_it_in_a_line() -> None:
+    done = subprocess.run([sys.executable, "-P", "-c", INTERRUPTED_LOADING], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "millstream: interrupted\n")

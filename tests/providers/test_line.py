@@ -163,6 +163,30 @@ def test_an_answer_cut_at_any_byte_is_never_whole(name: str, error: Exception | 
             assert isinstance(told.result, HungUp), (at, told.result)
 
 
+PACKERS: dict[str, tuple[bytes, bytes]] = {
+    "gzip": (gzip.compress(BODY), b"gzip"),
+    "gzip in two parts": (gzip.compress(BODY[:100]) + gzip.compress(BODY[100:]), b"gzip"),
+    "zlib": (zlib.compress(BODY), b"deflate"),
+    "deflate": (deflated(BODY), b"deflate"),
+}
+
+
+@pytest.mark.parametrize("behind", [b"x", b"\0" * 9 + b"x", BODY])
+@pytest.mark.parametrize("name", PACKERS)
+def test_bytes_behind_a_packed_bodys_end_are_refused_however_they_come(name: str, behind: bytes) -> None:
+    packed, coding = PACKERS[name]
+    whole = packed + behind
+    for data in (
+        http(chunked(whole), CHUNKED, b"Content-Encoding: " + coding),
+        http(whole, length(whole), b"Content-Encoding: " + coding),
+    ):
+        for pieces in ([data], [data[: len(data) - 3], data[len(data) - 3 :]]):
+            told = exchange(pieces)
+            broken = told.result.broken if isinstance(told.result, HttpAnswer) else told.result
+            assert broken is not None and not told.can_go_on
+            assert "bytes follow its compressed end" in str(broken)
+
+
 def test_a_body_without_a_length_that_is_reset_is_broken() -> None:
     told = exchange([CLOSING["no length"]], ends=True, error=ConnectionResetError("reset by peer"))
     assert isinstance(told.answer.broken, BrokenOff)

@@ -242,3 +242,17 @@ def test_no_header_is_ever_an_error_and_no_limit_is_ever_absurd(headers: dict[st
         assert limit.reset_s is None or 0 <= limit.reset_s < 1e15
         assert 0 <= limit.wait_s < 1e15
     quota_of(limits_of(headers, NOW, provider))
+
+
+NO_NUMBERS = ["\uff11\uff10\uff10", "\u0661\u0660\u0660", "1_000", "0x64", "1e", "1.2.3", "", "inf", "nan"]
+
+
+@pytest.mark.parametrize("number", NO_NUMBERS)
+def test_a_number_is_written_in_ascii_digits(number: str) -> None:
+    assert not limits_of({"x-ratelimit-limit-requests": number, "x-ratelimit-reset-requests": number + "s"}, NOW)
+
+
+def test_a_number_with_a_sign_a_point_or_an_exponent_is_one() -> None:
+    for number in ("100", " 100 ", "+100", "100.0", "1e2", "100."):
+        (limit,) = limits_of({"x-ratelimit-limit-requests": number}, NOW)
+        assert limit.limit == 100.0

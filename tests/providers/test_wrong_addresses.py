@@ -80,6 +80,23 @@ ALERT = b"\x15\x03\x01\x00\x02\x02\x46"
 
 
 @on_each_loop
+def test_a_server_whose_tls_is_too_old_is_told_what_it_needs(loop: str, caplog: pytest.LogCaptureFixture) -> None:
+    async def handler(visit: Visit) -> None:
+        await visit.some()
+        await visit.send(ALERT)
+
+    async def scenario() -> int:
+        async with RawServer(handler) as server:
+            await asked(f"https://127.0.0.1:{server.port}/v1", 2)
+            return int(server.port)
+
+    port = run_on(loop, scenario())
+    (text,) = troubles(caplog)
+    assert text.startswith(f"https://127.0.0.1:{port} has no version of TLS that is still safe (")
+    assert text.endswith("it needs TLS 1.2 or 1.3")
+
+
+@on_each_loop
 @pytest.mark.parametrize(("sent", "what"), [(ALERT, "answers, but not in HTTP"), (b"", "closes connections without")])
 def test_plain_http_to_a_server_of_tls_advises_https(
     sent: bytes, what: str, loop: str, caplog: pytest.LogCaptureFixture
