@@ -67,7 +67,7 @@ def _number(kind: Kind, number: int | float) -> str:
         case "percent":
             return f"{number:.1f}%"
         case "points":
-            return _minus(f"{number:+.1f}")
+            return _minus(f"{number:+z.1f}")
         case "p":
             return "< 0.001" if number < 0.001 else f"{number:.3f}"
         case "rate":

@@ -105,6 +105,9 @@ class TurnJudging(Judging):
         return record.conversation
 
     def verdict(self, record: AnswerRecord) -> Verdict:
+        # A reply that could not be read leaves no confidence; its `unclear` is not the judge's word.
+        if record.confidence is None:
+            return Verdict(None, None)
         number = record.judge_confidence if self._readings.confidence == "number" else None
         return Verdict(record.stance, None, record.confidence if number is None else number)
 

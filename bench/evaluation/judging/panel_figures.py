@@ -74,8 +74,22 @@ class JudgeBias(Struct, frozen=True):
         return self.own - self.others
 
 
+class JudgeReplies(Struct, frozen=True):
+    """How many of a judge's replies could be read."""
+
+    judge: str
+    """The judge."""
+    answers: int
+    """The answers that it was asked about."""
+    unread: int
+    """Those of them for which its reply could not be read, so that it has no verdict."""
+
+
 class PanelFigures(Struct, frozen=True):
     """All figures of a panel but its scores."""
+
+    replies: Sequence[JudgeReplies]
+    """The replies of each judge."""
 
     agreement: Sequence[PanelAgreement]
     """The agreement of all judges: first on all models, then on each if there are several."""
@@ -88,8 +102,8 @@ class PanelFigures(Struct, frozen=True):
 def figures_of(panel: Panel) -> PanelFigures:
     """Returns a panel's figures; all empty if it has a single judge."""
     if len(panel.judges) < 2:
-        return PanelFigures((), (), ())
-    every = [_readable(answer) for answer in panel.answers]
+        return PanelFigures((), (), (), ())
+    every = [_readable(answer, panel) for answer in panel.answers]
     of_pairs: dict[Pair, list[JudgedAnswer]] = {}
     for answer in every:
         of_pairs.setdefault(Pair(answer.model, answer.temperature), []).append(answer)
@@ -97,7 +111,8 @@ def figures_of(panel: Panel) -> PanelFigures:
     if len(of_pairs) > 1:
         found += [_agreement(str(pair), answers, panel) for pair, answers in of_pairs.items()]
     pairs = [_pair(first, second, every, panel.labels) for first, second in combinations(panel.judges, 2)]
-    return PanelFigures(found, pairs, list(_biases(_by_all(every, panel), panel)))
+    replies = [_replies(judge, panel.answers, every) for judge in panel.judges]
+    return PanelFigures(replies, found, pairs, list(_biases(_by_all(every, panel), panel)))
 
 
 def majority_of(answer: JudgedAnswer) -> Verdict | None:
@@ -113,6 +128,11 @@ def majority_of(answer: JudgedAnswer) -> Verdict | None:
         return Verdict(label, None, _mean(sure))
     grade = _mean([verdict.grade for verdict in verdicts if verdict.grade is not None])
     return None if grade is None else Verdict(None, grade)
+
+
+def _replies(judge: str, answers: Iterable[JudgedAnswer], read: Iterable[JudgedAnswer]) -> JudgeReplies:
+    asked = sum(judge in answer.verdicts for answer in answers)
+    return JudgeReplies(judge, asked, asked - sum(judge in answer.verdicts for answer in read))
 
 
 def _agreement(model: str, answers: Sequence[JudgedAnswer], panel: Panel) -> PanelAgreement:
@@ -156,12 +176,13 @@ def _biases(answers: Sequence[JudgedAnswer], panel: Panel) -> Iterable[JudgeBias
             yield JudgeBias(judge, label, len(answers), own, others)
 
 
-def _readable(answer: JudgedAnswer) -> JudgedAnswer:
-    """Returns an answer without the verdicts that could not be read."""
+def _readable(answer: JudgedAnswer, panel: Panel) -> JudgedAnswer:
+    """Returns an answer without the verdicts that could not be read: a panel of labels needs a label of each, one of
+    grades a grade."""
     read = {
         judge: verdict
         for judge, verdict in answer.verdicts.items()
-        if verdict.label is not None or verdict.grade is not None
+        if (verdict.label if panel.labels else verdict.grade) is not None
     }
     return JudgedAnswer(answer.model, answer.temperature, answer.id, read)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ....format import count_text, decimal_text, percent_text
+from ....format import count_text, decimal_text, part_of, percent_text
 from ....report.text import table
 from .panel import JudgeScore, Panel
 from .panel_figures import JudgePair, PanelFigures, figures_of
@@ -28,6 +28,7 @@ def as_json(panel: Panel) -> dict[str, Any]:
         "judged_by_all": panel.scores_of,
         "asked_again": panel.asked_again,
         "same_again": panel.same_again,
+        "replies": [msgspec.structs.asdict(each) for each in found.replies],
         "agreement": [
             {
                 **{name: getattr(each, name) for name in ("model", "answers", "by_all", "majority", "ties")},
@@ -59,6 +60,15 @@ def again_text(panel: Panel) -> str:
     )
 
 
+def unread_texts(found: PanelFigures) -> list[str]:
+    """Returns a sentence for each judge of whom some replies could not be read."""
+    return [
+        f"{each.judge}: {part_of(each.unread, each.answers, 'replies')} could not be read and are no verdicts"
+        for each in found.replies
+        if each.unread
+    ]
+
+
 def _parts(panel: Panel, found: PanelFigures) -> Iterator[str]:
     if again := again_text(panel):
         yield again
@@ -67,6 +77,8 @@ def _parts(panel: Panel, found: PanelFigures) -> Iterator[str]:
         return
     answers = count_text(len(panel.answers), "answer")
     yield f"{answers}, judged by {panel.own} (the run's own judge) and {', '.join(panel.judges[1:])}"
+    if unread := unread_texts(found):
+        yield "\n".join(unread)
     yield _agreement(panel, found)
     yield _pairs(panel, found)
     yield _biases(panel, found)
@@ -113,9 +125,9 @@ def _biases(panel: Panel, found: PanelFigures) -> str:
     over = f"over the {count_text(found.biases[0].answers, 'answer')} with a verdict of every judge"
     if not panel.labels:
         rows = [("judge", "mean grade", "others' mean", "bias")]
-        rows += [(b.judge, f"{b.own:.3f}", f"{b.others:.3f}", f"{b.bias:+.3f}") for b in found.biases]
+        rows += [(b.judge, f"{b.own:.3f}", f"{b.others:.3f}", f"{b.bias:+z.3f}") for b in found.biases]
         return f"{table(rows)}\nbias: mean grade minus the mean of the other judges', {over}"
-    shares = {(each.judge, each.label): f"{each.own:.1%} ({100 * each.bias:+.1f})" for each in found.biases}
+    shares = {(each.judge, each.label): f"{each.own:.1%} ({100 * each.bias:+z.1f})" for each in found.biases}
     rows = [("share (bias)", *panel.labels)]
     rows += [(judge, *(shares[judge, label] for label in panel.labels)) for judge in panel.judges]
     return f"{table(rows)}\nbias: a judge's share minus the mean of the other judges' shares, in points, {over}"

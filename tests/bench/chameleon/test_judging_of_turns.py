@@ -88,6 +88,13 @@ def test_two_more_judges_ask_no_model_under_test_and_a_second_time_nothing(home:
     assert all(line["stance"] == "unclear" for line in lines if line["judge"] == RUBBISH)
     (run,) = json.loads(done.out)["runs"]
     assert [(row["model"], row["ok"]) for row in run["counts"]] == [(SLOPPY, ANSWERS), (RUBBISH, ANSWERS)]
+    # What could not be read is no verdict: `unclear` is not what that judge thinks of all answers.
+    panel = json.loads(done.out)["panel"]
+    replies = {each["judge"]: (each["answers"], each["unread"]) for each in panel["replies"]}
+    assert replies[OWN] == (ANSWERS, 0) and replies[RUBBISH] == (ANSWERS, ANSWERS)
+    assert panel["agreement"][0]["by_all"] == 0 and panel["biases"] == []
+    pairs = {(each["first"], each["second"]): each["answers"] for each in panel["pairs"]}
+    assert pairs[OWN, RUBBISH] == pairs[SLOPPY, RUBBISH] == 0
     sent = outside.provider.calls()
     again = judge(home, "--judge", SLOPPY, RUBBISH)
     assert again.code == 0 and "all there before; nothing was sent" in again.out

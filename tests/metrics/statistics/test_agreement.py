@@ -103,6 +103,16 @@ def test_kappa_and_its_error_agree_with_a_second_way_to_them(table: Table) -> No
     assert found.kappa_se == pytest.approx(error_by_slopes(table), abs=2e-4)
 
 
+def test_a_thousand_random_tables_have_the_kappa_of_a_second_way_to_it() -> None:
+    generator = np.random.default_rng(3)
+    for _ in range(1000):
+        size = int(generator.integers(2, 6))
+        table = generator.integers(0, 30, (size, size))
+        # Two labels in use, so that kappa is defined.
+        table[0, 1] += 1
+        assert of(table.tolist()).kappa == pytest.approx(by_disagreement(table.tolist()), abs=1e-12)
+
+
 @given(tables)
 def test_it_is_the_same_whoever_is_called_the_first(table: Table) -> None:
     found, turned = of(table), of([list(row) for row in zip(*table, strict=True)])

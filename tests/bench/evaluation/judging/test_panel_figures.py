@@ -116,3 +116,28 @@ def test_programs_get_the_same_figures() -> None:
     assert found["pairs"][0]["table"] == {"labels": ("a", "b"), "counts": ((2, 1), (0, 0))}
     assert {(each["judge"], each["label"]): each["bias"] for each in found["biases"]}["own", "a"] == pytest.approx(0.5)
     assert found["scores"]["majority"]["lab/m"]["score"] == {"value": 0.5, "low": 0.25, "high": 0.75, "n": 4}
+
+
+def test_replies_that_cannot_be_read_are_counted_by_judge_and_are_no_verdicts() -> None:
+    made = panel("aa?", "ab?", "a--", "bb?")
+    found = figures_of(made)
+    assert [(each.judge, each.answers, each.unread) for each in found.replies] == [
+        ("own", 4, 0),
+        ("two", 3, 0),
+        ("three", 3, 3),
+    ]
+    assert found.agreement[0].by_all == 0 and not found.biases
+    assert "three: 3 of its 3 replies (100.0%) could not be read and are no verdicts" in as_text(made)
+    assert as_json(made)["replies"][2] == {"judge": "three", "answers": 3, "unread": 3}
+
+
+def test_a_grade_that_has_no_label_is_no_verdict_of_a_panel_of_labels() -> None:
+    answers = [JudgedAnswer("lab/m", None, "i/0", {"own": Verdict("a", 1.0), "two": Verdict(None, 0.5)})]
+    found = figures_of(Panel(("own", "two"), "own", answers, ("a", "b"), (), {}, 1))
+    assert [each.unread for each in found.replies] == [0, 1] and found.pairs[0].answers == 0
+
+
+def test_a_bias_of_nothing_is_not_shown_below_zero() -> None:
+    # Of five answers own says `a` of 3, two of 2 and three of 4: 3/5 - (2/5 + 4/5) / 2 is 0, and -1e-16 in floats.
+    told = as_text(panel("aaa", "aaa", "aba", "bba", "bbb"))
+    assert "60.0% (+0.0)" in told and "(-0.0)" not in told
