@@ -242,13 +242,11 @@ class Engine:
         return statistics_of(self.scheduler, self.purse)
 
     def halt(self, reason: StopReason, detail: str) -> None:
-        """Stops sending. Calls in flight are finished."""
+        """Stops sending. Calls in flight are finished. If it is interrupted, the detail of its stops also names the
+        addresses that have never answered."""
+        if reason == "interrupted":
+            detail = "; ".join((detail, *self._routing.unanswered))
         self.scheduler.halt(reason, detail)
-
-    def interrupt(self, name: str) -> None:
-        """Stops sending because of a signal or a key, such as SIGINT. Calls in flight are finished. The stop's detail
-        names the addresses that have never answered."""
-        self.halt("interrupted", "; ".join((f"interrupted by {name}", *self._routing.unanswered)))
 
     def forget_run(self) -> None:
         """Deletes what a live run kept in order to resume, since it is complete."""

@@ -67,7 +67,7 @@ async def until_interrupted(engine: Engine, work: Awaitable[None]) -> int | None
     assert task is not None
 
     def drain(name: str) -> None:
-        engine.interrupt(name)
+        engine.halt("interrupted", f"interrupted by {name}")
         remark(f"{name}: waiting up to {DRAIN_S:.0f} s for calls in flight; once more drops them")
 
     def cancel() -> None:

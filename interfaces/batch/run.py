@@ -176,7 +176,7 @@ async def send(
     async with Engine(settings=batch.settings) as engine:
 
         def drain(name: str) -> None:
-            engine.interrupt(name)
+            engine.halt("interrupted", f"interrupted by {name}")
             note(f"millstream: {name}: waiting up to {DRAIN_S:.0f} s for calls in flight; once more drops them")
 
         def cancel() -> None:

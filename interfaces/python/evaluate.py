@@ -162,7 +162,7 @@ class _Under:
         """Stops sending; calls in flight are finished."""
         if self._engine is not None:
             engine = self._engine
-            self._tell(lambda: engine.interrupt("Ctrl-C"))
+            self._tell(lambda: engine.halt("interrupted", "interrupted by Ctrl-C"))
 
     def cancel(self) -> None:
         """Cancels the calls in flight."""

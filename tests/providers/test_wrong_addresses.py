@@ -179,7 +179,7 @@ def test_an_interrupted_engine_names_the_address_that_never_answered(tmp_path: P
             engine.events.subscribe(lambda event: retried.set() if event.kind == "retried" else None)
             task = asyncio.ensure_future(engine.ask(Call("mylab/any", "hi")))
             await retried.wait()
-            engine.interrupt("SIGINT")
+            engine.halt("interrupted", "interrupted by SIGINT")
             with pytest.raises(Stopped) as stopped:
                 await task
             return str(stopped.value)

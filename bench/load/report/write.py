@@ -150,10 +150,7 @@ def as_json(report: LoadReport) -> dict[str, Any]:
 
 def told(report: LoadReport) -> str:
     folder = report.page.parent
-    lines = [
-        f"report: {report.page} ({report.size / 1e6:.1f} MB)",
-        f"tables: {folder / TABLES} ({len(report.tables)} files)",
-    ]
+    lines = [f"tables: {folder / TABLES} ({len(report.tables)} files)"]
     lines += [
         f"THE CLIENT WAS THE BOTTLENECK in {path}: its figures are not the server's alone"
         for path, _, is_bottleneck in report.tests
@@ -162,4 +159,5 @@ def told(report: LoadReport) -> str:
     if report.not_compared:
         lines.append(f"not compared: {report.not_compared}")
     lines += report.unmeasured
-    return "\n".join(lines)
+    # The last line says what to open.
+    return "\n".join([*lines, f"report: {report.page} ({report.size / 1e6:.1f} MB)"])

@@ -111,9 +111,8 @@ def _run_on_load_tests(options: argparse.Namespace) -> int:
 
 
 def _told(report: WrittenReport) -> str:
-    lines = [f"report: {report.page} ({report.size / 1e6:.1f} MB)"]
     folder = report.page.parent
-    lines.append(f"tables: {folder / 'tables'} ({len(report.tables)} files)")
+    lines = [f"tables: {folder / 'tables'} ({len(report.tables)} files)"]
     if report.figures:
         lines.append(f"figures: {folder / 'figures'} ({len(report.figures)} files)")
     lacking = [standing for standing in report.standings if not standing.is_complete]
@@ -126,7 +125,8 @@ def _told(report: WrittenReport) -> str:
         lines.append(f"incomplete: {len(lacking) - _NAMED} more models, told in the report")
     lines += report.unmeasured
     lines += [f"not compared: {told}" for told in report.not_compared]
-    return "\n".join(lines)
+    # The last line says what to open.
+    return "\n".join([*lines, f"report: {report.page} ({report.size / 1e6:.1f} MB)"])
 
 
 def _as_json(report: WrittenReport) -> dict[str, Any]:
