@@ -84,3 +84,8 @@ def test_every_dependency_is_locked_with_hashes(file: str) -> None:
         r"^([A-Za-z0-9._-]+)==\S+[^\n]*\\\n    --hash=sha256:[0-9a-f]{64}", (ROOT / file).read_text(), re.M
     )
     assert NAMED - {canonicalize_name(name) for name in locked} == set()
+
+
+def test_the_build_is_pinned_to_what_the_project_is_tested_with() -> None:
+    (required,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    assert re.search(rf"^{re.escape(required)} ", (ROOT / "requirements-dev.txt").read_text(), re.MULTILINE)
