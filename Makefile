@@ -16,7 +16,7 @@ LOCK = .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --fork
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test quick durations check format reference coverage bench gateway load conversations conversations-full torture intervals pages wheel without lock runtime tools
+.PHONY: help run test quick durations check format reference pictures coverage bench gateway load conversations conversations-full torture intervals pages wheel without lock runtime tools
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' Makefile
@@ -58,6 +58,9 @@ check: tools ## style, types, the floors of the house, known vulnerabilities
 format: tools ## mend what style and format can mend by themselves
 	.venv/bin/ruff check --fix .
 	.venv/bin/ruff format .
+
+pictures: tools ## the pictures of the README: a recorded terminal and a report (needs a chromium)
+	@$(PY) .ci/pictures.py
 
 reference: tools ## docs/reference.md: every public name, from the documentation in the source
 	@$(PY) .ci/reference.py

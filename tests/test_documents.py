@@ -30,8 +30,8 @@ def blocks(page: Path, language: str) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_and_named_files_exist(page: Path) -> None:
     text = page.read_text("utf-8")
-    for link in re.findall(r"\]\(([^)#]+)\)", text):
-        assert (page.parent / link).exists(), link
+    for link in (*re.findall(r"\]\(([^)#]+)\)", text), *re.findall(r'(?:src|srcset)="([^"]+)"', text)):
+        assert link.startswith("https://") or (page.parent / link).exists(), link
     for name in re.findall(rf"`((?:{ROOMS})/[\w/.]+)`", text):
         assert (ROOT / name).exists(), name
 

@@ -1,0 +1,101 @@
+"""Makes the pictures of the README: a recorded terminal and a report, both of `millstream demo --limit 12`.
+
+`make pictures` runs it. Needs a chromium, as the tests of pages do. Writes docs/pictures alone.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+from rich.console import Console
+from rich.text import Text
+
+ROOT = Path(__file__).resolve().parent.parent
+PICTURES = ROOT / "docs" / "pictures"
+COLUMNS, ROWS = 100, 40
+WIDTH, HEIGHT = 1100, 860
+# Of the ends of a terminal's lines, and of sequences that move the cursor: the last state of a line is shown.
+_MOVES = re.compile(r"\x1b\[[0-9;?]*[A-HJKhlsu]")
+
+
+def main() -> None:
+    """Records the demo, then opens its report."""
+    PICTURES.mkdir(exist_ok=True)
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        sys.exit("pictures: no chromium here: sh tests/browser/install-browser.sh installs Debian's")
+    with tempfile.TemporaryDirectory() as home:
+        # Ten issues and more have intervals.
+        words = ["millstream", "demo", "--limit", "12"]
+        write_terminal(" ".join(words), recorded(words, Path(home)))
+        (report,) = Path(home).glob("runs/*/report.html")
+        photograph(report, chromium)
+
+
+def recorded(command: list[str], home: Path) -> str:
+    """Returns what a command writes to a terminal of COLUMNS by ROWS, with its colours."""
+    words = [sys.executable, "-P", "-m", *command]
+    own = {"HOME": str(home), "PYTHONPATH": str(ROOT / ".types"), "TERM": "xterm-256color"}
+    environment = {"PATH": os.environ["PATH"], "COLUMNS": str(COLUMNS), "LINES": str(ROWS), **own}
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+    with subprocess.Popen(words, cwd=home, env=environment, stdin=theirs, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        pieces = []
+        while True:
+            try:
+                piece = os.read(ours, 65_536)
+            except OSError:  # its other end is closed
+                break
+            if not piece:
+                break
+            pieces.append(piece)
+    if process.returncode:
+        sys.exit(f"pictures: the demo ended with {process.returncode}")
+    return b"".join(pieces).decode("utf-8", "replace").replace(str(home), "")
+
+
+def write_terminal(title: str, shown: str) -> None:
+    """Draws the last lines of a recorded terminal, without the lines that were drawn over."""
+    lines: list[str] = []
+    for line in shown.replace("\r\n", "\n").split("\n"):
+        last = _MOVES.sub("", line).split("\r")[-1].rstrip()
+        if last and (not lines or lines[-1] != last):
+            lines.append(last)
+    with open(os.devnull, "w") as nowhere:
+        console = Console(record=True, width=COLUMNS, file=nowhere, force_terminal=True, color_system="truecolor")
+        console.print(Text("$ ", "green") + Text(title, "bold"))
+        for line in lines[-ROWS:]:
+            console.print(Text.from_ansi(line), soft_wrap=True)
+        svg = console.export_svg(title="", clear=False)
+    # Fonts are the reader's: a picture asks no server for one.
+    svg = re.sub(r"@font-face \{.*?\}\n", "", svg, flags=re.DOTALL)
+    (PICTURES / "terminal.svg").write_text(svg.replace("Fira Code, monospace", "monospace"))
+
+
+def photograph(report: Path, chromium: str) -> None:
+    """Writes the first screen of a report, light and dark."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        for scheme in ("light", "dark"):
+            page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme=scheme)
+            page.goto(report.as_uri())
+            page.wait_for_timeout(500)
+            page.screenshot(path=str(PICTURES / f"report-{scheme}.png"))
+            page.close()
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
