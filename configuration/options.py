@@ -131,11 +131,13 @@ def add_sending(
     _add(group, "config", Text("a file"), "FILE", "lanes, providers and prices, in TOML or YAML")
 
 
-def add_retrieval(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of verbs that may search and read pages."""
-    group = parser.add_argument_group("searches and pages")
+def add_retrieval(parser: argparse.ArgumentParser, *, is_shown: bool = True) -> None:
+    """Adds the options of verbs that may search and read pages; without `is_shown` those that matter for these alone
+    are not in the help."""
+    group = parser.add_argument_group("searches and pages" if is_shown else "repeats")
     for name, kind in RETRIEVAL.items():
-        _add(group, name, kind, *_SENDING_HELP[name])
+        metavar, told = _SENDING_HELP[name]
+        _add(group, name, kind, metavar, told if is_shown or name == "snapshot" else argparse.SUPPRESS)
 
 
 def add_sink(parser: argparse.ArgumentParser) -> None:

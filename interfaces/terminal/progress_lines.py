@@ -10,12 +10,22 @@ from collections.abc import Sequence
 from ...engine.call import WEB
 from ...format import by_kind, clock, dollars, rate_text
 from ...report.text import cut, printable
-from .bottleneck import WaitShare
+from .bottleneck import CONCURRENCY, CPU, POLITENESS, RETRY, WaitShare
 from .painter import PaintedLine, TextPiece, bar_line, cropped, packed
 from .run_progress import LaneView, RunView
 
 LANES_SHOWN = 8
 _WAITS_SHOWN = 3
+# The reasons for waiting in words that say what could be changed.
+_WORDS = {
+    "requests": "the quota of requests",
+    "tokens": "the quota of tokens",
+    CONCURRENCY: "a free place",
+    RETRY: "the next attempt",
+    "breaker": "the server to come back",
+    CPU: "our own CPU",
+    POLITENESS: "pauses between pages of a host",
+}
 
 
 def plain_line(view: RunView) -> str:
@@ -85,7 +95,7 @@ def percent(view: RunView) -> str:
 
 
 def _share(share: WaitShare) -> str:
-    return f"{share.reason} {share.share:.0%}"
+    return f"{_WORDS.get(share.reason, share.reason)} {share.share:.0%}"
 
 
 def _money(view: RunView) -> list[str]:

@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) ->
     add_report(parser)
     add_benchmarks(parser, known, named)
     add_sending(parser)
-    add_retrieval(parser)
+    add_retrieval(parser, is_shown=named not in BUILT_IN or "search" in known[named].options.__struct_fields__)
     add_output(parser)
 
 

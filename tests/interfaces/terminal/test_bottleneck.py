@@ -20,7 +20,7 @@ from millstream.interfaces.terminal.run_progress import RunProgress, RunView
 
 
 def waited_for(line: str) -> tuple[str, int]:
-    found = re.search(r"waiting for ([\w-]+) (\d+)%", line)
+    found = re.search(r"waiting for (.+?) (\d+)%", line)
     assert found is not None, line
     return found[1], int(found[2])
 
@@ -28,7 +28,7 @@ def waited_for(line: str) -> tuple[str, int]:
 def test_a_lane_at_its_request_quota_waits_for_requests_and_the_quota_tells_the_time_left(tmp_path: Path) -> None:
     written = lines_of(tmp_path, Lane(MODEL, rpm=600, concurrency=16), 300)
     reason, share = waited_for(written[1][1])
-    assert reason == "requests" and share >= 85
+    assert reason == "the quota of requests" and share >= 85
     left = re.search(r"(\d+):(\d+) left", written[1][1])
     assert left is not None
     assert int(left[1]) * 60 + int(left[2]) == pytest.approx(written[-1][0] - written[1][0], abs=1.5)
@@ -38,13 +38,13 @@ def test_a_lane_at_its_token_quota_waits_for_tokens(tmp_path: Path) -> None:
     # Some 5 tokens a call once the estimate has learned: 200 calls a minute.
     written = lines_of(tmp_path, Lane(MODEL, tpm=1_000, concurrency=4), 300)
     reasons = [waited_for(line) for _, line in written[1:-1]]
-    assert len(reasons) > 5 and all(reason == "tokens" and share > 80 for reason, share in reasons)
+    assert len(reasons) > 5 and all(reason == "the quota of tokens" and share > 80 for reason, share in reasons)
 
 
 def test_a_slow_provider_behind_full_slots_is_waiting_for_concurrency(tmp_path: Path) -> None:
     written = lines_of(tmp_path, Lane(MODEL, concurrency=2), 40, ScriptedProvider(latency_s=1.0))
     reason, share = waited_for(written[1][1])
-    assert reason == "concurrency" and share > 95
+    assert reason == "a free place" and share > 95
 
 
 def test_a_pause_is_told_while_it_lasts(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_lone_back_off_is_told_while_it_lasts(tmp_path: Path) -> None:
 
     written = lines_of(tmp_path, Lane(MODEL, concurrency=1), 3, ScriptedProvider(script))
     reasons = [waited_for(line)[0] for _, line in written[2:4]]
-    assert reasons == ["retry", "retry"]
+    assert reasons == ["the next attempt"] * 2
 
 
 def test_back_offs_of_many_callers_are_retry_by_the_share_of_callers(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_back_offs_of_many_callers_are_retry_by_the_share_of_callers(tmp_path: P
 
 def test_a_process_that_has_used_up_its_core_waits_for_the_cpu(tmp_path: Path) -> None:
     written = lines_of(tmp_path, Lane(MODEL, concurrency=2), 200, cpu=lambda loop: 0.97 * loop.time())
-    assert waited_for(written[0][1]) == ("CPU", 100)
+    assert waited_for(written[0][1]) == ("our own CPU", 100)
 
 
 def test_a_run_that_lives_on_its_cache_waits_for_the_cpu(tmp_path: Path) -> None:

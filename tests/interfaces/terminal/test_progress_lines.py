@@ -32,7 +32,7 @@ def test_a_plain_line_tells_everything_that_is_known() -> None:
     )
     assert plain_line(view) == (
         "12,340 of 105,930 (11.6%) | 812.4/s | 128 in flight | 3,001 cached | $0.41 of ~$3.52 | 1:55 left | "
-        "waiting for requests 92% | retried: server_error 12, connect 3 | failed: timeout 2"
+        "waiting for the quota of requests 92% | retried: server_error 12, connect 3 | failed: timeout 2"
     )
     assert last_line(view) == (
         "12,340 of 105,930 (11.6%) | in 0:15 | 790/s | 3,001 cached | $0.41 | "
@@ -98,7 +98,8 @@ def test_no_line_is_longer_than_the_terminal_is_wide(
 def test_forty_columns_lose_nothing_of_one_lane() -> None:
     view = a_view(failures={"timeout": 2})
     texts = ["".join(piece.text for piece in line) for line in screen_lines(view, 39)]
-    for told in ("12,340 of 105,930", "11.6%", "1,234/s", "100,000 in flight", "waiting for requests 50%", "timeout 2"):
+    quota = "waiting for the quota of requests 50%"
+    for told in ("12,340 of 105,930", "11.6%", "1,234/s", "100,000 in flight", quota, "timeout 2"):
         assert any(told in text for text in texts), told
 
 
