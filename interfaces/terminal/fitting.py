@@ -60,7 +60,7 @@ def _bands(lines: Sequence[str], columns: Sequence[tuple[int, int]], width: int)
         cells, others = others[:taken], others[taken:]
         for line in lines:
             if used > width and end < width // 2:
-                yield from _hanging(line[:end], line[cells[0][0] :], width)
+                yield from _hanging(line[:end], line[slice(*cells[0])], width)
                 continue
             parts = [line[begin:stop].ljust(stop - begin) for begin, stop in ((0, end), *cells)]
             yield "  ".join(parts).rstrip()

@@ -80,3 +80,11 @@ def test_a_second_column_of_sentences_is_folded_beside_the_first() -> None:
     assert fitted(rows, 30) == (
         "  run     run a benchmark, the\n          task of a file\n  verify  prove that nothing\n          is missing"
     )
+
+
+def test_a_column_that_is_too_wide_has_a_band_of_its_own() -> None:
+    rows = [("a", "key", "address"), ("x", "the key of x or of y: not set", "http://x"), ("z", "set", "")]
+    # The first column takes 1 of 24, the second 29 after two blanks: folded to 21; the third follows in its own band.
+    assert fitted(table(rows, (0, 1, 2)), 24) == (
+        "a  key\nx  the key of x or of y:\n   not set\nz  set\n\na  address\nx  http://x\nz"
+    )
