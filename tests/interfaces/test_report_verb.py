@@ -60,7 +60,7 @@ def test_one_run_is_reported_in_its_own_folder(cli: CommandLine, asked: Callable
     done = cli("report", "run")
     assert done.code == 0, done.err
     folder = tmp_path / "run"
-    assert done.out.splitlines()[0].startswith(f"report: {folder}/report.html (")
+    assert done.out.splitlines()[-1].startswith(f"report: {folder}/report.html (")
     after = files(folder)
     assert {name: after[name] for name in before} == before
     new = set(after) - set(before)
