@@ -24,8 +24,8 @@ def test_one_test_has_its_report_in_its_own_folder(tmp_path: Path) -> None:
     done = run_command(tmp_path, "report", "test")
     assert done.code == 0, done.err
     assert done.out == (
-        f"report: {folder}/report.html ({(folder / 'report.html').stat().st_size / 1e6:.1f} MB)\n"
         f"tables: {folder}/tables (6 files)\n"
+        f"report: {folder}/report.html ({(folder / 'report.html').stat().st_size / 1e6:.1f} MB)\n"
     )
     with (folder / "tables/load-summary.csv").open(newline="") as file:
         row = next(csv.DictReader(file))
