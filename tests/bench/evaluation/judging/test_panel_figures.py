@@ -3,43 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from panels import graded, panel
 
 from millstream.bench.evaluation.judging.panel import JudgedAnswer, JudgeScore, Panel, Verdict
 from millstream.bench.evaluation.judging.panel_figures import figures_of
 from millstream.bench.evaluation.judging.panel_text import as_json, as_text
 from millstream.engine.runs.pairs import Pair
-
-JUDGES = ("own", "two", "three")
-
-
-def panel(*rows: str, judges: tuple[str, ...] = JUDGES, labels: tuple[str, ...] = ("a", "b")) -> Panel:
-    """Each row has a letter a judge: its label, `-` for none judged, `?` for a reply that can't be read."""
-    answers = [
-        JudgedAnswer(
-            "lab/m",
-            None,
-            f"c/{number}",
-            {
-                judge: Verdict(None if letter == "?" else letter, None)
-                for judge, letter in zip(judges, row, strict=True)
-                if letter != "-"
-            },
-        )
-        for number, row in enumerate(rows)
-    ]
-    scores = {
-        judge: {Pair("lab/m", None): {"score": JudgeScore(0.5, 0.25, 0.75, 4)}} for judge in (*judges, "majority")
-    }
-    by_all = sum(len(answer.verdicts) == len(judges) for answer in answers)
-    return Panel(judges, judges[0], answers, labels, ("score",), scores, by_all)
-
-
-def graded(*rows: tuple[float | None, ...]) -> Panel:
-    answers = [
-        JudgedAnswer("lab/m", None, f"{at}", {j: Verdict(None, g) for j, g in zip(JUDGES, row, strict=True)})
-        for at, row in enumerate(rows)
-    ]
-    return Panel(JUDGES, "own", answers, (), ("mean",), {}, len(answers))
 
 
 def test_agreement_majority_and_ties_are_counted_over_answers_with_two_verdicts() -> None:

@@ -1,0 +1,38 @@
+"""Panels of judges with known verdicts, written as rows of letters or grades."""
+
+from __future__ import annotations
+
+from millstream.bench.evaluation.judging.panel import JudgedAnswer, JudgeScore, Panel, Verdict
+from millstream.engine.runs.pairs import Pair
+
+JUDGES = ("own", "two", "three")
+
+
+def panel(*rows: str, judges: tuple[str, ...] = JUDGES, labels: tuple[str, ...] = ("a", "b")) -> Panel:
+    """Each row has a letter a judge: its label, `-` for none judged, `?` for a reply that can't be read."""
+    answers = [
+        JudgedAnswer(
+            "lab/m",
+            None,
+            f"c/{number}",
+            {
+                judge: Verdict(None if letter == "?" else letter, None)
+                for judge, letter in zip(judges, row, strict=True)
+                if letter != "-"
+            },
+        )
+        for number, row in enumerate(rows)
+    ]
+    scores = {
+        judge: {Pair("lab/m", None): {"score": JudgeScore(0.5, 0.25, 0.75, 4)}} for judge in (*judges, "majority")
+    }
+    by_all = sum(len(answer.verdicts) == len(judges) for answer in answers)
+    return Panel(judges, judges[0], answers, labels, ("score",), scores, by_all)
+
+
+def graded(*rows: tuple[float | None, ...]) -> Panel:
+    answers = [
+        JudgedAnswer("lab/m", None, f"{at}", {j: Verdict(None, g) for j, g in zip(JUDGES, row, strict=True)})
+        for at, row in enumerate(rows)
+    ]
+    return Panel(JUDGES, "own", answers, (), ("mean",), {}, len(answers))
