@@ -143,7 +143,7 @@ def _contents(runs: Sequence[BenchmarkFolder], chosen: ReadingChoice) -> list[Pa
     for benchmark in sorted({run.benchmark for run in runs}, key=rank_of):
         own = [run for run in runs if run.benchmark is benchmark]
         contents = benchmark.report([run.records for run in own], benchmark.own_readings(chosen.given), chosen.flags)
-        every.append(_with_labels(contents, benchmark, own))
+        every.append(_with_panels(_with_labels(contents, benchmark, own), benchmark, own))
     return every
 
 
@@ -168,6 +168,27 @@ def _with_labels(contents: PageContents, benchmark: Benchmark, runs: Sequence[Be
         answers = AnswerFile(run.path / RECORDS, labeller, benchmark.title)
         checked.append(CheckedRun(names[run.path] if len(runs) > 1 else "", compared_in(run.path / LABELS, answers)))
     return with_labels(contents, benchmark.name, checked)
+
+
+def _with_panels(contents: PageContents, benchmark: Benchmark, runs: Sequence[BenchmarkFolder]) -> PageContents:
+    """Returns a part of the page with what other judges made of these runs' answers, if any were asked."""
+    from .judging.judgement import JUDGEMENTS
+
+    judged = [run for run in runs if (run.path / JUDGEMENTS).exists() and (run.path / RECORDS).exists()]
+    if not judged:
+        return contents
+    from ...report.labels import folder_labels
+    from .judging.folder_panel import read_panel
+    from .report.judges import JudgedRun, with_panels
+
+    names = folder_labels([run.path for run in runs])
+    found = []
+    for run in judged:
+        # Without its manifest nobody knows which judge was the run's own.
+        panel = None if run.manifest is None else read_panel(run.path, benchmark.judging(run.manifest))
+        if panel is not None:
+            found.append(JudgedRun(names[run.path] if len(runs) > 1 else "", panel))
+    return with_panels(contents, benchmark.name, found)
 
 
 @contextmanager

@@ -3,6 +3,7 @@ cost nothing twice, and the run's own files stay as they are."""
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import shutil
@@ -16,6 +17,7 @@ import pytest
 from command_line import CommandLine, Done, finish, lines_of, run_command, start
 from simulated_outside import Outside
 
+from millstream.bench.evaluation import reporting
 from millstream.engine.runs.journal import sealed
 
 OWN, SLOPPY, RUBBISH = "sim/judge", "sim/sloppy-judge", "sim/rubbish-judge"
@@ -285,3 +287,27 @@ def test_scores_are_compared_over_the_answers_that_all_judges_judged(home: Path,
     assert (panel["answers"], panel["judged_by_all"]) == (ANSWERS, ANSWERS - TURNS)
     for scores in panel["scores"].values():
         assert scores[f"{first['model']} @ 0"]["score"]["n"] == CONVERSATIONS - 1
+
+
+def reported_tables(folder: Path) -> dict[str, bytes]:
+    reporting.write([reporting.read(folder)], folder, has_figures=False)
+    return {path.name: path.read_bytes() for path in (folder / "tables").iterdir()}
+
+
+def test_the_report_compares_the_judges_and_its_other_tables_stay_the_own_judges(home: Path, outside: Outside) -> None:
+    before = reported_tables(home / "run")
+    assert "chameleon-judges" not in (home / "run/report.html").read_text() and judge(home, "--judge", SLOPPY).code == 0
+    after = reported_tables(home / "run")
+    assert set(after) - set(before) == {
+        f"chameleon-judges-{name}.csv" for name in ("agreement", "pairs", "bias", "scores")
+    }
+    assert all(after[name] == content for name, content in before.items())
+    page = (home / "run/report.html").read_text()
+    assert 'id="chameleon-judges"' in page and f"The run’s own judge is {OWN}." in page
+    panel = json.loads(judge(home, "--json").out)["panel"]
+    with (home / "run/tables/chameleon-judges-scores.csv").open(newline="", encoding="utf-8-sig") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        score = panel["scores"][row["judge"]][row["model"]][row["score"]]
+        assert float(row["value"]) == pytest.approx(score["value"]) and int(row["scored"]) == score["n"]
+    assert {row["judge"] for row in rows} == {OWN, SLOPPY, "majority"}
