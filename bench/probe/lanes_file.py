@@ -82,7 +82,9 @@ def _row(model: str, found: FoundQuota) -> tuple[str, ...]:
 def _lines(report: Report, model: str, found: FoundQuota) -> Iterator[str]:
     yield from found.lines()
     if found.concurrency is None:
-        yield f"calls in flight: no ceiling met; {report.at_once.get(model, 0):,} at once were admitted"
+        at_once = report.at_once.get(model, 0)
+        met = f"no ceiling met; {at_once:,} at once were admitted" if at_once else "not measured: no call was admitted"
+        yield f"calls in flight: {met}"
     if model in report.untold:
         yield "its answers name no usage, so tokens a minute were not looked for"
     left = report.ways[model].keys_left if model in report.ways else 0

@@ -51,7 +51,8 @@ class FoundQuota:
             ("tokens", self.tpm, self.told_tpm, self.tested_tpm),
         ):
             if found is None:
-                said.append(f"{what} a minute: not found; {tested:,} at once or within a minute were admitted")
+                tried = f"{tested:,} at once or within a minute were admitted" if tested else "no step was finished"
+                said.append(f"{what} a minute: not found; {tried}")
             if told is not None:
                 enforced = "" if found is None else f"; at least {_rounded(found):,} are admitted"
                 verdict = "" if found is None or found <= told <= found * TRUE_TO else ", which is not true"

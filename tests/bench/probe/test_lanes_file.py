@@ -135,3 +135,9 @@ def test_a_file_that_came_meanwhile_is_not_overwritten_either(tmp_path: Path) ->
     assert write_new(taken, "new", may_rename=True) == tmp_path / "lanes-2.toml"
     assert (taken.read_text(), (tmp_path / "lanes-2.toml").read_text()) == ("kept", "new")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["lanes-2.toml", "lanes.toml"]
+
+
+def test_a_model_that_admitted_no_call_was_not_measured_rather_than_found_without_a_limit() -> None:
+    told = tell(report(at_once={"lab/m": 40}))
+    assert "lab/none: calls in flight: not measured: no call was admitted" in told
+    assert "lab/none: requests a minute: not found; no step was finished" in told and " 0 at once" not in told
