@@ -289,7 +289,7 @@ def test_a_second_signal_drops_what_is_in_flight_and_counts_it(provider: Provide
     done = finish(pilot)
     assert done.code == 130 and "Traceback" not in done.err
     assert "pending        35 of them" in done.out
-    assert "3 attempts for calls that the pilot left unanswered may have been billed all the same" in done.out
+    assert "3 attempts without an answer in the pilot may have been billed all the same" in done.out
     assert "exit code 130: interrupted by SIGINT" in done.out
 
 
