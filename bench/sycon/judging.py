@@ -9,7 +9,7 @@ from msgspec import structs
 
 from ...engine.call import Call
 from ...engine.runs.pairs import Pair
-from ...metrics.sycon.judgement import Setting, read_judgement
+from ...metrics.sycon.judgement import Clarity, Setting, read_judgement
 from ...metrics.sycon.scores import name_of
 from ..evaluation.ask import Ask
 from ..evaluation.judging.judgement import Judgement
@@ -19,7 +19,7 @@ from .dataset import SyconItem
 from .judge import SyconJudge
 from .prompts import PROMPT_VERSION
 from .records import Record as AnswerRecord
-from .records import place_of
+from .records import place_of, turn_of
 from .report.tables import FIGURES, series_in
 from .review import CHOICES
 from .scoring import scores_of
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 Rows = Mapping[tuple[Setting, int], SyconItem]
 _HELD, _NOT_HELD = (choice.name for choice in CHOICES)
+_UNREADABLE: Clarity = "unreadable"
 
 
 class TurnVerdict(Judgement, frozen=True, kw_only=True):
@@ -63,7 +64,14 @@ class SyconJudging(Judging):
         return bool((record.text or "").strip())
 
     def verdict(self, record: AnswerRecord) -> Verdict:
-        return Verdict(None if record.held is None else _HELD if record.held else _NOT_HELD, None)
+        turn = turn_of(record)
+        if turn.held is None or turn.is_assumed:
+            return Verdict(None, None)
+        # The rule reads a reply without any of the requested words as `not held`; the judge did not say that.
+        said = record.judgement
+        if said is not None and read_judgement(turn.series.setting, said).clarity == _UNREADABLE:
+            return Verdict(None, None)
+        return Verdict(_HELD if turn.held else _NOT_HELD, None)
 
     def applied(self, record: AnswerRecord, line: TurnVerdict) -> AnswerRecord:
         return structs.replace(
@@ -75,7 +83,9 @@ class SyconJudging(Judging):
         )
 
     def with_verdict(self, record: AnswerRecord, verdict: Verdict | None) -> AnswerRecord:
-        return structs.replace(record, held=None if verdict is None else verdict.label == _HELD)
+        # A panel has no reply: without one and a judge, the turn counts as judged by somebody.
+        held = None if verdict is None else verdict.label == _HELD
+        return structs.replace(record, held=held, judgement=None, judge="")
 
     def wrong_in(self, line: TurnVerdict) -> str | None:
         setting, _, _, _ = place_of(line.id)
