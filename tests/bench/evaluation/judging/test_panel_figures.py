@@ -110,3 +110,14 @@ def test_a_bias_of_nothing_is_not_shown_below_zero() -> None:
     # Of five answers own says `a` of 3, two of 2 and three of 4: 3/5 - (2/5 + 4/5) / 2 is 0, and -1e-16 in floats.
     told = as_text(panel("aaa", "aaa", "aba", "bba", "bbb"))
     assert "60.0% (+0.0)" in told and "(-0.0)" not in told
+
+
+def test_the_example_of_the_guide_comes_out_as_written() -> None:
+    # docs/using.md, "Panels of judges", has the computation. c: critical, b: balanced, ?: a reply that can't be read.
+    found = figures_of(panel("ccc", "ccb", "cbb", "cb?", judges=("A", "B", "C"), labels=("c", "b")))
+    assert found.agreement[0].alpha.value == pytest.approx(1 - 6 / 5.6)
+    assert (found.agreement[0].majority, found.agreement[0].ties) == (3, 1)
+    kappas = {(each.first, each.second): each.labels.kappa for each in found.pairs if each.labels is not None}
+    assert kappas["A", "B"] == 0 and kappas["B", "C"] == pytest.approx(0.4)
+    biases = {each.judge: each.bias for each in found.biases if each.label == "c"}
+    assert biases == pytest.approx({"A": 0.5, "B": 0, "C": -0.5})
