@@ -109,10 +109,16 @@ class Judge(Struct, frozen=True):
             "prompt_sha256": hashlib.sha256(_PROMPT.encode()).hexdigest()[:16],
         }
 
+    def grade_name(self, given: Any) -> str | None:
+        """Returns the name of the grade that a judge gave, in any case; None on a scale, or if there is no such grade.
+        Two grades may have the same score."""
+        name = given.strip().casefold() if self.scale is None and isinstance(given, str) else None
+        return next((grade for grade in self.grades if grade.casefold() == name), None)
+
     def _value(self, given: Any) -> float | None:
         if self.scale is None:
-            name = given.strip().casefold() if isinstance(given, str) else None
-            return next((value for grade, value in self.grades.items() if grade.casefold() == name), None)
+            name = self.grade_name(given)
+            return None if name is None else self.grades[name]
         text = str(given).strip()
         if isinstance(given, bool) or not re.fullmatch(r"[-+]?[0-9]{1,12}(\.[0-9]{1,12})?", text):
             return None

@@ -83,7 +83,7 @@ class GradeJudging(Judging):
 
     def verdict(self, record: AnswerRecord) -> Verdict:
         own = next((each for each in record.judge or () if each.scorer == self._name), None)
-        return Verdict(None, None) if own is None else self._verdict(own.score)
+        return Verdict(None, None) if own is None else self._verdict(own)
 
     def applied(self, record: AnswerRecord, line: GradeJudgement) -> AnswerRecord:
         replaced = JudgeCall(
@@ -117,12 +117,10 @@ class GradeJudging(Judging):
         entries = {pair: entry_of(found, pair) for pair in pairs}
         return {pair: {_MEAN: _score(entry)} for pair, entry in entries.items() if entry}
 
-    def _verdict(self, score: float | None) -> Verdict:
-        if score is None:
+    def _verdict(self, call: JudgeCall) -> Verdict:
+        if call.score is None:
             return Verdict(None, None)
-        if self._judge.scale:
-            return Verdict(None, score)
-        return Verdict(next((name for name, value in self._judge.grades.items() if value == score), None), score)
+        return Verdict(self._judge.grade_name(call.grade), call.score)
 
     def _main(self, record: AnswerRecord) -> AnswerRecord:
         own = record.scores or {}
@@ -152,9 +150,8 @@ class _AnswerReader:
 
     async def judged(self, records: Sequence[AnswerRecord], at: int, ask: Ask) -> GradeJudgement:
         made, score = await ask_judge(self._name, self._judge, self.calls(records, at)[0], ask)
-        names = {} if self._judge.scale else {value: name for name, value in self._judge.grades.items()}
         return GradeJudgement(
-            stance=None if score.value is None else names.get(score.value),
+            stance=self._judge.grade_name(made.grade),
             score=score.value,
             rationale=made.reason,
             repaired=made.repaired,

@@ -10,6 +10,12 @@ from typing import Any
 import pytest
 from command_line import CommandLine, Done, Provider, lines_of
 
+import millstream as ms
+from millstream.bench.evaluation.judging.panel import Verdict
+from millstream.bench.task.judging import GradeJudging
+from millstream.bench.task.options import Readings
+from millstream.bench.task.records import JudgeCall, Record
+
 OWN, OTHER = "sim/grader", "sim/sloppy-judge"
 ROWS = 6
 TASK = """
@@ -112,3 +118,20 @@ def test_what_no_judge_can_read_again_is_refused_in_one_line(
     done = judge(cli, "--judge", OWN)
     assert (done.code, done.err.count("\n"), provider.calls()) == (2, 1, sent)
     assert told in done.err and not (tmp_path / "run/judgements.jsonl").exists()
+
+
+def test_grades_with_the_same_score_are_different_verdicts() -> None:
+    grades = {"right": 1.0, "nearly": 1.0, "wrong": 0.0}
+    described = ms.judge("lab/own", "Is {country} right?", grades=grades).describe()
+    judging = GradeJudging({"specification": {"score": {"graded": described}}}, Readings())
+
+    def graded(grade: str | None, score: float | None) -> Verdict:
+        call = JudgeCall(scorer="graded", model="lab/own", grade=grade, score=score)
+        return judging.verdict(Record(id="a/0", model="lab/m", judge=(call,)))
+
+    assert [graded("Right", 1.0), graded(" nearly", 1.0), graded("wrong", 0.0), graded(None, None)] == [
+        Verdict("right", 1.0),
+        Verdict("nearly", 1.0),
+        Verdict("wrong", 0.0),
+        Verdict(None, None),
+    ]
