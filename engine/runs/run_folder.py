@@ -306,7 +306,7 @@ def _short(value: object) -> str:
     """Returns a value as a short text; a long list is shown by its number of elements."""
     if value is None:
         return "nothing"
-    text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    text = ", ".join(map(_short, value)) if isinstance(value, list | tuple) else str(value)
     if len(text) <= _TOLD_MAX:
         return text
     return f"{len(value)} of them" if isinstance(value, list | tuple) else f"{text[: _TOLD_MAX - 1]}…"
