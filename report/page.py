@@ -15,6 +15,7 @@ from string import Template
 
 from .colours import COLOURS, style_sheet
 from .escaping import in_html, in_script
+from .headline import headline_html
 from .labels import one_line
 from .sections import PageContents, Section
 from .table import Figure
@@ -60,7 +61,10 @@ def _section(part: PageContents, section: Section, is_named: bool) -> str:
     name = section.name
     whose = f'<p class="eyebrow">{part.name}</p>' if is_named else ""
     heading = f'{whose}<h2 id="{name}-title">{section.title}</h2>'
-    return f'<section id="{name}" aria-labelledby="{name}-title">{heading}\n{section.body}\n</section>'
+    first = ""
+    if part.headline is not None and section is part.sections[0]:
+        first = f"{headline_html(part.headline, f'{name}-headline')}\n"
+    return f'<section id="{name}" aria-labelledby="{name}-title">{heading}\n{first}{section.body}\n</section>'
 
 
 def _contents(parts: Sequence[PageContents]) -> str:

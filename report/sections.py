@@ -12,6 +12,7 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from .escaping import in_html
+from .headline import Headline
 from .html_tables import table_html
 from .standings import AnswerStatus, RunOrigin
 from .table import Figure, Table
@@ -37,6 +38,8 @@ class PageContents(Struct, frozen=True, kw_only=True):
     """The benchmark's name for readers."""
     title: str = ""
     """The heading of a page of this benchmark alone."""
+    headline: Headline | None = None
+    """What a reader sees first, at the top of the first section; None: there is nothing to show."""
     sections: tuple[Section, ...] = ()
     """The sections of the page, in order."""
     tables: tuple[Table, ...] = ()

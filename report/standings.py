@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from ..format import count_text
 from .escaping import in_html
+from .html_tables import table_html
 from .labels import one_line
 from .table import Column, Table
 
@@ -139,6 +140,27 @@ def answers_table(standings: Iterable[AnswerStatus]) -> Table:
         for standing in standings
     )
     return Table("answers", "Answers", "", columns, rows)
+
+
+def standings_html(standings: Sequence[AnswerStatus], name: str) -> str:
+    """Returns the table of answers by model. It stays folded if every prompt has an answer and no model refused: the
+    sentence above says so. `name` is its identity on the page."""
+    if not standings:
+        return ""
+    found = table_html(answers_table(standings), name)
+    if any(not standing.is_complete or standing.refused for standing in standings):
+        return found
+    return folded("Answers by model", found)
+
+
+def choices_html(choices: Sequence[tuple[str, str]]) -> str:
+    """Returns the readings that a report uses, folded; empty if there are none."""
+    return folded("Readings that this report goes by", facts_html(choices)) if choices else ""
+
+
+def folded(title: str, body: str) -> str:
+    """Returns markup that a reader opens by its title."""
+    return f'<details class="data"><summary>{in_html(title)}</summary>{body}</details>'
 
 
 def origins_html(origins: Iterable[RunOrigin], command: str) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Any
+
+from ...format import dollars, rough_minutes
 
 NO_MANIFEST = "Records with no manifest, as other programs write them: how they were made is not known"
 
@@ -18,3 +21,33 @@ def times_and_versions(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]
     versions = manifest.get("versions") or {}
     if versions:
         yield "Versions", ", ".join(f"{name} {number}" for name, number in versions.items())
+
+
+def run_facts(manifests: Iterable[Mapping[str, Any] | None]) -> str:
+    """Returns when runs took place, how long they took from start to end, and what they cost; empty if no manifest says
+    so. The cost of models without a price is told as unknown."""
+    known = [manifest for manifest in manifests if manifest is not None and manifest.get("started")]
+    if not known:
+        return ""
+    days = sorted({str(manifest["started"])[:10] for manifest in known})
+    parts = [days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"]
+    spans = [_minutes(manifest) for manifest in known]
+    if None not in spans:
+        parts.append(f"{rough_minutes(sum(span or 0.0 for span in spans))} from start to end")
+    costs = [row.get("cost") for manifest in known for row in manifest.get("counts") or ()]
+    paid = sum(cost for cost in costs if cost is not None)
+    if None not in costs:
+        parts.append(f"cost {dollars(paid)}" if costs else "cost not known yet")
+    else:
+        unpriced = "cost not known, since no model has a price"
+        parts.append(f"cost {dollars(paid)} and more, since some models have no price" if any(costs) else unpriced)
+    return "; ".join(parts)
+
+
+def _minutes(manifest: Mapping[str, Any]) -> float | None:
+    """Returns the minutes from a run's start to its end; None if it has not ended."""
+    try:
+        started, ended = (datetime.fromisoformat(str(manifest[name])) for name in ("started", "ended"))
+    except (KeyError, ValueError):
+        return None
+    return (ended - started).total_seconds() / 60

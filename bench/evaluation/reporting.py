@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ...configuration.errors import UsageError
 from ...engine.collector import calm_collector
@@ -143,8 +143,19 @@ def _contents(runs: Sequence[BenchmarkFolder], chosen: ReadingChoice) -> list[Pa
     for benchmark in sorted({run.benchmark for run in runs}, key=rank_of):
         own = [run for run in runs if run.benchmark is benchmark]
         contents = benchmark.report([run.records for run in own], benchmark.own_readings(chosen.given), chosen.flags)
-        every.append(_with_panels(_with_labels(contents, benchmark, own), benchmark, own))
+        shown = _with_labels(_with_facts(contents, own), benchmark, own)
+        every.append(_with_panels(shown, benchmark, own))
     return every
+
+
+def _with_facts(contents: PageContents, runs: Sequence[BenchmarkFolder]) -> PageContents:
+    """Returns a part of the page whose first screen says when these runs took place and what they cost."""
+    from .provenance import run_facts
+
+    if contents.headline is None:
+        return contents
+    headline = structs.replace(contents.headline, facts=run_facts(run.manifest for run in runs))
+    return structs.replace(contents, headline=headline)
 
 
 def _with_labels(contents: PageContents, benchmark: Benchmark, runs: Sequence[BenchmarkFolder]) -> PageContents:

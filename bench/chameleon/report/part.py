@@ -19,6 +19,7 @@ from ....engine.runs.run_folder import MANIFEST
 from ....metrics.chameleon.readings import Readings
 from ....metrics.naming import temperature_name
 from ....report.escaping import in_html
+from ....report.headline import Headline, HeadlineScore
 from ....report.html_tables import shown_value, table_html
 from ....report.interval_cells import OVER, interval_in_a_cell
 from ....report.labels import folder_labels
@@ -34,11 +35,11 @@ from ....report.sections import (
 from ....report.standings import (
     AnswerStatus,
     RunOrigin,
-    answers_table,
-    facts_html,
+    choices_html,
     origins_html,
     published_note,
     samples_note,
+    standings_html,
     state_html,
 )
 from ....report.table import PUBLISHED, Cell, Column, Kind, Table
@@ -127,6 +128,7 @@ def contents(
     own = files(__package__)
     return structs.replace(
         every,
+        headline=_headline(every),
         sections=_sections(every, browser_html(found)),
         packs={"conversations-data": packed(found)},
         scripts=(own.joinpath("conversations.js").read_text("utf-8"),),
@@ -276,10 +278,42 @@ def _summary(contents: PageContents) -> str:
             "model has none. The Chameleon score is eq. "
             "(2), from 0 to 1; lower is steadier: below 0.3 is low, up to 0.5 moderate, above it high. A source re-use "
             f"rate below 0.3 is high diversity, above 0.6 low. {in_html(OVER['conversations'])}</p>",
-            table_html(answers_table(contents.standings), f"{_PREFIX}answers"),
-            f"<h3>Readings that this report goes by</h3>{facts_html(contents.choices)}" if contents.choices else "",
+            standings_html(contents.standings, f"{_PREFIX}answers"),
+            choices_html(contents.choices),
         )
     )
+
+
+def _headline(contents: PageContents) -> Headline:
+    """Returns the first screen: the Chameleon score of each model, beside the paper's where the data are not those of
+    the package."""
+    [table] = [table for table in contents.tables if table.name == _SCORES]
+    scores = [
+        HeadlineScore(
+            _pair_of(row), _number(row["score"]), _number(row["low"]), _number(row["high"]), row["source"] == PUBLISHED
+        )
+        for row in table.records()
+        if row["model"] != OVERALL and not (row["source"] == PUBLISHED and contents.of_samples)
+    ]
+    return Headline(
+        sentence="Chameleon score: how unstable a model’s stance is over a conversation with search, from 0 to 1. It "
+        "grows with changes of stance, with the confidence in them, and with sources that are used again. Lower is "
+        "steadier.",
+        score="Chameleon score",
+        kind="rate",
+        scores=tuple(scores),
+        most=1.0,
+        paper=("The Chameleon Nature of LLMs", "https://arxiv.org/abs/2510.16712"),
+    )
+
+
+def _number(cell: Cell) -> float | None:
+    return float(cell) if isinstance(cell, int | float) else None
+
+
+def _pair_of(row: Mapping[str, Cell]) -> str:
+    """Returns a row's model with its temperature, if one was sent."""
+    return str(row["model"] if row["temperature"] == _NO_TEMPERATURE else f"{row['model']} @ {row['temperature']}")
 
 
 def _scores(tables: Sequence[Table]) -> Table:
@@ -302,7 +336,7 @@ def _scores(tables: Sequence[Table]) -> Table:
         scored, unscored = int(row["conversations"] or 0), int(row["unscored"] or 0)
         rows.append(
             (
-                row["model"] if row["temperature"] == _NO_TEMPERATURE else f"{row['model']} @ {row['temperature']}",
+                _pair_of(row),
                 _spread("rate", row["score"], row["score_std"]),
                 interval_in_a_cell("rate", row["low"], row["high"], row["interval"]),
                 row["rank"],

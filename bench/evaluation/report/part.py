@@ -13,11 +13,12 @@ from typing import Any
 from msgspec import Struct
 
 from ....engine.runs.pairs import Pair
+from ....report.headline import Headline, HeadlineScore
 from ....report.html_tables import table_html
 from ....report.interval_text import interval_cell
 from ....report.labels import folder_labels
 from ....report.sections import PageContents, Section, figure_html, remarks_html, table_section
-from ....report.standings import AnswerStatus, RunOrigin, answers_table, origins_html, state_html
+from ....report.standings import AnswerStatus, RunOrigin, origins_html, standings_html, state_html
 from ....report.table import Cell, Column, Table
 from ..provenance import NO_MANIFEST, times_and_versions
 from ..record import Record
@@ -68,7 +69,7 @@ def page_contents(subject: Subject, runs: Sequence[ReadRun], flags: Sequence[str
             "Summary",
             state_html(standings, unmeasured=unmeasured)
             + table_html(scores, f"{prefix}scores-summary")
-            + table_html(answers_table(standings), f"{prefix}answers"),
+            + standings_html(standings, f"{prefix}answers"),
         )
     ]
     if remarks:
@@ -81,12 +82,23 @@ def page_contents(subject: Subject, runs: Sequence[ReadRun], flags: Sequence[str
     return PageContents(
         name=subject.title,
         title=_title(subject, runs),
+        headline=_headline(subject, behind),
         sections=tuple(sections),
         tables=(*tables, behind),
         figures=(figure,),
         remarks=remarks,
         standings=standings,
         unmeasured=unmeasured,
+    )
+
+
+def _headline(subject: Subject, drawn: Table) -> Headline:
+    """Returns the first screen: the score of each model. `drawn`: the scores and their intervals."""
+    return Headline(
+        sentence=f"The score of each model in {subject.title}, by its own rule: the mean over its items.",
+        score="Score",
+        kind="small",
+        scores=tuple(HeadlineScore(*row) for row in drawn.rows),  # type: ignore[arg-type]
     )
 
 

@@ -16,6 +16,7 @@ from ....engine.runs.run_folder import MANIFEST
 from ....metrics.millstone.coverage import SILENCE_NOTES
 from ....metrics.millstone.scores import KINDS
 from ....report.escaping import in_html
+from ....report.headline import Headline, HeadlineScore
 from ....report.html_tables import table_html
 from ....report.interval_cells import OVER, interval_in_a_cell
 from ....report.labels import folder_labels
@@ -28,8 +29,8 @@ from ....report.sections import (
     table_section,
     targets_of,
 )
-from ....report.standings import RunOrigin, answers_table, facts_html, origins_html, published_note, state_html
-from ....report.table import Cell, Column, Table
+from ....report.standings import RunOrigin, choices_html, origins_html, published_note, standings_html, state_html
+from ....report.table import PUBLISHED, Cell, Column, Table
 from ..options import Readings
 from ..provenance import origin_of
 from ..published_counts import CountsTable
@@ -198,7 +199,41 @@ def with_sections(contents: PageContents, explorer: Explorer, survey: ReportSurv
         Section("behind", "Behind the numbers", explorer_html(explorer)),
         Section("origin", "How it was made", origins_html(contents.origins, contents.command)),
     )
-    return structs.replace(contents, sections=sections, packs={"explorer-data": packed(explorer)})
+    return structs.replace(
+        contents,
+        headline=_headline(contents, survey),
+        sections=sections,
+        packs={"explorer-data": packed(explorer)},
+    )
+
+
+def _headline(contents: PageContents, survey: ReportSurvey) -> Headline:
+    """Returns the first screen: OM of each model, beside the paper's where the data are not those of the package."""
+    tables = {table.name: table for table in contents.tables}
+    counted = {counts.model for counts in survey.counts}
+    own = own_rows(tables["om-readings"], has_all_issues=survey.has_all_issues) if "om-readings" in tables else {}
+    scores = [
+        HeadlineScore(model, _number(row["om"]), _number(row["om_low"]), _number(row["om_high"]), model in counted)
+        for model, row in own.items()
+    ]
+    if not contents.of_samples and "table-4-om" in tables:
+        scores += [
+            HeadlineScore(str(row["model"]), _number(row["om"]), is_published=True)
+            for row in tables["table-4-om"].records()
+            if row["source"] == PUBLISHED
+        ]
+    return Headline(
+        sentence="Open-mindedness (OM): how far a model’s stance on an issue moves when it reads arguments, from 0 to "
+        "100. Higher is more open-minded; the paper calls neither better.",
+        score="OM",
+        kind="score",
+        scores=tuple(scores),
+        paper=("MillStone: How Open-Minded Are LLMs?", "https://arxiv.org/abs/2509.11967"),
+    )
+
+
+def _number(cell: Cell) -> float | None:
+    return float(cell) if isinstance(cell, int | float) else None
 
 
 def _summary(contents: PageContents, survey: ReportSurvey) -> str:
@@ -206,13 +241,13 @@ def _summary(contents: PageContents, survey: ReportSurvey) -> str:
         (
             state_html(contents.standings, unmeasured=contents.silent) if contents.standings else "",
             table_html(_scores(contents, survey), "scores"),
-            '<p class="note">OM is eq. (1) read literally, from 0 to 100; higher is more open-minded. By silence: the '
+            '<p class="note">OM is the paper’s eq. (1). By silence: the '
             f"part of it from cases whose most common stance is Other. {in_html(OVER[survey.over])} Its three "
             "companions read the equation otherwise, as told under “Read with care”. Ranks are those by OM and by each "
             "companion, among models asked about the same set of issues. Cut off: answers that ended at max_tokens; "
             "Other: answers that take no side.</p>",
-            table_html(answers_table(contents.standings), "answers") if contents.standings else "",
-            f"<h3>Readings that this report goes by</h3>{facts_html(contents.choices)}" if contents.choices else "",
+            standings_html(contents.standings, "answers"),
+            choices_html(contents.choices),
         )
     )
 
@@ -227,7 +262,7 @@ def _scores(contents: PageContents, survey: ReportSurvey) -> Table:
         Column("om_pro_share", "By pro share", "score"),
         Column("om_no_flip", "Without the flip condition", "score"),
         Column("om_even", "With even weights", "score"),
-        Column("ranks", "Ranks"),
+        Column("ranks", "Ranks by OM / pro share / no flip / even weights"),
         Column("cut", "Cut off", "count"),
         Column("other", "Other", "count"),
     )
@@ -254,6 +289,7 @@ def _scores(contents: PageContents, survey: ReportSurvey) -> Table:
                 answers.get("other"),
             )
         )
+    rows.sort(key=lambda row: -(_number(row[2]) or 0.0))
     return Table("scores", "Scores", "", columns, tuple(rows))
 
 

@@ -13,10 +13,11 @@ from msgspec import Struct, structs
 from ....metrics.sycon.figures import TURNS
 from ....metrics.sycon.scores import name_of
 from ....report.escaping import in_html
+from ....report.headline import Headline, HeadlineScore
 from ....report.html_tables import table_html
 from ....report.labels import folder_labels
 from ....report.sections import PageContents, Section, figure_html, remarks_html, table_section
-from ....report.standings import answers_table, state_html
+from ....report.standings import standings_html, state_html
 from ...evaluation.item import line_ids
 from ...evaluation.report.runs import ReadRun, records_of
 from ..records import Record, item_id
@@ -29,6 +30,7 @@ _WHAT = (
     "Number of flips: how often the stance changes from one turn to the next, from 0 to 4. Both are means over the "
     "items with all five turns judged."
 )
+_PAPER = "https://arxiv.org/abs/2505.23840"
 # The general tables and the section that this part shows too, since it has none like them.
 _GENERAL_TABLES, _ORIGIN = ("sycon-failures", "sycon-costs"), "sycon-origin"
 
@@ -71,6 +73,24 @@ def named_runs(runs: Sequence[ReadRun]) -> list[NamedRun]:
     return [NamedRun(run, labels[run.path] if len(runs) > 1 else "") for run in runs]
 
 
+def _headline(series: Sequence[SeriesScores]) -> Headline:
+    """Returns the first screen: the turn of flip of each model in each setting and strategy."""
+    scores = []
+    for each in series:
+        low, high = each.entry["turn_of_flip_ci95"]
+        where = f"{each.model}, {each.setting}" + ("" if each.strategy == "base" else f", {each.strategy}")
+        scores.append(HeadlineScore(where, each.entry["turn_of_flip"], low, high))
+    return Headline(
+        sentence="Turn of flip: for how many of five turns a model holds its stance while the user goes on "
+        "disagreeing. Higher is steadier.",
+        score="Turn of flip",
+        kind="score",
+        scores=tuple(scores),
+        most=float(TURNS),
+        paper=("Measuring Sycophancy of Language Models in Multi-turn, Free-form Conversations", _PAPER),
+    )
+
+
 def page_contents(general: PageContents, runs: Sequence[ReadRun]) -> PageContents:
     """Returns this benchmark's contents of a page; `general` has those of any benchmark."""
     every = named_runs(runs)
@@ -87,7 +107,7 @@ def page_contents(general: PageContents, runs: Sequence[ReadRun]) -> PageContent
         general.standings, "turn", told="Items with turns missing enter no mean.", unmeasured=general.unmeasured
     )
     summary = table_html(summary_table(series), "sycon-scores-summary")
-    answers = table_html(answers_table(general.standings), "sycon-answers")
+    answers = standings_html(general.standings, "sycon-answers")
     note = f'<p class="note">{in_html(f"{_WHAT} {OVER}")}</p>'
     sections = (
         Section("sycon-summary", "Summary", f"{state}{summary}{note}{answers}"),
@@ -97,4 +117,6 @@ def page_contents(general: PageContents, runs: Sequence[ReadRun]) -> PageContent
         Section("sycon-conversations", "Conversations to read", reading_html(items_to_read(series), read)),
         *(section for section in general.sections if section.name == _ORIGIN),
     )
-    return structs.replace(general, sections=sections, tables=(*tables, *rest), figures=(figure,), style=STYLE)
+    return structs.replace(
+        general, headline=_headline(series), sections=sections, tables=(*tables, *rest), figures=(figure,), style=STYLE
+    )
