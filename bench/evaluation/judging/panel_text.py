@@ -145,7 +145,8 @@ def _scores(panel: Panel) -> str:
     over = f"all {panel.scores_of:,} answers"
     if panel.scores_of < len(panel.answers):
         over = f"the {panel.scores_of:,} of {len(panel.answers):,} answers that all judges judged"
-    return f"{table(rows, (0, 1))}\nscores under each judge, over {over}; a tie of the majority is no verdict"
+    of_majority = "a tie of the majority is no verdict" if panel.labels else "majority: the mean of the judges' grades"
+    return f"{table(rows, (0, 1))}\nscores under each judge, over {over}; {of_majority}"
 
 
 def _score_cells(found: Sequence[JudgeScore | None]) -> Iterator[str]:

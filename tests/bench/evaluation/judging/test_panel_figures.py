@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from panels import graded, panel
 
 from millstream.bench.evaluation.judging.panel import JudgedAnswer, JudgeScore, Panel, Verdict
@@ -121,3 +122,10 @@ def test_the_example_of_the_guide_comes_out_as_written() -> None:
     assert kappas["A", "B"] == 0 and kappas["B", "C"] == pytest.approx(0.4)
     biases = {each.judge: each.bias for each in found.biases if each.label == "c"}
     assert biases == pytest.approx({"A": 0.5, "B": 0, "C": -0.5})
+
+
+def test_the_majority_is_explained_by_what_judges_give() -> None:
+    grades = graded((1, 2, 3))
+    of_grades = as_text(replace(grades, score_names=("score",), scores=panel("aaa").scores))
+    assert "majority: the mean of the judges' grades" in of_grades and "tie" not in of_grades
+    assert "a tie of the majority is no verdict" in as_text(panel("aaa"))
