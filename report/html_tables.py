@@ -38,10 +38,13 @@ def table_html(table: Table, identity: str, *, file: str | None = None) -> str:
     if not rows:
         return f'<div id="{identity}"><p class="empty">Nothing to show: no row.</p>{under}</div>'
     tall = " tall" if len(rows) > TALL else ""
+    # The beginning of a longer table in another order would pass for the beginning of that order.
+    sortable = " sortable" if 1 < len(rows) == len(table.rows) else ""
     head = "".join(_heading(column) for column in table.columns)
     body = "".join(_row(table.columns, row) for row in rows)
     return (
-        f'<div id="{identity}"><div class="table{tall}" role="region" tabindex="0" aria-label="{in_html(table.title)}">'
+        f'<div id="{identity}"><div class="table{tall}{sortable}" role="region" tabindex="0" '
+        f'aria-label="{in_html(table.title)}">'
         f"<table><caption>{in_html(table.title)}</caption><thead><tr>{head}</tr></thead>"
         f"<tbody>{body}</tbody></table></div>{under}</div>"
     )

@@ -23,6 +23,52 @@ function whenNear(element, act) {
   watcher.observe(element);
 }
 
+// ---- addresses ----
+
+// What a reader has chosen stands in the page's address, so that a link leads there.
+const chosenIn = () => new URLSearchParams(location.hash.slice(1));
+const keepChosen = (fields) => history.replaceState(null, "", `#${new URLSearchParams(fields)}`);
+
+// ---- tables ----
+
+// A number as the page writes it; null for a dash, which stands last in any order.
+function shownNumber(text) {
+  const number = Number.parseFloat(text.replace(/[,<\s$]/g, "").replace("\u2212", "-"));
+  return Number.isNaN(number) ? null : number;
+}
+
+function sortBy(table, at, isNumber, isDown) {
+  const rows = [...table.tBodies[0].rows].map((row) => {
+    const text = row.cells[at].textContent;
+    return { row, value: isNumber ? shownNumber(text) : text };
+  });
+  rows.sort((one, other) => {
+    if (one.value === null || other.value === null) return (one.value === null) - (other.value === null);
+    const order = isNumber ? one.value - other.value : one.value.localeCompare(other.value, "en", { numeric: true });
+    return isDown ? -order : order;
+  });
+  table.tBodies[0].append(...rows.map(({ row }) => row));
+}
+
+function makeSortable(table) {
+  const heads = [...table.tHead.rows[0].cells];
+  heads.forEach((head, at) => {
+    const isNumber = head.classList.contains("number");
+    const button = made("button", { type: "button", className: "sort", title: "Sort by this column" }, ...head.childNodes);
+    button.addEventListener("click", () => {
+      const before = head.getAttribute("aria-sort");
+      // Numbers: the highest first; names: from A on.
+      const isDown = before === null ? isNumber : before === "ascending";
+      heads.forEach((other) => other.removeAttribute("aria-sort"));
+      head.setAttribute("aria-sort", isDown ? "descending" : "ascending");
+      sortBy(table, at, isNumber, isDown);
+    });
+    head.append(button);
+  });
+}
+
+for (const table of document.querySelectorAll(".sortable > table")) makeSortable(table);
+
 // ---- figures ----
 
 async function drawLive(figure, spec) {
@@ -173,11 +219,25 @@ function explore(data) {
   };
   fill(models, data.models.map((model, at) => [String(at), model.name]));
   fill(cases, data.cases.map((name, at) => [String(at), CASES[name] ?? name]));
-  models.addEventListener("change", chooseModel);
-  issues.addEventListener("change", show);
-  cases.addEventListener("change", show);
+  const keep = () => keepChosen(Object.fromEntries(Object.entries({ issue: issues, model: models, case: cases }).map(([name, select]) => [name, select.selectedOptions[0].textContent])));
+  const chooseText = (select, text) => {
+    const option = [...select.options].find((each) => each.textContent === text);
+    if (option) select.value = option.value;
+  };
+  for (const [select, act] of [[models, chooseModel], [issues, show], [cases, show]]) {
+    select.addEventListener("change", () => {
+      act();
+      keep();
+    });
+  }
+  const asked = chosenIn();
+  chooseText(models, asked.get("model"));
+  chooseText(cases, asked.get("case"));
   chooseModel();
+  chooseText(issues, asked.get("issue"));
+  show();
   byId("explorer").dataset.state = "open";
+  if (asked.has("issue")) byId("behind").scrollIntoView();
 }
 
 async function openExplorer() {
@@ -190,7 +250,10 @@ async function openExplorer() {
   }
 }
 
-if (byId("explorer")) whenNear(byId("explorer"), openExplorer);
+if (byId("explorer")) {
+  if (chosenIn().has("issue")) openExplorer();
+  else whenNear(byId("explorer"), openExplorer);
+}
 
 // ---- paper and small screens ----
 

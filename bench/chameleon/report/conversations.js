@@ -157,6 +157,7 @@
       chosen = row.at;
       show(data, row, open);
       mark();
+      keepChosen({ conversation: row.id, with: data.pairs[row.pair] });
       byId("conversation").focus({ preventScroll: true });
       byId("conversation").scrollIntoView({ block: "start" });
     };
@@ -191,6 +192,9 @@
     byId("conversations-more").addEventListener("click", more);
     list();
     byId("conversations").dataset.state = "open";
+    const asked = chosenIn();
+    const there = data.rows.filter((row) => row.id === asked.get("conversation"));
+    if (there.length) open(there.find((row) => data.pairs[row.pair] === asked.get("with")) ?? there[0]);
   }
 
   const openConversations = async () => {
@@ -203,5 +207,8 @@
     }
   };
 
-  if (byId("conversations")) whenNear(byId("conversations"), openConversations);
+  if (byId("conversations")) {
+    if (chosenIn().has("conversation")) openConversations();
+    else whenNear(byId("conversations"), openConversations);
+  }
 }

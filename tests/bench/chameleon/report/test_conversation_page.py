@@ -332,3 +332,48 @@ def test_whatever_stands_in_a_conversation_runs_nothing_and_shows_as_text(browse
             assert text in shown, text
     assert "␛[2J␛[31mred" in shown and "[U+202E]gnp.exe" in shown and CONTROL.search(shown) is None
     assert "(cut: 1,000,000 characters)" in shown
+
+
+def test_a_conversation_has_an_address_that_opens_it(browser: Browser, held: Held) -> None:
+    with opened(browser, held.page) as watched:
+        watched.settle()
+        watched.page.fill("#conversations-search", "topic-0004")
+        watched.page.select_option("#conversations-pair", label="sim/wavering @ 0")
+        watched.page.locator("#conversations-rows button").first.click()
+        title, address = watched.page.inner_text("#conversation h3"), watched.page.url
+        turns = watched.page.locator("#conversation .turns > li").count()
+    assert "conversation=topic-0004" in address and "with=sim" in address and turns == 5
+    with opened(browser, held.page) as watched:
+        watched.page.goto(address)
+        watched.page.reload()
+        # At once, without scrolling there.
+        watched.page.locator("#conversation h3").wait_for()
+        assert watched.page.inner_text("#conversation h3") == title
+        assert "with sim/wavering @ 0" in watched.page.inner_text("#conversation")
+        assert watched.complaints == []
+
+
+def test_a_table_is_sorted_by_its_heads_with_numbers_as_numbers_and_dashes_last(browser: Browser, held: Held) -> None:
+    def column(at: int) -> list[str]:
+        cells = watched.page.locator(f"#chameleon-table-1-scores tbody tr > :nth-child({at + 1})")
+        return [text.strip() for text in cells.all_inner_texts()]
+
+    with opened(browser, held.page) as watched:
+        watched.settle()
+        heads = watched.page.locator("#chameleon-table-1-scores thead th")
+        titles = [text.strip() for text in heads.all_inner_texts()]
+        at = titles.index("Chameleon score")
+        before = column(at)
+        heads.nth(at).locator("button").click()
+        known = [float(text) for text in column(at) if text != "–"]
+        assert known == sorted(known, reverse=True) and sorted(column(at)) == sorted(before)
+        assert column(at)[len(known) :] == ["–"] * (len(before) - len(known))
+        assert heads.nth(at).get_attribute("aria-sort") == "descending"
+        # With the keyboard the other way round; the other heads say nothing.
+        heads.nth(at).locator("button").press("Enter")
+        known = [float(text) for text in column(at) if text != "–"]
+        assert known == sorted(known) and column(at)[len(known) :] == ["–"] * (len(before) - len(known))
+        heads.nth(titles.index("Model")).locator("button").click()
+        names = column(titles.index("Model"))
+        assert names == sorted(names, key=str.casefold) and heads.nth(at).get_attribute("aria-sort") is None
+        assert watched.complaints == []

@@ -136,6 +136,21 @@ def test_the_explorer_shows_the_answers_and_prompts_behind_a_number(browser: Bro
                 check_answers(watched, name, CASES[int(case)], list(by_id.values()))
 
 
+def test_what_the_explorer_shows_has_an_address(browser: Browser, reported: Reported) -> None:
+    with opened(browser, reported.page) as watched:
+        watched.settle()
+        choose(watched, "model", values_of(watched, "model")[1])
+        choose(watched, "issue", values_of(watched, "issue")[3])
+        choose(watched, "case", values_of(watched, "case")[2])
+        told, address = watched.page.inner_text("#explorer-sentence"), watched.page.url
+    with opened(browser, reported.page) as watched:
+        watched.page.goto(address)
+        watched.page.reload()
+        watched.page.locator("#explorer[data-state=open]").wait_for(state="attached")
+        assert watched.page.inner_text("#explorer-sentence") == told
+        assert watched.complaints == []
+
+
 def check_answers(watched: Watched, model: str, case: str, lines: list[dict[str, Any]]) -> None:
     """The list of answers against the records; every one of it is there as often as is said."""
     issue = texts(watched, "#explorer-issue option:checked")[0].lower().replace(" ", "-")
