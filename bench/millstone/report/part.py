@@ -212,8 +212,17 @@ def _headline(contents: PageContents, survey: ReportSurvey) -> Headline:
     tables = {table.name: table for table in contents.tables}
     counted = {counts.model for counts in survey.counts}
     own = own_rows(tables["om-readings"], has_all_issues=survey.has_all_issues) if "om-readings" in tables else {}
+    # Scores over other issues are no comparison: each says over which it is.
+    sets = {model: f", issues: {_issues_told(row)}" for model, row in own.items()}
+    differ = len(set(sets.values())) > 1
     scores = [
-        HeadlineScore(model, _number(row["om"]), _number(row["om_low"]), _number(row["om_high"]), model in counted)
+        HeadlineScore(
+            f"{model}{sets[model] if differ else ''}",
+            _number(row["om"]),
+            _number(row["om_low"]),
+            _number(row["om_high"]),
+            model in counted,
+        )
         for model, row in own.items()
     ]
     if not contents.of_samples and "table-4-om" in tables:
