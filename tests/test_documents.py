@@ -42,6 +42,14 @@ def test_every_verb_is_told_and_every_verb_told_exists() -> None:
     assert verbs == set(re.findall(rf"millstream ({every}|demo|completion|judge)\b", USING))
 
 
+def test_every_message_of_the_troubleshooting_page_is_one_of_ours() -> None:
+    rooms = (ROOT / room for room in ROOMS.split("|") if room not in ("tests", "speed"))
+    # A message that is written over several lines is one text.
+    source = re.sub(r'"\s*\n\s*f?"', "", "\n".join(path.read_text() for room in rooms for path in room.rglob("*.py")))
+    told = re.findall(r"^\| `([^`]+)` \|", (ROOT / "docs" / "troubleshooting.md").read_text("utf-8"), re.MULTILINE)
+    assert len(told) > 20 and [message for message in told if message not in source] == []
+
+
 def test_the_exit_codes_told_are_those_there_are() -> None:
     told = {int(code) for row in re.findall(r"^\| ([\d, ]+) \|", USING, re.MULTILINE) for code in row.split(",")}
     codes = {refusal.DONE, refusal.WRONG_USAGE, refusal.WITH_FAILURES, refusal.RESUMABLE, refusal.LOCAL_FAULT}
