@@ -60,7 +60,7 @@ def test_a_line_that_is_folded_keeps_its_indent() -> None:
             "once it is there: millstream retry runs/a --patience 5; else another folder",
             ["once it is there:", "millstream retry runs/a --patience 5;", "else another folder"],
         ),
-        ("pass what `millstream data millstone` makes", ["pass what", "`millstream data millstone` makes"]),
+        ("pass what `millstream data benchmark` makes", ["pass what", "`millstream data benchmark` makes"]),
     ],
 )
 def test_a_command_to_paste_stays_on_one_line(text: str, lines: list[str]) -> None:

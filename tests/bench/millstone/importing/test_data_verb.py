@@ -163,7 +163,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "a pipe to read": (("pipe", "--out", "o.json"), "pipe: expected a file, came a pipe"),
     "a pipe of pages": (("--from-pages", "pipe", "--out", "o.json"), "of saved pages, got none there"),
     "sending nothing": (("in", "--out", "o.json", "--rpm", "5"), "--rpm belongs to --rephrase: nothing is sent"),
-    "no provider": (("bare", "--out", "o.json", "--rephrase", "nobody/x"), "no provider 'nobody'; known are"),
+    "no provider": (("bare", "--out", "o.json", "--rephrase", "nobody/x"), "no provider 'nobody' ("),
     "no model": (("bare", "--out", "o.json", "--rephrase", "x"), "--rephrase: expected a model as provider/model"),
     "no key": (("bare", "--out", "o.json", "--rephrase", "openai/x"), "needs a key: set OPENAI_API_KEY"),
     "an unknown option": (("in", "--out", "o.json", "--fix"), "data: unknown option --fix"),
