@@ -69,12 +69,14 @@ def _picture(headline: Headline, name: str) -> str:
         return ""
     low, high = _scale(every, headline.most)
     rows = sorted(every, key=lambda each: (-(each.score or 0.0), each.model))
+    rows += [each for each in headline.scores if each.score is None]
     lines = "".join(_row(each, headline, low, high) for each in rows)
     ends = f"<span>{shown_value(headline.kind, low)}</span><span>{shown_value(headline.kind, high)}</span>"
     hollow = (
         " Hollow dots are the paper’s figures, on its own data." if any(each.is_published for each in every) else ""
     )
-    title = f"{headline.score} of each model, the highest first, with its 95% interval where it has one.{hollow}"
+    lacks = " A model without a score stands last." if len(every) < len(headline.scores) else ""
+    title = f"{headline.score} of each model, the highest first, with its 95% interval where it has one.{hollow}{lacks}"
     return (
         f'<table class="headline" id="{name}"><caption>{in_html(title)}</caption>'
         f'<thead><tr><th scope="col">Model</th><th scope="col" class="dots">'
@@ -89,15 +91,15 @@ def _row(each: HeadlineScore, headline: Headline, low: float, high: float) -> st
         share = (value - low) / (high - low)
         return f"{_MARGIN + (100 - 2 * _MARGIN) * share:.2f}%"
 
-    assert each.score is not None
-    line = ""
+    line = dot = ""
     told = shown_value(headline.kind, each.score)
+    if each.score is not None:
+        dot = f'<circle cx="{place(each.score)}" cy="10" r="5"/>'
     if each.low is not None and each.high is not None:
         line = f'<line class="span" x1="{place(each.low)}" x2="{place(each.high)}" y1="10" y2="10"/>'
         between = f"{shown_value(headline.kind, each.low)} to {shown_value(headline.kind, each.high)}"
         told += f' <span class="interval">{between}</span>'
     track = f'<line class="track" x1="{_MARGIN:g}%" x2="{100 - _MARGIN:g}%" y1="10" y2="10"/>'
-    dot = f'<circle cx="{place(each.score)}" cy="10" r="5"/>'
     whose = ' class="theirs"' if each.is_published else ""
     published = " (published)" if each.is_published else ""
     return (

@@ -95,6 +95,11 @@ def _is_number(column: Column) -> bool:
     return column.kind != "text"
 
 
+def _sort_value(kind: Kind, cell: Cell) -> str:
+    """Returns the attribute by which a cell is sorted, where its text is no number: times are in several units."""
+    return f' data-value="{cell!r}"' if kind == "seconds" and isinstance(cell, int | float) else ""
+
+
 def _heading(column: Column) -> str:
     kind = ' class="number"' if _is_number(column) else ""
     return f'<th scope="col"{kind}>{in_html(column.title)}</th>'
@@ -108,7 +113,7 @@ def _row(columns: Iterable[Column], row: Iterable[Cell]) -> str:
             is_published = cell == PUBLISHED
             cells.append(f'<td><span class="source">{value}</span></td>')
         elif _is_number(column):
-            cells.append(f'<td class="number">{value}</td>')
+            cells.append(f'<td class="number"{_sort_value(column.kind, cell)}>{value}</td>')
         else:
             width = ' class="short"' if len(value) <= _SHORT else ""
             cells.append(f"<td{width}>{value}</td>" if is_named else f'<th scope="row"{width}>{value}</th>')

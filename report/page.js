@@ -39,7 +39,8 @@ function shownNumber(text) {
 
 function sortBy(table, at, isNumber, isDown) {
   const rows = [...table.tBodies[0].rows].map((row) => {
-    const text = row.cells[at].textContent;
+    const cell = row.cells[at];
+    const text = cell.dataset.value ?? cell.textContent;
     return { row, value: isNumber ? shownNumber(text) : text };
   });
   rows.sort((one, other) => {

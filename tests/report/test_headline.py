@@ -32,11 +32,13 @@ def test_the_scale_ends_at_the_largest_possible_score_and_begins_below_0_where_a
     assert 'cx="97.00%"' in first and 'cx="3.00%"' in second
 
 
-def test_published_scores_are_marked_and_models_without_a_score_are_left_out() -> None:
+def test_published_scores_are_marked_and_models_without_a_score_stand_last() -> None:
     html = headline_html(
         headline(HeadlineScore("m", 1.0), HeadlineScore("p", 2.0, is_published=True), HeadlineScore("x", None)), "h"
     )
-    assert re.findall(r'<tr class="theirs"><th scope="row">p \(published\)', html) and len(rows(html)) == 2
+    assert re.findall(r'<tr class="theirs"><th scope="row">p \(published\)', html) and len(rows(html)) == 3
+    assert ">x<" in rows(html)[2] and "circle" not in rows(html)[2] and ">–<" in rows(html)[2]
+    assert "A model without a score stands last." in html
     assert "Hollow dots are the paper’s figures, on its own data." in html
     assert "Hollow" not in headline_html(headline(HeadlineScore("m", 1.0)), "h")
 
