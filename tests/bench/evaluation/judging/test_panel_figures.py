@@ -114,7 +114,7 @@ def test_a_bias_of_nothing_is_not_shown_below_zero() -> None:
 
 
 def test_the_example_of_the_guide_comes_out_as_written() -> None:
-    # docs/using.md, "Panels of judges", has the computation. c: critical, b: balanced, ?: a reply that can't be read.
+    # "Panels of judges" in docs/labels-and-judges.md has the computation. c: critical, b: balanced, ?: unread.
     found = figures_of(panel("ccc", "ccb", "cbb", "cb?", judges=("A", "B", "C"), labels=("c", "b")))
     assert found.agreement[0].alpha.value == pytest.approx(1 - 6 / 5.6)
     assert (found.agreement[0].majority, found.agreement[0].ties) == (3, 1)
