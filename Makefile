@@ -16,7 +16,7 @@ LOCK = .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --fork
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test quick durations check format reference pictures coverage bench gateway load conversations conversations-full torture intervals pages wheel without lock runtime tools
+.PHONY: help run test quick durations check format reference pictures site coverage bench gateway load conversations conversations-full torture intervals pages wheel without lock runtime tools
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' Makefile
@@ -64,6 +64,9 @@ pictures: tools ## the pictures of the README: a recorded terminal and a report 
 
 reference: tools ## docs/reference.md: every public name, from the documentation in the source
 	@$(PY) .ci/reference.py
+
+site: tools ## the site in build/site, from docs/, README and the parsers; a dead link fails it
+	@$(PY) .ci/site.py
 
 coverage: tools ## lines and branches of engine and metrics that the tests in-process run: 95% at least (some 7 minutes)
 	@COVERAGE_FILE=build/coverage PYTHONDONTWRITEBYTECODE= PYTEST_DEBUG_TEMPROOT=$(memory) \
