@@ -92,7 +92,14 @@ def text_of(name: str, doc: str | None, gaps: list[str]) -> str:
     if not doc:
         gaps.append(f"{name} has no docstring")
         return ""
-    return inspect.cleandoc(doc) + "\n"
+    # A paragraph of lines `parameter: …` becomes a list.
+    paragraphs = inspect.cleandoc(doc).split("\n\n")
+    return "\n\n".join(as_list(part) if re.match(r"\w+: ", part) else part for part in paragraphs) + "\n"
+
+
+def as_list(paragraph: str) -> str:
+    lines = (re.sub(r"^(\w+): ", r"- `\1`: ", line) for line in paragraph.split("\n"))
+    return "\n".join(line if line.startswith("- ") else f"  {line}" for line in lines)
 
 
 def field_is_told(name: str, field: str, doc: str, gaps: list[str]) -> bool:

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 
 from millstream.configuration import errors as refusal
 from millstream.fixtures.provider import ModelProvider, Options
@@ -34,6 +35,14 @@ def test_links_and_named_files_exist(page: Path) -> None:
         assert link.startswith("https://") or (page.parent / link).exists(), link
     for name in re.findall(rf"`((?:{ROOMS})/[\w/.]+)`", text):
         assert (ROOT / name).exists(), name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_paragraph_has_more_than_120_words(page: Path) -> None:
+    text = page.read_text("utf-8")
+    tokens = MarkdownIt("commonmark").enable("table").parse(text)
+    paragraphs = [token.content for token in tokens if token.type == "inline"]
+    assert [paragraph[:60] for paragraph in paragraphs if len(paragraph.split()) > 120] == []
 
 
 def test_every_verb_is_told_and_every_verb_told_exists() -> None:
