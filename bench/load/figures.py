@@ -21,7 +21,7 @@ from ...metrics.load.load_json import (
     ShareInterval,
     Times,
 )
-from ...metrics.load.unmeasured import unmeasured
+from ...metrics.load.unmeasured import unmeasured, unmeasured_goals
 from .arrivals import OpenLoop, asked_between
 from .budget import LoadEnd
 from .histogram import Histogram, share_interval
@@ -47,7 +47,7 @@ def load_of(
     """Returns the figures of a whole test. `left_out` has the seconds excluded at both ends; `unsure` is the part of
     the cost, in dollars, that may not have been billed."""
     models = {model: _model(spec, whole, is_priced=prices.get(model) is not None) for model, whole in wholes.items()}
-    gone = unmeasured(models)
+    gone = (*unmeasured(models), *unmeasured_goals(models))
     known = [model.spent for model in models.values() if model.spent is not None]
     return LoadFigures(
         millstream=VERSION,
@@ -158,7 +158,8 @@ def _goal(spec: LoadSpec, whole: ModelMeasurement) -> GoalFound | None:
     if not whole.measured.meter.answered:
         return GoalFound(spec.goal_text, None, None, None)
     kept, missed, client_at = map(_rounded, (found.kept, found.missed, found.client_at))
-    return GoalFound(spec.goal_text, kept, missed, client_at)
+    is_unmeasured = any(step.standing == "unmeasured" for step in found.steps)
+    return GoalFound(spec.goal_text, kept, missed, client_at, spec.goal.lack if is_unmeasured and spec.goal else "")
 
 
 def _rounded(rate: float | None) -> float | None:

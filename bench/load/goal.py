@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import Literal
 
 from msgspec import Struct
@@ -18,9 +19,27 @@ from .meter import LoadMeter
 from .watch import ClientVerdict
 
 Of = Literal["latency", "first token", "token", "gap"]
-Standing = Literal["kept", "missed", "open"]
+Standing = Literal["kept", "missed", "open", "unmeasured"]
 
-_TERM = re.compile(r"p(\d+(?:\.\d+)?)\s+(latency|first token|token|gap)\s*<=?\s*(\d+(?:\.\d+)?)\s*(ms|s)")
+TIME_NAMES: Mapping[str, Of] = MappingProxyType(
+    {
+        "latency": "latency",
+        **dict.fromkeys(("first token", "ttft"), "first token"),
+        **dict.fromkeys(("token", "tpot"), "token"),
+        **dict.fromkeys(("gap", "itl"), "gap"),
+    }
+)
+"""The names that goals and promises have for each time, in lower case: this program's own and the usual ones."""
+_TERM = re.compile(rf"p(\d+(?:\.\d+)?)\s+({'|'.join(TIME_NAMES)})\s*<=?\s*(\d+(?:\.\d+)?)\s*(ms|s)", re.IGNORECASE)
+# What answers lack if no time of this kind was measured.
+_LACKS: Mapping[Of, str] = MappingProxyType(
+    {
+        "latency": "no call was answered",
+        "first token": "no answer came as a stream with text in it",
+        "token": "no streamed answer had a token count of 2 or more",
+        "gap": "no answer came in two pieces or more",
+    }
+)
 _ERRORS = re.compile(r"errors\s*<=?\s*(\d+(?:\.\d+)?)\s*%")
 # Multiple of the fewest calls that an interval needs, so that it is narrow enough near the goal too.
 _AMPLE = 2.0
@@ -66,14 +85,20 @@ class Goal(Struct, frozen=True):
             case "gap":
                 return meter.gap
 
+    @property
+    def lack(self) -> str:
+        """What the answers lack if the goal's time was measured for none of them."""
+        return _LACKS[self.of]
+
     def standing(self, meter: LoadMeter) -> Standing:
-        """Returns whether the calls measured so far keep or miss the goal; `open`: they are too few to decide."""
+        """Returns whether the calls measured so far keep or miss the goal; `open`: they are too few to decide;
+        `unmeasured`: there are answers, and none has the goal's time."""
         errors_low, errors_high = share_interval(meter.errors, meter.calls)
         found = self.histogram(meter).percentile(self.percent)
         if errors_low > self.errors_most:
             return "missed"
         if found is None:
-            return "open"
+            return "unmeasured" if meter.answered else "open"
         if found.low_s is not None and found.low_s > self.most_s:
             return "missed"
         if found.high_s is not None and found.high_s <= self.most_s and errors_high <= self.errors_most:
@@ -82,21 +107,25 @@ class Goal(Struct, frozen=True):
 
 
 def parse_goal(text: str) -> Goal:
-    """Returns the goal written as `p99 first token <= 2 s and errors <= 0.1%`; the errors may be left out. Raises
-    ValueError for any other text."""
+    """Returns the goal written as `p99 first token <= 2 s and errors <= 0.1%`, or with `ttft`, `tpot` or `itl`; the
+    errors may be left out. Raises ValueError for any other text."""
     term, _, rest = text.strip().partition(" and ")
     found, errors = _TERM.fullmatch(term.strip()), _ERRORS.fullmatch(rest.strip())
     if found is None or (rest and errors is None):
-        raise ValueError(f"goal {text!r} is not understood: write it as 'p99 first token <= 2 s and errors <= 0.1%'")
+        raise ValueError(
+            f"goal {text!r} is not understood: write it as 'p99 first token <= 2 s and errors <= 0.1%', of latency, "
+            f"first token (or ttft), token (or tpot), or gap (or itl)"
+        )
     percent, of, amount, unit = found.groups()
-    seconds = float(amount) / (1000 if unit == "ms" else 1)
+    seconds = float(amount) / (1000 if unit.lower() == "ms" else 1)
     share = Goal.__struct_defaults__[0] if errors is None else float(errors.group(1)) / 100
-    return Goal(of, float(percent), seconds, share)  # type: ignore[arg-type]
+    return Goal(TIME_NAMES[of.lower()], float(percent), seconds, share)
 
 
 class TriedRate(Struct, frozen=True):
     """A rate that was tried, in calls a second, with its measurements. `standing` is `open` if even the largest number
-    of calls did not decide; `verdict` says whether the client was the bottleneck."""
+    of calls did not decide, `unmeasured` if no answer had the goal's time; `verdict` says whether the client was the
+    bottleneck."""
 
     rate: float
     meter: LoadMeter
@@ -154,7 +183,7 @@ class SearchCutShort(Exception):
 
 async def highest_rate(goal: Goal, search: Search, run: Run) -> SearchResult:
     """Searches and returns the highest rate that keeps the goal. An undecided rate counts as missed, so that a rate is
-    named only if its calls show it."""
+    named only if its calls show it; one without the goal's time ends the search."""
     steps: list[TriedRate] = []
     kept: float | None = None
     missed: float | None = None
@@ -168,6 +197,9 @@ async def highest_rate(goal: Goal, search: Search, run: Run) -> SearchResult:
         steps.append(step)
         if step.standing == "kept":
             kept = rate
+        elif step.standing == "unmeasured":
+            # Another rate would not be measured either.
+            break
         elif step.verdict.is_client_bound:
             # Where the client was the bottleneck, a miss says nothing about the server.
             client_at = rate

@@ -5,18 +5,14 @@ Joins runs; judges nothing and writes nothing. Keeps only the figures of each ra
 
 from __future__ import annotations
 
-from typing import Literal
-
 from msgspec import Struct
 
 from .arrivals import Arrivals
-from .goal import SearchResult
+from .goal import SearchResult, Standing
 from .meter import LoadMeter, Promise
 from .meter import PartMeter as Counted
 from .run import ModelRun
 from .watch import ClientVerdict
-
-Standing = Literal["kept", "missed", "open"]
 
 
 class Window(Struct, frozen=True):

@@ -80,8 +80,9 @@ def _add_arrivals(parser: argparse.ArgumentParser) -> None:
         "goal",
         Text('a goal, as "p99 first token <= 2 s and errors <= 0.1%"'),
         "GOAL",
-        'search the highest rate at which this is kept, as in "p99 first token <= 2 s and errors <= 0.1%%"; also of '
-        "latency, token, gap",
+        'search the highest rate at which this is kept, as in "p99 first token <= 2 s and errors <= 0.1%%"; the times '
+        "are latency; first token, or ttft; token (for each one after the first), or tpot; gap (between two pieces of "
+        "text), or itl",
     )
     group = parser.add_argument_group("how they arrive")
     _add(
@@ -196,7 +197,8 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         "promise",
         Text('times, as "first token <= 1 s, latency <= 10 s, token <= 50 ms"'),
         "TIMES",
-        'count the answers that keep all of these as goodput, as in "first token <= 1 s, latency <= 10 s"; also token',
+        'count the answers that keep all of these as goodput, as in "first token <= 1 s, latency <= 10 s"; also token; '
+        "ttft and tpot are understood too",
     )
     _add(
         group,

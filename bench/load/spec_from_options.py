@@ -22,7 +22,7 @@ from ..made_prompts.prompts import CallParameters
 from . import prompt_sources
 from .arrivals import Arrivals, ClosedLoop, OpenLoop, Process, Replay, Stretch, at_rate
 from .folder import check_unused
-from .goal import Goal, Search, parse_goal
+from .goal import TIME_NAMES, Goal, Search, parse_goal
 from .meter import Promise
 from .option_conflicts import check_conflicts
 from .option_kinds import TRACE
@@ -34,7 +34,8 @@ RATE, DURATION_S, STEP_S = 1.0, 60.0, 30.0
 LOWEST, HIGHEST, PRECISION = 1.0, 1_000.0, 0.05
 PROMPT_TOKENS, MAX_TOKENS = "200", 64
 IN_FLIGHT, DRAIN_S = 2_000, 60.0
-_TERM = re.compile(r"(first token|latency|token)\s*<=?\s*([0-9]+(?:\.[0-9]+)?)\s*(ms|s)")
+_PROMISED = "|".join(name for name, of in TIME_NAMES.items() if of != "gap")
+_TERM = re.compile(rf"({_PROMISED})\s*<=?\s*([0-9]+(?:\.[0-9]+)?)\s*(ms|s)", re.IGNORECASE)
 _EXAMPLE = "first token <= 1 s, latency <= 10 s, token <= 50 ms"
 
 
@@ -159,14 +160,15 @@ def _sought(options: argparse.Namespace) -> _Goal | None:
 
 
 def parse_promise(text: str) -> Promise:
-    """Returns the promise written as `first token <= 1 s, latency <= 10 s, token <= 50 ms`; each part may be left out.
-    Raises UsageError for any other text."""
+    """Returns the promise written as `first token <= 1 s, latency <= 10 s, token <= 50 ms`, or with `ttft` and `tpot`;
+    each part may be left out. Raises UsageError for any other text."""
     found: dict[str, float] = {}
     for term in re.split(r",| and ", text):
         match = _TERM.fullmatch(" ".join(term.split()))
         if match is None:
             raise UsageError(f'--promise: expected times as "{_EXAMPLE}", got "{_shown(term.strip() or text)}"')
-        name, amount, unit = match.groups()
+        amount, unit = match[2], match[3].lower()
+        name = TIME_NAMES[match[1].lower()]
         if name in found:
             raise UsageError(f"--promise: expected each time once, got {name} twice")
         found[name] = float(amount) / (1000 if unit == "ms" else 1)

@@ -201,6 +201,10 @@ def _quick(times: Times, percent: float) -> str:
 def _goal(own: ModelFigures) -> Iterator[str]:
     goal = own.goal
     assert goal is not None
+    if goal.unmeasured:
+        yield f"goal     {goal.goal}: not measured: {goal.unmeasured}"
+        if goal.kept is None:
+            return
     if goal.kept is None:
         lowest = min((step.rate for step in own.steps if step.rate is not None), default=None)
         at = "" if lowest is None else f", not even at {rate_text(lowest)}/s"
@@ -210,7 +214,7 @@ def _goal(own: ModelFigures) -> Iterator[str]:
     else:
         missed = "" if goal.missed is None else f"; not shown to be kept at {rate_text(goal.missed)}/s"
         yield f"goal     {goal.goal}: kept up to {rate_text(goal.kept)}/s{missed}"
-        if goal.missed is None and goal.client_at is None:
+        if goal.missed is None and goal.client_at is None and not goal.unmeasured:
             yield "         no higher rate was tried to its end: the server may bear more"
     if goal.client_at is not None:
         yield f"         at {rate_text(goal.client_at)}/s the client was the bottleneck: the server may bear more"

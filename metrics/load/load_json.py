@@ -48,7 +48,7 @@ class LoadPart(Struct, frozen=True):
     latency: Times
     first_token: Times
     rate: float | None = None
-    standing: Literal["kept", "missed", "open"] | None = None
+    standing: Literal["kept", "missed", "open", "unmeasured"] | None = None
     is_client_bound: bool = False
     kinds: Mapping[str, int] = {}
 
@@ -67,12 +67,14 @@ class ShareInterval(Struct, frozen=True):
 class GoalFound(Struct, frozen=True):
     """The result of a search, in calls a second. `kept` is the highest rate at which the goal is kept (None: at none).
     `missed` is the lowest at which it is not (None: at no rate that was tried). `client_at` is the rate at which the
-    client was the bottleneck, so that the server may handle more (None: at none)."""
+    client was the bottleneck, so that the server may handle more (None: at none). `unmeasured` says why the goal's
+    time could not be measured; empty where it was."""
 
     goal: str
     kept: float | None
     missed: float | None
     client_at: float | None
+    unmeasured: str = ""
 
 
 class Knee(Struct, frozen=True):

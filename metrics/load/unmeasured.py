@@ -15,6 +15,15 @@ def unmeasured(models: Mapping[str, ModelFigures]) -> tuple[str, ...]:
     return tuple(f"{name}: nothing was measured: {why}" for name, own in models.items() if (why := _why(own)))
 
 
+def unmeasured_goals(models: Mapping[str, ModelFigures]) -> tuple[str, ...]:
+    """Returns a sentence for each model whose answers lack the time that the goal names."""
+    return tuple(
+        f"{name}: the goal was not measured: {own.goal.unmeasured}"
+        for name, own in models.items()
+        if own.goal is not None and own.goal.unmeasured
+    )
+
+
 def answers_of(own: ModelFigures) -> Iterator[str]:
     """Yields a sentence if half of the calls or more were not answered, and one if answers have no word."""
     failed = own.calls - own.answered

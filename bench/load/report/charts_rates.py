@@ -22,7 +22,7 @@ from .tables import PERCENTS, stepped
 
 _HEIGHT, _SPACING, _MIN_WIDTH = 240, 16, 520
 _PERCENTS = [f"p{percent:g}" for percent in PERCENTS]
-_STANDINGS = {"kept": "goal kept", "missed": "goal missed", "open": "not decided"}
+_STANDINGS = {"kept": "goal kept", "missed": "goal missed", "open": "not decided", "unmeasured": "not measured"}
 _PANELS = {"latency": "Latency", "first token": "First token"}
 Row = dict[str, Cell]
 

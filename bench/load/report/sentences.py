@@ -231,6 +231,10 @@ def _goal(series: LoadSeries) -> Iterator[str]:
     goal = series.of.goal
     assert goal is not None
     yield f"Goal: “{one_line(goal.goal)}”."
+    if goal.unmeasured:
+        yield f"It was not measured: {one_line(goal.unmeasured)}."
+        if goal.kept is None:
+            return
     if goal.kept is None:
         yield "No rate that was tried kept it."
     else:
@@ -239,7 +243,7 @@ def _goal(series: LoadSeries) -> Iterator[str]:
         yield f"{rate_text(goal.missed)} did not keep it."
     if goal.client_at is not None:
         yield f"At {rate_text(goal.client_at)} the client was the bottleneck, so the server may bear more."
-    elif goal.missed is None and goal.kept is not None:
+    elif goal.missed is None and goal.kept is not None and not goal.unmeasured:
         is_cut = was_cut_short(series.load)
         yield "No higher one was tried to its end." if is_cut else "It was the highest that was to be tried."
 

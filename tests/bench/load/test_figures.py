@@ -35,7 +35,7 @@ from millstream.bench.load.run import ModelRun
 from millstream.bench.load.spec import LoadSpec
 from millstream.bench.load.summary import tell
 from millstream.bench.load.watch import ClientVerdict
-from millstream.metrics.load.load_json import LoadFigures
+from millstream.metrics.load.load_json import GoalFound, LoadFigures
 
 GOAL = Goal("latency", 90, 0.5, 0.05)
 
@@ -102,6 +102,17 @@ def test_a_search_tells_its_steps_and_what_it_found() -> None:
     assert own.slices[-1].begins_s > own.steps[-1].begins_s
     said = tell(load, Path("out"))
     assert f"kept up to {own.goal.kept:.3g}" in said and "not shown to be kept" in said
+
+
+def test_a_goal_without_its_time_is_not_measured_and_counts_as_such() -> None:
+    """The server says one piece an answer, so no gap between pieces is there to measure."""
+    spec = order_of(Limits(calls=1), goal=Goal("gap", 90, 0.5, 0.05), search=Search(20.0, 1_000.0))
+    load = measured(spec, LoadServer(lambda: 0.1, pieces=1))
+    own = load.models[MODEL]
+    assert own.goal == GoalFound("the goal's words", None, None, None, "no answer came in two pieces or more")
+    assert [step.standing for step in own.steps] == ["unmeasured"]
+    assert load.unmeasured == (f"{MODEL}: the goal was not measured: no answer came in two pieces or more",)
+    assert "the goal's words: not measured: no answer came in two pieces" in tell(load, Path("out"))
 
 
 def test_steps_beyond_what_a_server_bears_have_a_knee() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from random import Random
+from typing import Literal
 
 import pytest
 from load_server import LoadServer
@@ -125,6 +126,33 @@ def test_a_goal_reads_as_it_is_written() -> None:
     assert parse_goal("p99 first token <= 2 s and errors <= 0.1%") == Goal("first token", 99, 2.0, 0.001)
     assert parse_goal("p99.9 latency <= 250 ms") == Goal("latency", 99.9, 0.25, 0.001)
     assert parse_goal("p50 gap <= 30ms and errors <= 2 %") == Goal("gap", 50, 0.03, 0.02)
+
+
+@pytest.mark.parametrize(
+    ("usual", "own"),
+    [("p95 ttft <= 300ms", "first token"), ("p99 TPOT <= 0.3 s", "token"), ("p50 itl < 300 MS", "gap")],
+)
+def test_the_usual_names_of_times_are_understood_beside_our_own(usual: str, own: str) -> None:
+    found = parse_goal(usual)
+    assert (found.of, found.most_s) == (own, 0.3)
+    assert found == parse_goal(f"p{found.percent:g} {own} <= 300 ms")
+
+
+@pytest.mark.parametrize("of", ["first token", "token", "gap"])
+def test_a_goal_whose_time_no_answer_has_is_not_measured_and_ends_the_search(of: Literal["token"]) -> None:
+    asked: list[float] = []
+
+    async def run(rate: float, count: int) -> tuple[LoadMeter, ClientVerdict]:
+        asked.append(rate)
+        return meter_of(count, lambda n: 0.1), IDLE
+
+    goal = Goal(of, 95, 10.0, 0.01)
+    found = searched(run, Search(10.0, 100.0), goal)
+    assert asked == [10.0] and [step.standing for step in found.steps] == ["unmeasured"]
+    assert (found.kept, found.missed) == (None, None)
+    # Errors miss a goal whether its time was measured or not; without any answer nothing is decided yet.
+    assert goal.standing(meter_of(100, lambda n: 0.1, lambda n: n < 50)) == "missed"
+    assert goal.standing(LoadMeter()) == "open"
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,7 @@ def test_a_goal_is_searched_between_two_rates() -> None:
 def test_a_promise_is_read_in_any_order_and_unit() -> None:
     assert parse_promise("first token <= 1 s, latency<=10s and token <= 50 ms") == Promise(1.0, 10.0, 0.05)
     assert parse_promise(" token  <  0.05 s ") == Promise(token_s=0.05)
+    assert parse_promise("TTFT <= 1 s, tpot <= 50 ms") == Promise(first_token_s=1.0, token_s=0.05)
 
 
 @pytest.mark.parametrize("text", ["", "fast", "latency <= 1", "latency >= 1 s", "latency <= 1 s,", "p9 token <= 1 s"])
