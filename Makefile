@@ -105,8 +105,8 @@ pages: tools ## pages at length: 500 fuzzed ones, and every real one of this mac
 	@MILLSTREAM_FUZZED_PAGES=500 MILLSTREAM_PAGES_MAX=5000 $(PY) -m pytest -c tests/pytest.ini --rootdir=. -s -o timeout=1800 \
 		tests/providers/pages/test_real_pages.py tests/providers/pages/test_extraction.py
 
-wheel: tools ## a wheel of this tree, installed by old pips from a registry, reads a page (some 3 minutes)
-	@MILLSTREAM_WHEELS=1 $(PY) -m pytest -c tests/pytest.ini --rootdir=. -o timeout=900 -o faulthandler_timeout=0 tests/test_wheel.py -k old_pip
+wheel: tools ## wheel, source archive and repository, installed by every Python's own pip into an empty environment, which runs the demo (some 2 minutes each)
+	@MILLSTREAM_WHEELS=1 $(PY) -m pytest -c tests/pytest.ini --rootdir=. -q -rP -o timeout=900 -o faulthandler_timeout=0 tests/test_wheel.py -k installed_demo
 
 without: tools ## everything but one benchmark, whose rooms are taken away: BENCHMARK=NAME (PYTEST_ARGS for a part of the tests)
 	@PYTHONDONTWRITEBYTECODE= PYTEST_DEBUG_TEMPROOT=$(memory) \

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import time
 import tomllib
 import venv
 import zipfile
@@ -150,15 +151,31 @@ def test_every_difference_is_told_by_its_file(shipped: list[str], expected: list
     assert differences(shipped, TREE) == expected
 
 
-def test_the_source_archive_holds_no_test_document_or_run(tree: list[str], tmp_path: Path) -> None:
-    checkout = copy_tree(tree, tmp_path / "checkout")
-    (checkout / "runs").mkdir()
-    (checkout / "runs/records.jsonl").write_text("{}\n")
-    (tmp_path / "archive").mkdir()
-    with tarfile.open(build("sdist", checkout, tmp_path / "archive")) as archive:
-        names = [name.partition("/")[2] for name in archive.getnames()]
-    assert to_be_shipped(tree) <= set(names)
-    assert {name.split("/")[0] for name in names} & {"tests", "docs", "runs", ".ci", ".types"} == set()
+@pytest.fixture(scope="module")
+def archive(tree: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    checkout = copy_tree(tree, tmp_path_factory.mktemp("checkout"))
+    # What lies in a folder in which one has worked.
+    for left in ("runs/records.jsonl", ".venv/lib/a.py", "build/b.py", "tests/node/node_modules/c.js", "tests/d.pyc"):
+        (checkout / left).parent.mkdir(parents=True, exist_ok=True)
+        (checkout / left).write_text("{}\n")
+    return build("sdist", checkout, tmp_path_factory.mktemp("archive"))
+
+
+def test_the_source_archive_holds_what_the_repository_has_and_nothing_else(archive: Path, tree: list[str]) -> None:
+    with tarfile.open(archive) as held:
+        names = {entry.name.partition("/")[2] for entry in held.getmembers() if entry.isfile()}
+    made = {name for name in names if name in ("PKG-INFO", "setup.cfg") or name.startswith("millstream.egg-info/")}
+    assert (sorted(set(tree) - names), sorted(names - made - set(tree))) == ([], [])
+
+
+def test_a_wheel_made_from_the_source_archive_is_the_one_made_from_the_tree(
+    archive: Path, wheel: Path, tmp_path: Path
+) -> None:
+    with tarfile.open(archive) as held:
+        held.extractall(tmp_path, filter="data")
+    (source,) = tmp_path.iterdir()
+    (tmp_path / "wheel").mkdir()
+    assert files_of(build("wheel", source, tmp_path / "wheel")) == files_of(wheel)
 
 
 @pytest.fixture(scope="module")
@@ -195,46 +212,58 @@ def test_the_installed_program_answers(installed: Path) -> None:
     assert BUILT_IN[0] in done.stdout
 
 
-# The oldest that a supported Python brings (3.11.0), and what this one brings.
-OLD_PIPS = ("22.3", "")
-
-# A page on loopback, read as a user would: exactly one line, its status and its text.
-READ_A_PAGE = """
-import asyncio, http.server, threading
-import millstream as ms
-from millstream.wiring import Settings
-
-class Pages(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        body = b"<html><title>T</title><body><p>A ferry leaves every hour.</p></body></html>"
-        self.send_response(404 if self.path == "/robots.txt" else 200)
-        self.send_header("Content-Type", "text/html")
-        self.end_headers()
-        self.wfile.write(body)
-    def log_message(self, *told):
-        pass
-
-async def main(port):
-    async with ms.Engine(settings=Settings(allow_hosts=("*.example=127.0.0.1:%d" % port,), cache=%r)) as engine:
-        await engine.check_pages()
-        page = await engine.read("http://a.example/page")
-    print(page.status, page.text)
-
-server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Pages)
-threading.Thread(target=server.serve_forever, daemon=True).start()
-asyncio.run(main(server.server_address[1]))
-"""
+# Installed from a registry, by each Python's own pip, and by the oldest that a supported Python brought (3.11.0).
+OLDEST_PIP = "22.3"
+SUPPORTED = ("3.11", "3.12", "3.13", "3.14")
+FROM_REGISTRY = pytest.mark.skipif("MILLSTREAM_WHEELS" not in os.environ, reason="installs from a registry: make wheel")
 
 
-@pytest.mark.skipif("MILLSTREAM_WHEELS" not in os.environ, reason="installs from a registry: make wheel")
-@pytest.mark.parametrize("pip", OLD_PIPS, ids=lambda pip: pip or "bundled")
-def test_a_wheel_installed_by_an_old_pip_reads_a_page(pip: str, wheel: Path, tmp_path: Path) -> None:
-    python = str(tmp_path / "environment" / "bin" / "python")
-    subprocess.run([sys._base_executable, "-m", "venv", tmp_path / "environment"], check=True)  # type: ignore[attr-defined]
-    install = [python, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", "--only-binary", ":all:"]
+def environment_of(python: str, place: Path, pip: str = "") -> list[str]:
+    """Makes an empty environment and returns the command that installs into it."""
+    subprocess.run([python, "-m", "venv", place], check=True)
+    install = [str(place / "bin/python"), "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
     if pip:
-        subprocess.run([*install, f"pip=={pip}"], check=True)
-    subprocess.run([*install, str(wheel)], check=True)
-    code = READ_A_PAGE.replace("%r", repr(str(tmp_path / "cache")))
-    done = subprocess.run([python, "-I", "-c", code], capture_output=True, text=True, timeout=120, check=False)
-    assert (done.returncode, done.stdout) == (0, "ok A ferry leaves every hour.\n"), done.stderr
+        subprocess.run([*install, f"pip=={pip}"], check=True, capture_output=True)
+    return install
+
+
+def python_of(version: str) -> str | None:
+    """The path of a Python of this machine, if there is one that runs."""
+    installed = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    others = (str(path) for path in sorted(installed.glob(f"{version}.*/bin/python3")))
+    for place in filter(None, (shutil.which(f"python{version}"), *others)):
+        if subprocess.run([place, "-c", "import venv, ensurepip"], capture_output=True).returncode == 0:
+            return place
+    return None
+
+
+@FROM_REGISTRY
+@pytest.mark.parametrize("version", SUPPORTED)
+@pytest.mark.parametrize("source", ["wheel", "source archive", "repository", "wheel, oldest pip"])
+def test_an_installed_demo_holds_conversations_and_writes_reports(
+    version: str, source: str, wheel: Path, archive: Path, tree: list[str], tmp_path: Path
+) -> None:
+    python = python_of(version)
+    if python is None:
+        pytest.skip(f"there is no python{version} on this machine")
+    if "oldest" in source and version != SUPPORTED[0]:
+        pytest.skip("that pip came with the oldest Python alone")
+    install = environment_of(python, tmp_path / "environment", OLDEST_PIP if "oldest" in source else "")
+    begun = time.monotonic()
+    if source == "source archive":
+        subprocess.run([*install, str(archive)], check=True, capture_output=True)
+    elif source == "repository":
+        subprocess.run([*install, str(copy_tree(tree, tmp_path / "check out"))], check=True, capture_output=True)
+    else:
+        subprocess.run([*install, "--only-binary", ":all:", str(wheel)], check=True, capture_output=True)
+    own = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    demo = [str(tmp_path / "environment" / "bin" / "millstream"), "demo", "--quick"]
+    done = subprocess.run(demo, cwd=tmp_path, env=own, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    reports = [path for path in tmp_path.rglob("report.html") if "environment" not in path.parts]
+    assert len(reports) >= 3 and str(reports[0].name) in done.stdout
+    records = [json.loads(line) for path in tmp_path.rglob("records.jsonl") for line in path.read_text().splitlines()]
+    turns = [record for record in records if "retrieved" in record]
+    assert sum(page["status"] == "ok" for turn in turns for page in turn["retrieved"]) > 0
+    print(f"Python {version}, {source}: {time.monotonic() - begun:.0f} s from the installation to the reports")
+    assert time.monotonic() - begun < 120
