@@ -16,7 +16,7 @@ LOCK = .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --fork
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test quick durations check format reference pictures site coverage bench gateway load conversations conversations-full torture intervals pages wheel without lock runtime tools
+.PHONY: help run test quick durations check format reference pictures site coverage bench gateway load conversations conversations-full torture reliability intervals pages wheel without lock runtime tools
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' Makefile
@@ -91,18 +91,18 @@ conversations: tools ## 60 conversations over 5,000 simulated pages: the lanes' 
 conversations-full: tools ## all 1,180 conversations against the simulated outside, nothing holding them up (some 10 minutes)
 	@$(PY) -m millstream.speed.conversations --full
 
-torture: tools ## the long attack: a thousand random kills, 200 under a limit on cost, 3,000 damaged caches, four processes on one quota, a batch of 50,000 lines, probes in real time, 600 drawn quotas (about 50 minutes)
-	@MILLSTREAM_KILLS=1000 MILLSTREAM_CAPPED_KILLS=200 MILLSTREAM_SHARED_S=150 MILLSTREAM_BATCH_LINES=50000 MILLSTREAM_REAL_MINUTES=1 MILLSTREAM_PROBES=200 MILLSTREAM_CACHE_DAMAGES=3000 $(PY) -m pytest -c tests/pytest.ini --rootdir=. \
-		-o faulthandler_timeout=0 tests/interfaces/test_kills.py tests/interfaces/test_capped_kills.py tests/engine/store/test_store_damage.py tests/providers/test_shared_quotas.py \
-		tests/interfaces/batch/test_batch_interruption.py tests/bench/probe/test_probe_in_real_time.py \
-		tests/bench/probe/test_found_quotas.py tests/bench/probe/test_probe_requests.py tests/bench/probe/test_probe_tokens.py tests/bench/probe/test_run_after_a_probe.py
+torture: tools ## the long attack on every promise, a line each; goes on where it stopped (ARGS="1 7" for some; about an hour)
+	@$(PY) .ci/torture.py $(ARGS)
+
+reliability: tools ## docs/reliability.md, from what the last torture found
+	@$(PY) .ci/torture.py --page
 
 intervals: tools ## how often confidence intervals hold the truth, simulated: the tables of docs/intervals.md (some 6 minutes)
-	@MILLSTREAM_INTERVAL_SAMPLES=20000 $(PY) -m pytest -c tests/pytest.ini --rootdir=. -q -s -o timeout=1800 -o faulthandler_timeout=0 \
+	@MILLSTREAM_TORTURE=long $(PY) -m pytest -c tests/pytest.ini --rootdir=. -q -s -o timeout=1800 -o faulthandler_timeout=0 \
 		tests/metrics/statistics/test_coverage.py tests/metrics/millstone/test_intervals.py -k hold
 
 pages: tools ## pages at length: 500 fuzzed ones, and every real one of this machine (or of MILLSTREAM_PAGES=folder:folder)
-	@MILLSTREAM_FUZZED_PAGES=500 MILLSTREAM_PAGES_MAX=5000 $(PY) -m pytest -c tests/pytest.ini --rootdir=. -s -o timeout=1800 \
+	@MILLSTREAM_TORTURE=long MILLSTREAM_PAGES_MAX=5000 $(PY) -m pytest -c tests/pytest.ini --rootdir=. -s -o timeout=1800 \
 		tests/providers/pages/test_real_pages.py tests/providers/pages/test_extraction.py
 
 wheel: tools ## wheel, source archive and repository, installed by every Python's own pip into an empty environment, which runs the demo (some 2 minutes each)

@@ -26,7 +26,7 @@ CONTENTS = {
     "Quotas and money": ("quotas-and-money", "providers", "probe", "load"),
     "Inside other tools": ("embedding", "gateway", "batch", "simulator"),
     "Reference": ("command-line", "reference", "words"),
-    "The project": ("house", "contributing", "changelog"),
+    "The project": ("house", "reliability", "contributing", "changelog"),
 }
 SETTINGS = {
     "project": "Millstream",

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec import json, structs
 from scripted import ScriptedProvider, engine_over
+from torture import SEED, record, times
 from virtual_time import run_virtually
 
 from millstream.engine.call import Call, Message, Outcome
@@ -209,8 +210,8 @@ def any_call(chance: random.Random) -> Call:
     return Call(chance.choice(["script/m", "script/n"]), chance.choice([text, turns]), **fields)  # type: ignore[arg-type]
 
 
-def test_two_thousand_pairs_that_differ_in_one_field_never_share_an_answer(tmp_path: Path) -> None:
-    chance = random.Random(8)
+def test_pairs_that_differ_in_one_field_never_share_an_answer(tmp_path: Path) -> None:
+    chance, wanted = random.Random(SEED), times(2000, 20_000)
     endpoints: dict[str, ScriptedProvider] = {name: EveryField(latency_s=0.0) for name in ("script/m", "script/n")}
     fields = ["model", "input", "temperature", "max_tokens", "top_p", "stop", "seed", "extra", "trial"]
     asked: dict[str, tuple[str, bytes, int]] = {}
@@ -218,7 +219,7 @@ def test_two_thousand_pairs_that_differ_in_one_field_never_share_an_answer(tmp_p
     async def main() -> int:
         pairs = 0
         async with engine_over(endpoints, tmp_path) as bench:
-            while pairs < 2000:
+            while pairs < wanted:
                 one, field = any_call(chance), chance.choice(fields)
                 other = structs.replace(one, **{field: getattr(any_call(chance), field)})
                 if one == other:
@@ -231,9 +232,10 @@ def test_two_thousand_pairs_that_differ_in_one_field_never_share_an_answer(tmp_p
                     assert asked.setdefault(outcome.key, question) == question
         return pairs
 
-    assert run_virtually(main()) == 2000
+    assert run_virtually(main()) == wanted
     assert len(asked) == len(set(asked.values()))
     assert sum(len(endpoint.arrivals) for endpoint in endpoints.values()) == len(asked)
+    record("7", wanted, wanted, f"{len(asked):,} questions, each with a key and an answer of its own", f"{SEED}")
 
 
 def test_neither_tag_nor_streaming_makes_another_question(tmp_path: Path) -> None:

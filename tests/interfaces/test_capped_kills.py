@@ -1,6 +1,6 @@
 """A limit on cost holds over kills: what the provider bills is never above it, whatever is killed and resumed.
 
-Some kills here; MILLSTREAM_CAPPED_KILLS=200 is what `make torture` does.
+Some kills here, 200 in `make torture`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ import pytest
 from batches import line
 from command_line import Provider, environment, finish, start
 from simulated_outside import UNSPARED, Outside
+from torture import SEED, record, times
 
 pytestmark = pytest.mark.needs_benchmark("millstone", "chameleon")
 
-KILLS = int(os.environ.get("MILLSTREAM_CAPPED_KILLS", "9"))
+KILLS = times(9, 200)
 # Dollars a million tokens, of prompts and of answers alike: what is billed follows from the sum of both.
 DOLLARS = 20.0
 PRICES = "".join(f'[prices."sim/{model}"]\ninput = {DOLLARS}\noutput = {DOLLARS}\n' for model in ("open", "judge"))
@@ -82,9 +83,9 @@ def home(tmp_path: Path) -> Path:
 def test_what_is_billed_stays_under_the_limit_however_often_a_command_is_killed(
     outside: Outside, home: Path, name: str, max_cost: float
 ) -> None:
-    provider, chance = outside.provider, random.Random(KILLS)
+    provider, chance, rounds = outside.provider, random.Random(SEED), -(-KILLS // 9)
     highest = 0.0
-    for number in range(-(-KILLS // 9)):
+    for number in range(rounds):
         outside.reset()
         provider.set_faults("slow_body=0.3")
         command = command_of(name, outside, max_cost, number)
@@ -99,6 +100,9 @@ def test_what_is_billed_stays_under_the_limit_however_often_a_command_is_killed(
     higher = max_cost * 1.2
     more = finish(start(home, *command_of(name, outside, higher, number), **outside.variables), within_s=120)
     assert billed(provider) <= money_in(more.out)["at_most"] + 1e-6 <= higher + 2e-6
+    record(
+        "11", 3 * rounds, 3 * rounds, f"{name}: of a limit of ${max_cost} at most ${highest:.4f} was billed", f"{SEED}"
+    )
 
 
 @pytest.mark.parametrize(("name", "max_cost"), [("run", 4.0), ("batch", 1.0)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from command_line import SMALL, SMALL_PROMPTS, Provider, finish, ids_of, lines_of, run_command, scores_of, start
+from torture import SEED, times
 
 pytestmark = pytest.mark.needs_benchmark("millstone")
 
@@ -38,13 +40,15 @@ def command(provider: Provider, *more: str, size: tuple[str, ...] = WIDE) -> tup
     )
 
 
+# After how many calls the signal comes.
+@pytest.mark.parametrize("instant", [12, *random.Random(SEED).choices(range(1, 100), k=times(0, 49))])
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_drains_and_claims_only_what_the_journal_holds(
-    provider: Provider, tmp_path: Path, number: signal.Signals, code: int
+    provider: Provider, tmp_path: Path, number: signal.Signals, code: int, instant: int
 ) -> None:
     provider.set_faults("slow_body=0.2")
     process = start(tmp_path, *command(provider, "--json"))
-    provider.await_calls(12)
+    provider.await_calls(instant)
     process.send_signal(number)
     done = finish(process)
     assert done.code == code, done.err

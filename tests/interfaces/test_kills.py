@@ -1,6 +1,6 @@
 """Promise 1 by force: a run that is killed at random instants ends as one that was not.
 
-Twenty kills here; MILLSTREAM_KILLS=1000 is what `make torture` does.
+Twenty kills here, a thousand in `make torture`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from command_line import Provider, finish, ids_of, scores_of, start
+from torture import SEED, record, times
 
 from millstream.bench.millstone.dataset import load, select
 from millstream.bench.millstone.grid import Grid
@@ -22,7 +23,7 @@ from millstream.bench.millstone.work import SAMPLE
 
 pytestmark = pytest.mark.needs_benchmark("millstone")
 
-KILLS = int(os.environ.get("MILLSTREAM_KILLS", "20"))
+KILLS = times(20, 1000)
 CONCURRENCY = 4
 # Long enough to be still under way at the last kill: each leaves the run about a third of a second.
 TRIALS = max(3, min(15, KILLS // 5))
@@ -36,7 +37,7 @@ def test_random_kills_lose_nothing_double_nothing_and_pay_twice_for_nothing_but_
     provider: Provider, tmp_path: Path, mode: str
 ) -> None:
     provider.set_faults("slow_body=0.05")
-    chance = random.Random(KILLS)
+    chance = random.Random(SEED)
     where = ("--base-url", provider.base_url, "--cache", "cache", "--mode", mode, "--out", "run")
     command = (
         "run",
@@ -72,3 +73,5 @@ def test_random_kills_lose_nothing_double_nothing_and_pay_twice_for_nothing_but_
     assert not wanted - provider.received(), "every prompt was asked at least once"
     finish(start(tmp_path, *command, "--out", "whole", "--cache", "other"))
     assert scores_of(tmp_path / "run") == scores_of(tmp_path / "whole")
+    again = sum(beyond.values()) / killed
+    record("1", killed, killed, f"{again:.2f} calls sent again a kill, of {CONCURRENCY} in flight ({mode})", f"{SEED}")

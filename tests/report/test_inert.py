@@ -7,14 +7,16 @@ import json
 
 import pytest
 from hostile import hostile
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from torture import times
 
 from millstream.report.escaping import in_cell, in_html, in_script, visible
 
 ANY = st.text(st.characters(exclude_categories=()), max_size=40)
 
 
+@settings(max_examples=times(100, 20_000), deadline=None)
 @given(ANY)
 def test_text_becomes_no_markup_and_reads_as_it_is_shown(text: str) -> None:
     escaped = in_html(text)
@@ -23,6 +25,7 @@ def test_text_becomes_no_markup_and_reads_as_it_is_shown(text: str) -> None:
     escaped.encode("utf-8")
 
 
+@settings(max_examples=times(100, 20_000), deadline=None)
 @given(st.dictionaries(ANY, ANY | st.none() | st.integers(-5, 5), max_size=4))
 def test_a_value_in_a_script_block_can_not_end_it_and_is_read_back(value: dict[str, object]) -> None:
     text = in_script(value)
@@ -31,6 +34,7 @@ def test_a_value_in_a_script_block_can_not_end_it_and_is_read_back(value: dict[s
     assert json.loads(text) == value
 
 
+@settings(max_examples=times(100, 20_000), deadline=None)
 @given(ANY)
 def test_no_cell_begins_like_a_formula(text: str) -> None:
     assert not in_cell(text).startswith(tuple("=+-@\t\r\n＝＋－＠"))

@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 from command_line import Provider, finish, lines_of, run_command, simulated_provider, start
 from places import small_disk
+from torture import times
 
 from millstream.engine.runs.journal import is_intact
 
 PRICES = '[prices."sim/open"]\ninput = 100.0\noutput = 400.0\n'
-KILLS = int(os.environ.get("MILLSTREAM_KILLS", "20")) // 4
+KILLS = times(5, 250)
 CAP = 0.8
 # A line is written a tenth of a second after its call has ended, on a machine that has time for it.
 WRITTEN_WITHIN_S = 0.25

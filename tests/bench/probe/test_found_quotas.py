@@ -5,7 +5,6 @@ A table of drawn providers. The suite takes a few of each row, `make torture` 20
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 from probed_provider import Manners, ProbedProvider, drawn_manners
+from torture import times
 from virtual_time import run_virtually
 
 from millstream.bench.probe.result import FoundQuota
@@ -24,7 +24,7 @@ WHOLE = Bounds(max_calls=100_000, max_cost=1_000.0)
 # No tokens are probed: a call of one token more is refused unsent.
 REQUESTS = Bounds(max_calls=60_000, max_cost=1_000.0, tokens=1)
 # The long form: so many of each row.
-COUNT = int(os.environ.get("MILLSTREAM_PROBES", "0"))
+COUNT = times(0, 200)
 # A number counts as found from this share of the truth on, a row if this share of its seeds is found. Of requests alone
 # a fifth allow ten a minute or fewer, and three minutes hold too few calls for some of these: 189 of 200 are found.
 CLOSE, OFTEN, OFTEN_OF_FEW = 0.95, 0.95, 0.94

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import urllib.request
 from collections import Counter
@@ -12,13 +11,14 @@ from typing import Any
 
 import pytest
 from command_line import SMALL, Provider, finish, simulated_provider, start
+from torture import IS_LONG
 
 MODEL = "sim/open"
 RUN_S = 75.0
 
 pytestmark = [
     pytest.mark.needs_benchmark("millstone"),
-    pytest.mark.skipif(not os.environ.get("MILLSTREAM_REAL_MINUTES"), reason="takes minutes: make torture"),
+    pytest.mark.skipif(not IS_LONG, reason="takes minutes: make torture"),
     pytest.mark.timeout(1_200),
 ]
 

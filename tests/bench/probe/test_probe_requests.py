@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import random
 
 import pytest
 from probed_provider import Manners, ProbedProvider, drawn_manners
+from torture import IS_LONG
 from virtual_time import run_virtually
 
 from millstream.bench.probe.result import FoundQuota
@@ -17,7 +17,6 @@ MODEL = "mylab/m"
 # No tokens are probed: a call of one token more is refused unsent.
 BOUNDS = Bounds(max_calls=60_000, max_cost=1_000.0, tokens=1)
 # The long form draws more seeds.
-IS_LONG = "MILLSTREAM_PROBES" in os.environ
 
 
 def probed(provider: ProbedProvider) -> FoundQuota:

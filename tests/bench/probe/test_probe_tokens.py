@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 import random
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from probed_provider import Manners, ProbedProvider
+from torture import IS_LONG
 from virtual_time import run_virtually
 
 from millstream.bench.probe.result import FoundQuota
@@ -24,7 +24,6 @@ BESIDE = 14
 # A number counts as found from this share of the truth on.
 CLOSE = 0.95
 # The long form draws more seeds.
-IS_LONG = "MILLSTREAM_PROBES" in os.environ
 
 
 class Reserving(Account):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import subprocess
@@ -20,11 +19,12 @@ import pytest
 from command_line import Done, Provider, finish, start
 from mocks import free_port
 from recorder import recording
+from torture import times
 
 CommandLine = Callable[..., Done]
 MODEL = "sim/open"
 PRICES = '[prices."sim/open"]\ninput = 1.0\noutput = 1.0\n'
-KILLS = int(os.environ.get("MILLSTREAM_KILLS", "8"))
+KILLS = times(8, 1000)
 AT_ONCE = 10
 CENTS = 0.002
 

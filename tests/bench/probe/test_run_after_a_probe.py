@@ -6,7 +6,6 @@ In virtual time: the simulated provider's quotas, the probe, and the engine's ow
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 from collections.abc import Iterable, Iterator
 from itertools import cycle
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 from probed_provider import Manners, ProbedProvider
+from torture import IS_LONG
 from virtual_time import run_virtually
 
 from millstream.bench.probe.run import Bounds, Probe
@@ -30,7 +30,6 @@ MEASURED_S = 180.0
 # What the provider counts beside the prompt that was asked for.
 BESIDE = 14
 # The long form draws more seeds.
-IS_LONG = "MILLSTREAM_PROBES" in os.environ
 
 
 class Behaved(Struct, frozen=True):

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from places import small_disk
 from scripted import worst_minute
+from torture import times
 
 from millstream.engine.lanes.ledger import Ledger
 from millstream.engine.limits import Limit, Quota, Tokens, quota_of
@@ -54,7 +55,7 @@ moves = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=times(150, 3000), deadline=None)
 @given(moves, st.integers(1, 5000), st.floats(0, 1e6))
 def test_no_true_minute_ever_holds_more_tokens_than_the_quota(
     moves: list[tuple[float, float, float | None, float]], tpm: int, begin: float
@@ -78,7 +79,7 @@ def test_no_true_minute_ever_holds_more_tokens_than_the_quota(
         assert log.total(now) <= tpm
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=times(150, 3000), deadline=None)
 @given(
     st.lists(st.tuples(st.one_of(st.just(0.0), st.floats(0, 3), st.floats(0, 100)), st.booleans()), max_size=300),
     st.integers(1, 300),
@@ -98,7 +99,7 @@ def test_no_true_minute_ever_holds_more_requests_than_the_quota(
     assert worst_minute(sends) <= rpm
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=times(150, 3000), deadline=None)
 @given(
     st.lists(
         st.tuples(

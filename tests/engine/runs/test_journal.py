@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from places import small_disk
+from torture import SEED, record, times
 
 from millstream.engine.fault import DamagedJournal, LocalFault
 from millstream.engine.runs.journal import Journal, Reserve, is_intact, read_lines, sealed
@@ -97,12 +98,12 @@ def test_one_torn_line_longer_than_any_buffer_is_set_aside_whole(tmp_path: Path)
     assert path.with_suffix(".torn").stat().st_size == 300_010
 
 
-def test_a_thousand_bit_flips_are_noticed_wherever_they_fall(tmp_path: Path) -> None:
+def test_bit_flips_are_noticed_wherever_they_fall(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
     whole = write(path, ROWS)
     lines = whole.splitlines(keepends=True)
-    chance = random.Random(7)
-    for _ in range(1000):
+    chance, flips = random.Random(SEED), times(1000, 10_000)
+    for _ in range(flips):
         place, bit = chance.randrange(len(whole)), chance.randrange(8)
         flipped = bytearray(whole)
         flipped[place] ^= 1 << bit
@@ -116,6 +117,7 @@ def test_a_thousand_bit_flips_are_noticed_wherever_they_fall(tmp_path: Path) -> 
         with pytest.raises(DamagedJournal, match=rf"j\.jsonl line {number} is damaged: .*--set-aside-damaged"):
             reopened(path)
         assert path.read_bytes() == flipped
+    record("2", flips, flips, "each flipped bit of a journal was refused with the number of its line", f"{SEED}")
 
 
 def test_every_flip_of_a_crc_its_key_or_a_newline_is_noticed() -> None:

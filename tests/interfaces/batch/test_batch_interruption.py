@@ -1,6 +1,6 @@
 """Batches that are stopped from outside: kills, signals, a second process, a full disk, damage.
 
-Sixteen kills and 2,000 lines here; MILLSTREAM_BATCH_LINES=50000 is what `make torture` does.
+Sixteen kills and 2,000 lines here; 50,000 in `make torture`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from batches import ids_of, line, rows_of, write_mixed, write_sound
 from command_line import COMMAND, Provider, environment, finish, run_command, start
 from openai.types.chat import ChatCompletion
 from places import small_disk
+from torture import times
 from watched_memory import run_watched
 
-LINES = int(os.environ.get("MILLSTREAM_BATCH_LINES", "2000"))
+LINES = times(2000, 50_000)
 KILLS = 16
 CONCURRENCY = 4
 APART = ("--errors", "errors.jsonl")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tallies import add_answer
+from torture import times
 
 from millstream.metrics.millstone.answers import AnswerTally
 from millstream.metrics.millstone.counts import ModelCounts, counts_of, counts_of_rows, rows_of_csv
@@ -143,7 +143,7 @@ def test_there_is_no_interval_where_nothing_is_scored() -> None:
 
 
 # At length: make intervals.
-RUNS = int(os.environ.get("MILLSTREAM_INTERVAL_SAMPLES", "0")) // 200
+RUNS = times(0, 100)
 
 
 def asked_again(chances: np.ndarray, trials: int, source: np.random.Generator) -> ModelCounts:

@@ -4,17 +4,17 @@ that stands in docs/intervals.md."""
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
+from torture import times
 
 import millstream as ms
 from millstream.metrics.statistics.distributions import t_quantile
 from millstream.metrics.statistics.intervals import Values, correlation
 
-SAMPLES = int(os.environ.get("MILLSTREAM_INTERVAL_SAMPLES", "500"))
+SAMPLES = times(500, 20_000)
 IS_LONG = SAMPLES > 500
 SIZES = (2, 3, 5, 10, 30, 107)
 # The open-mindedness of the ten issues of the published counts that the tests come with (GPT-4o).

@@ -10,6 +10,7 @@ import pytest
 from answer_parts import AnswerPart
 from msgspec import structs
 from protocols import CONVERSE, ROWS, TEXT, ProtocolRow
+from torture import record
 
 from millstream.engine.call import Reply
 from millstream.engine.content import Native
@@ -50,6 +51,7 @@ def test_a_whole_answer_cut_at_any_byte_is_never_a_reply(row: ProtocolRow, strea
         fault = row.fault(Response(200, body[:cut], stream))
         assert fault.kind == ("incomplete" if stream and not cut else "bad_json"), cut
         assert (fault.action, fault.quota, fault.is_billed_maybe) == ("retry", "keep", True), cut
+    record("6", len(body), len(body), "no answer that was cut is a reply")
 
 
 @in_each_protocol
@@ -75,6 +77,7 @@ def test_a_stream_cut_at_any_byte_is_a_reply_only_if_its_finish_reason_arrived(
             reply, expected = row.reply(response), row.expected(response)
             assert structs.replace(reply, usage=None) == structs.replace(expected, usage=None), cut
     assert row.reply(Response(200, body, stream=True, is_cut=True)).usage == row.shape.counts.usage
+    record("6", len(body) + 1, len(body) + 1, "no stream that was cut before its finish reason is a reply")
 
 
 @in_each_protocol

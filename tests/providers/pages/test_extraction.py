@@ -21,6 +21,7 @@ from fuzzed_pages import fuzzed
 from loops import on_each_loop, run_on
 from msgspec import structs
 from page_hosts import PAGE
+from torture import record, times
 
 from millstream.engine.call import PageResponse
 from millstream.providers.pages.extraction import Extraction
@@ -32,7 +33,7 @@ from millstream.providers.pages.workers import MEMORY_MAX, WorkerFault
 pytestmark = pytest.mark.process
 
 T = TypeVar("T")
-FUZZED = int(os.environ.get("MILLSTREAM_FUZZED_PAGES", "50"))
+FUZZED = times(50, 500)
 PAGE_S = 20.0
 
 
@@ -239,6 +240,13 @@ def test_no_fuzzed_page_is_fatal_slow_or_large_and_the_loop_goes_on() -> None:
     assert sum(counts.values()) == FUZZED and counts.get("ok", 0) > FUZZED // 4
     assert slowest < PAGE_S
     assert lag < 0.5
+    record(
+        "13",
+        FUZZED,
+        FUZZED,
+        f"slowest page {slowest:.2f} s, the loop stood still for {lag * 1000:.0f} ms",
+        f"0-{FUZZED - 1}",
+    )
 
 
 def test_large_pages_do_not_hold_up_the_loop() -> None:

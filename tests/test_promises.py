@@ -1,0 +1,65 @@
+"""Every promise has tests that exist, and the long attack counts what broke."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from ci_programs import ci_program
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def torture() -> ModuleType:
+    return ci_program("torture")
+
+
+def test_every_promise_names_tests_and_files_that_exist(torture: ModuleType) -> None:
+    promises = torture.promises()
+    assert [promise["number"] for promise in promises] == list(range(1, len(promises) + 1))
+    for promise in promises:
+        assert promise["tests"], promise["number"]
+        for test in (*promise["tests"], *promise["long"]):
+            file, _, name = test.partition("::")
+            assert (ROOT / file).is_file(), test
+            assert not name or f"def {name}(" in (ROOT / file).read_text("utf-8"), test
+        for named in re.findall(r"`([a-z]+/[\w/.]*)`", promise["kept"]):
+            assert (ROOT / named).exists(), named
+
+
+def test_the_page_has_every_promise_as_it_stands(torture: ModuleType) -> None:
+    page = torture.PAGE.read_text("utf-8")
+    for promise in torture.promises():
+        assert promise["promise"] in page and promise["kept"] in page, f"{promise['number']}: run: make reliability"
+
+
+BROKEN = """
+from torture import record, times
+
+def test_one_that_holds():
+    record("1", times(1, 40), times(1, 40), "nothing broke", "7")
+
+def test_one_that_says_nothing():
+    pass
+
+def test_one_that_breaks():
+    assert False
+"""
+
+
+@pytest.mark.process
+def test_a_broken_attack_survives_nothing_and_is_counted(
+    torture: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torture, "RESULTS", tmp_path)
+    (tmp_path / "test_broken.py").write_text(BROKEN)
+    found: dict[str, Any] = torture.attack({"number": 1, "long": [str(tmp_path / "test_broken.py")]}, "3")
+    # Forty of the long form, one test without a line of its own, and the one that broke.
+    assert (found["tried"], found["survived"], found["tests"], found["failed"]) == (42, 41, 2, 1)
+    assert found["worst"] == ["nothing broke"]
+    results = {"commit": "c", "day": "d", "seed": "3", "cores": 2, "promises": {"1": found}}
+    assert "| 42 | 41 |" in torture.page(results)
