@@ -64,20 +64,8 @@ class CallLookup:
 
     def find(self, call: Call, route: Route, request: Request, key: bytes) -> Outcome | PendingCall:
         """Returns the same as `look_up` for a call that is encoded already; `key` is its cache key."""
-        entry = self._policy.retrieval(key) if route.is_retrieval else self._policy.answer(key)
-        if isinstance(entry, StoredAnswer):
-            reply = route.endpoint.decode(entry.response)
-            if isinstance(reply, Reply):
-                self._events.tell("cached", call.model)
-                route.lane.note_answer(reply)
-                cost = None if route.price is None else 0.0
-                # The time spent on a page is added up over its redirects, and must be the same when they are read from
-                # the cache.
-                took_ms = entry.response.latency_ms if route.is_page else None
-                return Outcome(call, reply=reply, key=key.hex(), cached=True, cost=cost, latency_ms=took_ms)
-        elif entry is not None:
-            took_ms = entry.response.latency_ms if route.is_page and entry.response is not None else None
-            return structs.replace(self._unsent(call, entry.failure, key.hex()), cached=True, latency_ms=took_ms)
+        if (stored := self.stored(call, route, key)) is not None:
+            return stored
         if self._mode == "strict":
             detail = (
                 f"call {key.hex()[:12]} to {call.model} is not in {self._policy.place} and mode strict sends nothing"
@@ -93,6 +81,24 @@ class CallLookup:
         if lane.purse.is_limited and route.is_unbounded(call):
             return self._unsent(call, Failure("rejected", why_unbounded(call.model)), key.hex())
         return PendingCall(call, route, request, key, tokens)
+
+    def stored(self, call: Call, route: Route, key: bytes) -> Outcome | None:
+        """Returns the outcome that the store has for a call, an answer or a failure; None if it has none."""
+        entry = self._policy.retrieval(key) if route.is_retrieval else self._policy.answer(key)
+        if isinstance(entry, StoredAnswer):
+            reply = route.endpoint.decode(entry.response)
+            if isinstance(reply, Reply):
+                self._events.tell("cached", call.model)
+                route.lane.note_answer(reply)
+                cost = None if route.price is None else 0.0
+                # The time spent on a page is added up over its redirects, and must be the same when they are read from
+                # the cache.
+                took_ms = entry.response.latency_ms if route.is_page else None
+                return Outcome(call, reply=reply, key=key.hex(), cached=True, cost=cost, latency_ms=took_ms)
+        elif entry is not None:
+            took_ms = entry.response.latency_ms if route.is_page and entry.response is not None else None
+            return structs.replace(self._unsent(call, entry.failure, key.hex()), cached=True, latency_ms=took_ms)
+        return None
 
     def _unsent(self, call: Call, failure: Failure, key: str = "") -> Outcome:
         self._events.tell("unsent", call.model, detail=failure.kind)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Container, Sequence
+from contextlib import suppress
 
 from ..attempts.money import CostBudget, over_budget
 from ..attempts.retry import EarlyStop
@@ -174,11 +175,14 @@ class LaneQueue:
     async def back_off(self, seconds: float) -> None:
         """Sleeps for `seconds` before a retry. Raises LaneStopped as soon as the lane stops."""
         began = asyncio.get_running_loop().time()
-        try:
+        await self.sleep(seconds)
+        self._events.tell("waited", self.lane.model, asyncio.get_running_loop().time() - began, "retry")
+
+    async def sleep(self, seconds: float) -> None:
+        """Sleeps for `seconds`. Raises LaneStopped as soon as the lane stops."""
+        with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._stop_signal.wait()
-        except TimeoutError:
-            self._events.tell("waited", self.lane.model, asyncio.get_running_loop().time() - began, "retry")
         if self.stopped is not None:
             raise LaneStopped(self.stopped)
 
