@@ -1,4 +1,4 @@
-"""The one way in which a call is sent: cache, then lane, then transport, then cache and journal.
+"""The one way in which a call is sent: cache, lease, lane, transport, then cache and journal.
 
 Owns the order of these steps and the retries. It is given endpoints and lanes; it knows no provider and no benchmark.
 Who waits for which call that is under way: shared_calls. Workers, iterator and results of a whole run: run.
@@ -23,6 +23,7 @@ from .events import Events
 from .fault import LocalFault, Stop, Stopped, StopReason
 from .lanes.key_gate import Permit
 from .lanes.lane_queue import LaneStopped
+from .lease_wait import wait_for_lease
 from .limits import Tokens
 from .own_machine import own_fault_of, own_stop
 from .repeats import is_left_pending, may_repeat, wait_to_repeat
@@ -32,6 +33,7 @@ from .shared_calls import CallWaiter, PendingCall, SharedCall, SharedCalls
 from .sink import Sink, SinkLine
 from .store.cache import Cache, Mode
 from .store.cache_policy import CachePolicy
+from .store.leases import KeyLeases
 
 # Stops that the host did not cause: calls that were not sent stay pending.
 _OUR_OWN: tuple[StopReason, ...] = ("budget", "interrupted", "local_fault")
@@ -48,7 +50,8 @@ class Endable(Protocol):
 
 
 class Scheduler:
-    """The way of all calls to their outcomes. `route` makes a lane's route from its name, when it is first used."""
+    """The way of all calls to their outcomes. `route` makes a lane's route from its name, when it is first used;
+    `leases` None: no other engine shares this one's answers."""
 
     def __init__(
         self,
@@ -60,9 +63,11 @@ class Scheduler:
         events: Events,
         random: Random,
         recall: CachePolicy | None = None,
+        leases: KeyLeases | None = None,
     ) -> None:
         self.events = events
         self.cache = cache
+        self._leases = leases
         self.recall = recall if recall is not None else CachePolicy(cache, mode)
         self.ways = Routes(route, policy.reopened_s)
         # Those of models and searches, by lane; those of hosts come and go.
@@ -182,8 +187,11 @@ class Scheduler:
     async def _send(self, shared: SharedCall) -> Outcome:
         pending = shared.pending
         tries = Tries(pending.route.policy or self._policy)
+        leases = self._leases if pending.route.is_kept else None
         try:
             try:
+                if leases is not None and (stored := await self._lease(shared, leases, tries.policy)) is not None:
+                    return stored
                 return await self._send_until_final(shared, tries)
             except LaneStopped as error:
                 self.ways.note_stop(pending.route)
@@ -197,6 +205,27 @@ class Scheduler:
             # The call stays pending, so no record will tell of what was sent for it.
             self.maybe_billed_pending += tries.maybe_billed
             raise
+        finally:
+            if leases is not None and shared.is_leased:
+                leases.release(pending.key)
+
+    async def _lease(self, shared: SharedCall, leases: KeyLeases, policy: RetryPolicy) -> Outcome | None:
+        """Takes the lease of a call's key, once no other engine sends the same call. Returns the outcome that another
+        one has stored; None if the call has to be sent. A holder that outlasts the policy's patience is not waited
+        for any longer."""
+        pending, payer = shared.pending, shared.pending.payer
+        shared.is_leased = is_first = leases.try_take(pending.key)
+        if not is_first:
+            if payer is not None and payer.is_limited:
+                payer.end(pending.tokens)  # its place and its money are free during the wait
+            shared.is_leased = await wait_for_lease(leases, pending.key, pending.route.lane, policy.patience_s)
+        # Stored by an engine that held the lease between the first look-up and now: it stores, then releases.
+        stored = self._lookup.stored(pending.call, pending.route, pending.key)
+        if stored is not None:
+            self._write_first(shared, stored)
+        elif not is_first and payer is not None and payer.is_limited:
+            await payer.admit(pending.tokens, self._worst_cost(pending))
+        return stored
 
     def _worst_cost(self, pending: PendingCall) -> float:
         """Returns the most that an attempt can cost, in dollars; 0.0 if no limit has to bear it."""

@@ -108,13 +108,14 @@ class CallWaiter:
 class SharedCall:
     """One call that is being sent for all who wait for it. `is_heard`: its first waiter listens to the streamed text.
     `outcome` is known before it is stored. `line`: what the first waiter's sink receives with the commit. `is_open`:
-    identical calls of any payer join it, and its route is in use."""
+    identical calls of any payer join it, and its route is in use. `is_leased`: this engine holds its key's lease."""
 
     __slots__ = (
         "_listeners",
         "_pieces",
         "_waiters",
         "is_heard",
+        "is_leased",
         "is_open",
         "key",
         "line",
@@ -132,6 +133,7 @@ class SharedCall:
         self.outcome: Outcome | None = None
         self.line: SinkLine | None = None
         self.is_open = False
+        self.is_leased = False
         self._waiters: dict[CallWaiter, None] = {}
         self._listeners: list[Hear] = []
         self._pieces: list[str] = []

@@ -24,6 +24,7 @@ from millstream.engine.routes import is_host
 from millstream.engine.scheduler import Route, Scheduler
 from millstream.engine.store.cache import Cache, Mode
 from millstream.engine.store.cache_policy import Ages, CachePolicy, StoreReader
+from millstream.engine.store.leases import FolderLeases
 
 Script = Callable[[str, float], Fault | str | None]
 """Given a prompt and the time of arrival: the fault it gets, or the answer; None: the prompt itself as the answer."""
@@ -166,11 +167,16 @@ async def engine_over(
     cache = Cache(folder, scope=scope)
     recall = CachePolicy(cache, mode, ages, snapshot=snapshot)
     chance = random.Random(seed)
-    scheduler = Scheduler(route, cache=cache, mode=mode, policy=policy, events=events, random=chance, recall=recall)
+    leases = None if scope else FolderLeases(folder)
+    scheduler = Scheduler(
+        route, cache=cache, mode=mode, policy=policy, events=events, random=chance, recall=recall, leases=leases
+    )
     try:
         yield Bench(scheduler, purse, events)
     finally:
         cache.close()
+        if leases is not None:
+            leases.close()
 
 
 def prompts(count: int, model: str = "script/m") -> Iterator[Call]:
