@@ -20,6 +20,8 @@ LONG, BEGINNING = 60, 10
 _NAME_LONGEST = 120
 # The most characters of a text that is kept on one line, if there is room.
 _SHORT = 36
+# The first words of verdicts that have a colour.
+_VERDICTS = ("kept", "missed")
 
 
 def table_html(table: Table, identity: str, *, file: str | None = None) -> str:
@@ -92,7 +94,7 @@ def _minus(text: str) -> str:
 
 
 def _is_number(column: Column) -> bool:
-    return column.kind != "text"
+    return column.kind not in ("text", "verdict")
 
 
 def _sort_value(kind: Kind, cell: Cell) -> str:
@@ -112,6 +114,9 @@ def _row(columns: Iterable[Column], row: Iterable[Cell]) -> str:
         if column.name == "source":
             is_published = cell == PUBLISHED
             cells.append(f'<td><span class="source">{value}</span></td>')
+        elif column.kind == "verdict":
+            verdict = value.partition(" ")[0]
+            cells.append(f'<td class="{verdict if verdict in _VERDICTS else "short"}">{value}</td>')
         elif _is_number(column):
             cells.append(f'<td class="number"{_sort_value(column.kind, cell)}>{value}</td>')
         else:

@@ -12,9 +12,22 @@ from msgspec import Struct
 
 # `share` is from 0 to 1 and shown as a percentage, `rate` from 0 to 1 and shown with three decimals; `percent` is from
 # 0 to 100; `points` are signed percentage points; `score` is from 0 to 100; `small` may be far below 1; `amount` is
-# anything that is not counted, such as calls a second; `seconds` may be less than a thousandth.
+# anything that is not counted, such as calls a second; `seconds` may be less than a thousandth; `verdict` is a text,
+# coloured if it begins with `kept` or `missed`.
 Kind = Literal[
-    "text", "count", "share", "percent", "score", "points", "p", "correlation", "rate", "small", "amount", "seconds"
+    "text",
+    "count",
+    "share",
+    "percent",
+    "score",
+    "points",
+    "p",
+    "correlation",
+    "rate",
+    "small",
+    "amount",
+    "seconds",
+    "verdict",
 ]
 Cell = str | int | float | bool | None
 

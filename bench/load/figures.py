@@ -26,8 +26,7 @@ from .arrivals import OpenLoop, asked_between
 from .budget import LoadEnd
 from .histogram import Histogram, share_interval
 from .measurements import MeasuredStep, ModelMeasurement, Window
-from .meter import LoadMeter
-from .meter import PartMeter as Counted
+from .meter import LoadMeter, PartMeter
 from .spec import LoadSpec
 
 PERCENTS = (50.0, 75.0, 90.0, 95.0, 99.0, 99.9)
@@ -103,7 +102,7 @@ def _model(spec: LoadSpec, whole: ModelMeasurement, *, is_priced: bool) -> Model
     def per_s(count: int) -> float:
         return round(count / seconds, _DECIMALS) if seconds > 0 else 0.0
 
-    steps = tuple(_step(step, is_answered=meter.answered > 0) for step in whole.steps)
+    steps = tuple(_step(step, meter) for step in whole.steps)
     return ModelFigures(
         calls=meter.calls,
         answered=meter.answered,
@@ -167,7 +166,7 @@ def _rounded(rate: float | None) -> float | None:
 
 
 def _part(
-    counted: Counted,
+    counted: PartMeter,
     begins_s: float,
     seconds: float,
     rate: float | None,
@@ -189,9 +188,17 @@ def _part(
     )
 
 
-def _step(step: MeasuredStep, *, is_answered: bool) -> LoadPart:
-    part = _part(step.counted, step.begins_s, step.seconds, step.rate, is_whole=True, step=step)
-    return part if is_answered else structs.replace(part, standing=None)
+def _step(step: MeasuredStep, whole: LoadMeter) -> LoadPart:
+    counted = step.counted
+    part = _part(counted, step.begins_s, step.seconds, step.rate, is_whole=True, step=step)
+    return structs.replace(
+        part,
+        standing=part.standing if whole.answered else None,
+        kept=None if whole.promise is None or not whole.answered else counted.kept,
+        output_tokens=counted.output_tokens,
+        token=times_of(counted.token, is_whole=False),
+        gap=times_of(counted.gap, is_whole=False),
+    )
 
 
 def _slices(meter: LoadMeter, windows: Sequence[Window]) -> tuple[LoadPart, ...]:

@@ -9,8 +9,7 @@ from msgspec import Struct
 
 from .arrivals import Arrivals
 from .goal import SearchResult, Standing
-from .meter import LoadMeter, Promise
-from .meter import PartMeter as Counted
+from .meter import LoadMeter, Promise, StepMeter
 from .run import ModelRun
 from .watch import ClientVerdict
 
@@ -37,7 +36,7 @@ class MeasuredStep(Struct):
     rate: float | None
     begins_s: float
     seconds: float
-    counted: Counted
+    counted: StepMeter
     is_client_bound: bool = False
     standing: Standing | None = None
 

@@ -83,6 +83,35 @@ class PartMeter:
         self.first_token.merge(other.first_token)
 
 
+class StepMeter(PartMeter):
+    """The measurements of the calls due in one step of the rate: beside those of a slice, the answers that kept the
+    promise, their tokens, and the times of tokens and pieces."""
+
+    def __init__(self, begins_s: float) -> None:
+        super().__init__(begins_s, digits=3)
+        self.kept = 0
+        self.output_tokens = 0
+        # Two digits, since a plan may have a thousand steps.
+        self.token = Histogram(2)
+        self.gap = Histogram(2)
+
+    def take_answer(self, call: CallTimes, *, is_kept: bool) -> None:
+        """Counts what only an answer has; `take` counts the call."""
+        self.kept += is_kept
+        self.output_tokens += call.output_tokens
+        if call.token_s is not None:
+            self.token.record(call.token_s)
+        for gap in call.gaps:
+            self.gap.record(gap)
+
+    def merge_step(self, other: StepMeter) -> None:
+        self.merge(other)
+        self.kept += other.kept
+        self.output_tokens += other.output_tokens
+        self.token.merge(other.token)
+        self.gap.merge(other.gap)
+
+
 class LoadMeter:
     """The measurements of one model. Latency, first token and goodput count from when a call was due, `service` from
     when it was sent; `undelayed` is latency without the delay of our own loop. Times are those of answers;
@@ -116,7 +145,7 @@ class LoadMeter:
         self.cut = 0
         self.failures: Counter[str] = Counter()
         self.slices: dict[int, PartMeter] = {}
-        self.steps: dict[int, PartMeter] = {}
+        self.steps: dict[int, StepMeter] = {}
 
     def __repr__(self) -> str:
         return (
@@ -134,7 +163,8 @@ class LoadMeter:
         self.retry_s += call.retry_s
         self.own_delay.record(call.own_delay_s)
         self.held.record(call.held_s)
-        self._step(step, self.begins_s + call.due).take(call)
+        counted = self._step(step, self.begins_s + call.due)
+        counted.take(call)
         self._slice_of(self.begins_s + call.due).take(call)
         if not call.is_answered:
             self.failures[call.status] += 1
@@ -145,8 +175,9 @@ class LoadMeter:
         self.output_tokens += call.output_tokens
         self.empty += call.is_empty
         self.cut += call.is_cut
-        if self.promise is not None:
-            self.kept += self.promise.is_kept(call)
+        is_kept = self.promise is not None and self.promise.is_kept(call)
+        self.kept += is_kept
+        counted.take_answer(call, is_kept=is_kept)
         self.latency.record(call.latency_s)
         self.undelayed.record(call.latency_s - call.own_delay_s)
         for histogram, seconds in (
@@ -173,14 +204,14 @@ class LoadMeter:
             self._widen()
         for part in other.slices.values():
             self._slice_of(part.begins_s).merge(part)
-        for number, part in other.steps.items():
-            self._step(number, part.begins_s).merge(part)
+        for number, step in other.steps.items():
+            self._step(number, step.begins_s).merge_step(step)
 
-    def _step(self, number: int, begins_s: float) -> PartMeter:
-        part = self.steps.get(number)
-        if part is None:
-            part = self.steps[number] = PartMeter(begins_s, digits=3)
-        return part
+    def _step(self, number: int, begins_s: float) -> StepMeter:
+        step = self.steps.get(number)
+        if step is None:
+            step = self.steps[number] = StepMeter(begins_s)
+        return step
 
     def _slice_of(self, at: float) -> PartMeter:
         while (number := int(at / self.slice_s)) >= SLICES_MAX:

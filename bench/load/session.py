@@ -20,8 +20,7 @@ from .arrivals import asked_between, at_rate, in_parts, spans
 from .budget import Budget, LoadEnd, Reason
 from .goal import Goal, Search, SearchCutShort, highest_rate
 from .measurements import MeasuredStep, ModelMeasurement, Window
-from .meter import LoadMeter
-from .meter import PartMeter as Counted
+from .meter import LoadMeter, StepMeter
 from .plan import LoadPlan
 from .run import LoadResult, ModelRun, SendCall, run_load, run_together
 from .spec import LoadSpec
@@ -267,7 +266,7 @@ class _PartWatches:
             self._task.cancel()
             await asyncio.wait([self._task])
 
-    def is_bound(self, number: int, counted: Counted, verdict: ClientVerdict) -> bool:
+    def is_bound(self, number: int, counted: StepMeter, verdict: ClientVerdict) -> bool:
         if number >= len(self._watches):
             return verdict.is_client_bound
         return self._watches[number].verdict(counted.latency, counted.latency, due=0, begun=0).is_client_bound
@@ -289,9 +288,9 @@ def _note_step(
     is_repeat: bool,
 ) -> None:
     """Adds the measurements of a step to the model's; a repeat is merged with the step before."""
-    counted = Counted(window.begins_s, digits=3)
+    counted = StepMeter(window.begins_s)
     for part in meter.steps.values():
-        counted.merge(part)
+        counted.merge_step(part)
     # The whole measurement has these slices already; a search of many steps must not keep them twice.
     meter.slices.clear()
     if not is_repeat:
@@ -299,7 +298,7 @@ def _note_step(
         whole.steps[-1].standing = goal.standing(meter)
         return
     step = whole.steps[-1]
-    step.counted.merge(counted)
+    step.counted.merge_step(counted)
     step.seconds += window.seconds
     step.is_client_bound |= verdict.is_client_bound
 

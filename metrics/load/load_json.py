@@ -39,7 +39,9 @@ class Times(Struct, frozen=True):
 class LoadPart(Struct, frozen=True):
     """The calls that were due between `begins_s` and `begins_s + seconds`, counted from the start of the test. `rate`
     is the asked rate in calls a second (None: none, as in a closed loop or a trace). `standing` is a search's
-    decision whether the goal is kept here, None outside of a search; `kinds` are the errors by kind."""
+    decision whether the goal is kept here, None outside of a search; `kinds` are the errors by kind. Steps alone have
+    `kept`, the answers that kept the promise (None: nothing was promised), `output_tokens`, and the times of `token`
+    and `gap`; None in files without them."""
 
     begins_s: float
     seconds: float
@@ -51,6 +53,14 @@ class LoadPart(Struct, frozen=True):
     standing: Literal["kept", "missed", "open", "unmeasured"] | None = None
     is_client_bound: bool = False
     kinds: Mapping[str, int] = {}
+    kept: int | None = None
+    output_tokens: int | None = None
+    token: Times | None = None
+    gap: Times | None = None
+
+    @property
+    def answered(self) -> int:
+        return self.calls - self.errors
 
     @property
     def achieved(self) -> float:

@@ -57,7 +57,8 @@ def _check(model: ModelFigures) -> None:
             raise DamagedLoad(f"{name}: {error}") from error
     every = [getattr(model, name) for name in _TIMES]
     parts: tuple[LoadPart, ...] = (*model.slices, *model.steps)
-    every += [times for part in parts for times in (part.latency, part.first_token)]
+    of_parts = (times for part in parts for times in (part.latency, part.first_token, part.token, part.gap))
+    every += [times for times in of_parts if times is not None]
     for times in every:
         seconds = [times.mean_s, times.longest_s]
         for each in times.percentiles:
@@ -68,6 +69,8 @@ def _check(model: ModelFigures) -> None:
             raise DamagedLoad("expected counts and times of 0 and more, got one below")
     if any(part.seconds < 0 or part.begins_s < 0 or part.calls < 0 or (part.rate or 0) < 0 for part in parts):
         raise DamagedLoad("expected parts with times and counts of 0 and more, got one below")
+    if any((part.kept or 0) < 0 or (part.output_tokens or 0) < 0 for part in parts):
+        raise DamagedLoad("expected parts with counts of 0 and more, got one below")
     numbers = (model.calls, model.answered, model.rate, model.goodput or 0, model.output_tokens_per_s)
     if min(numbers) < 0 or not all(map(math.isfinite, numbers)):
         raise DamagedLoad("expected counts and rates of 0 and more, got one below")

@@ -15,18 +15,26 @@ from ....report.html_tables import shown_value, table_html
 from ....report.labels import one_line
 from ....report.page import framed_page
 from ....report.sections import PageContents, Section, csv_name, data_html, figure_html, remarks_html, table_section
-from ....report.standings import facts_html
+from ....report.standings import facts_html, folded
 from ....report.table import Cell, Column, Figure, Table
-from . import sentences, tables
+from . import lead, sentences, tables
 from .charts_rates import by_rate_figure, overlaid_by_rate_figure
 from .charts_spectrum import spectrum_figure, streaming_figure
 from .charts_time import over_time_figure, overlaid_over_time_figure
 from .differences import Difference, differences, differences_table, shown_differences
 from .plans import PLANS, PlanDifference, not_compared, plans_table, unlike
+from .rate_table import has_several_rates, rates_table
 from .series import TIMINGS, LoadSeries, LoadTest, series_of
 from .tables import stepped
 
 _STREAMING = "load-streaming"
+_RATES_NOTE = (
+    "Errors are calls without an answer, with a 95% interval. Latency and TTFT (first token) count from when a call "
+    "was due, TPOT is the time per token after the first, ITL the gap between two pieces of text; their intervals "
+    "stand further down. Tokens per second are output tokens of answers, as the provider counts them."
+)
+_PROMISED = " A call without an answer has not kept the promise."
+_TOGETHER = "Means and percentiles over calls at different rates describe no rate."
 _SUMMED = (50.0, 90.0, 99.0, 99.9)
 
 
@@ -51,7 +59,7 @@ def drawn(tests: Sequence[LoadTest], command: str = "") -> LoadPage:
 _STYLE = """
 .bottleneck { border-width: 2px; border-left-width: 8px; font-size: 1.05rem; }
 .bottleneck strong { display: block; font-size: 1.2rem; }
-.headline { font-size: 1.05rem; }
+#rates th, #rates td { padding-left: 0.45rem; padding-right: 0.45rem; }
 """
 
 
@@ -140,13 +148,42 @@ def _summary(tests: Sequence[LoadTest], every: Sequence[LoadSeries], made: dict[
             *(_unmeasured(test, len(tests) > 1) for test in tests),
             *(_cut_short(test, len(tests) > 1) for test in tests),
             _not_compared(tests),
-            *_headline(tests, every),
+            *(_lead(test, every, len(tests) > 1) for test in tests),
+            _rates(every),
+            *_results(every),
             _remarks(every),
-            table_html(_shown_summary(every), "what-came", file=csv_name(made[tables.SUMMARY])),
-            _times(every),
+            _totals(every, made),
             _left_out(every),
         )
     )
+
+
+def _lead(test: LoadTest, every: Sequence[LoadSeries], several: bool) -> str:
+    name = f"<h3>{in_html(test.name)}</h3>" if several else ""
+    own = [each for each in every if each.test == test.name]
+    told = " ".join((lead.tested(test.load), *lead.verdicts(own)))
+    return f'{name}<p class="lead">{in_html(told)}</p><p class="note">{in_html(lead.facts_of(test.load))}</p>'
+
+
+def _rates(every: Sequence[LoadSeries]) -> str:
+    promised = "" if all(each.of.goodput is None for each in every) else _PROMISED
+    return f'<h3>By rate</h3>{table_html(rates_table(every), "rates")}<p class="note">{_RATES_NOTE}{promised}</p>'
+
+
+def _results(every: Sequence[LoadSeries]) -> Iterator[str]:
+    for each in every:
+        whose = f"{in_html(each.name)}: " if len(every) > 1 else ""
+        # Percentiles of different rates together describe none of them.
+        own = [] if has_several_rates(each) else [sentences.came(each)]
+        for sentence in (*own, *sentences.found(each)):
+            yield f"<p>{whose}{in_html(sentence)}</p>"
+
+
+def _totals(every: Sequence[LoadSeries], made: dict[str, Table]) -> str:
+    body = f"{table_html(_shown_summary(every), 'totals', file=csv_name(made[tables.SUMMARY]))}{_times(every)}"
+    if not any(map(has_several_rates, every)):
+        return body
+    return folded("All rates together", f'<p class="note">{_TOGETHER}</p>{body}')
 
 
 def _times(every: Sequence[LoadSeries]) -> str:
@@ -196,18 +233,6 @@ def _not_compared(tests: Sequence[LoadTest]) -> str:
     return f'<div class="alert" role="note"><strong>No comparison:</strong> {in_html(told)}.</div>' if told else ""
 
 
-def _headline(tests: Sequence[LoadTest], every: Sequence[LoadSeries]) -> Iterator[str]:
-    for test in tests:
-        name = f"<h3>{in_html(test.name)}</h3>" if len(tests) > 1 else ""
-        yield f'{name}<p class="headline"><strong>Asked:</strong> {in_html(sentences.asked(test.load))}.</p>'
-        own = [each for each in every if each.test == test.name]
-        for each in own:
-            whose = f"{in_html(each.model)}: " if len(own) > 1 else ""
-            yield f'<p class="headline"><strong>Came:</strong> {whose}{in_html(sentences.came(each))}</p>'
-            for sentence in sentences.found(each):
-                yield f'<p class="headline">{whose}{in_html(sentence)}</p>'
-
-
 def _remarks(every: Sequence[LoadSeries]) -> str:
     told = [(each, warning) for each in every for warning in sentences.warnings(each)]
     return remarks_html(f"{each.name}: {warning}" if len(every) > 1 else warning for each, warning in told)
@@ -217,10 +242,10 @@ def _shown_summary(every: Sequence[LoadSeries]) -> Table:
     columns = (
         Column("model", "Model"),
         Column("calls", "Calls", "count"),
-        Column("rate", "Calls a second", "amount"),
+        Column("rate", "Calls per second", "amount"),
         Column("errors", "Errors"),
-        Column("goodput", "Goodput a second", "amount"),
-        Column("tokens", "Output tokens a second", "amount"),
+        Column("goodput", "Goodput per second", "amount"),
+        Column("tokens", "Output tokens per second", "amount"),
         Column("in_flight", "Most in flight", "count"),
         Column("cost", "Cost", "amount"),
     )
@@ -239,7 +264,7 @@ def _shown_summary(every: Sequence[LoadSeries]) -> Table:
         )
     kept = [at for at, column in enumerate(columns) if column.name not in gone]
     shown = tuple(tuple(row[at] for at in kept) for row in rows)
-    return Table("what-came", "What came", "", tuple(columns[at] for at in kept), shown)
+    return Table("totals", "All calls", "", tuple(columns[at] for at in kept), shown)
 
 
 def _shown_times(every: Sequence[LoadSeries]) -> Table:

@@ -43,7 +43,7 @@ def asked(load: LoadFigures) -> str:
     own = next(iter(load.models.values()))
     rates = [part.rate for part in own.steps if part.rate]
     if goal is not None:
-        what = f"the highest rate that keeps “{one_line(goal.goal)}”"
+        what = f"a search for the highest rate that keeps “{one_line(goal.goal)}”"
     elif len(rates) > 1:
         shown = [rate_text(rate) for rate in rates]
         listed = ", ".join(shown) if len(shown) <= _MANY else f"{shown[0]} to {shown[-1]} in {len(shown)} parts"
@@ -180,7 +180,7 @@ def facts(test: LoadTest) -> Iterator[tuple[str, str]]:
     """Yields the names and texts of how a test was measured."""
     load = test.load
     yield "Models", ", ".join(one_line(model, 80) for model in load.models)
-    yield "Measured", f"{measured_time(load.seconds)}{_ends_left_out(load)}"
+    yield "Measured", f"{measured_time(load.seconds)}{ends_left_out(load)}"
     yield "Ended", f"since {ended(load)}"
     if load.spent is not None:
         yield "Cost", f"${load.spent:,.4f}"
@@ -248,7 +248,8 @@ def _goal(series: LoadSeries) -> Iterator[str]:
         yield "No higher one was tried to its end." if is_cut else "It was the highest that was to be tried."
 
 
-def _ends_left_out(load: LoadFigures) -> str:
+def ends_left_out(load: LoadFigures) -> str:
+    """Returns the times of warm-up and cool-down in words; empty if there are none."""
     parts = [
         f"{seconds:.6g} s of {name}"
         for name, seconds in (("warm-up", load.warm_up_s), ("cool-down", load.cool_down_s))

@@ -48,7 +48,7 @@ def summary_table(every: Sequence[LoadSeries]) -> Table:
     columns = (*whose_columns(every), *(column for column, _ in _SUMMARY))
     rows = tuple((*whose(each, every), *(cell(each) for _, cell in _SUMMARY)) for each in every)
     note = "Calls and all that is reckoned from them are those of the measured part, without warm-up and cool-down."
-    return Table(SUMMARY, "What came", note, columns, rows)
+    return Table(SUMMARY, "All calls", note, columns, rows)
 
 
 def percentiles_table(every: Sequence[LoadSeries]) -> Table:
@@ -86,6 +86,10 @@ def by_rate_table(every: Sequence[LoadSeries]) -> Table:
     columns = (
         *whose_columns(every),
         *_part_columns(),
+        Column("kept", "Kept the promise", "count"),
+        Column("output_tokens", "Output tokens", "count"),
+        *_time_columns("token", "Time per token"),
+        *_time_columns("gap", "Gap"),
         Column("standing", "The goal was"),
         Column("knee", "Knee"),
         Column("client_bound", "Client was the bottleneck"),
@@ -98,6 +102,9 @@ def by_rate_table(every: Sequence[LoadSeries]) -> Table:
                 (
                     *whose(each, every),
                     *_part_cells(part),
+                    *(part.kept, part.output_tokens),
+                    *_time_cells(part.token),
+                    *_time_cells(part.gap),
                     part.standing,
                     part.rate == at,
                     part.is_client_bound,
@@ -179,22 +186,26 @@ def _part_columns() -> Iterator[Column]:
     yield Column("seconds", "For", "seconds")
     yield Column("calls", "Calls", "count")
     yield Column("asked_per_s", "Asked, calls a second", "amount")
-    yield Column("came_per_s", "Came", "amount")
+    yield Column("came_per_s", "Sent, calls a second", "amount")
     yield Column("errors", "Errors", "count")
-    for name, title in (("latency", "Latency"), ("first_token", "First token")):
-        for percent in PERCENTS:
-            yield Column(f"{name}_p{percent:g}", f"{title} p{percent:g}", "seconds")
-            yield Column(f"{name}_p{percent:g}_low", "from", "seconds")
-            yield Column(f"{name}_p{percent:g}_high", "to", "seconds")
+    yield from _time_columns("latency", "Latency")
+    yield from _time_columns("first_token", "First token")
+
+
+def _time_columns(name: str, title: str) -> Iterator[Column]:
+    for percent in PERCENTS:
+        yield Column(f"{name}_p{percent:g}", f"{title} p{percent:g}", "seconds")
+        yield Column(f"{name}_p{percent:g}_low", "from", "seconds")
+        yield Column(f"{name}_p{percent:g}_high", "to", "seconds")
 
 
 def _part_cells(part: LoadPart) -> Iterator[Cell]:
     yield from (part.begins_s, part.seconds, part.calls, part.rate, part.achieved, part.errors)
-    for times in (part.latency, part.first_token):
-        for percent in PERCENTS:
-            yield from _value(times, percent)
+    yield from _time_cells(part.latency)
+    yield from _time_cells(part.first_token)
 
 
-def _value(times: Times, percent: float) -> tuple[Cell, Cell, Cell]:
-    found = times.at(percent)
-    return (None, None, None) if found is None else (found.value_s, found.low_s, found.high_s)
+def _time_cells(times: Times | None) -> Iterator[Cell]:
+    for percent in PERCENTS:
+        found = None if times is None else times.at(percent)
+        yield from (None, None, None) if found is None else (found.value_s, found.low_s, found.high_s)

@@ -52,6 +52,14 @@ def test_merged_meters_are_one_that_took_all() -> None:
         assert getattr(first, name).percentile(95) == getattr(whole, name).percentile(95), name
     assert {n: part.calls for n, part in first.slices.items()} == {n: part.calls for n, part in whole.slices.items()}
     assert {n: part.errors for n, part in first.steps.items()} == {n: part.errors for n, part in whole.steps.items()}
+    for name in ("kept", "output_tokens"):
+        steps = {n: getattr(step, name) for n, step in first.steps.items()}
+        assert steps == {n: getattr(step, name) for n, step in whole.steps.items()} and len(steps) == 3
+        assert sum(steps.values()) == getattr(whole, name) > 0
+    for n, step in whole.steps.items():
+        # 6 tokens after a first one at 50 ms: 540 answers have one time per token and one gap each.
+        assert (step.token.count, step.gap.count) == (180, 180)
+        assert first.steps[n].token.percentile(95) == step.token.percentile(95)
     kinds = {n: part.failures for n, part in whole.slices.items()}
     assert {n: part.failures for n, part in first.slices.items()} == kinds
     assert sum((each["timeout"] for each in kinds.values()), 0) == 60

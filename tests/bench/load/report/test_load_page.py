@@ -104,12 +104,12 @@ def test_counts_rates_and_shares_are_those_of_the_file() -> None:
     load = steady()
     page, made = page_of(steady)
     model = of(load)
-    assert page.column("what-came", "Calls") == [f"{model.calls:,}"]
-    assert float(page.column("what-came", "Calls a second")[0]) == pytest.approx(model.rate, rel=0.005)
-    assert float(page.column("what-came", "Goodput a second")[0]) == pytest.approx(model.goodput or 0, rel=0.005)
+    assert page.column("totals", "Calls") == [f"{model.calls:,}"]
+    assert float(page.column("totals", "Calls per second")[0]) == pytest.approx(model.rate, rel=0.005)
+    assert float(page.column("totals", "Goodput per second")[0]) == pytest.approx(model.goodput or 0, rel=0.005)
     share = model.error_share
-    assert page.column("what-came", "Errors") == [f"{share.value:.2%} ({share.low:.2%} to {share.high:.2%})"]
-    assert page.column("what-came", "Cost") == [f"${model.spent:,.4f}"]
+    assert page.column("totals", "Errors") == [f"{share.value:.2%} ({share.low:.2%} to {share.high:.2%})"]
+    assert page.column("totals", "Cost") == [f"${model.spent:,.4f}"]
     row = next(table(made, "load-summary").records())
     assert (row["calls"], row["answered"], row["errors"]) == (model.calls, model.answered, sum(model.errors.values()))
     assert (row["calls_per_s"], row["goodput_per_s"], row["cost"]) == (model.rate, model.goodput, model.spent)
@@ -141,17 +141,62 @@ def test_every_slice_and_every_rate_stands_in_its_table() -> None:
     assert [row["asked_per_s"] for row in rates if row["knee"]] == [knee.rate]
 
 
-def test_the_headline_says_what_was_asked_and_what_came() -> None:
+def test_the_lead_says_what_was_asked_and_what_was_measured() -> None:
     load = steady()
     page, _ = page_of(steady)
-    assert "Asked: 20 calls a second, Poisson arrivals." in page.text
+    assert "sim/steady was tested with 20 calls a second, Poisson arrivals." in page.text
+    # 1,790,000,000 s are 20,717 days and 51,200 s (14:13:20). 56 years with 14 leap days are 20,454 days, so this is
+    # day 264 of 2026; August ends with day 243.
+    assert "Begun 2026-09-21 14:13 UTC; measured for 50.0 s, besides 5 s of warm-up and 5 s of cool-down" in page.text
     model = of(load)
-    assert f"Came: {model.calls:,} calls in 50.0 s, {model.rate:.1f} a second" in page.text
+    assert f"{model.calls:,} calls in 50.0 s, {model.rate:.1f} a second" in page.text
     assert f"{sum(model.errors.values())} were not answered" in page.text
     assert f"{model.held} calls were due while 10 were in flight" in page.text
     assert "who counts from sending omits the difference" in page.text
     assert "besides 5 s of warm-up and 5 s of cool-down" in page.text
     assert "client was the bottleneck" not in page.text
+
+
+def test_the_table_by_rate_stands_first_and_says_where_the_goal_was_kept() -> None:
+    load = searched()
+    page, made = page_of(searched)
+    steps = sorted(of(load).steps, key=lambda step: step.rate or 0.0)
+    assert [cell.partition("/s")[0] for cell in page.column("rates", "Asked")] == [f"{step.rate:.4g}" for step in steps]
+    words = {"kept": "kept", "missed": "missed", "open": "not decided"}
+    assert page.column("rates", "Goal") == [words[str(step.standing)] for step in steps]
+    assert {"kept", "missed"} <= set(page.column("rates", "Goal"))
+    assert page.column("rates", "Calls") == [f"{step.calls:,}" for step in steps]
+    # Its own class is what colours a verdict.
+    assert made.page.count(b'<td class="kept">kept</td>') == [step.standing for step in steps].count("kept")
+    goal = of(load).goal
+    assert goal is not None and goal.kept is not None
+    assert f"The highest rate at which the goal was kept is {goal.kept:.4g} calls a second." in page.text
+    assert made.page.index(b'id="rates"') < min(made.page.index(b'id="totals"'), made.page.index(b"<svg"))
+    none = replace(goal, kept=None, missed=None, unmeasured="no answer came in two pieces or more")
+    unmeasured, _ = alone(replace(load, models={MODEL: replace(of(load), goal=none)}))
+    assert "The goal was not measured." in unmeasured.text
+    assert "It was not measured: no answer came in two pieces or more." in unmeasured.text
+
+
+def test_different_rates_have_no_headline_of_all_calls() -> None:
+    """Half of all answers at six rates took at most so long: that describes no rate."""
+    page, _ = page_of(swept)
+    assert "Half of the answers" not in page.text and "All rates together" in page.text
+    one, _ = page_of(steady)
+    assert "Half of the answers" in one.text and "All rates together" not in one.text
+
+
+def test_a_promise_is_kept_at_a_rate_only_by_all_its_calls() -> None:
+    load = swept()
+    steps = tuple(replace(step, kept=step.calls - 3 * at) for at, step in enumerate(of(load).steps))
+    page, _ = alone(replace(load, test={"promise": "ttft <= 1 s"}, models={MODEL: replace(of(load), steps=steps)}))
+    shown = page.column("rates", "Promise")
+    assert shown[0] == f"kept by all {steps[0].calls:,}" and shown[1].startswith("missed by 3 (")
+    assert "The highest rate at which every call kept the promise “ttft <= 1 s” is 5 calls a second." in page.text
+    nowhere = tuple(replace(step, kept=0) for step in steps)
+    page, _ = alone(replace(load, test={"promise": "ttft <= 1 s"}, models={MODEL: replace(of(load), steps=nowhere)}))
+    assert "At no rate did every call keep the promise “ttft <= 1 s”." in page.text
+    assert page.column("rates", "Promise")[0] == f"missed by {steps[0].calls:,} (100.0%)"
 
 
 def test_goal_and_knee_are_told_with_their_rates() -> None:
@@ -195,7 +240,7 @@ def test_a_client_that_was_the_bottleneck_is_told_before_all_else() -> None:
     load = replace(steady(), client=Client(reasons, 0.021, 0.97, 0.8))
     page, made = alone(load)
     assert "The client was the bottleneck." in page.text and all(reason in page.text for reason in reasons)
-    assert page.text.index("client was the bottleneck") < page.text.index("Asked:")
+    assert page.text.index("client was the bottleneck") < page.text.index("was tested with")
     assert b'class="alert bottleneck"' in made.page
     beside, _ = side_by_side(steady(), load)
     assert "test 2: the client was the bottleneck." in beside.text and "test 1: the client" not in beside.text
@@ -216,7 +261,7 @@ def test_what_is_not_there_is_left_out_and_told_why() -> None:
     assert not {"#by-rate", "#streaming", "#errors", "#differences"} & set(links)
     for why in ("no answer was streamed", "no rate was asked", "nothing was promised", "every call was answered"):
         assert why in page.text
-    assert "Asked: a closed loop with 8 calls in flight." in page.text
+    assert "was tested with a closed loop with 8 calls in flight." in page.text
     assert "A closed loop slows down with the server" in page.text
     assert {each.name for each in made.tables} == {
         *("load-summary", "load-percentiles", "load-over-time", "load-spectrum")
@@ -233,7 +278,7 @@ def test_a_test_without_a_call_has_a_page_too() -> None:
         empty = replace(empty, **{name: nothing})
     page, _ = alone(replace(load, models={MODEL: empty}, seconds=0.0))
     assert "No call was measured." in page.text and "Latency and its parts" not in page.text
-    assert "Asked: 20 calls a second, Poisson arrivals." in page.text
+    assert "was tested with 20 calls a second, Poisson arrivals." in page.text
     assert "Not here: figures of calls, since none was measured." in page.text
     for given, words in (
         ({"steps": [5.0, 20.0]}, "5, 20 calls a second, one"),
@@ -241,7 +286,7 @@ def test_a_test_without_a_call_has_a_page_too() -> None:
         ({}, "no rate"),
     ):
         cut_short = replace(load, models={MODEL: empty}, test=given, ending="stopped")
-        assert f"Asked: {words}" in alone(cut_short)[0].text
+        assert f"was tested with {words}" in alone(cut_short)[0].text
     failed = replace(empty, calls=5, errors={"timeout": 5})
     page, _ = alone(replace(load, models={MODEL: failed}))
     assert "No call was answered, so there are no times to tell." in page.text
@@ -264,7 +309,7 @@ def test_several_models_have_a_figure_each_and_stand_in_the_same_tables() -> Non
     load = replace(swept(), models={"lab/one": of(swept()), "lab/two": of(steady())})
     page, made = alone(load)
     assert page.text.count("latency and errors over time") == 2
-    assert page.column("what-came", "Model") == ["lab/one", "lab/two"]
+    assert page.column("totals", "Model") == ["lab/one", "lab/two"]
     assert {row["model"] for row in table(made, "load-over-time").records()} == {"lab/one", "lab/two"}
 
 
