@@ -16,7 +16,7 @@ LOCK = .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --fork
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test quick durations check format reference pictures site coverage bench gateway load conversations conversations-full torture reliability intervals pages wheel without lock runtime tools
+.PHONY: help run test quick durations check format reference pictures site coverage bench gateway load conversations conversations-full torture reliability intervals pages wheel release sbom without lock runtime tools
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' Makefile
@@ -107,6 +107,15 @@ pages: tools ## pages at length: 500 fuzzed ones, and every real one of this mac
 
 wheel: tools ## wheel, source archive and repository, installed by every Python's own pip into an empty environment, which runs the demo (some 2 minutes each)
 	@MILLSTREAM_WHEELS=1 $(PY) -m pytest -c tests/pytest.ini --rootdir=. -q -rP -o timeout=900 -o faulthandler_timeout=0 tests/test_wheel.py -k installed_demo
+
+release: tools ## wheel, source archive and the list of parts in build/release
+	@rm -rf build/release; mkdir -p build/release
+	@$(PY) -c 'from setuptools import build_meta as b; b.build_sdist("build/release"); b.build_wheel("build/release")' >/dev/null
+	@$(PY) .ci/sbom.py build/release/millstream.cdx.json
+	@cd build/release && sha256sum * > SHA256SUMS && cat SHA256SUMS
+
+sbom: tools ## what an installation is made of, with versions and hashes: build/millstream.cdx.json (CycloneDX)
+	@mkdir -p build; $(PY) .ci/sbom.py build/millstream.cdx.json && echo build/millstream.cdx.json
 
 without: tools ## everything but one benchmark, whose rooms are taken away: BENCHMARK=NAME (PYTEST_ARGS for a part of the tests)
 	@PYTHONDONTWRITEBYTECODE= PYTEST_DEBUG_TEMPROOT=$(memory) \

@@ -16,7 +16,12 @@ from sphinx.application import Sphinx
 
 ROOT = Path(__file__).parent.parent
 # Files beside docs/ that are pages of the site.
-PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+PAGES = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
+}
 # Files that pages link to.
 FILES = ("LICENSE", "CITATION.cff")
 # What stands at the side, in this order: a heading and its pages.
@@ -26,7 +31,7 @@ CONTENTS = {
     "Quotas and money": ("quotas-and-money", "providers", "probe", "load"),
     "Inside other tools": ("embedding", "gateway", "batch", "simulator"),
     "Reference": ("command-line", "reference", "words"),
-    "The project": ("house", "reliability", "contributing", "changelog"),
+    "The project": ("house", "reliability", "security", "contributing", "changelog"),
 }
 SETTINGS = {
     "project": "Millstream",

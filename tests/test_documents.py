@@ -16,7 +16,7 @@ from millstream.configuration import errors as refusal
 from millstream.fixtures.provider import ModelProvider, Options
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
 # The documents tell of all benchmarks that come with this.
 DOCUMENTED = pytest.mark.needs_benchmark("millstone", "chameleon", "sycon")
 ROOMS = "bench|configuration|engine|fixtures|interfaces|metrics|providers|report|speed|tests|wiring"

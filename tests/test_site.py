@@ -39,7 +39,7 @@ def test_the_site_has_every_page_and_verb_and_no_fault(tmp_path: Path) -> None:
 def test_a_dead_link_a_dead_heading_and_a_page_that_is_not_listed_are_faults(tmp_path: Path) -> None:
     repository = tmp_path / "repository"
     shutil.copytree(ROOT / "docs", repository / "docs")
-    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "CITATION.cff"):
+    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "LICENSE", "CITATION.cff"):
         shutil.copy(ROOT / name, repository / name)
     with (repository / "docs" / "start.md").open("a") as page:
         page.write("\n[One](gone.md), [two](using.md#gone) and [three](#gone).\n")
