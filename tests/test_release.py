@@ -1,4 +1,4 @@
-"""What a release says of its parts: the list is valid and whole, and a copy of the advisories is read as it is meant."""
+"""The list of parts in a release is valid and whole, and a copy of the advisories is read as it is meant."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
 ROOT = Path(__file__).parent.parent
-LOCK = f"aiohttp==3.14.5 \\\n    --hash=sha256:{64 * chr(48)}\n    # via millstream\nuvloop==1.2 ; sys_platform != 'win32' \\\n"
-    "aiohttp==3.14.5 \\\n    --hash=sha256:"
-    + "0" * 64
-    + "\n    # via millstream\nuvloop==1.2 ; sys_platform != 'win32' \\\n"
-)
+LOCK = f"""aiohttp==3.14.5 \\
+    --hash=sha256:{"0" * 64}
+    # via millstream
+uvloop==1.2 ; sys_platform != 'win32' \\
+"""
 
 
 @pytest.fixture(scope="module")
