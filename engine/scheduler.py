@@ -23,7 +23,7 @@ from .events import Events
 from .fault import LocalFault, Stop, Stopped, StopReason
 from .lanes.key_gate import Permit
 from .lanes.lane_queue import LaneStopped
-from .lease_wait import wait_for_lease
+from .lease_wait import take_lease
 from .limits import Tokens
 from .own_machine import own_fault_of, own_stop
 from .repeats import is_left_pending, may_repeat, wait_to_repeat
@@ -170,7 +170,7 @@ class Scheduler:
         outcome = None
         try:
             if payer.is_limited:
-                await payer.admit(pending.tokens, self._worst_cost(pending))
+                await payer.admit(pending.tokens, pending.reckoned_cost)
                 # Another payer's call may have been answered meanwhile, and the lane may have been opened anew.
                 found = self._lookup.find(pending.call, self.ways.of(pending.call.lane), pending.request, pending.key)
                 if isinstance(found, Outcome):
@@ -190,8 +190,11 @@ class Scheduler:
         leases = self._leases if pending.route.is_kept else None
         try:
             try:
-                if leases is not None and (stored := await self._lease(shared, leases, tries.policy)) is not None:
-                    return stored
+                if leases is not None:
+                    stored = await take_lease(leases, shared, self._lookup, tries.policy.patience_s)
+                    if stored is not None:
+                        self._write_first(shared, stored)
+                        return stored
                 return await self._send_until_final(shared, tries)
             except LaneStopped as error:
                 self.ways.note_stop(pending.route)
@@ -208,31 +211,6 @@ class Scheduler:
         finally:
             if leases is not None and shared.is_leased:
                 leases.release(pending.key)
-
-    async def _lease(self, shared: SharedCall, leases: KeyLeases, policy: RetryPolicy) -> Outcome | None:
-        """Takes the lease of a call's key, once no other engine sends the same call. Returns the outcome that another
-        one has stored; None if the call has to be sent. A holder that outlasts the policy's patience is not waited
-        for any longer."""
-        pending, payer = shared.pending, shared.pending.payer
-        shared.is_leased = is_first = leases.try_take(pending.key)
-        if not is_first:
-            if payer is not None and payer.is_limited:
-                payer.end(pending.tokens)  # its place and its money are free during the wait
-            shared.is_leased = await wait_for_lease(leases, pending.key, pending.route.lane, policy.patience_s)
-        # Stored by an engine that held the lease between the first look-up and now: it stores, then releases.
-        stored = self._lookup.stored(pending.call, pending.route, pending.key)
-        if stored is not None:
-            self._write_first(shared, stored)
-        elif not is_first and payer is not None and payer.is_limited:
-            await payer.admit(pending.tokens, self._worst_cost(pending))
-        return stored
-
-    def _worst_cost(self, pending: PendingCall) -> float:
-        """Returns the most that an attempt can cost, in dollars; 0.0 if no limit has to bear it."""
-        route, payer = pending.route, pending.payer
-        if route.lane.purse.limit is None and (payer is None or not payer.reckons_worst):
-            return 0.0
-        return route.worst_cost(pending.call) or 0.0
 
     async def _given_up(self, shared: SharedCall, stop: Stop, tries: Tries) -> Outcome:
         """Returns the outcome of a page whose host's lane has stopped: this page fails, the run goes on."""
@@ -252,7 +230,7 @@ class Scheduler:
         request = structs.replace(pending.request, hear=shared.hear) if shared.is_heard else pending.request
         loop = asyncio.get_running_loop()
         while True:
-            worst = self._worst_cost(pending)
+            worst = pending.reckoned_cost
             if payer is not None:
                 payer.reserve(worst)
             permit = await lane.admit(pending.tokens, worst, tries.refused_by)

@@ -33,6 +33,14 @@ class PendingCall(Struct):
     tokens: Tokens
     payer: Payer | None = None
 
+    @property
+    def reckoned_cost(self) -> float:
+        """The most that an attempt can cost, in dollars; 0.0 if no limit has to bear it."""
+        route, payer = self.route, self.payer
+        if route.lane.purse.limit is None and (payer is None or not payer.reckons_worst):
+            return 0.0
+        return route.worst_cost(self.call) or 0.0
+
 
 class CallWaiter:
     """One caller that waits for a shared call, until `leave`. `is_joining`: the call was under way before. `sink` takes
