@@ -143,6 +143,7 @@ def _still(figure: Figure) -> str:
     import vl_convert
 
     drawn = str(vl_convert.vegalite_to_svg(figure.spec or {}))
+    drawn = drawn.replace("<svg ", f'<svg role="img" aria-label="{in_html(figure.title)}" ', 1)
     # Vega numbers the parts of a drawing on from all that it drew before. A page has several pictures, and must have
     # the same bytes whenever it is made.
     places: dict[str, int] = {}

@@ -36,7 +36,7 @@ _LACKS: Mapping[Of, str] = MappingProxyType(
     {
         "latency": "no call was answered",
         "first token": "no answer came as a stream with text in it",
-        "token": "no streamed answer had a token count of 2 or more",
+        "token": "no answer came in two pieces or more with a token count",
         "gap": "no answer came in two pieces or more",
     }
 )

@@ -65,17 +65,18 @@ class CallTimes(Struct, frozen=True):
     @property
     def token_s(self) -> float | None:
         """The seconds for each token after the first, by the provider's token count, since a piece may hold several;
-        None: not known."""
-        if self.first is None or self.last is None or self.output_tokens < 2:
+        None: not known, as of an answer in one piece."""
+        if self.first is None or self.last is None or not self.gaps or self.output_tokens < 2:
             return None
         return (self.last - self.first) / (self.output_tokens - 1)
 
     @property
     def piece_s(self) -> float | None:
-        """The seconds for each piece after the first: an upper bound of the time for a token. None: not streamed."""
-        if self.first is None or self.last is None:
+        """The seconds for each piece after the first: an upper bound of the time for a token. None: not streamed, or in
+        one piece."""
+        if self.first is None or self.last is None or not self.gaps:
             return None
-        return (self.last - self.first) / max(1, len(self.gaps))
+        return (self.last - self.first) / len(self.gaps)
 
     @property
     def own_delay_s(self) -> float:

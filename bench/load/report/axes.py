@@ -1,6 +1,7 @@
 """The axes of load tests' charts: times, elapsed time and rates.
 
-Times are shown in a suitable unit, on a logarithmic axis if they span a wide range.
+Times are in milliseconds or, if they are long, in seconds; on a logarithmic axis if they span a wide range. The plots
+are narrow, so that a phone shows them whole with letters that can be read.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ from ....report.charts import data
 FAR_APART = 20.0
 # A time of 0 is drawn here on a logarithmic axis.
 LEAST_S = 1e-6
-_IN_UNITS = (
-    "datum.value == 0 ? '0' : abs(datum.value) < 0.9995 ? format(1000 * datum.value, ',.3~r') + ' ms'"
-    " : format(datum.value, ',.3~r') + ' s'"
-)
+# The width of a plot in pixels.
+PLOT_WIDTH = 420
+# A picture is at least this wide, its axis and labels included: as wide as the text on a screen of 390 pixels.
+MIN_WIDTH = 330
+# Times of at least this are shown in seconds.
+_SECONDS_FROM_S = 10.0
+_UNITS = {"ms": "format(1000 * datum.value, ',.3~r')", "s": "format(datum.value, ',.3~r')"}
 
 
 def only(layer: str) -> Any:
@@ -36,19 +40,22 @@ class SecondsAxis(Struct, frozen=True):
     axis: Any
 
     def y(self, field: str = "y") -> alt.Y:
-        return alt.Y(f"{field}:Q", title=self.title or None, scale=self.scale, axis=self.axis)
+        return alt.Y(f"{field}:Q", title=self.title, scale=self.scale, axis=self.axis)
 
 
 def seconds_axis(values: Iterable[float | None], title: str, *, count: int = 5) -> SecondsAxis:
-    """Returns the y axis for `values`, durations in seconds (None: not known); logarithmic if they are far apart."""
+    """Returns the y axis for `values`, durations in seconds (None: not known); logarithmic if they are far apart. Its
+    title is followed by the unit."""
     known = [value for value in values if value is not None]
     top, least = max(known, default=1.0), min((value for value in known if value > 0), default=1.0)
+    unit = "s" if top >= _SECONDS_FROM_S else "ms"
+    title, shown = f"{title} ({unit})", _UNITS[unit]
     if top <= FAR_APART * least:
-        axis = alt.Axis(labelExpr=_IN_UNITS, tickCount=count)
+        axis = alt.Axis(labelExpr=shown, tickCount=count)
         return SecondsAxis(title, alt.Scale(type="linear", zero=True), axis)
     least = max(LEAST_S, least)
     scale = alt.Scale(type="log", domainMin=least, domainMax=max(top, 2 * least), nice=False)
-    return SecondsAxis(title, scale, alt.Axis(labelExpr=_IN_UNITS, values=_log_ticks(least, top)))
+    return SecondsAxis(title, scale, alt.Axis(labelExpr=shown, values=_log_ticks(least, top)))
 
 
 def _log_ticks(least: float, top: float) -> list[float]:
@@ -61,10 +68,10 @@ def _log_ticks(least: float, top: float) -> list[float]:
 def elapsed_axis(end_s: float, *, is_bare: bool = False) -> alt.X:
     """Returns the x axis of the seconds since the start, from 0 to `end_s`; `is_bare`: without numbers, since a panel
     beneath has them."""
-    numbers = alt.Axis(tickCount=10, format=",~r", labelFlush=True, grid=False)
+    numbers = alt.Axis(tickCount=8, format=",~r", labelFlush=True, grid=False)
     return alt.X(
         "x:Q",
-        title=None if is_bare else "Seconds since the start, by when calls were due",
+        title=None if is_bare else "Time since start (s)",
         scale=alt.Scale(domain=[0, end_s], nice=False),
         axis=alt.Axis(labels=False, grid=False) if is_bare else numbers,
     )
@@ -76,4 +83,4 @@ def rate_axis(rates: Sequence[float]) -> alt.X:
     scale = alt.Scale(type="log", domain=[0.9 * least, 1.1 * top]) if is_wide else alt.Scale(domain=[0, 1.05 * top])
     values = _log_ticks(0.9 * least, 1.1 * top) if is_wide else None
     axis = alt.Axis(format=",.4~r", labelFlush=True, grid=False, **({"values": values} if values else {"tickCount": 8}))
-    return alt.X("x:Q", title="Asked, calls a second", scale=scale, axis=axis)
+    return alt.X("x:Q", title="Calls per second", scale=scale, axis=axis)

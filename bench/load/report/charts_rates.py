@@ -11,19 +11,19 @@ from typing import Any
 import altair as alt
 
 from ....metrics.load.load_json import LoadPart, Times
-from ....report.charts import AXIS_HEIGHT, WIDTH, FigureText, empty_figure, figure_of
+from ....report.charts import AXIS_HEIGHT, FigureText, empty_figure, figure_of
 from ....report.colours import colour
 from ....report.line_styles import legend_height, lines_of, paint
 from ....report.table import Cell, Figure, Table
 from ..goal import Goal, parse_goal
-from .axes import SecondsAxis, only, rate_axis, seconds_axis
+from .axes import MIN_WIDTH, PLOT_WIDTH, SecondsAxis, only, rate_axis, seconds_axis
 from .series import LoadSeries
 from .tables import PERCENTS, stepped
 
-_HEIGHT, _SPACING, _MIN_WIDTH = 240, 16, 520
+_HEIGHT, _SPACING = 200, 16
 _PERCENTS = [f"p{percent:g}" for percent in PERCENTS]
 _STANDINGS = {"kept": "goal kept", "missed": "goal missed", "open": "not decided", "unmeasured": "not measured"}
-_PANELS = {"latency": "Latency", "first token": "First token"}
+_PANELS = {"latency": "Latency", "first token": "TTFT"}
 Row = dict[str, Cell]
 
 
@@ -49,12 +49,13 @@ def by_rate_figure(table: Table, series: LoadSeries, number: int) -> Figure:
     )
     if len({part.rate for part in parts}) < 2:
         return empty_figure(table, words)
-    rows = [*_point_rows(parts, goal), *_mark_rows(series, goal)]
+    in_one_piece = not series.of.gap.count and (goal is None or goal.of != "first token")
+    rows = [*_point_rows(parts, goal, is_in_one_piece=in_one_piece), *_mark_rows(series, goal)]
     panels = [panel for panel in _PANELS if any(row["layer"] == panel for row in rows)]
     x = rate_axis([part.rate or 0.0 for part in parts])
     chart = alt.vconcat(*(_panel(rows, panel, x) for panel in panels), spacing=_SPACING)
     height = len(panels) * (_HEIGHT + AXIS_HEIGHT + _SPACING) + legend_height(_PERCENTS)
-    return figure_of(table, words, chart, rows, size=(WIDTH, height), min_width=_MIN_WIDTH)
+    return figure_of(table, words, chart, rows, size=(PLOT_WIDTH, height), min_width=MIN_WIDTH)
 
 
 def overlaid_by_rate_figure(table: Table, every: Sequence[LoadSeries]) -> Figure:
@@ -86,17 +87,17 @@ def overlaid_by_rate_figure(table: Table, every: Sequence[LoadSeries]) -> Figure
     x = rate_axis([part.rate or 0.0 for each in shown for part in stepped(each)])
     panels = []
     for percent in ("p50", "p99"):
-        y = seconds_axis(_drawn(rows, percent), f"Latency, {percent}", count=4)
+        y = seconds_axis(_drawn(rows, percent), f"Latency {percent}", count=4)
         base = only(percent).encode(x=x)
         hue = paint(order)
         knees = only("knee").mark_rule(strokeDash=[2, 3], strokeWidth=1.5).encode(x=x, color=hue)
         spans = base.mark_rule(strokeWidth=1.2).encode(y=y.y("low"), y2="high:Q", color=hue)
         line = base.mark_line(strokeWidth=2).encode(y=y.y(), **lines_of(order))
         points = _points(base, y, hue, 40)
-        panels.append(alt.layer(knees, spans, line, *points).properties(width=WIDTH, height=_HEIGHT * 3 // 4))
+        panels.append(alt.layer(knees, spans, line, *points).properties(width=PLOT_WIDTH, height=_HEIGHT * 3 // 4))
     height = 2 * (_HEIGHT * 3 // 4 + AXIS_HEIGHT + _SPACING) + legend_height(order)
     chart = alt.vconcat(*panels, spacing=_SPACING)
-    return figure_of(table, words, chart, rows, size=(WIDTH, height), min_width=_MIN_WIDTH)
+    return figure_of(table, words, chart, rows, size=(PLOT_WIDTH, height), min_width=MIN_WIDTH)
 
 
 def _panel(rows: Sequence[Row], panel: str, x: alt.X) -> Any:
@@ -122,7 +123,7 @@ def _panel(rows: Sequence[Row], panel: str, x: alt.X) -> Any:
         ]
     if any(row.get("standing") for row in rows if row["layer"] == f"tried {panel}"):
         layers.append(_tried(panel, x, y.y()))
-    return alt.layer(*layers).properties(width=WIDTH, height=_HEIGHT)
+    return alt.layer(*layers).properties(width=PLOT_WIDTH, height=_HEIGHT)
 
 
 def _points(base: Any, y: SecondsAxis, hue: alt.Color, size: int) -> tuple[Any, Any]:
@@ -151,9 +152,12 @@ def _tried(panel: str, x: alt.X, y: alt.Y) -> Any:
     )
 
 
-def _point_rows(parts: Sequence[LoadPart], goal: Goal | None) -> Iterator[Row]:
+def _point_rows(parts: Sequence[LoadPart], goal: Goal | None, *, is_in_one_piece: bool) -> Iterator[Row]:
+    """Yields the points. `is_in_one_piece`: the first token would be drawn as the same points as the latency."""
     for part in parts:
         for panel, times in (("latency", part.latency), ("first token", part.first_token)):
+            if panel == "first token" and is_in_one_piece:
+                continue
             for percent in PERCENTS:
                 if times.at(percent) is not None:
                     bound = part.is_client_bound

@@ -13,17 +13,19 @@ from typing import Any
 import altair as alt
 
 from ....metrics.load.spectrum import spectrum
-from ....report.charts import AXIS_HEIGHT, WIDTH, FigureText, empty_figure, figure_of
+from ....report.charts import AXIS_HEIGHT, FigureText, empty_figure, figure_of
 from ....report.colours import colour
 from ....report.line_styles import legend_height, lines_of, paint, stroke_legend
 from ....report.table import Cell, Figure, Table
-from .axes import LEAST_S, only, seconds_axis
+from .axes import LEAST_S, MIN_WIDTH, PLOT_WIDTH, only, seconds_axis
+from .rate_table import has_several_rates
 from .series import TIMINGS, LoadSeries, Timing
 
 _DUE, _SENT = "from when it was due", "from when it was sent"
 _CLOCKS = {_DUE: TIMINGS[0], _SENT: TIMINGS[1]}
 _STREAMED = TIMINGS[2:5]
-_HEIGHT, _PANEL, _PANEL_HEIGHT, _SPACING, _MIN_WIDTH = 280, 160, 190, 12, 520
+_NAMES = {"first_token": "TTFT", "token": "TPOT", "gap": "ITL"}
+_HEIGHT, _PANEL_HEIGHT, _SPACING = 240, 120, 12
 _LABELS = (
     "datum.value == 0 ? '0%' : datum.value == 1 ? '90%' : datum.value == 2 ? '99%'"
     " : datum.value < 1 ? '50%' : '99.' + slice('99999999', 0, datum.value - 2) + '%'"
@@ -38,7 +40,7 @@ def spectrum_figure(table: Table, every: Sequence[LoadSeries]) -> Figure:
     words = FigureText(
         "load-spectrum",
         "Latency from when calls were due, and from when they were sent",
-        "So many of the answers took at most so long; each mark to the right is one nine more. A client that waits for "
+        f"Percentiles of latency{_together(every)}; each mark to the right is one nine more. A client that waits for "
         "an answer before it sends the next call sees the time from sending alone: where the two part, calls that were "
         f"due had to wait, which such a client omits.{several}",
         "No call was answered.",
@@ -62,23 +64,24 @@ def spectrum_figure(table: Table, every: Sequence[LoadSeries]) -> Figure:
         dash = alt.StrokeDash("clock:N", title=None, scale=scale, legend=stroke_legend(clocks, orient="bottom"))
         how = {"color": paint(order, legend=stroke_legend(order)), "strokeDash": dash}
         height = legend_height(order) + legend_height(clocks)
-    y = seconds_axis([_number(row["y"]) for row in rows], "At most")
+    y = seconds_axis([_number(row["y"]) for row in rows], "Latency")
     chart = only("time").mark_line(strokeWidth=2, interpolate="step-after").encode(x=_nines(rows), y=y.y(), **how)
-    chart = chart.properties(width=WIDTH, height=_HEIGHT)
-    return figure_of(table, words, chart, rows, size=(WIDTH, _HEIGHT + AXIS_HEIGHT + height), min_width=_MIN_WIDTH)
+    chart = chart.properties(width=PLOT_WIDTH, height=_HEIGHT)
+    return figure_of(table, words, chart, rows, size=(PLOT_WIDTH, _HEIGHT + AXIS_HEIGHT + height), min_width=MIN_WIDTH)
 
 
 def streaming_figure(table: Table, every: Sequence[LoadSeries]) -> Figure:
     """Returns the figure of first token, time per token and gaps, in a panel each."""
     words = FigureText(
         "load-streaming",
-        "First token, time per token, gaps between tokens",
-        "So many of the times were at most so long, by nines. The first token counts from when its call was due. Time "
-        "per token is an answer's, after its first one; a gap lies between two pieces of text.",
-        "No answer was streamed, so there is no first token and no gap to tell of.",
+        "First token (TTFT), time per token (TPOT), gaps between pieces (ITL)",
+        f"Percentiles{_together(every)}. The first token counts from when its call was due. Time per token is one "
+        "figure an answer, for its tokens after the first; a gap lies between two pieces of text.",
+        "No answer came in two pieces or more, so there is no time between tokens.",
     )
     panels = [timing for timing in _STREAMED if any(timing.of(each.of).count for each in every)]
-    shown = [each for each in every if any(timing.of(each.of).count for timing in _STREAMED)]
+    # The first token of an answer in one piece is the whole answer: the same line as its latency.
+    shown = [each for each in every if each.of.gap.count]
     if not shown:
         return empty_figure(table, words)
     rows: list[Row] = [
@@ -87,37 +90,31 @@ def streaming_figure(table: Table, every: Sequence[LoadSeries]) -> Figure:
         for timing in panels
         for point in spectrum(timing.of(each.of))
     ]
-    chart = alt.hconcat(*(_panel(rows, timing, shown) for timing in panels), spacing=_SPACING)
+    chart = alt.vconcat(*(_panel(rows, timing, shown) for timing in panels), spacing=_SPACING)
     legend = legend_height([each.label for each in shown]) if len(shown) > 1 else 0
-    size = (WIDTH, _PANEL_HEIGHT + AXIS_HEIGHT + 24 + legend)
-    return figure_of(table, words, chart, rows, size=size, min_width=_MIN_WIDTH)
+    size = (PLOT_WIDTH, len(panels) * (_PANEL_HEIGHT + AXIS_HEIGHT + _SPACING) + legend)
+    return figure_of(table, words, chart, rows, size=size, min_width=MIN_WIDTH)
 
 
 def _panel(rows: Sequence[Row], timing: Timing, shown: Sequence[LoadSeries]) -> Any:
     own = [row for row in rows if row["layer"] == timing.field]
-    y = seconds_axis([_number(row["y"]) for row in own], "", count=4)
+    y = seconds_axis([_number(row["y"]) for row in own], _NAMES[timing.field], count=4)
     how = lines_of({each.label: each.place for each in shown})
     if len(shown) == 1:
         how = {"color": alt.value(colour("line-1"))}
     chart = only(timing.field).mark_line(strokeWidth=2, interpolate="step-after")
-    # An explicit colour: the default is black on dark pages too.
-    title = alt.TitleParams(
-        timing.title.capitalize(),
-        anchor="start",
-        frame="group",
-        offset=6,
-        fontSize=12,
-        fontWeight="normal",
-        color=colour("ink"),
-    )
-    return chart.encode(x=_nines(own), y=y.y(), **how).properties(width=_PANEL, height=_PANEL_HEIGHT, title=title)
+    return chart.encode(x=_nines(own), y=y.y(), **how).properties(width=PLOT_WIDTH, height=_PANEL_HEIGHT)
+
+
+def _together(every: Sequence[LoadSeries]) -> str:
+    return " over all rates together" if any(map(has_several_rates, every)) else ""
 
 
 def _nines(rows: Sequence[Row]) -> alt.X:
     end = max((_number(row["x"]) for row in rows), default=1.0)
     values = [0, _HALF, *range(1, int(end) + 1)]
     axis = alt.Axis(values=values, labelExpr=_LABELS, labelFlush=True, labelOverlap="greedy")
-    return alt.X("x:Q", title="Of the times", scale=alt.Scale(domain=[0, end], nice=False), axis=axis)
+    return alt.X("x:Q", title="Percentile", scale=alt.Scale(domain=[0, end], nice=False), axis=axis)
 
 
 def _number(cell: Cell) -> float:

@@ -10,17 +10,16 @@ from typing import Any
 
 import altair as alt
 
-from ....report.charts import AXIS_HEIGHT, WIDTH, FigureText, empty_figure, figure_of, safe_labels
+from ....report.charts import AXIS_HEIGHT, FigureText, empty_figure, figure_of, safe_labels
 from ....report.colours import colour
 from ....report.labels import labels
 from ....report.line_styles import legend_height, lines_of, paint
 from ....report.table import Cell, Figure, Table
-from .axes import elapsed_axis, only, seconds_axis
+from .axes import MIN_WIDTH, PLOT_WIDTH, elapsed_axis, only, seconds_axis
 from .series import LoadSeries
 from .tables import kinds_of
 
-_LATENCY_HEIGHT, _ERRORS_HEIGHT, _PANEL_HEIGHT, _SPACING = 240, 80, 150, 14
-_MIN_WIDTH = 520
+_LATENCY_HEIGHT, _ERRORS_HEIGHT, _PANEL_HEIGHT, _SPACING = 200, 80, 120, 14
 Row = dict[str, Cell]
 
 
@@ -33,8 +32,8 @@ def over_time_figure(table: Table, series: LoadSeries, number: int) -> Figure:
         f"load-over-time-{number}",
         f"{series.name}: latency and errors over time",
         "Latency of the answers, counted from when each call was due: half of them took no longer than the line, 90% "
-        "no longer than the dark band's upper edge, 99% no longer than the light one's. Beneath, where there are any, "
-        f"calls without an answer by their kind.{shaded}",
+        "no longer than the dark band's upper edge, 99% no longer than the light one's (p50, p90, p99). Beneath, where "
+        f"there are any, calls without an answer by their kind.{shaded}",
         "No call was measured.",
     )
     if not series.of.slices:
@@ -45,11 +44,11 @@ def over_time_figure(table: Table, series: LoadSeries, number: int) -> Figure:
     top = _bands(rows, elapsed_axis(end_s, is_bare=bool(kinds)))
     if not kinds:
         height = _LATENCY_HEIGHT + AXIS_HEIGHT
-        return figure_of(table, words, top, rows, size=(WIDTH, height), min_width=_MIN_WIDTH)
+        return figure_of(table, words, top, rows, size=(PLOT_WIDTH, height), min_width=MIN_WIDTH)
     names = list(kinds.values())
     chart = alt.vconcat(top, _errors(names, elapsed_axis(end_s)), spacing=_SPACING)
     height = _LATENCY_HEIGHT + _ERRORS_HEIGHT + _SPACING + AXIS_HEIGHT + legend_height(names)
-    return figure_of(table, words, chart, rows, size=(WIDTH, height), min_width=_MIN_WIDTH)
+    return figure_of(table, words, chart, rows, size=(PLOT_WIDTH, height), min_width=MIN_WIDTH)
 
 
 def overlaid_over_time_figure(table: Table, every: Sequence[LoadSeries]) -> Figure:
@@ -90,22 +89,22 @@ def overlaid_over_time_figure(table: Table, every: Sequence[LoadSeries]) -> Figu
             y=seconds_axis(_of(rows, layer), title, count=4).y(),
             **lines_of(order),
         )
-        .properties(width=WIDTH, height=_PANEL_HEIGHT)
-        for layer, title in (("p50", "Latency, p50"), ("p99", "Latency, p99"))
+        .properties(width=PLOT_WIDTH, height=_PANEL_HEIGHT)
+        for layer, title in (("p50", "Latency p50"), ("p99", "Latency p99"))
     ]
     height = 2 * (_PANEL_HEIGHT + _SPACING) + AXIS_HEIGHT + legend_height(order)
     if has_errors:
         y = alt.Y("y:Q", title="Errors", scale=alt.Scale(zero=True), axis=alt.Axis(format=".0%", tickCount=3))
         beneath = only("errors").mark_line(strokeWidth=1.6).encode(x=elapsed_axis(end_s), y=y, **lines_of(order))
-        panels.append(beneath.properties(width=WIDTH, height=_ERRORS_HEIGHT))
+        panels.append(beneath.properties(width=PLOT_WIDTH, height=_ERRORS_HEIGHT))
         height += _ERRORS_HEIGHT
     return figure_of(
-        table, words, alt.vconcat(*panels, spacing=_SPACING), rows, size=(WIDTH, height), min_width=_MIN_WIDTH
+        table, words, alt.vconcat(*panels, spacing=_SPACING), rows, size=(PLOT_WIDTH, height), min_width=MIN_WIDTH
     )
 
 
 def _bands(rows: Sequence[Row], x: alt.X) -> Any:
-    y = seconds_axis([value for key in ("y", "p99") for value in _of(rows, "latency", key)], "Latency: p50, p90, p99")
+    y = seconds_axis([value for key in ("y", "p99") for value in _of(rows, "latency", key)], "Latency")
     blue = colour("line-1")
     base = only("latency").encode(x=x)
     layers = (
@@ -116,7 +115,7 @@ def _bands(rows: Sequence[Row], x: alt.X) -> Any:
         base.mark_line(color=blue, strokeWidth=2).encode(y=y.y()),
         base.mark_point(color=blue, filled=True, size=12, opacity=1).encode(y=y.y()),
     )
-    return alt.layer(*layers).properties(width=WIDTH, height=_LATENCY_HEIGHT)
+    return alt.layer(*layers).properties(width=PLOT_WIDTH, height=_LATENCY_HEIGHT)
 
 
 def _errors(names: Sequence[str], x: alt.X) -> Any:
@@ -129,13 +128,13 @@ def _errors(names: Sequence[str], x: alt.X) -> Any:
         .encode(
             x=x,
             x2="end:Q",
-            y=alt.Y("y:Q", title="Errors a second", scale=alt.Scale(zero=True), axis=axis),
+            y=alt.Y("y:Q", title="Errors per second", scale=alt.Scale(zero=True), axis=axis),
             y2="base:Q",
             color=paint(order, "kind", alt.Legend(orient="bottom", columns=4)),
         )
     )
     shades = only("left out").mark_rect(color=colour("grid"), opacity=0.7).encode(x=x, x2="end:Q")
-    return (shades + bars).properties(width=WIDTH, height=_ERRORS_HEIGHT)
+    return (shades + bars).properties(width=PLOT_WIDTH, height=_ERRORS_HEIGHT)
 
 
 def _latency_rows(series: LoadSeries) -> Iterator[Row]:

@@ -59,6 +59,7 @@ def drawn(tests: Sequence[LoadTest], command: str = "") -> LoadPage:
 _STYLE = """
 .bottleneck { border-width: 2px; border-left-width: 8px; font-size: 1.05rem; }
 .bottleneck strong { display: block; font-size: 1.2rem; }
+.plot svg { width: 100%; max-width: 40rem; }
 #rates th, #rates td { padding-left: 0.45rem; padding-right: 0.45rem; }
 """
 
@@ -98,7 +99,7 @@ def _figures(every: Sequence[LoadSeries], made: dict[str, Table]) -> list[tuple[
         else:
             figures.append((overlaid_by_rate_figure(by_rate, every), by_rate))
     figures.append((spectrum_figure(spectrum, every), spectrum))
-    if any(each.of.first_token.count for each in every):
+    if any(each.of.gap.count for each in every):
         figures.append((streaming_figure(spectrum, every), spectrum))
     return figures
 
@@ -124,7 +125,7 @@ def _sections(
     if tables.BY_RATE in made:
         yield _drawn_section("by-rate", "By rate", figures, "load-by-rate")
     yield _drawn_section("percentiles", "Percentiles", figures, "load-spectrum", data_html(made[tables.PERCENTILES]))
-    if any(each.of.first_token.count for each in every):
+    if any(each.of.gap.count for each in every):
         yield _drawn_section("streaming", "Streaming", figures, _STREAMING)
     if tables.ERRORS in made:
         yield Section("errors", "Errors", table_section(made[tables.ERRORS]) + data_html(made[tables.ERRORS_OVER_TIME]))

@@ -166,6 +166,8 @@ def left_out(every: Sequence[LoadSeries]) -> Iterator[str]:
         yield "times, since no call was answered"
     elif not any(each.of.first_token.count for each in every):
         yield "first token, time per token and gaps, since no answer was streamed"
+    elif not any(each.of.gap.count for each in every):
+        yield "charts of first token, time per token and gaps, since every answer came in one piece: its latency"
     if not any(part.rate for each in every for part in each.of.steps):
         yield "percentiles by rate and the knee, since no rate was asked: a closed loop or a trace has none"
     elif not any(len({part.rate for part in stepped(each)}) > 1 for each in every):

@@ -97,6 +97,11 @@ def test_where_the_server_tells_no_tokens_its_pieces_must_keep_the_promise_on_th
     """A piece holds a token or more: what pieces keep, tokens keep. An answer without a piece tells nothing."""
     answer = structs.replace(timed(0.0, tokens=0), gaps=(0.01, 0.01, 0.01), first=0.05, last=0.08)
     assert Promise(token_s=0.011).is_kept(answer) and not Promise(token_s=0.009).is_kept(answer)
+    # One piece has no time between pieces: nothing is known of its tokens, and 0 s would keep any promise.
+    for tokens in (0, 6):
+        one_piece = structs.replace(timed(0.0, tokens=tokens), gaps=(), first=0.1, last=0.1)
+        assert (one_piece.token_s, one_piece.piece_s) == (None, None)
+        assert not Promise(token_s=10.0).is_kept(one_piece)
     for tokens in (0, 6):
         silent = structs.replace(timed(0.0, tokens=tokens), gaps=(), first=None, last=None)
         assert not Promise(token_s=10.0).is_kept(silent)

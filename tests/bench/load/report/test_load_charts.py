@@ -19,7 +19,7 @@ from millstream.bench.load.report.charts_rates import by_rate_figure, goal_in, o
 from millstream.bench.load.report.charts_spectrum import spectrum_figure, streaming_figure
 from millstream.bench.load.report.charts_time import over_time_figure, overlaid_over_time_figure
 from millstream.bench.load.report.series import LoadSeries, LoadTest, series_of
-from millstream.metrics.load.load_json import LoadFigures, ModelFigures
+from millstream.metrics.load.load_json import LoadFigures, LoadPart, ModelFigures
 from millstream.metrics.load.spectrum import spectrum
 from millstream.report.pictures import svg
 from millstream.report.table import Figure
@@ -86,7 +86,39 @@ def test_a_chart_holds_to_the_schema_and_fits_its_size(case: str) -> None:
 
 def test_what_has_no_rate_and_no_stream_says_so_in_place_of_a_chart() -> None:
     empty = [figure.empty for figure in figures_of(closed()) if figure.spec is None]
-    assert len(empty) == 2 and "two rates" in empty[0] and "No answer was streamed" in empty[1]
+    assert len(empty) == 2 and "two rates" in empty[0] and "two pieces" in empty[1]
+
+
+def test_axes_have_the_usual_titles() -> None:
+    spec = json.dumps([figure.spec for load in (searched(), steady()) for figure in figures_of(load)])
+    for title in (
+        "Time since start (s)",
+        "Calls per second",
+        "Percentile",
+        "Latency (ms)",
+        "TTFT (ms)",
+        "TPOT (ms)",
+        "ITL (ms)",
+    ):
+        assert f'"title": "{title}"' in spec, title
+    slow = replace(of(closed()), slices=tuple(_slower(part) for part in of(closed()).slices))
+    assert '"Latency (s)"' in json.dumps(figures_of(replace(closed(), models={"sim/m": slow}))[0].spec)
+
+
+def _slower(part: LoadPart) -> LoadPart:
+    """The same part with every latency a hundred times as long: 20 s and more."""
+    found = tuple(replace(each, value_s=100 * each.value_s) for each in part.latency.percentiles)
+    return replace(part, latency=replace(part.latency, percentiles=found))
+
+
+def test_answers_in_one_piece_have_no_second_chart_of_the_same_times() -> None:
+    """Their first token is the whole answer: its percentiles by rate would be those of the latency again."""
+    load = swept()
+    nothing = of(closed()).token
+    whole = replace(load, models={"sim/m": replace(of(load), gap=nothing, token=nothing)})
+    assert rows(figures_of(load)[1], "first token") and figures_of(load)[3].spec is not None
+    assert not rows(figures_of(whole)[1], "first token") and figures_of(whole)[3].spec is None
+    assert rows(figures_of(whole)[1], "latency")
 
 
 def test_latency_over_time_is_that_of_the_slices_and_errors_stand_by_their_kind() -> None:
