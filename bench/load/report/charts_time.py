@@ -16,7 +16,7 @@ from ....report.labels import labels
 from ....report.line_styles import legend_height, lines_of, paint
 from ....report.table import Cell, Figure, Table
 from .axes import MIN_WIDTH, PLOT_WIDTH, elapsed_axis, only, seconds_axis
-from .series import LoadSeries
+from .series import LoadSeries, end_s
 from .tables import kinds_of
 
 _LATENCY_HEIGHT, _ERRORS_HEIGHT, _PANEL_HEIGHT, _SPACING = 200, 80, 120, 14
@@ -38,15 +38,15 @@ def over_time_figure(table: Table, series: LoadSeries, number: int) -> Figure:
     )
     if not series.of.slices:
         return empty_figure(table, words)
-    end_s = _end_s(series)
+    until_s = end_s(series.load, series.of)
     kinds = safe_labels(labels(kind for part in series.of.slices for kind, _ in kinds_of(part)))
-    rows = [*_latency_rows(series), *_error_rows(series, kinds), *_left_out_rows(series, end_s)]
-    top = _bands(rows, elapsed_axis(end_s, is_bare=bool(kinds)))
+    rows = [*_latency_rows(series), *_error_rows(series, kinds), *left_out_rows(series, until_s)]
+    top = _bands(rows, elapsed_axis(until_s, is_bare=bool(kinds)))
     if not kinds:
         height = _LATENCY_HEIGHT + AXIS_HEIGHT
         return figure_of(table, words, top, rows, size=(PLOT_WIDTH, height), min_width=MIN_WIDTH)
     names = list(kinds.values())
-    chart = alt.vconcat(top, _errors(names, elapsed_axis(end_s)), spacing=_SPACING)
+    chart = alt.vconcat(top, _errors(names, elapsed_axis(until_s)), spacing=_SPACING)
     height = _LATENCY_HEIGHT + _ERRORS_HEIGHT + _SPACING + AXIS_HEIGHT + legend_height(names)
     return figure_of(table, words, chart, rows, size=(PLOT_WIDTH, height), min_width=MIN_WIDTH)
 
@@ -79,13 +79,13 @@ def overlaid_over_time_figure(table: Table, every: Sequence[LoadSeries]) -> Figu
         )
     ]
     order = {each.label: each.place for each in shown}
-    end_s = max(map(_end_s, shown))
+    until_s = max(end_s(each.load, each.of) for each in shown)
     has_errors = any(part.errors for each in shown for part in each.of.slices)
     panels = [
         only(layer)
         .mark_line(strokeWidth=1.6)
         .encode(
-            x=elapsed_axis(end_s, is_bare=has_errors or layer == "p50"),
+            x=elapsed_axis(until_s, is_bare=has_errors or layer == "p50"),
             y=seconds_axis(_of(rows, layer), title, count=4).y(),
             **lines_of(order),
         )
@@ -95,7 +95,7 @@ def overlaid_over_time_figure(table: Table, every: Sequence[LoadSeries]) -> Figu
     height = 2 * (_PANEL_HEIGHT + _SPACING) + AXIS_HEIGHT + legend_height(order)
     if has_errors:
         y = alt.Y("y:Q", title="Errors", scale=alt.Scale(zero=True), axis=alt.Axis(format=".0%", tickCount=3))
-        beneath = only("errors").mark_line(strokeWidth=1.6).encode(x=elapsed_axis(end_s), y=y, **lines_of(order))
+        beneath = only("errors").mark_line(strokeWidth=1.6).encode(x=elapsed_axis(until_s), y=y, **lines_of(order))
         panels.append(beneath.properties(width=PLOT_WIDTH, height=_ERRORS_HEIGHT))
         height += _ERRORS_HEIGHT
     return figure_of(
@@ -155,18 +155,13 @@ def _error_rows(series: LoadSeries, kinds: dict[str, str]) -> Iterator[Row]:
             base = top
 
 
-def _left_out_rows(series: LoadSeries, end_s: float) -> Iterator[Row]:
+def left_out_rows(series: LoadSeries, until_s: float) -> Iterator[Row]:
+    """Yields the shaded spans of warm-up and cool-down in a time axis that ends at `until_s`."""
     load = series.load
     if load.warm_up_s:
         yield {"layer": "left out", "x": 0.0, "end": load.warm_up_s}
     if load.cool_down_s:
-        yield {"layer": "left out", "x": max(0.0, end_s - load.cool_down_s), "end": end_s}
-
-
-def _end_s(series: LoadSeries) -> float:
-    last = max((part.begins_s + part.seconds for part in series.of.slices), default=0.0)
-    load = series.load
-    return max(last, load.warm_up_s + load.seconds + load.cool_down_s) or 1.0
+        yield {"layer": "left out", "x": max(0.0, until_s - load.cool_down_s), "end": until_s}
 
 
 def _percentile(part: Any, percent: float) -> float | None:

@@ -21,6 +21,7 @@ from . import lead, sentences, tables
 from .charts_rates import by_rate_figure, overlaid_by_rate_figure
 from .charts_spectrum import spectrum_figure, streaming_figure
 from .charts_time import over_time_figure, overlaid_over_time_figure
+from .charts_traffic import overlaid_traffic_figure, traffic_figure
 from .differences import Difference, differences, differences_table, shown_differences
 from .plans import PLANS, PlanDifference, not_compared, plans_table, unlike
 from .rate_table import has_several_rates, rates_table
@@ -71,6 +72,8 @@ def _tables(
     yield tables.percentiles_table(every)
     yield tables.over_time_table(every)
     yield tables.spectrum_table(every)
+    if any(each.traffic for each in every):
+        yield tables.traffic_table(every)
     if _has_rates(every):
         yield tables.by_rate_table(every)
     if any(each.of.errors for each in every):
@@ -88,6 +91,11 @@ def _figures(every: Sequence[LoadSeries], made: dict[str, Table]) -> list[tuple[
     over_time, spectrum = made[tables.OVER_TIME], made[tables.SPECTRUM]
     is_alone = len({each.test for each in every}) == 1
     figures: list[tuple[Figure, Table]] = []
+    if (traffic := made.get(tables.TRAFFIC)) is not None:
+        if is_alone:
+            figures += [(traffic_figure(traffic, each, at), traffic) for at, each in enumerate(every, 1)]
+        else:
+            figures.append((overlaid_traffic_figure(traffic, every), traffic))
     if is_alone:
         figures += [(over_time_figure(over_time, each, at), over_time) for at, each in enumerate(every, 1)]
     else:
@@ -121,7 +129,7 @@ def _sections(
         yield Section("plans", "Different plans", table_section(made[PLANS]))
     if found:
         yield Section("differences", "Beside each other", "".join(_differences(found)))
-    yield _drawn_section("over-time", "Over time", figures, "load-over-time")
+    yield _drawn_section("over-time", "Over time", figures, ("load-traffic", "load-over-time"))
     if tables.BY_RATE in made:
         yield _drawn_section("by-rate", "By rate", figures, "load-by-rate")
     yield _drawn_section("percentiles", "Percentiles", figures, "load-spectrum", data_html(made[tables.PERCENTILES]))
@@ -133,7 +141,7 @@ def _sections(
 
 
 def _drawn_section(
-    name: str, title: str, figures: Sequence[tuple[Figure, Table]], prefix: str, after: str = ""
+    name: str, title: str, figures: Sequence[tuple[Figure, Table]], prefix: str | tuple[str, ...], after: str = ""
 ) -> Section:
     """Returns a section of figures. A table is shown once, beneath the last figure drawn from it."""
     own = [(figure, table) for figure, table in figures if figure.name.startswith(prefix)]
@@ -154,7 +162,7 @@ def _summary(tests: Sequence[LoadTest], every: Sequence[LoadSeries], made: dict[
             *_results(every),
             _remarks(every),
             _totals(every, made),
-            _left_out(every),
+            _left_out(tests, every),
         )
     )
 
@@ -310,8 +318,8 @@ def _differences(found: Sequence[Difference]) -> Iterator[str]:
     )
 
 
-def _left_out(every: Sequence[LoadSeries]) -> str:
-    left = list(sentences.left_out(every))
+def _left_out(tests: Sequence[LoadTest], every: Sequence[LoadSeries]) -> str:
+    left = [*sentences.left_out(every), *sentences.no_traffic(tests)]
     return f'<p class="note">Not here: {in_html("; ".join(left))}.</p>' if left else ""
 
 

@@ -60,17 +60,18 @@ def whole_of(series: LoadSeries) -> LoadPart:
 def rates_table(every: Sequence[LoadSeries]) -> Table:
     """Returns the table for a reader. A column without any figure is left out."""
     rows = rate_rows(every)
-    columns = [*_columns(several=len(every) > 1)]
+    columns = [*_columns(every)]
     cells = [[cell(row) for _, cell in columns] for row in rows]
     kept = [at for at in range(len(columns)) if any(row[at] is not None for row in cells)]
     shown = tuple(tuple(row[at] for at in kept) for row in cells)
     return Table("rates", "Each rate", "", tuple(columns[at][0] for at in kept), shown)
 
 
-def _columns(*, several: bool) -> Iterator[tuple[Column, Cells]]:
+def _columns(every: Sequence[LoadSeries]) -> Iterator[tuple[Column, Cells]]:
+    if len(every) > 1:
+        title = "Test" if len({each.test for each in every}) > 1 else "Model"
+        yield Column("series", title), lambda row: row.series.name
     yield Column("rate", "Asked"), _asked
-    if several:
-        yield Column("model", "Model"), lambda row: row.series.name
     yield Column("goal", "Goal", "verdict"), _goal
     yield Column("promise", "Promise", "verdict"), _promise
     yield Column("sent", "Sent per second", "amount"), lambda row: row.part.achieved if row.part.seconds else None

@@ -5,26 +5,30 @@ Owns these shapes, and the columns that identify a series in a table. Knows no p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
 from ....metrics.load.load_json import LoadFigures, ModelFigures, Times
+from ....metrics.load.traffic import TrafficSlice
 from ....report.charts import safe_labels
 from ....report.labels import labels, one_line
 from ....report.table import Cell, Column
 
 
 class LoadTest(Struct, frozen=True):
-    """A load test's figures, with the end of its folder's path that distinguishes it as its name."""
+    """A load test's figures, with the end of its folder's path that distinguishes it as its name. `traffic` has the
+    throughput of each model over time; `no_traffic` says why it is missing, as the end of a sentence."""
 
     name: str
     load: LoadFigures
+    traffic: Mapping[str, tuple[TrafficSlice, ...]] = {}
+    no_traffic: str = ""
 
 
 class LoadSeries(Struct, frozen=True):
     """One model of one test: the test's figures (`load`) and the model's own (`of`). `label` is for charts, `name` for
-    sentences; `place`, from 0, selects the colour."""
+    sentences; `place`, from 0, selects the colour; `traffic` is its throughput over time, if it is known."""
 
     test: str
     model: str
@@ -33,6 +37,13 @@ class LoadSeries(Struct, frozen=True):
     place: int
     load: LoadFigures
     of: ModelFigures
+    traffic: tuple[TrafficSlice, ...] = ()
+
+
+def end_s(load: LoadFigures, model: ModelFigures) -> float:
+    """Returns the second at which the time axis of a model ends: with the last slice in which calls were due."""
+    last = max((part.begins_s + part.seconds for part in model.slices), default=0.0)
+    return max(last, load.warm_up_s + load.seconds + load.cool_down_s) or 1.0
 
 
 class Timing(Struct, frozen=True):
@@ -66,7 +77,10 @@ def series_of(tests: Sequence[LoadTest]) -> tuple[LoadSeries, ...]:
     names = [_name(test.name, model, several, same_model) for test, model in pairs]
     shown = safe_labels(labels(names, 48))
     return tuple(
-        LoadSeries(test.name, model, shown[name], one_line(name, 80), place, test.load, test.load.models[model])
+        LoadSeries(
+            *(test.name, model, shown[name], one_line(name, 80), place, test.load, test.load.models[model]),
+            traffic=test.traffic.get(model, ()),
+        )
         for place, ((test, model), name) in enumerate(zip(pairs, names, strict=True))
     )
 

@@ -21,6 +21,7 @@ from ..folder import CALLS, LOAD
 
 if TYPE_CHECKING:
     from ....metrics.load.load_json import LoadFigures
+    from .series import LoadTest
 
 # A load.json has some hundred thousand characters.
 _LARGEST = 64 << 20
@@ -84,12 +85,11 @@ def write(folders: Sequence[Path], out: Path) -> LoadReport:
     if the report can't be written."""
     from .part import drawn
     from .plans import not_compared
-    from .series import LoadTest
 
     paths = list({path.resolve(): path.absolute() for path in folders}.values())
     check_is_our_page(out / PAGE)
     names = names_of(paths)
-    tests = [LoadTest(name, read(path)) for name, path in zip(names, paths, strict=True)]
+    tests = [_test_in(path, name) for name, path in zip(names, paths, strict=True)]
     made = drawn(tests, join(["millstream", "report", *names]))
     with unless_unwritable(out):
         written = write_tables(made.tables, out / TABLES)
@@ -102,6 +102,20 @@ def write(folders: Sequence[Path], out: Path) -> LoadReport:
         f"{test.name}: {sentence}" if several else sentence for test in tests for sentence in test.load.unmeasured
     )
     return LoadReport(out / PAGE, len(made.page), written, told, not_compared(tests), unmeasured)
+
+
+def _test_in(folder: Path, name: str) -> LoadTest:
+    from ....metrics.load.traffic import traffic
+    from .calls_file import UnfitCalls, calls_in
+    from .series import LoadTest, end_s
+
+    load = read(folder)
+    try:
+        calls = calls_in(folder, load)
+    except UnfitCalls as error:
+        return LoadTest(name, load, no_traffic=str(error))
+    found = {model: traffic(calls[model], end_s(load, own)) for model, own in load.models.items()}
+    return LoadTest(name, load, found)
 
 
 def read(folder: Path) -> LoadFigures:
