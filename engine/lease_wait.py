@@ -43,7 +43,7 @@ async def _wait(leases: KeyLeases, key: bytes, lane: LaneQueue, patience_s: floa
     began = loop.time()
     while (waited_s := loop.time() - began) < patience_s:
         pause_s = min(_PAUSE_MAX_S, max(_PAUSE_MIN_S, _PAUSE_SHARE * waited_s))
-        await lane.sleep(min(pause_s, patience_s - waited_s))
+        await lane.back_off(min(pause_s, patience_s - waited_s), "lease")
         if leases.try_take(key):
             return True
     return False

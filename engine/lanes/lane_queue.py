@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Container, Sequence
-from contextlib import suppress
 
 from ..attempts.money import CostBudget, over_budget
 from ..attempts.retry import EarlyStop
@@ -172,17 +171,15 @@ class LaneQueue:
         """Whether there is a healthy key that has not refused the call."""
         return any(key.is_healthy and not refused_by >> key.number & 1 for key in self.keys)
 
-    async def back_off(self, seconds: float) -> None:
-        """Sleeps for `seconds` before a retry. Raises LaneStopped as soon as the lane stops."""
+    async def back_off(self, seconds: float, reason: str = "retry") -> None:
+        """Sleeps for `seconds`, before a retry or for another `reason`. Raises LaneStopped as soon as the lane
+        stops."""
         began = asyncio.get_running_loop().time()
-        await self.sleep(seconds)
-        self._events.tell("waited", self.lane.model, asyncio.get_running_loop().time() - began, "retry")
-
-    async def sleep(self, seconds: float) -> None:
-        """Sleeps for `seconds`. Raises LaneStopped as soon as the lane stops."""
-        with suppress(TimeoutError):
+        try:
             async with asyncio.timeout(seconds):
                 await self._stop_signal.wait()
+        except TimeoutError:
+            self._events.tell("waited", self.lane.model, asyncio.get_running_loop().time() - began, reason)
         if self.stopped is not None:
             raise LaneStopped(self.stopped)
 

@@ -1,7 +1,7 @@
 """The reasons for which a lane waited, as shares of its last seconds.
 
-Each span of time is divided in this order: waits of the queue's head, retries, our own CPU, full slots, answers under
-way. Pure arithmetic; reads no clock and no lane.
+Each span of time is divided in this order: waits of the queue's head, retries, waits for another process's answer, our
+own CPU, full slots, answers under way. Pure arithmetic; reads no clock and no lane.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ CPU = "CPU"
 CONCURRENCY = "concurrency"
 ANSWERS = "answers"
 RETRY = "retry"
+# Another process on the same cache asks the same.
+LEASE = "lease"
 # Pauses between two pages of one host.
 POLITENESS = "politeness"
 # A process that has more than this of a core has no time of its own left.
@@ -28,7 +30,7 @@ class LaneSpan(Struct, frozen=True):
     """A lane in the `length_s` seconds between two looks. `held_s`: seconds of waits at the queue's head that ended, by
     reason; `holding`: the reason of the wait under way, empty: none; `retry_s`: seconds of back-offs that ended,
     summed over callers. `is_cpu_full`: this process was the bottleneck; `is_only_retrying`: nothing is in flight,
-    and the latest event was a repeat."""
+    and the latest event was a repeat. `lease_s`: seconds of waits for leases, summed over callers too."""
 
     length_s: float
     held_s: Mapping[str, float]
@@ -38,6 +40,7 @@ class LaneSpan(Struct, frozen=True):
     concurrency: int
     is_cpu_full: bool
     is_only_retrying: bool = False
+    lease_s: float = 0.0
 
 
 class WaitShare(NamedTuple):
@@ -55,7 +58,8 @@ class Bottleneck:
         self._totals: dict[str, float] = {}
         self._holding = ""
         self._credited_s = 0.0
-        self._late_retry_s = 0.0
+        # Seconds of waits that are reported when they end and can be longer than a span: they count in later spans.
+        self._late_s = {RETRY: 0.0, LEASE: 0.0}
 
     def add(self, span: LaneSpan) -> None:
         if len(self._spans) == self._spans.maxlen:
@@ -76,13 +80,13 @@ class Bottleneck:
         for reason, seconds in self._held(span).items():
             given[reason] = min(left, seconds)
             left -= given[reason]
-        # A back-off is reported when it ends and can be longer than a span: the rest counts in the next spans.
-        self._late_retry_s += span.retry_s / span.concurrency
-        retry_s = left if span.is_only_retrying else min(left, self._late_retry_s)
-        self._late_retry_s = max(0.0, min(self._late_retry_s - retry_s, span.length_s * (self._spans.maxlen or 1)))
-        if retry_s > 0:
-            given[RETRY] = retry_s
-            left -= retry_s
+        for reason, seconds in ((RETRY, span.retry_s), (LEASE, span.lease_s)):
+            late_s = self._late_s[reason] + seconds / span.concurrency
+            given_s = left if reason == RETRY and span.is_only_retrying else min(left, late_s)
+            self._late_s[reason] = max(0.0, min(late_s - given_s, span.length_s * (self._spans.maxlen or 1)))
+            if given_s > 0:
+                given[reason] = given_s
+                left -= given_s
         if left <= 0:
             return given
         if span.is_cpu_full:

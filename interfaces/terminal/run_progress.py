@@ -18,7 +18,7 @@ from ...engine.call import WEB
 from ...engine.events import Event, Kind
 from ...engine.lanes.lane_queue import LaneQueue
 from ...engine.scheduler import Route
-from .bottleneck import CPU_FULL, LAG_FULL_S, POLITENESS, RETRY, Bottleneck, LaneSpan, WaitShare, shares
+from .bottleneck import CPU_FULL, LAG_FULL_S, LEASE, POLITENESS, RETRY, Bottleneck, LaneSpan, WaitShare, shares
 
 LOOK_EVERY_S = 0.25
 WINDOW_S = 10.0
@@ -180,7 +180,7 @@ class RunProgress:
         kinds = counts.kinds
         in_flight = kinds["sent"] - kinds["answered"] - kinds["failed"] - kinds["retried"]
         held = counts.ended_since_last_look()
-        retry_s = held.pop(RETRY, 0.0)
+        retry_s, lease_s = held.pop(RETRY, 0.0), held.pop(LEASE, 0.0)
         if route is None:
             counts.in_flight = max(0, in_flight)
             return
@@ -196,6 +196,7 @@ class RunProgress:
             lane.concurrency,
             is_cpu_full or (counts.in_flight == 0 and self._is_all_ours(counts)),
             is_only_retrying=counts.latest == "retried" and lane.in_flight == 0 and lane.stopped is None,
+            lease_s=lease_s,
         )
         counts.bottleneck.add(span)
 

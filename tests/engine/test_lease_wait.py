@@ -90,6 +90,21 @@ def test_who_waits_gets_the_answer_for_nothing_and_has_it_in_its_journal(tmp_pat
     assert 10.0 <= took_s <= 10.51
 
 
+def test_an_answer_stored_between_the_look_up_and_the_lease_is_not_paid_for_again(tmp_path: Path) -> None:
+    provider = ScriptedProvider()
+
+    async def main() -> Outcome:
+        async with AsyncExitStack() as stack:
+            first, second = await engines(stack, tmp_path, provider)
+            pending = second.scheduler.look_up(SAME)
+            assert isinstance(pending, PendingCall)
+            await first.scheduler.ask(SAME)
+            return await second.scheduler.fetch(pending, None)
+
+    assert run_virtually(main()).cached
+    assert len(provider.arrivals) == 1
+
+
 def test_who_waits_has_no_place_no_quota_and_no_money(tmp_path: Path) -> None:
     provider = ScriptedProvider(latency_s=10.0)
 

@@ -73,6 +73,14 @@ def test_back_offs_of_many_callers_are_retry_by_the_share_of_callers(tmp_path: P
     assert shares([bottleneck.seconds()]) == (WaitShare("concurrency", 0.5), WaitShare("retry", 0.5))
 
 
+def test_waits_for_another_processs_answers_are_told_before_our_own_cpu(tmp_path: Path) -> None:
+    bottleneck = Bottleneck(40)
+    for _ in range(40):
+        # 8 of 10 callers wait for leases; what is left is this process's own.
+        bottleneck.add(LaneSpan(0.25, {}, "", 0.0, 0, 10, is_cpu_full=True, lease_s=2.0))
+    assert shares([bottleneck.seconds()]) == (WaitShare("lease", 0.8), WaitShare("CPU", 0.2))
+
+
 def test_a_process_that_has_used_up_its_core_waits_for_the_cpu(tmp_path: Path) -> None:
     written = lines_of(tmp_path, Lane(MODEL, concurrency=2), 200, cpu=lambda loop: 0.97 * loop.time())
     assert waited_for(written[0][1]) == ("our own CPU", 100)
