@@ -110,7 +110,8 @@ wheel: tools ## wheel, source archive and repository, installed by every Python'
 
 release: tools ## wheel, source archive and the list of parts in build/release
 	@rm -rf build/release; mkdir -p build/release
-	@$(PY) -c 'from setuptools import build_meta as b; b.build_sdist("build/release"); b.build_wheel("build/release")' >/dev/null
+	@$(PY) -c 'from setuptools import build_meta as b; b.build_sdist("build/release"); b.build_wheel("build/release")' >/dev/null 2>&1
+	@rm -rf build/lib build/bdist.*
 	@$(PY) .ci/sbom.py build/release/millstream.cdx.json
 	@cd build/release && sha256sum * > SHA256SUMS && cat SHA256SUMS
 
