@@ -26,19 +26,15 @@ _VERDICTS = ("kept", "missed")
 
 def table_html(table: Table, identity: str, *, file: str | None = None) -> str:
     """Returns a table as HTML, only the first rows of a long one. `identity` is the element's id; `file` is the path of
-    the table's CSV file, for a link (None: no link)."""
+    the table's CSV file (None: it has none), by which the page's script finds the table's data."""
     rows = table.rows
     if table.is_long and len(rows) > LONG:
         rows = rows[:BEGINNING]
-    link = "" if file is None else f' <a href="{in_html(file)}" download>{in_html(file)}</a>'
-    told = (
-        f"The first {len(rows)} of {len(table.rows):,} rows; all of them:{link}"
-        if len(rows) < len(table.rows)
-        else link
-    )
-    under = f'<p class="file">{told}</p>' if told else ""
-    if not rows:
-        return f'<div id="{identity}"><p class="empty">Nothing to show: no row.</p>{under}</div>'
+    told = "" if file is None else f"<span>{in_html(file)}</span>"
+    if len(rows) < len(table.rows):
+        told = f"The first {len(rows)} of {len(table.rows):,} rows; all of them: {told}"
+    data = "" if file is None else f' data-csv="{in_html(file)}"'
+    under = f'<p class="file"{data}>{told}</p>' if told else ""
     tall = " tall" if len(rows) > TALL else ""
     # The beginning of a longer table in another order would pass for the beginning of that order.
     sortable = " sortable" if 1 < len(rows) == len(table.rows) else ""

@@ -70,6 +70,55 @@ function makeSortable(table) {
 
 for (const table of document.querySelectorAll(".sortable > table")) makeSortable(table);
 
+async function unpacked(text) {
+  const bytes = Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).json();
+}
+
+// Every table's whole contents are in the page, as its CSV file has them.
+let files;
+async function csvOf(name) {
+  files ??= await unpacked(byId("csv-data").textContent);
+  return files[name];
+}
+
+async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    // Where a page may not reach the clipboard by itself, a selected text may be copied.
+    const area = made("textarea", { value: text, readOnly: true });
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+}
+
+function saveText(text, name) {
+  const address = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+  made("a", { href: address, download: name.split("/").pop() }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 1000);
+}
+
+function addCsvButtons(place) {
+  const name = place.dataset.csv;
+  const title = place.parentElement.querySelector("caption").textContent;
+  const copy = made("button", { type: "button", className: "small", textContent: "Copy as CSV" });
+  const save = made("button", { type: "button", className: "small", textContent: "Save as CSV" });
+  for (const button of [copy, save]) button.setAttribute("aria-label", `${button.textContent}: ${title}`);
+  copy.addEventListener("click", async () => {
+    await copyText(await csvOf(name));
+    copy.textContent = "Copied";
+    setTimeout(() => { copy.textContent = "Copy as CSV"; }, 2000);
+  });
+  save.addEventListener("click", async () => saveText(await csvOf(name), name));
+  place.querySelector("span").replaceWith(copy, save);
+}
+
+for (const place of document.querySelectorAll("[data-csv]")) addCsvButtons(place);
+
 // ---- figures ----
 
 async function drawLive(figure, spec) {
@@ -102,12 +151,6 @@ const CASES = {
   "clear-con": "Clear and convincing con",
   balanced: "Balanced",
 };
-
-async function unpacked(text) {
-  const bytes = Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Response(stream).json();
-}
 
 const sum = (numbers) => numbers.reduce((one, other) => one + other, 0);
 const count = (number) => number.toLocaleString("en-GB");
@@ -259,4 +302,23 @@ if (byId("explorer")) {
 // ---- paper and small screens ----
 
 const contents = document.querySelector(".contents");
+
+// The contents say where one is: the last section whose beginning has passed the upper third of the window.
+const links = new Map([...contents.querySelectorAll(":scope > ol > li > a")].map((link) => [link.hash.slice(1), link]));
+function markPlace() {
+  const begun = [...document.querySelectorAll("main section")].filter((each) => each.getBoundingClientRect().top < innerHeight / 3);
+  const here = begun.at(-1)?.id ?? links.keys().next().value;
+  for (const [name, link] of links) {
+    if (name === here) link.setAttribute("aria-current", "true");
+    else link.removeAttribute("aria-current");
+  }
+}
+let isAsked = false;
+addEventListener("scroll", () => {
+  if (isAsked) return;
+  isAsked = true;
+  requestAnimationFrame(() => { isAsked = false; markPlace(); });
+}, { passive: true });
+markPlace();
+
 if (!window.matchMedia("(min-width: 68rem)").matches) contents.open = false;

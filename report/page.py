@@ -14,10 +14,12 @@ from importlib.resources import files
 from string import Template
 
 from .colours import COLOURS, style_sheet
+from .csv_files import csv_of
 from .escaping import in_html, in_script
 from .headline import headline_html
 from .labels import one_line
-from .sections import PageContents, Section
+from .packing import packed
+from .sections import PageContents, Section, anchor_html, csv_name
 from .table import Figure
 
 _NONE = "'none'"
@@ -28,6 +30,7 @@ def page(title: str, parts: Sequence[PageContents]) -> bytes:
     runtime = _runtime()
     specs = {figure.name: figure.spec for part in parts for figure in part.figures if figure.spec is not None}
     packs = {name: pack for part in parts for name, pack in part.packs.items()}
+    packs["csv-data"] = packed({csv_name(table): csv_of(table).decode() for part in parts for table in part.tables})
     scripts = [runtime, files(__package__).joinpath("page.js").read_text("utf-8")]
     scripts += [script for part in parts for script in part.scripts]
     blocks = [
@@ -60,7 +63,7 @@ def framed_page(
 def _section(part: PageContents, section: Section, is_named: bool) -> str:
     name = section.name
     whose = f'<p class="eyebrow">{part.name}</p>' if is_named else ""
-    heading = f'{whose}<h2 id="{name}-title">{section.title}</h2>'
+    heading = f'{whose}<h2 id="{name}-title">{section.title}{anchor_html(name, section.title)}</h2>'
     first = ""
     if part.headline is not None and section is part.sections[0]:
         first = f"{headline_html(part.headline, f'{name}-headline')}\n"

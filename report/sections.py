@@ -15,7 +15,7 @@ from .escaping import in_html
 from .headline import Headline
 from .html_tables import table_html
 from .standings import AnswerStatus, RunOrigin
-from .table import Figure, Table
+from .table import PUBLISHED, Figure, Table
 
 _SVG_ID = re.compile(r'(\bid="|url\(#|href="#)([\w-]+)')
 _NUMBERED = re.compile(r"(?:^|-)(?:table|figure)-(\d+)-")
@@ -95,14 +95,27 @@ def shared_out(contents: PageContents, prefix: str = "") -> tuple[list[Table], l
 
 
 def table_section(table: Table) -> str:
-    return (
-        f'<h3>{in_html(table.title)}</h3><p class="note">{in_html(table.note)}</p>'
-        f"{table_html(table, table.name, file=csv_name(table))}"
-    )
+    """Returns the markup of a table under a heading; one line for an empty table, and a folded one if every row is the
+    paper's."""
+    if not table.rows:
+        return f'<p class="empty" id="{table.name}">{in_html(table.title)}: there is no row.</p>'
+    body = f'<p class="note">{in_html(table.note)}</p>{table_html(table, table.name, file=csv_name(table))}'
+    if all(PUBLISHED in row for row in table.rows):
+        return (
+            f'<details class="data"><summary>{in_html(table.title)}: published figures alone</summary>{body}</details>'
+        )
+    return f"<h3>{in_html(table.title)}{anchor_html(table.name, table.title)}</h3>{body}"
+
+
+def anchor_html(name: str, title: str) -> str:
+    """Returns the link at a heading that leads to it."""
+    return f'<a class="anchor" href="#{name}" aria-label="Link to {in_html(title)}">#</a>'
 
 
 def data_html(table: Table) -> str:
     """Returns the markup of a table that stays folded until a reader opens it."""
+    if not table.rows:
+        return ""
     title = in_html(table.title)
     return (
         f'<details class="data"><summary>{title}</summary><p class="note">{in_html(table.note)}</p>'
@@ -132,8 +145,9 @@ def figure_html(figure: Figure, table: Table | None) -> str:
             f'<div class="plot" role="region" tabindex="0" aria-label="{title}">'
             f'<div class="still">{_still(figure)}</div></div>'
         )
+    heading = f"<h3>{title}{anchor_html(name, figure.title)}</h3>"
     return (
-        f'<figure id="{name}"><h3>{title}</h3>{drawing}<figcaption>{in_html(figure.caption)}</figcaption>'
+        f'<figure id="{name}">{heading}{drawing}<figcaption>{in_html(figure.caption)}</figcaption>'
         f"{'' if table is None else data_html(table)}</figure>"
     )
 

@@ -6,8 +6,6 @@ Owns which conversations are included in full, the same for every model, and the
 
 from __future__ import annotations
 
-import base64
-import gzip
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -115,11 +113,6 @@ class _RecordTexts(Struct):
     invalid_citations: list[Any] | int | None = None
     raw_judgement: str | None = None
     judge_repaired: bool = False
-
-
-def packed(browser: ConversationBrowser) -> str:
-    """Returns the browser as compressed JSON in base64; the same contents give the same text."""
-    return base64.b64encode(gzip.compress(msgspec.json.encode(browser), compresslevel=9, mtime=0)).decode("ascii")
 
 
 def browser(panel: ConversationScores, budget: int = BUDGET) -> ConversationBrowser:

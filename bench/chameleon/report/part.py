@@ -23,6 +23,7 @@ from ....report.headline import Headline, HeadlineScore
 from ....report.html_tables import shown_value, table_html
 from ....report.interval_cells import OVER, interval_in_a_cell
 from ....report.labels import folder_labels
+from ....report.packing import packed
 from ....report.sections import (
     PageContents,
     Section,
@@ -45,7 +46,7 @@ from ....report.standings import (
 from ....report.table import PUBLISHED, Cell, Column, Kind, Table
 from ..provenance import origin_of
 from ..readings import fields_of
-from .browser import browser, browser_html, packed
+from .browser import browser, browser_html
 from .charts import confidence_figure, reuse_figure, turns_figure
 from .manner import unlike
 from .panel import ConversationScores, conversation_scores, pair_name

@@ -6,16 +6,14 @@ Owns these shapes and the explorer's markup. Knows no file of a run.
 
 from __future__ import annotations
 
-import base64
-import gzip
 from collections.abc import Mapping
 
-import msgspec
 from msgspec import Struct
 
 from ....metrics.millstone.openness import CASES, STANCES
 from ....report.escaping import in_html
 from ....report.labels import issue_labels, labels
+from ....report.packing import packed
 
 LABEL_LONGEST = 80
 
@@ -96,7 +94,7 @@ class _ExplorerJson(Struct, frozen=True):
     stances: tuple[str, ...] = STANCES
 
 
-def packed(explorer: Explorer) -> str:
+def packed_explorer(explorer: Explorer) -> str:
     """Returns the explorer as compressed JSON in base64; the same contents give the same text."""
     names = labels([model.name for model in explorer.models], LABEL_LONGEST)
     issues = issue_labels(explorer.issues, LABEL_LONGEST)
@@ -115,7 +113,7 @@ def packed(explorer: Explorer) -> str:
         texts=explorer.texts,
         scripts=tuple({places[issue]: script for issue, script in found.items()} for found in explorer.scripts),
     )
-    return base64.b64encode(gzip.compress(msgspec.json.encode(whole), compresslevel=9, mtime=0)).decode("ascii")
+    return packed(whole)
 
 
 def explorer_html(explorer: Explorer) -> str:

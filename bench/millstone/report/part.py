@@ -38,7 +38,7 @@ from .charts_maps import correlations_figure, topics_figure
 from .charts_shares import disagreement_figure, refusals_figure
 from .charts_shifts import contradiction_figure, shifts_figure
 from .examples import explorer
-from .explorer import Explorer, explorer_html, packed
+from .explorer import Explorer, explorer_html, packed_explorer
 from .folders import AnswerFolder, labels_told, sampled, standings, survey
 from .likeness import unlike
 from .panel import survey_figures
@@ -203,7 +203,7 @@ def with_sections(contents: PageContents, explorer: Explorer, survey: ReportSurv
         contents,
         headline=_headline(contents, survey),
         sections=sections,
-        packs={"explorer-data": packed(explorer)},
+        packs={"explorer-data": packed_explorer(explorer)},
     )
 
 

@@ -13,9 +13,10 @@ from chameleon_records import PERSONAS, STEADY, SWAYING, run_records, turn_recor
 from chameleon_run import panel_of, written_run
 from hostile import hostile
 
-from millstream.bench.chameleon.report.browser import BUDGET, LONGEST, ConversationBrowser, browser, packed
+from millstream.bench.chameleon.report.browser import BUDGET, LONGEST, ConversationBrowser, browser
 from millstream.bench.chameleon.report.runs import read_run
 from millstream.engine.runs.pairs import Pair
+from millstream.report.packing import packed
 
 
 def opened(made: ConversationBrowser) -> Any:

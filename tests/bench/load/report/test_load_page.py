@@ -300,7 +300,7 @@ def test_the_figures_are_drawn_and_every_identity_is_its_own() -> None:
         assert [name for name, times in Counter(page.identities()).items() if times > 1] == []
         links = [str(attributes["href"]) for name, attributes in page.elements if name == "a"]
         assert {link[1:] for link in links if link.startswith("#")} <= set(page.identities())
-        files = {link for link in links if link.endswith(".csv")}
+        files = {attributes["data-csv"] for _, attributes in page.elements if "data-csv" in attributes}
         assert files == {f"tables/{each.name}.csv" for each in made.tables}
     assert b">knee</text>" in page_of(swept)[1].page and b">goal: p95</text>" in page_of(searched)[1].page
 

@@ -17,7 +17,13 @@ from msgspec import structs
 from polls import polled, realistic, survey_of
 
 from millstream.bench.millstone.options import Readings
-from millstream.bench.millstone.report.explorer import Explorer, ExplorerCell, ExplorerModel, ShownAnswer, packed
+from millstream.bench.millstone.report.explorer import (
+    Explorer,
+    ExplorerCell,
+    ExplorerModel,
+    ShownAnswer,
+    packed_explorer,
+)
 from millstream.bench.millstone.report.part import tables_and_figures
 from millstream.report.html_tables import shown_value, table_html
 from millstream.report.sections import PageContents
@@ -183,7 +189,7 @@ def test_names_of_any_kind_stay_text() -> None:
 
 def opened(models: tuple[ExplorerModel, ...]) -> Any:
     """What the page's script unpacks."""
-    return json.loads(gzip.decompress(base64.b64decode(packed(explorer(models)))))
+    return json.loads(gzip.decompress(base64.b64decode(packed_explorer(explorer(models)))))
 
 
 def test_scores_are_those_of_the_set_that_was_asked_for() -> None:
@@ -228,6 +234,6 @@ def test_values_are_shown_in_their_units(kind: Kind, cell: Any, shown: str) -> N
 def test_of_a_long_table_the_beginning_is_shown_and_the_file_named() -> None:
     long = Table("long", "Long", "", (Column("n", "N", "count"),), tuple((n,) for n in range(500)), is_long=True)
     made = table_html(long, "long", file="tables/long.csv")
-    assert made.count("<tr>") == 11 and "The first 10 of 500 rows" in made and 'href="tables/long.csv"' in made
+    assert made.count("<tr>") == 11 and "The first 10 of 500 rows" in made and 'data-csv="tables/long.csv"' in made
     short = Table("short", "Short", "", long.columns, long.rows[:40], is_long=True)
     assert table_html(short, "short").count("<tr>") == 41

@@ -59,6 +59,39 @@ def test_the_page_asks_for_nothing_but_itself_and_complains_of_nothing(browser: 
         assert watched.complaints == []
 
 
+def test_every_table_is_whole_in_the_page_and_can_be_copied_and_saved(browser: Browser, reported: Reported) -> None:
+    with opened(browser, reported.page, permissions=["clipboard-read", "clipboard-write"]) as watched:
+        places = watched.page.locator("[data-csv]")
+        names = [place.get_attribute("data-csv") or "" for place in places.all()]
+        held = watched.page.evaluate("async names => Promise.all(names.map(csvOf))", names)
+        assert held == [(reported.folder / name).read_text("utf-8") for name in names]
+        table = watched.page.locator('[data-csv="tables/table-4-om.csv"]').first
+        table.get_by_role("button", name="Copy as CSV").click()
+        table.get_by_text("Copied").wait_for()
+        copied = watched.page.evaluate("navigator.clipboard.readText()")
+        file = reported.folder / "tables/table-4-om.csv"
+        assert copied == file.read_text("utf-8")
+        with watched.page.expect_download() as saving:
+            table.get_by_role("button", name="Save as CSV").click()
+        assert saving.value.suggested_filename == "table-4-om.csv"
+        assert Path(saving.value.path()).read_bytes() == file.read_bytes()
+
+
+def test_the_contents_say_where_one_is_and_headings_have_addresses(browser: Browser, reported: Reported) -> None:
+    with opened(browser, reported.page, viewport={"width": 1280, "height": 700}) as watched:
+        here = watched.page.locator("nav a[aria-current]")
+        assert here.count() == 1
+        before = here.get_attribute("href")
+        anchors = watched.page.locator("main h2 > .anchor").all()
+        last = anchors[-1].get_attribute("href") or ""
+        watched.page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
+        watched.page.locator(f'nav a[href="{last}"][aria-current]').wait_for()
+        assert before != last
+        identities = watched.page.eval_on_selector_all("[id]", "all => all.map(one => one.id)")
+        targets = watched.page.eval_on_selector_all(".anchor", "all => all.map(one => one.hash.slice(1))")
+        assert len(targets) > 15 and set(targets) <= set(identities)
+
+
 def test_every_table_and_figure_of_the_paper_is_there(browser: Browser, reported: Reported) -> None:
     with opened(browser, reported.page) as watched:
         watched.settle()
@@ -69,9 +102,10 @@ def test_every_table_and_figure_of_the_paper_is_there(browser: Browser, reported
         assert set(PAPER) <= set(links) <= set(identities)
         published = texts(watched, "#table-4-om tr.published")
         assert len(published) == 5 and "Claude Opus 4" in published[0] and "7.14" in published[0]
-        files = watched.page.eval_on_selector_all(".file a", "all => all.map(one => one.getAttribute('href'))")
+        files = watched.page.eval_on_selector_all("[data-csv]", "all => all.map(one => one.dataset.csv)")
         assert [name for name in files if not (reported.folder / name).is_file()] == []
-        assert {Path(name).stem for name in files} == {path.stem for path in (reported.folder / "tables").iterdir()}
+        with_rows = [path for path in (reported.folder / "tables").iterdir() if path.read_text("utf-8").count("\n") > 1]
+        assert {Path(name).stem for name in files} == {path.stem for path in with_rows}
 
 
 def test_figures_answer_to_the_pointer(browser: Browser, reported: Reported) -> None:
