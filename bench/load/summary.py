@@ -69,42 +69,42 @@ def _client(load: LoadFigures) -> Iterator[str]:
 
 
 def _model(load: LoadFigures, own: ModelFigures) -> Iterator[str]:
-    yield _counted(own)
+    # Figures of all calls at different rates describe none of the rates.
+    has_rates = len({step.rate for step in own.steps if step.rate}) > 1
+    yield _counted(own, has_rates=has_rates)
     if not own.calls and own.begun:
         yield "no call was measured: those sent were due in the warm-up or the cool-down, or met the end of the test"
     elif not own.answered:
         yield "no call was answered, so there are no times to tell"
     else:
         yield ""
-        yield from _times(own)
+        yield from _steps(own.steps) if has_rates else _times(own)
         yield ""
     yield from _errors(own)
     for sentence in answers_of(own):
         yield f"answers  {sentence}"
     yield from _held(own)
     if own.input_tokens or own.output_tokens:
-        each = f"{own.output_tokens_per_s:,.4g} tokens/s out"
-        yield f"tokens   {each}; {own.input_tokens:,} in, {own.output_tokens:,} out"
-    if own.goodput is not None:
+        each = "" if has_rates else f"{own.output_tokens_per_s:,.4g} tokens/s out; "
+        yield f"tokens   {each}{own.input_tokens:,} in, {own.output_tokens:,} out"
+    if own.goodput is not None and not has_rates:
         share = own.goodput / own.rate if own.rate else 0.0
         yield f"goodput  {rate_text(own.goodput)}/s kept the promise ({share:.1%} of the calls)"
     if own.spent is not None:
         yield f"cost     {dollars(own.spent)}"
-    if len(own.steps) > 1:
-        yield ""
-        yield from _steps(own.steps)
     if own.goal is not None and own.answered:
         yield from _goal(own)
     if own.knee is not None:
         yield f"knee     {rate_text(own.knee.rate)}/s: {cut(' '.join(own.knee.why.split()), _SAID_MAX)}"
 
 
-def _counted(own: ModelFigures) -> str:
+def _counted(own: ModelFigures, *, has_rates: bool) -> str:
     asked = own.steps[0].rate if len(own.steps) == 1 else None
-    rate = f"{rate_text(own.rate)}/s" + ("" if asked is None else f" of {rate_text(asked)}/s asked")
+    rate = "" if has_rates else f", {rate_text(own.rate)}/s"
+    rate += "" if asked is None else f" of {rate_text(asked)}/s asked"
     beyond = f" (of {own.begun:,} sent)" if own.begun != own.calls else ""
     answered = f"{own.answered:,} of {own.calls:,} measured calls answered{beyond}"
-    return f"{answered}, {rate}, at most {own.in_flight_max:,} in flight"
+    return f"{answered}{rate}, at most {own.in_flight_max:,} in flight"
 
 
 def _times(own: ModelFigures) -> Iterator[str]:
@@ -174,28 +174,35 @@ def _held(own: ModelFigures) -> Iterator[str]:
 
 
 def _steps(steps: Sequence[LoadPart]) -> Iterator[str]:
-    is_streamed = any(step.first_token.count for step in steps)
-    rows = [["asked", "sent", "p50", "p99", *(["first p99"] if is_streamed else []), "errors", ""]]
-    for step in steps:
-        rows.append(
-            [
-                "-" if step.rate is None else f"{rate_text(step.rate)}/s",
-                f"{rate_text(step.achieved)}/s",
-                _quick(step.latency, 50.0),
-                _quick(step.latency, 99.0),
-                *([_quick(step.first_token, 99.0)] if is_streamed else []),
-                f"{step.errors / step.calls:.2%}" if step.calls else "-",
-                ", ".join(
-                    [*([step.standing] if step.standing else []), *(["client-bound"] if step.is_client_bound else [])]
-                ),
-            ]
-        )
-    yield from table(rows, lean=(len(rows[0]) - 1,)).split("\n")
+    """Yields the lines of a table with a row for each rate; a column that no rate has is left out."""
+    heads = ("asked", "sent", "p50", "p99", "ttft p99", "tpot p50", "itl p99", "errors", "promise", "")
+    rows = [_step(step) for step in steps]
+    shown = [at for at in range(len(heads)) if any(row[at] for row in rows)]
+    lines = [[heads[at] for at in shown], *([row[at] or "-" * bool(heads[at]) for at in shown] for row in rows)]
+    lean = (shown.index(len(heads) - 1),) if len(heads) - 1 in shown else ()
+    yield from table(lines, lean=lean).split("\n")
 
 
-def _quick(times: Times, percent: float) -> str:
-    found = times.at(percent)
-    return "-" if found is None else measured_time(found.value_s)
+def _step(step: LoadPart) -> list[str]:
+    remarks = [*([step.standing] if step.standing else []), *(["client-bound"] if step.is_client_bound else [])]
+    return [
+        "" if step.rate is None else f"{rate_text(step.rate)}/s",
+        f"{rate_text(step.achieved)}/s",
+        _quick(step.latency, 50.0),
+        _quick(step.latency, 99.0),
+        _quick(step.first_token, 99.0),
+        _quick(step.token, 50.0),
+        _quick(step.gap, 99.0),
+        f"{step.errors / step.calls:.2%}" if step.calls else "",
+        "" if step.kept is None or not step.calls else f"{step.kept / step.calls:.1%}",
+        ", ".join(remarks),
+    ]
+
+
+def _quick(times: Times | None, percent: float) -> str:
+    """Returns a percentile; empty if there is none."""
+    found = None if times is None else times.at(percent)
+    return "" if found is None else measured_time(found.value_s)
 
 
 def _goal(own: ModelFigures) -> Iterator[str]:

@@ -12,7 +12,6 @@ from ....format import count_text, figure_text, measured_time, rate_text
 from ....metrics.load.knee import RATES_LEAST, judged
 from ....metrics.load.load_json import LoadFigures, Percentile
 from ....metrics.load.unmeasured import answers_of
-from ....report.html_tables import MISSING
 from ....report.labels import one_line
 from .series import LoadSeries, LoadTest
 from .tables import stepped
@@ -220,14 +219,16 @@ def with_ends(found: Percentile) -> str:
 
 
 def between(value: str, low: str | None, high: str | None) -> str:
-    """Returns a value with its interval; a unit common to all three is written once."""
-    ends = [MISSING if end is None else end for end in (low, high)]
-    if ends in ([MISSING, MISSING], [value, value]):
+    """Returns a value with its interval, of which an end may be unknown; a unit common to all is written once."""
+    if (low is None and high is None) or (low, high) == (value, value):
         return value
     unit = value[value.rindex(" ") :] if " " in value else ""
-    if unit and all(end == MISSING or end.endswith(unit) for end in ends):
-        ends = [end.removesuffix(unit) for end in ends]
-    return f"{value} ({ends[0]} to {ends[1]})"
+    ends = (low, high)
+    if unit and all(end is None or end.endswith(unit) for end in ends):
+        low, high = (None if end is None else end.removesuffix(unit) for end in ends)
+    if high is None:
+        return f"{value} ({low} or more)"
+    return f"{value} (at most {high})" if low is None else f"{value} ({low} to {high})"
 
 
 def _failed(series: LoadSeries) -> str:

@@ -35,7 +35,7 @@ from millstream.bench.load.run import ModelRun
 from millstream.bench.load.spec import LoadSpec
 from millstream.bench.load.summary import tell
 from millstream.bench.load.watch import ClientVerdict
-from millstream.metrics.load.load_json import GoalFound, LoadFigures
+from millstream.metrics.load.load_json import GoalFound, LoadFigures, ModelFigures
 
 GOAL = Goal("latency", 90, 0.5, 0.05)
 
@@ -90,6 +90,11 @@ def test_a_closed_loop_and_a_trace_ask_for_no_rate() -> None:
         assert {part.rate for part in (*own.slices, *own.steps)} == {None} and own.calls > 0
 
 
+def _of_streams(own: ModelFigures) -> list[str]:
+    """The words of the columns that only streamed answers have: theirs come in one piece, so there is no gap."""
+    return ["ttft", "p99"] if own.first_token.count else []
+
+
 def test_a_search_tells_its_steps_and_what_it_found() -> None:
     spec = order_of(Limits(calls=1), goal=GOAL, search=Search(20.0, 1_000.0, precision=0.2))
     load = measured(spec, LoadServer(lambda: 0.1, places=10))
@@ -102,6 +107,12 @@ def test_a_search_tells_its_steps_and_what_it_found() -> None:
     assert own.slices[-1].begins_s > own.steps[-1].begins_s
     said = tell(load, Path("out"))
     assert f"kept up to {own.goal.kept:.3g}" in said and "not shown to be kept" in said
+    # A row for each rate, and no percentile or rate of calls at all of them.
+    lines = [line.split() for line in said.splitlines()]
+    head = lines.index(["asked", "sent", "p50", "p99", *_of_streams(own), "errors"])
+    shown = [(line[0], line[-1]) for line in lines[head + 1 : head + 1 + len(own.steps)]]
+    assert shown == [(f"{step.rate:.4g}/s", step.standing) for step in own.steps]
+    assert "latency, ms" not in said and f"answered, {own.rate:.4g}/s" not in said and "tokens/s out" not in said
 
 
 def test_a_goal_without_its_time_is_not_measured_and_counts_as_such() -> None:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from page_elements import Elements
 
 from millstream.bench.load.report.part import LoadPage, drawn
+from millstream.bench.load.report.sentences import between
 from millstream.bench.load.report.series import LoadTest
 from millstream.metrics.load.load_json import Client, GoalFound, LoadFigures, ModelFigures, Percentile
 from millstream.report.table import Table
@@ -70,8 +71,8 @@ def ends(text: str) -> list[float]:
     """A value and its interval, whose unit may be said once."""
     value, _, rest = text.partition(" (")
     unit = value.rpartition(" ")[2]
-    parts = rest.rstrip(")").split(" to ") if rest else [value, value]
-    return [in_seconds(part if part.endswith("s") else f"{part} {unit}") for part in (value, *parts) if part != "–"]
+    parts = rest.rstrip(")").removesuffix(" or more").removeprefix("at most ").split(" to ") if rest else [value, value]
+    return [in_seconds(part if part.endswith("s") else f"{part} {unit}") for part in (value, *parts)]
 
 
 def known(found: Percentile) -> list[float]:
@@ -176,6 +177,22 @@ def test_the_table_by_rate_stands_first_and_says_where_the_goal_was_kept() -> No
     unmeasured, _ = alone(replace(load, models={MODEL: replace(of(load), goal=none)}))
     assert "The goal was not measured." in unmeasured.text
     assert "It was not measured: no answer came in two pieces or more." in unmeasured.text
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "shown"),
+    [
+        ("1.2 s", "1.1 s", "1.4 s", "1.2 s (1.1 to 1.4)"),
+        ("1.2 s", "900 ms", "1.4 s", "1.2 s (900 ms to 1.4 s)"),
+        ("504 ms", "297 ms", None, "504 ms (297 or more)"),
+        ("504 ms", None, "1 s", "504 ms (at most 1 s)"),
+        ("504 ms", None, None, "504 ms"),
+    ],
+)
+def test_an_interval_says_in_words_that_an_end_is_not_known(
+    value: str, low: str | None, high: str | None, shown: str
+) -> None:
+    assert between(value, low, high) == shown
 
 
 def test_different_rates_have_no_headline_of_all_calls() -> None:
