@@ -33,19 +33,24 @@ def verdicts(every: Sequence[LoadSeries]) -> Iterator[str]:
 def facts_of(load: LoadFigures) -> str:
     """Returns when and how long it was measured, the cost, and the version of this program."""
     began = datetime.fromtimestamp(load.began, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    cost = "cost not known, since the models have no price" if load.spent is None else f"cost ${load.spent:,.4f}"
+    models = named_list([one_line(model, 80) for model in load.models])
+    cost = f"cost not known: no price for {models}" if load.spent is None else f"cost ${load.spent:,.4f}"
     length = f"measured for {measured_time(load.seconds)}{ends_left_out(load)}"
     return f"Begun {began}; {length}; {cost}; millstream {one_line(load.millstream, 40)}."
 
 
 def _verdict(series: LoadSeries) -> str:
+    if not series.of.calls:
+        return "No call was measured."
     if not series.of.answered:
         return "No call was answered, so no rate is named."
     goal = series.of.goal
     if goal is not None:
         if goal.kept is not None:
             return f"The highest rate at which the goal was kept is {rate_text(goal.kept)} calls a second."
-        return "The goal was not measured." if goal.unmeasured else "The goal was kept at no rate that was tried."
+        if goal.unmeasured:
+            return f"The goal was not measured: {one_line(goal.unmeasured)}."
+        return "The goal was kept at no rate that was tried."
     rows = rate_rows([series])
     if all(row.part.kept is None for row in rows):
         return "No goal and no promise was set."

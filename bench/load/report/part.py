@@ -131,7 +131,7 @@ def _sections(
         yield Section("differences", "Beside each other", "".join(_differences(found)))
     yield _drawn_section("over-time", "Over time", figures, ("load-traffic", "load-over-time"))
     if tables.BY_RATE in made:
-        yield _drawn_section("by-rate", "By rate", figures, "load-by-rate")
+        yield _drawn_section("by-rate", "Percentiles by rate", figures, "load-by-rate")
     yield _drawn_section("percentiles", "Percentiles", figures, "load-spectrum", data_html(made[tables.PERCENTILES]))
     if any(each.of.gap.count for each in every):
         yield _drawn_section("streaming", "Streaming", figures, _STREAMING)
@@ -175,16 +175,15 @@ def _lead(test: LoadTest, every: Sequence[LoadSeries], several: bool) -> str:
 
 
 def _rates(every: Sequence[LoadSeries]) -> str:
+    title = "Results by rate" if any(map(stepped, every)) else "Results"
     promised = "" if all(each.of.goodput is None for each in every) else _PROMISED
-    return f'<h3>By rate</h3>{table_html(rates_table(every), "rates")}<p class="note">{_RATES_NOTE}{promised}</p>'
+    return f'<h3>{title}</h3>{table_html(rates_table(every), "rates")}<p class="note">{_RATES_NOTE}{promised}</p>'
 
 
 def _results(every: Sequence[LoadSeries]) -> Iterator[str]:
     for each in every:
         whose = f"{in_html(each.name)}: " if len(every) > 1 else ""
-        # Percentiles of different rates together describe none of them.
-        own = [] if has_several_rates(each) else [sentences.came(each)]
-        for sentence in (*own, *sentences.found(each)):
+        for sentence in sentences.found(each):
             yield f"<p>{whose}{in_html(sentence)}</p>"
 
 
@@ -239,7 +238,9 @@ def _cut_short(test: LoadTest, several: bool) -> str:
 
 def _not_compared(tests: Sequence[LoadTest]) -> str:
     told = not_compared(tests)
-    return f'<div class="alert" role="note"><strong>No comparison:</strong> {in_html(told)}.</div>' if told else ""
+    if not told:
+        return ""
+    return f'<div class="alert" role="note"><strong>Read with care, no comparison:</strong> {in_html(told)}.</div>'
 
 
 def _remarks(every: Sequence[LoadSeries]) -> str:
@@ -268,7 +269,7 @@ def _shown_summary(every: Sequence[LoadSeries]) -> Table:
         rows.append(
             (
                 *(each.name, each.of.calls, each.of.rate, errors, each.of.goodput),
-                *(each.of.output_tokens_per_s, each.of.in_flight_max, cost),
+                *(tables.tokens_per_s(each), each.of.in_flight_max, cost),
             )
         )
     kept = [at for at, column in enumerate(columns) if column.name not in gone]

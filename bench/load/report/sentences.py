@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ....format import count_text, figure_text, measured_time, rate_text
+from ....format import measured_time, rate_text
 from ....metrics.load.knee import RATES_LEAST, judged
 from ....metrics.load.load_json import LoadFigures, Percentile
 from ....metrics.load.unmeasured import answers_of
@@ -56,7 +56,7 @@ def asked(load: LoadFigures) -> str:
     else:
         what = _unmet(test)
     process = _ARRIVALS.get(said(test.get("arrivals")), "")
-    models = "" if len(load.models) == 1 else f" of each of {len(load.models)} models"
+    models = "" if len(load.models) == 1 else " for each model"
     return f"{what}{models}{f', {process}' if process else ''}"
 
 
@@ -69,37 +69,13 @@ def _unmet(test: Mapping[str, Any]) -> str:
     return f"{said(test['rate'])} calls a second" if "rate" in test else "no rate"
 
 
-def came(series: LoadSeries) -> str:
-    """Returns one model's results, such as its rate, latencies and errors, in sentences."""
-    of = series.of
-    if not of.calls:
-        return "No call was measured."
-    seconds = measured_time(series.load.seconds)
-    parts = [f"{count_text(of.calls, 'call')} in {seconds}, {figure_text(of.rate)} a second; {_failed(series)}."]
-    half, most = of.latency.at(50.0), of.latency.at(99.0)
-    if half is not None and most is not None:
-        parts.append(
-            f"Half of the answers took at most {with_ends(half)}, 99% at most {with_ends(most)}, counted from when a "
-            "call was due."
-        )
-    first = of.first_token.at(99.0)
-    if first is not None:
-        parts.append(f"99% began within {with_ends(first)}.")
-    if of.goodput is not None and of.answered:
-        share = of.goodput / of.rate if of.rate else 0.0
-        parts.append(f"{figure_text(of.goodput)} answers a second kept the promise, {share:.1%} of the calls.")
-    if of.output_tokens:
-        parts.append(f"{figure_text(of.output_tokens_per_s)} tokens a second came out.")
-    return " ".join(parts)
-
-
 def found(series: LoadSeries) -> Iterator[str]:
-    """Yields a sentence on the goal and one on the knee; none without answers."""
+    """Yields sentences on rates beyond the goal and on the knee; none without answers."""
     goal, knee = series.of.goal, series.of.knee
     if not series.of.answered:
         return
-    if goal is not None:
-        yield " ".join(_goal(series))
+    if goal is not None and (told := " ".join(_goal(series))):
+        yield told
     if knee is not None:
         yield f"The knee is at {rate_text(knee.rate)} calls a second: {one_line(knee.why, 500)}."
     elif len({part.rate for part in stepped(series)}) >= RATES_LEAST:
@@ -231,32 +207,17 @@ def between(value: str, low: str | None, high: str | None) -> str:
     return f"{value} (at most {high})" if low is None else f"{value} ({low} to {high})"
 
 
-def _failed(series: LoadSeries) -> str:
-    failed, share = sum(series.of.errors.values()), series.of.error_share
-    if not failed:
-        return f"all were answered (with 95% confidence fewer than {share.high:.2%} fail)"
-    return f"{failed:,} were not answered, {share.value:.2%} ({share.low:.2%} to {share.high:.2%})"
-
-
 def _goal(series: LoadSeries) -> Iterator[str]:
+    """Yields what lies above the highest rate that kept the goal."""
     goal = series.of.goal
     assert goal is not None
-    yield f"Goal: “{one_line(goal.goal)}”."
-    if goal.unmeasured:
-        yield f"It was not measured: {one_line(goal.unmeasured)}."
-        if goal.kept is None:
-            return
-    if goal.kept is None:
-        yield "No rate that was tried kept it."
-    else:
-        yield f"The highest rate that kept it is {rate_text(goal.kept)} calls a second."
     if goal.missed is not None:
-        yield f"{rate_text(goal.missed)} did not keep it."
+        yield f"{rate_text(goal.missed)} calls a second were not shown to keep the goal."
     if goal.client_at is not None:
         yield f"At {rate_text(goal.client_at)} the client was the bottleneck, so the server may bear more."
     elif goal.missed is None and goal.kept is not None and not goal.unmeasured:
         is_cut = was_cut_short(series.load)
-        yield "No higher one was tried to its end." if is_cut else "It was the highest that was to be tried."
+        yield "No higher rate was tried to its end." if is_cut else "It was the highest rate that was to be tried."
 
 
 def ends_left_out(load: LoadFigures) -> str:

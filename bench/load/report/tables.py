@@ -33,7 +33,7 @@ _SUMMARY: tuple[tuple[Column, Callable[[LoadSeries], Cell]], ...] = (
     (Column("goodput_per_s", "Goodput, calls a second", "amount"), lambda each: each.of.goodput),
     (Column("input_tokens", "Input tokens", "count"), lambda each: each.of.input_tokens),
     (Column("output_tokens", "Output tokens", "count"), lambda each: each.of.output_tokens),
-    (Column("output_tokens_per_s", "Output tokens a second", "amount"), lambda each: each.of.output_tokens_per_s),
+    (Column("output_tokens_per_s", "Output tokens a second", "amount"), lambda each: tokens_per_s(each)),
     (Column("begun", "Begun in all", "count"), lambda each: each.of.begun),
     (Column("attempts", "Attempts", "count"), lambda each: each.of.attempts),
     (Column("in_flight_max", "Most in flight", "count"), lambda each: each.of.in_flight_max),
@@ -50,6 +50,11 @@ def summary_table(every: Sequence[LoadSeries]) -> Table:
     rows = tuple((*whose(each, every), *(cell(each) for _, cell in _SUMMARY)) for each in every)
     note = "Calls and all that is reckoned from them are those of the measured part, without warm-up and cool-down."
     return Table(SUMMARY, "All calls", note, columns, rows)
+
+
+def tokens_per_s(series: LoadSeries) -> float | None:
+    """Returns the output tokens a second; None if no answer has a token count."""
+    return series.of.output_tokens_per_s if series.of.output_tokens else None
 
 
 def percentiles_table(every: Sequence[LoadSeries]) -> Table:

@@ -69,7 +69,7 @@ def test_tests_with_different_plans_are_named_as_such_and_get_no_difference_and_
     page, made = side_by_side(*loads())
     names = {each.name for each in made.tables}
     assert "load-plans" in names and "load-differences" not in names
-    assert "No comparison: different plans, so no difference and no verdict is given" in page.text
+    assert "Read with care, no comparison: different plans, so no difference and no verdict is given" in page.text
     assert told in page.text and "Beside each other" not in page.text
     assert "may be the same" not in page.text and "<td>more" not in made.page.decode()
     row = next(row for row in table(made, "load-plans").records() if row["option"] == option)
@@ -86,7 +86,7 @@ def test_of_several_tests_only_those_with_the_plan_of_the_first_are_compared() -
 def test_who_where_and_which_seed_are_no_part_of_a_plan() -> None:
     other = with_options(seed=4, base_url="http://127.0.0.1:9/v1", max_cost=2, models=["lab/other"])
     page, made = side_by_side(steady(), other)
-    assert "load-plans" not in {each.name for each in made.tables} and "No comparison" not in page.text
+    assert "load-plans" not in {each.name for each in made.tables} and "no comparison" not in page.text
 
 
 def test_searches_are_compared_at_rates_that_both_tried_alone() -> None:
