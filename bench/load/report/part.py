@@ -9,21 +9,19 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from ....metrics.load.unmeasured import unmeasured
 from ....report.escaping import in_html
 from ....report.html_tables import shown_value, table_html
-from ....report.labels import one_line
 from ....report.page import framed_page
 from ....report.sections import PageContents, Section, csv_name, data_html, figure_html, remarks_html, table_section
 from ....report.standings import facts_html, folded
 from ....report.table import Cell, Column, Figure, Table
-from . import lead, sentences, tables
+from . import alerts, lead, sentences, tables
 from .charts_rates import by_rate_figure, overlaid_by_rate_figure
 from .charts_spectrum import spectrum_figure, streaming_figure
 from .charts_time import over_time_figure, overlaid_over_time_figure
 from .charts_traffic import overlaid_traffic_figure, traffic_figure
 from .differences import Difference, differences, differences_table, shown_differences
-from .plans import PLANS, PlanDifference, not_compared, plans_table, unlike
+from .plans import PLANS, PlanDifference, plans_table, unlike
 from .rate_table import has_several_rates, rates_table
 from .series import TIMINGS, LoadSeries, LoadTest, series_of
 from .tables import stepped
@@ -153,10 +151,10 @@ def _drawn_section(
 def _summary(tests: Sequence[LoadTest], every: Sequence[LoadSeries], made: dict[str, Table]) -> str:
     return "".join(
         (
-            *(_bottleneck(test, len(tests) > 1) for test in tests),
-            *(_unmeasured(test, len(tests) > 1) for test in tests),
-            *(_cut_short(test, len(tests) > 1) for test in tests),
-            _not_compared(tests),
+            *(alerts.bottleneck(test, len(tests) > 1) for test in tests),
+            *(alerts.unmeasured_models(test, len(tests) > 1) for test in tests),
+            *(alerts.cut_short(test, len(tests) > 1) for test in tests),
+            alerts.different_plans(tests),
             *(_lead(test, every, len(tests) > 1) for test in tests),
             _rates(every),
             *_results(every),
@@ -200,47 +198,6 @@ def _times(every: Sequence[LoadSeries]) -> str:
         return ""
     note = f'<p class="note">With 95% intervals. {in_html(told)}.</p>'
     return f"<h3>Latency and its parts</h3>{table_html(_shown_times(every), 'times')}{note}"
-
-
-def _bottleneck(test: LoadTest, several: bool) -> str:
-    if not test.load.client.is_bottleneck:
-        return ""
-    whose = f"{in_html(test.name)}: the" if several else "The"
-    items = "".join(f"<li>{in_html(one_line(reason))}</li>" for reason in test.load.client.reasons)
-    return (
-        f'<div class="alert bottleneck" role="note"><strong>{whose} client was the bottleneck.</strong> '
-        "These figures are not the server's alone: the program that measured, or its machine, could not keep up."
-        f"<ul>{items}</ul></div>"
-    )
-
-
-def _unmeasured(test: LoadTest, several: bool) -> str:
-    gone = unmeasured(test.load.models)
-    if not gone:
-        return ""
-    whose = f"{in_html(test.name)}: there" if several else "There"
-    items = "".join(f"<li>{in_html(one_line(sentence, 500))}.</li>" for sentence in gone)
-    return (
-        f'<div class="alert" role="note"><strong>{whose} is no answer to measure.</strong> No time, goodput, goal or '
-        f"knee is given for it.<ul>{items}</ul></div>"
-    )
-
-
-def _cut_short(test: LoadTest, several: bool) -> str:
-    if not sentences.was_cut_short(test.load):
-        return ""
-    whose = f"{in_html(test.name)}: it" if several else "It"
-    return (
-        f'<div class="alert" role="note"><strong>{whose} ended before all was sent:</strong> '
-        f"{in_html(sentences.ended(test.load))}.</div>"
-    )
-
-
-def _not_compared(tests: Sequence[LoadTest]) -> str:
-    told = not_compared(tests)
-    if not told:
-        return ""
-    return f'<div class="alert" role="note"><strong>Read with care, no comparison:</strong> {in_html(told)}.</div>'
 
 
 def _remarks(every: Sequence[LoadSeries]) -> str:
