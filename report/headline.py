@@ -80,7 +80,7 @@ def _picture(headline: Headline, name: str) -> str:
     return (
         f'<table class="headline" id="{name}"><caption>{in_html(title)}</caption>'
         f'<thead><tr><th scope="col">Model</th><th scope="col" class="dots">'
-        f'<span class="ends" aria-hidden="true">{ends}</span></th>'
+        f'<span class="unseen">Dot and interval</span><span class="ends" aria-hidden="true">{ends}</span></th>'
         f'<th scope="col" class="number">{in_html(headline.score)}</th></tr></thead><tbody>{lines}</tbody></table>'
         f'<p class="note">{in_html(title)}</p>'
     )

@@ -134,6 +134,13 @@ async function drawLive(figure, spec) {
     logLevel: 1, // errors alone
     tooltip: { disableDefaultStyle: true },
   });
+  // One picture with a name to who can't see it: its numbers are in the table below.
+  const picture = live.querySelector("svg");
+  picture.setAttribute("role", "img");
+  picture.setAttribute("aria-label", plot.getAttribute("aria-label"));
+  for (const part of picture.querySelectorAll("[role]")) part.removeAttribute("role");
+  for (const part of picture.querySelectorAll("[aria-roledescription]")) part.removeAttribute("aria-roledescription");
+  for (const part of picture.querySelectorAll("g [aria-label]")) part.removeAttribute("aria-label");
   plot.classList.add("is-live");
 }
 

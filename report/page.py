@@ -62,12 +62,13 @@ def framed_page(
 
 def _section(part: PageContents, section: Section, is_named: bool) -> str:
     name = section.name
-    whose = f'<p class="eyebrow">{part.name}</p>' if is_named else ""
+    whose = f'<p class="eyebrow" id="{name}-whose">{part.name}</p>' if is_named else ""
+    labels = f"{name}-whose {name}-title" if is_named else f"{name}-title"
     heading = f'{whose}<h2 id="{name}-title">{section.title}{anchor_html(name, section.title)}</h2>'
     first = ""
     if part.headline is not None and section is part.sections[0]:
         first = f"{headline_html(part.headline, f'{name}-headline')}\n"
-    return f'<section id="{name}" aria-labelledby="{name}-title">{heading}\n{first}{section.body}\n</section>'
+    return f'<section id="{name}" aria-labelledby="{labels}">{heading}\n{first}{section.body}\n</section>'
 
 
 def _contents(parts: Sequence[PageContents]) -> str:

@@ -18,6 +18,7 @@ from .standings import AnswerStatus, RunOrigin
 from .table import PUBLISHED, Figure, Table
 
 _SVG_ID = re.compile(r'(\bid="|url\(#|href="#)([\w-]+)')
+_ROLES = re.compile(r' (?:role|aria-[a-z]+)="[^"]*"')
 _NUMBERED = re.compile(r"(?:^|-)(?:table|figure)-(\d+)-")
 
 
@@ -161,4 +162,6 @@ def _still(figure: Figure) -> str:
     # Vega numbers the parts of a drawing on from all that it drew before. A page has several pictures, and must have
     # the same bytes whenever it is made.
     places: dict[str, int] = {}
+    # One picture with a name to who can't see it: its numbers are in the table below.
+    drawn = _ROLES.sub("", drawn).replace("<svg ", f'<svg role="img" aria-label="{in_html(figure.title)}" ', 1)
     return _SVG_ID.sub(lambda found: f"{found[1]}{figure.name}-{places.setdefault(found[2], len(places))}", drawn)

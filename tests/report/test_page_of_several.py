@@ -41,7 +41,7 @@ def test_both_stand_on_one_page_and_no_name_is_given_twice(together: str) -> Non
     assert len(found) == len(set(found))
     for link in re.findall(r'<a href="#([^"]+)"', together):
         assert link in found
-    assert '<p class="whose">MillStone</p>' in together and '<p class="eyebrow">Chameleon</p>' in together
+    assert '<p class="whose">MillStone</p>' in together and 'id="chameleon-summary-whose">Chameleon</p>' in together
     assert {"table-4-om", "chameleon-table-1-scores", "explorer-data", "conversations-data"} <= set(found)
 
 

@@ -28,12 +28,12 @@
 
   // A strip is one picture to who can't see it.
   function strip(data, stances) {
-    const list = made("ul", { className: "strip" });
+    const list = made("span", { className: "strip" });
     list.setAttribute("role", "img");
     list.setAttribute("aria-label", [...stances].map((place) => data.stances[place]).join(", ") || "no turn");
     for (const place of stances) {
       const name = data.stances[place];
-      list.append(made("li", { className: `stance ${name}`, textContent: name[0].toUpperCase(), title: name }));
+      list.append(made("span", { className: `stance ${name}`, textContent: name[0].toUpperCase(), title: name }));
     }
     return list;
   }

@@ -346,7 +346,7 @@ def _scores(tables: Sequence[Table]) -> Table:
                 f"{scored:,} of {scored + unscored:,}",
             )
         )
-    return Table(f"{_PREFIX}scores", "Scores", "", columns, tuple(rows))
+    return Table(f"{_PREFIX}scores", "Scores of Chameleon", "", columns, tuple(rows))
 
 
 def _spread(kind: Kind, mean: Cell, std: Cell) -> str | None:

@@ -299,7 +299,7 @@ def _scores(contents: PageContents, survey: ReportSurvey) -> Table:
             )
         )
     rows.sort(key=lambda row: -(_number(row[2]) or 0.0))
-    return Table("scores", "Scores", "", columns, tuple(rows))
+    return Table("scores", "Scores of MillStone", "", columns, tuple(rows))
 
 
 def _issues_told(row: Mapping[str, Cell]) -> str:

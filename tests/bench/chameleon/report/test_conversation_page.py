@@ -47,7 +47,7 @@ def rows_of(watched: Watched) -> list[list[str]]:
     found: list[list[str]] = watched.page.eval_on_selector_all(
         "#conversations-rows tr",
         """rows => rows.map(row => [...row.cells].map(cell => cell.querySelector('.strip')
-            ? [...cell.querySelectorAll('li')].map(one => one.textContent).join('') : cell.innerText))""",
+            ? [...cell.querySelectorAll('.stance')].map(one => one.textContent).join('') : cell.innerText))""",
     )
     return found
 

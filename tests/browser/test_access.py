@@ -1,0 +1,66 @@
+"""Reports can be used without eyes and without a mouse: axe finds no violation in any of the demo's, light and dark."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import opened
+from playwright.sync_api import Browser
+
+pytestmark = [pytest.mark.process, pytest.mark.needs_benchmark("millstone", "chameleon")]
+
+AXE = Path(__file__).parent.parent / "node" / "node_modules" / "axe-core" / "axe.min.js"
+# What is named in a failure: the rule, and the first elements that break it.
+RUN = """async () => (await axe.run()).violations.map(
+  (one) => `${one.id}: ${one.help}: ${one.nodes.slice(0, 3).map((node) => node.html.slice(0, 120)).join(" ")}`)"""
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    if not AXE.exists():
+        said = "axe is not installed, since there is no npm: make tools"
+        pytest.fail(said) if os.environ.get("CI") else pytest.skip(said)
+    home = tmp_path_factory.mktemp("demo")
+    command = [sys.executable, "-P", "-m", "millstream", "demo", "--quick"]
+    subprocess.run(command, cwd=home, env={**os.environ, "HOME": str(home)}, check=True, capture_output=True)
+    return sorted(home.glob("runs/**/report.html"))
+
+
+def violations(browser: Browser, page: Path, **context: Any) -> list[str]:
+    # The page's policy allows no script but its own; axe is let in from outside.
+    with opened(browser, page, bypass_csp=True, **context) as watched:
+        watched.settle()
+        watched.page.add_script_tag(path=AXE)
+        found: list[str] = watched.page.evaluate(RUN)
+        return found
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_violation_in_any_report_of_the_demo(browser: Browser, reports: list[Path], scheme: str) -> None:
+    assert len(reports) == 4
+    found = {page.parent.name: violations(browser, page, color_scheme=scheme) for page in reports}
+    assert {name: bad for name, bad in found.items() if bad} == {}
+
+
+def test_axe_finds_no_violation_on_a_phone(browser: Browser, reports: list[Path]) -> None:
+    whole = min(reports, key=lambda page: len(page.parts))
+    assert violations(browser, whole, viewport={"width": 390, "height": 844}) == []
+
+
+def test_axe_would_find_one(browser: Browser, reports: list[Path], tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    page.write_text('<!doctype html><html lang="en"><title>t</title><main><h1>h</h1><button></button></main></html>')
+    assert [each.partition(":")[0] for each in violations(browser, page)] == ["button-name"]
+
+
+def test_no_report_is_wider_than_a_phone(browser: Browser, reports: list[Path]) -> None:
+    for page in reports:
+        with opened(browser, page, viewport={"width": 390, "height": 844}) as watched:
+            watched.settle()
+            assert watched.page.evaluate("document.documentElement.scrollWidth") <= 390
