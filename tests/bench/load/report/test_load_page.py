@@ -10,26 +10,14 @@ from functools import cache
 import pytest
 from hostile import hostile
 from load_files import closed, searched, steady, swept
+from load_pages import MODEL, alone, of, page_of
 from msgspec.structs import replace
 from page_elements import Elements
 
 from millstream.bench.load.report.part import LoadPage, drawn
-from millstream.bench.load.report.sentences import between
 from millstream.bench.load.report.series import LoadTest
-from millstream.metrics.load.load_json import Client, GoalFound, LoadFigures, ModelFigures, Percentile
+from millstream.metrics.load.load_json import Client, GoalFound, LoadFigures, Percentile
 from millstream.report.table import Table
-
-MODEL = "sim/steady"
-
-
-def alone(load: LoadFigures) -> tuple[Elements, LoadPage]:
-    made = drawn([LoadTest("test", load)], "millstream report test")
-    return Elements(made.page), made
-
-
-@cache
-def page_of(load: Callable[[], LoadFigures]) -> tuple[Elements, LoadPage]:
-    return alone(load())
 
 
 def side_by_side(*loads: LoadFigures) -> tuple[Elements, LoadPage]:
@@ -51,10 +39,6 @@ def slower() -> LoadFigures:
 @cache
 def two_servers() -> tuple[Elements, LoadPage]:
     return side_by_side(swept(), slower())
-
-
-def of(load: LoadFigures) -> ModelFigures:
-    return load.models[MODEL]
 
 
 def table(made: LoadPage, name: str) -> Table:
@@ -140,78 +124,6 @@ def test_every_slice_and_every_rate_stands_in_its_table() -> None:
     knee = of(load).knee
     assert knee is not None
     assert [row["asked_per_s"] for row in rates if row["knee"]] == [knee.rate]
-
-
-def test_the_lead_says_what_was_asked_and_what_was_measured() -> None:
-    load = steady()
-    page, _ = page_of(steady)
-    assert "sim/steady was tested with 20 calls a second, Poisson arrivals." in page.text
-    # 1,790,000,000 s are 20,717 days and 51,200 s (14:13:20). 56 years with 14 leap days are 20,454 days, so this is
-    # day 264 of 2026; August ends with day 243.
-    assert "Begun 2026-09-21 14:13 UTC; measured for 50.0 s, besides 5 s of warm-up and 5 s of cool-down" in page.text
-    model = of(load)
-    assert f"{model.held} calls were due while 10 were in flight" in page.text
-    assert "who counts from sending omits the difference" in page.text
-    assert "besides 5 s of warm-up and 5 s of cool-down" in page.text
-    assert "client was the bottleneck" not in page.text
-
-
-def test_the_table_by_rate_stands_first_and_says_where_the_goal_was_kept() -> None:
-    load = searched()
-    page, made = page_of(searched)
-    steps = sorted(of(load).steps, key=lambda step: step.rate or 0.0)
-    assert [cell.partition("/s")[0] for cell in page.column("rates", "Asked")] == [f"{step.rate:.4g}" for step in steps]
-    words = {"kept": "kept", "missed": "missed", "open": "not decided"}
-    assert page.column("rates", "Goal") == [words[str(step.standing)] for step in steps]
-    assert {"kept", "missed"} <= set(page.column("rates", "Goal"))
-    assert page.column("rates", "Calls") == [f"{step.calls:,}" for step in steps]
-    # Its own class is what colours a verdict.
-    assert made.page.count(b'<td class="kept">kept</td>') == [step.standing for step in steps].count("kept")
-    goal = of(load).goal
-    assert goal is not None and goal.kept is not None
-    assert f"The highest rate at which the goal was kept is {goal.kept:.4g} calls a second." in page.text
-    assert made.page.index(b'id="rates"') < min(made.page.index(b'id="totals"'), made.page.index(b"<svg"))
-    none = replace(goal, kept=None, missed=None, unmeasured="no answer came in two pieces or more")
-    unmeasured, _ = alone(replace(load, models={MODEL: replace(of(load), goal=none)}))
-    assert "The goal was not measured: no answer came in two pieces or more." in unmeasured.text
-
-
-@pytest.mark.parametrize(
-    ("value", "low", "high", "shown"),
-    [
-        ("1.2 s", "1.1 s", "1.4 s", "1.2 s (1.1 to 1.4)"),
-        ("1.2 s", "900 ms", "1.4 s", "1.2 s (900 ms to 1.4 s)"),
-        ("504 ms", "297 ms", None, "504 ms (297 or more)"),
-        ("504 ms", None, "1 s", "504 ms (at most 1 s)"),
-        ("504 ms", None, None, "504 ms"),
-    ],
-)
-def test_an_interval_says_in_words_that_an_end_is_not_known(
-    value: str, low: str | None, high: str | None, shown: str
-) -> None:
-    assert between(value, low, high) == shown
-
-
-def test_figures_of_different_rates_together_are_folded() -> None:
-    """Half of all answers at six rates took at most so long: that describes no rate."""
-    page, made = page_of(swept)
-    assert "All rates together" in page.text
-    folded = made.page[made.page.index(b"All rates together") :].partition(b"</details>")[0]
-    assert b'id="totals"' in folded and b'id="times"' in folded
-    assert "All rates together" not in page_of(steady)[0].text
-
-
-def test_a_promise_is_kept_at_a_rate_only_by_all_its_calls() -> None:
-    load = swept()
-    steps = tuple(replace(step, kept=step.calls - 3 * at) for at, step in enumerate(of(load).steps))
-    page, _ = alone(replace(load, test={"promise": "ttft <= 1 s"}, models={MODEL: replace(of(load), steps=steps)}))
-    shown = page.column("rates", "Promise")
-    assert shown[0] == f"kept by all {steps[0].calls:,}" and shown[1].startswith("missed by 3 (")
-    assert "The highest rate at which every call kept the promise “ttft <= 1 s” is 5 calls a second." in page.text
-    nowhere = tuple(replace(step, kept=0) for step in steps)
-    page, _ = alone(replace(load, test={"promise": "ttft <= 1 s"}, models={MODEL: replace(of(load), steps=nowhere)}))
-    assert "At no rate did every call keep the promise “ttft <= 1 s”." in page.text
-    assert page.column("rates", "Promise")[0] == f"missed by {steps[0].calls:,} (100.0%)"
 
 
 def test_goal_and_knee_are_told_with_their_rates() -> None:
