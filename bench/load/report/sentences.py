@@ -43,9 +43,11 @@ def asked(load: LoadFigures) -> str:
     rates = [part.rate for part in own.steps if part.rate]
     if goal is not None:
         what = f"a search for the highest rate that keeps “{one_line(goal.goal)}”"
+    elif "ramp" in test:
+        what = _planned(test)
     elif len(rates) > 1:
         shown = [rate_text(rate) for rate in rates]
-        listed = ", ".join(shown) if len(shown) <= _MANY else f"{shown[0]} to {shown[-1]} in {len(shown)} parts"
+        listed = ", ".join(shown) if len(shown) <= _MANY else f"{len(shown)} rates from {shown[0]} to {shown[-1]}"
         what = f"{listed} calls a second, one after the other"
     elif rates:
         what = f"{rate_text(rates[0])} calls a second"
@@ -54,18 +56,18 @@ def asked(load: LoadFigures) -> str:
     elif "replay" in test:
         what = "the arrivals of a trace"
     else:
-        what = _unmet(test)
+        what = _planned(test)
     process = _ARRIVALS.get(said(test.get("arrivals")), "")
     models = "" if len(load.models) == 1 else " for each model"
     return f"{what}{models}{f', {process}' if process else ''}"
 
 
-def _unmet(test: Mapping[str, Any]) -> str:
-    """Returns the planned rate in words, from the options, if no call was measured."""
+def _planned(test: Mapping[str, Any]) -> str:
+    """Returns the planned rate in words, from the options."""
     if "steps" in test:
         return f"{said(test['steps'])} calls a second, one after the other"
     if "ramp" in test:
-        return f"{said(test['ramp']).replace(', ', ' to ')} calls a second"
+        return f"a rate from {said(test['ramp']).replace(', ', ' to ')} calls a second"
     return f"{said(test['rate'])} calls a second" if "rate" in test else "no rate"
 
 

@@ -80,6 +80,8 @@ def test_times_and_parts_below_nothing_are_not_drawn() -> None:
         lambda fields: latency(fields).update(hdr="HIST"),
         lambda fields: fields["models"]["sim/steady"]["slices"][3].update(seconds=-1.0),
         lambda fields: fields["models"]["sim/steady"]["slices"][3]["latency"].update(longest_s=-1.0),
+        lambda fields: fields["models"]["sim/steady"]["steps"][0]["token"].update(longest_s=-1.0),
+        lambda fields: fields["models"]["sim/steady"]["steps"][0].update(kept=-1),
     ):
         with pytest.raises(DamagedLoad):
             load_of(changed(change))

@@ -210,7 +210,7 @@ def test_a_test_without_a_call_has_a_page_too() -> None:
     assert "Not here: figures of calls, since none was measured." in page.text
     for given, words in (
         ({"steps": [5.0, 20.0]}, "5, 20 calls a second, one"),
-        ({"ramp": [0.0, 40.0]}, "0 to 40 calls"),
+        ({"ramp": [0.0, 40.0]}, "a rate from 0 to 40 calls"),
         ({}, "no rate"),
     ):
         cut_short = replace(load, models={MODEL: empty}, test=given, ending="stopped")

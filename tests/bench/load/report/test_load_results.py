@@ -80,3 +80,13 @@ def test_an_interval_says_in_words_that_an_end_is_not_known(
     value: str, low: str | None, high: str | None, shown: str
 ) -> None:
     assert between(value, low, high) == shown
+
+
+def test_a_ramp_and_many_rates_are_told_by_their_ends() -> None:
+    load = swept()
+    assert "was tested with 5, 10, 20, 30, 40, 60 calls a second, one after the other." in page_of(swept)[0].text
+    ramp, _ = alone(replace(load, test={"ramp": [2.0, 20.0], "arrivals": "poisson"}))
+    assert "was tested with a rate from 2 to 20 calls a second, Poisson arrivals." in ramp.text
+    steps = tuple(replace(of(load).steps[0], rate=float(rate)) for rate in range(1, 10))
+    many, _ = alone(replace(load, models={MODEL: replace(of(load), steps=steps)}))
+    assert "was tested with 9 rates from 1 to 9 calls a second, one after the other." in many.text
