@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 from batches import rows_of, text_of, write_sound
-from command_line import SMALL, SMALL_PROMPTS, Done, Provider, finish, ids_of, scores_of, start
-from gateways import Answer, gateway_before, post, question
+from command_line import SMALL, SMALL_PROMPTS, Done, Provider, finish, ids_of, run_command, scores_of, start
+from gateways import ANN, Answer, gateway_before, post, question, until
 
+from millstream.configuration.gateway_settings import CallerSettings, GatewaySettings
 from millstream.fixtures.provider import Latency, ModelProvider, Options
 
 pytestmark = pytest.mark.process
@@ -116,6 +117,40 @@ def test_two_gateways_that_are_asked_the_same_pay_once_and_answer_the_same(tmp_p
     else:
         assert sorted(answer.is_cached for answer in answers) == [False, True]
         assert answers[0].json["choices"] == answers[1].json["choices"]
+
+
+def test_a_caller_has_its_place_and_its_money_while_another_gateway_is_asked_for_it(tmp_path: Path) -> None:
+    ann = GatewaySettings(callers=(CallerSettings("ann", "ANN", concurrency=1, max_cost=0.01),))
+
+    async def main() -> tuple[list[Answer], int, float]:
+        async with (
+            ModelProvider(Options(latency=Latency(a=0.5))) as provider,
+            gateway_before(provider.base_url, tmp_path, ann) as one,
+            gateway_before(provider.base_url, tmp_path, ann) as other,
+        ):
+            asked = [asyncio.create_task(post(one.port, question(), x_api_key=ANN, X_Millstream_Trial="0"))]
+            await until(lambda: provider.log.total == 1)
+            asked.append(asyncio.create_task(post(other.port, question(), x_api_key=ANN, X_Millstream_Trial="0")))
+            await asyncio.sleep(0.2)
+            there, here = one.callers["ann"], other.callers["ann"]
+            assert there.purse is not None and here.purse is not None
+            assert (there.in_flight, here.in_flight) == (1, 0)
+            assert there.purse.reserved > 0.0 == here.purse.reserved
+            return await asyncio.gather(*asked), provider.log.total, here.purse.own
+
+    answers, paid, spent = asyncio.run(asyncio.wait_for(main(), 30))
+    assert [answer.status for answer in answers] == [200, 200]
+    assert [answer.is_cached for answer in answers] == [False, True]
+    assert (paid, spent) == (1, 0.0)
+
+
+def test_a_batch_in_live_mode_shares_nothing_and_takes_no_lease(tmp_path: Path, provider: Provider) -> None:
+    write_sound(tmp_path / "in.jsonl", 3)
+    where = ("--base-url", provider.base_url, "--cache", "cache", "--no-progress")
+    assert run_command(tmp_path, "batch", "in.jsonl", "out.jsonl", "--mode", "live", *where).code == 0
+    assert not (tmp_path / "cache" / "leases").exists()
+    assert run_command(tmp_path, "batch", "in.jsonl", "other.jsonl", *where).code == 0
+    assert (tmp_path / "cache" / "leases").exists() and provider.calls() == 6
 
 
 def streamed_text(body: bytes) -> str:
