@@ -169,6 +169,10 @@ class Benchmark:
 
         return Labeller(self.Record, self.label)
 
+    def unit_of(self, record_id: str) -> str:
+        """Returns the issue, conversation or item that a record belongs to, from its id."""
+        return record_id.rpartition("/")[0] or record_id
+
     def judging(self, manifest: Mapping[str, Any]) -> Judging:
         """Returns how the kept answers of the run with this manifest are judged anew. A benchmark without this method
         has no judge."""

@@ -6,6 +6,7 @@ since a run prints its scores first.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -144,7 +145,7 @@ def _contents(runs: Sequence[BenchmarkFolder], chosen: ReadingChoice) -> list[Pa
         own = [run for run in runs if run.benchmark is benchmark]
         contents = benchmark.report([run.records for run in own], benchmark.own_readings(chosen.given), chosen.flags)
         shown = _with_labels(_with_facts(contents, own), benchmark, own)
-        every.append(_with_panels(shown, benchmark, own))
+        every.append(_with_changes(_with_panels(shown, benchmark, own), benchmark, own))
     return every
 
 
@@ -200,6 +201,34 @@ def _with_panels(contents: PageContents, benchmark: Benchmark, runs: Sequence[Be
         if panel is not None:
             found.append(JudgedRun(names[run.path] if len(runs) > 1 else "", panel))
     return with_panels(contents, benchmark.name, found)
+
+
+def _with_changes(contents: PageContents, benchmark: Benchmark, runs: Sequence[BenchmarkFolder]) -> PageContents:
+    """Returns a part of the page with what changed between two runs of one model, if there are such."""
+    models = Counter(model for run in runs for model in _models_of(run))
+    again = {model for model, times in models.items() if times > 1}
+    with_records = [run for run in runs if (run.path / RECORDS).exists() and _models_of(run) & again]
+    if not with_records:
+        return contents
+    from ...report.labels import folder_labels
+    from .changes import changes_between
+    from .labelling.sample import AnswerFile
+    from .report.changed import with_changes
+
+    names = folder_labels([run.path for run in runs])
+    answers = {
+        names[run.path]: AnswerFile(
+            run.path / RECORDS, benchmark.labeller(run.manifest, is_shown=False), benchmark.title
+        )
+        for run in with_records
+    }
+    return with_changes(contents, benchmark.name, changes_between(answers, benchmark.unit_of))
+
+
+def _models_of(run: BenchmarkFolder) -> set[str]:
+    """Returns the models that a run asks, by its manifest; none without one."""
+    specified = (run.manifest or {}).get("specification", {})
+    return {*specified.get("models", ()), *(pair[0] for pair in specified.get("pairs", ()))}
 
 
 @contextmanager

@@ -132,6 +132,9 @@ class MillStone(Benchmark):
 
         return call_of(line)
 
+    def unit_of(self, record_id: str) -> str:
+        return record_id.partition("/")[0]
+
     def labeller(self, manifest: Mapping[str, Any] | None, *, is_shown: bool) -> Labeller:
         from .review import labeller
 

@@ -102,6 +102,9 @@ def test_several_runs_stand_side_by_side_in_the_folder_they_lie_in(
     assert told["complete"] and [model["answered"] for model in told["models"]] == [SMALL_PROMPTS] * 3
     assert all(Path(name).is_file() for name in (*told["tables"], *told["figures"]))
     assert not (tmp_path / "runs/one/report.html").exists()
+    # The same answers twice: nothing changed, and the page says so of the one model that both runs have.
+    page = (tmp_path / "runs/report.html").read_text("utf-8")
+    assert f"sim/open, from one to two: 0 of {SMALL_PROMPTS} answers are read otherwise (0.0%)" in page
 
 
 def test_runs_that_lie_apart_need_a_place(cli: CommandLine, asked: Callable[..., Done], tmp_path: Path) -> None:

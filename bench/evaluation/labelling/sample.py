@@ -126,6 +126,13 @@ class AnswerFile:
                     readings.setdefault(reading, Counter())[stratum] += 1
         return StratumSizes(whole, readings)
 
+    def first_readings(self) -> Iterator[tuple[Key, str]]:
+        """Yields each answer's key with its first reading; leaves out answers that have none."""
+        for answer in self._read():
+            label = self._label(answer)
+            if label is not None and label.readings:
+                yield key_of(answer), next(iter(label.readings.values()))
+
     def _stratum(self, answer: AnswerRecord) -> Stratum | None:
         label = self._label(answer)
         return None if label is None else stratum_of(key_of(answer).pair, label)
