@@ -35,6 +35,7 @@ from ..engine.run import run_calls
 from ..engine.runs.run_folder import RunFolder
 from ..engine.scheduler import Route, Scheduler
 from ..engine.store.cache import Cache
+from ..engine.store.leases import FolderLeases
 from ..providers.credentials.authorizer import bearer
 from ..providers.llm.openai.chat import PROTOCOL
 from ..providers.llm.protocol import Target
@@ -106,7 +107,10 @@ def build(endpoint: Callable[[], Endpoint], folder: Path) -> Scheduler:
         return Route((endpoint(),), LaneQueue([key], purse=purse, events=events), None, TokenEstimate())
 
     cache = Cache(folder / "cache")
-    return Scheduler(route, cache=cache, mode="record", policy=policy, events=events, random=random.Random(1))
+    leases = FolderLeases(cache.folder)
+    return Scheduler(
+        route, cache=cache, mode="record", policy=policy, events=events, random=random.Random(1), leases=leases
+    )
 
 
 def row(outcome: Outcome) -> bytes:
