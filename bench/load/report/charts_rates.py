@@ -108,7 +108,7 @@ def _panel(rows: Sequence[Row], panel: str, x: alt.X) -> Any:
     layers = [
         only("knee").mark_rule(color=colour("ink"), strokeDash=[2, 3], strokeWidth=1.5).encode(x=x),
         only("knee")
-        .mark_text(align="right", dx=-5, dy=3, baseline="top", fontSize=12, color=colour("ink"))
+        .mark_text(align="left", dx=5, dy=3, baseline="top", fontSize=12, color=colour("ink"))
         .encode(x=x, y=alt.value(0), text="text:N"),
         base.mark_rule(strokeWidth=1.2).encode(y=y.y("low"), y2="high:Q", color=hue),
         base.mark_line(strokeWidth=2).encode(y=y.y(), **lines_of(order)),

@@ -27,12 +27,16 @@ from .series import TIMINGS, LoadSeries, LoadTest, series_of
 from .tables import stepped
 
 _STREAMING = "load-streaming"
-_RATES_NOTE = (
-    "Errors are calls without an answer, with a 95% interval. Latency and TTFT (first token) count from when a call "
-    "was due, TPOT is the time per token after the first, ITL the gap between two pieces of text; their intervals "
-    "stand further down. Tokens per second are output tokens of answers, as the provider counts them."
+# What the columns of the first table mean, by their names.
+_COLUMN_NOTES = (
+    ("errors", "Errors are calls without an answer, with a 95% interval."),
+    ("promise", "A call without an answer has not kept the promise."),
+    ("latency_p50", "Latency counts from when a call was due to its last byte; intervals stand further down."),
+    ("first_token_p99", "TTFT counts from when it was due to its first piece of text."),
+    ("token_p50", "TPOT is the time per token after the first."),
+    ("gap_p99", "ITL is the gap between two pieces of text."),
+    ("tokens", "Tokens per second are output tokens of answers, as the provider counts them."),
 )
-_PROMISED = " A call without an answer has not kept the promise."
 _TOGETHER = "Means and percentiles over calls at different rates describe no rate."
 _SUMMED = (50.0, 90.0, 99.0, 99.9)
 
@@ -173,9 +177,11 @@ def _lead(test: LoadTest, every: Sequence[LoadSeries], several: bool) -> str:
 
 
 def _rates(every: Sequence[LoadSeries]) -> str:
+    table = rates_table(every)
     title = "Results by rate" if any(map(stepped, every)) else "Results"
-    promised = "" if all(each.of.goodput is None for each in every) else _PROMISED
-    return f'<h3>{title}</h3>{table_html(rates_table(every), "rates")}<p class="note">{_RATES_NOTE}{promised}</p>'
+    names = {column.name for column in table.columns}
+    note = " ".join(told for name, told in _COLUMN_NOTES if name in names)
+    return f'<h3>{title}</h3>{table_html(table, "rates")}<p class="note">{note}</p>'
 
 
 def _results(every: Sequence[LoadSeries]) -> Iterator[str]:
