@@ -16,6 +16,7 @@ from ....metrics.load.intervals import Apart, difference, ratio, seconds
 from ....metrics.load.load_json import LoadPart, Times
 from ....report.table import Cell, Column, Table
 from .plans import plan_differences
+from .rate_table import has_several_rates
 from .sentences import between
 from .series import TIMINGS, LoadSeries, LoadTest
 from .tables import stepped
@@ -70,8 +71,11 @@ def _between(each: LoadSeries, first: LoadSeries) -> Iterator[Difference]:
         # A search chooses rates by its server's answers: only figures measured at one rate are comparable.
         yield from _at_rates(each, first)
         return
+    yield from _at_rates(each, first)
+    # Percentiles over different rates describe none of them, so they stand last and are named as such.
+    over = " at all rates" if has_several_rates(first) else ""
     for timing in TIMINGS[:5]:
-        yield from _of_times(each, first, timing.title, timing.of(each.of), timing.of(first.of))
+        yield from _of_times(each, first, f"{timing.title}{over}", timing.of(each.of), timing.of(first.of))
     one, other = each.of.error_share, first.of.error_share
     apart = difference(Apart(one.value, one.low, one.high), Apart(other.value, other.low, other.high))
     yield Difference(each, first, "errors", "share", one.value, other.value, apart)
@@ -82,7 +86,6 @@ def _between(each: LoadSeries, first: LoadSeries) -> Iterator[Difference]:
     ):
         if value is not None and of_first is not None:
             yield Difference(each, first, what, "1/s", value, of_first, Apart(value - of_first, None, None))
-    yield from _at_rates(each, first)
 
 
 def _at_rates(each: LoadSeries, first: LoadSeries) -> Iterator[Difference]:

@@ -248,13 +248,14 @@ def test_tests_side_by_side_differ_by_what_their_files_differ() -> None:
     for percent in (50.0, 90.0, 99.0):
         one, other = of(first).latency.at(percent), of(second).latency.at(percent)
         assert one is not None and other is not None
-        row = rows[f"latency, p{percent:g}"]
+        row = rows[f"latency at all rates, p{percent:g}"]
         assert (row["value"], row["of_first"]) == (other.value_s, one.value_s)
         assert row["difference"] == pytest.approx(other.value_s - one.value_s)
         low, high = row["low"], row["high"]
         assert isinstance(low, float) and isinstance(high, float)
         assert low <= other.value_s - one.value_s <= high
     assert rows["calls a second"]["difference"] == pytest.approx(of(second).rate - of(first).rate)
+    assert next(iter(rows)) == "latency at 5 calls/s, p50"
     assert {"latency at 5 calls/s, p99", "latency at 40 calls/s, p50", "errors"} <= set(rows)
     assert set(page.column("differences-1", "Apart")) <= {"more", "less", "may be the same", "not told"}
     assert page.column("differences-1", "test 1")[0].endswith("s")
