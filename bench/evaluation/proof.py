@@ -128,4 +128,4 @@ def compare_costs(manifest: Mapping[str, Any], costs: Mapping[Pair, float], proo
         pair = Pair(row["model"], row["temperature"])
         noted, found = row.get("cost") or 0.0, costs.get(pair, 0.0)
         if not math.isclose(noted, found, rel_tol=1e-9, abs_tol=1e-9):
-            proof.add(f"manifest.json: {pair} cost ${noted:,.6f}; the files hold ${found:,.6f}")
+            proof.add(f"manifest.json: {pair} cost ${noted:,.6f}; {RECORDS} and {FAILURES} hold ${found:,.6f}")

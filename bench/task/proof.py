@@ -42,8 +42,13 @@ def prove_folder(folder: Path, manifest: dict[str, Any]) -> Proof:
         assert isinstance(record, Record)
         if item is not None and item_digest(record.item, record.group or None, record.row, record.prompt) != item.data:
             return f"{record.id}: row or prompt is not the one that the manifest lists"
+        if (f"{record.item}/{record.trial}", 1) != (record.id, record.step):
+            return f"{record.id}: its fields are of trial {record.trial}, step {record.step}"
         if scorers is not None:
-            (again,) = rescored(iter([record]), scorers, specified["score"])
+            try:
+                (again,) = rescored(iter([record]), scorers, specified["score"])
+            except TaskError as error:
+                return f"{record.id}: can't be scored again: {error}"
             if (again.score, again.scores) != (record.score, record.scores):
                 return f"{record.id}: score {record.score}; its answer has {again.score}"
         return None

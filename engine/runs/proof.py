@@ -14,6 +14,7 @@ import orjson
 from msgspec import Struct, field
 
 from ...format import command_text
+from ..fault import DamagedJournal
 from .journal import has_torn_tail, is_intact, read_lines
 from .run_folder import FAILURES, RECORDS, manifest_hash, specification_hash
 
@@ -102,8 +103,8 @@ def compare_counts(manifest: Mapping[str, Any], proof: Proof) -> None:
     noted = sum(row["ok"] + row["refused"] for row in counts), sum(sum(row["failed"].values()) for row in counts)
     if noted != (proof.records, proof.failures):
         proof.add(
-            f"manifest.json: counts {noted[0]:,} records and {noted[1]:,} failures; the files hold "
-            f"{proof.records:,} and {proof.failures:,}"
+            f"manifest.json: counts {noted[0]:,} records and {noted[1]:,} failures; {RECORDS} holds "
+            f"{proof.records:,}, {FAILURES} {proof.failures:,}"
         )
 
 
@@ -123,7 +124,7 @@ def compare_scores(
     try:
         noted = orjson.loads(path.read_bytes())
         computed = orjson.loads(orjson.dumps(compute()))
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OSError, DamagedJournal) as error:
         proof.add(f"scores.json: can't be compared: {error}")
         return
     part = noted.get(benchmark) if isinstance(noted, dict) else None

@@ -1,10 +1,13 @@
-"""Proves a run's judgements: each line's checksum, that its answer is one of the run's, and that no judge judged twice.
+"""Proves a run's judgements: each line's checksum, that its answer is one of the run's, that no judge judged twice, and
+that no line which the manifest counts is missing.
 
 Reads the files of the run's folder and writes nothing.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +26,14 @@ from .kept_answers import KeptAnswers
 
 def prove_judgements(folder: Path, manifest: dict[str, Any], judging: Judging, proof: Proof) -> None:
     """Adds to the proof what is wrong with a run's judgements."""
-    _prove_manifest(folder, manifest, proof)
+    noted = _prove_manifest(folder, manifest, proof)
     try:
         answers = KeptAnswers(folder / RECORDS, judging)
     except (DamagedJournal, RecordError) as error:
         proof.unproven.append(f"{JUDGEMENTS}: not compared with the records: {error}")
         return
     seen: set[tuple[str, Key, str]] = set()
+    found: Counter[tuple[str, str]] = Counter()
     for name in (FILES.records, FILES.failures):
         decode = msgspec.json.Decoder(judging.Line).decode
         for number, data in enumerate(read_lines(folder / name), 1):
@@ -46,24 +50,43 @@ def prove_judgements(folder: Path, manifest: dict[str, Any], judging: Judging, p
             if place in seen:
                 proof.add(f"{here}: {line.judge} judged {line.answer} twice")
             seen.add(place)
+            found[name, line.judge] += 1
             if wrong := _wrong_in(line, name, answers, judging):
                 proof.add(f"{here}: {wrong}")
         if has_torn_tail(folder / name):
             proof.torn.append(f"{name}: its last line is torn, as a kill leaves it; the next start sets it aside")
+    _compare_counts(noted, found, proof)
 
 
-def _prove_manifest(folder: Path, manifest: dict[str, Any], proof: Proof) -> None:
+def _compare_counts(noted: Mapping[str, Any], found: Mapping[tuple[str, str], int], proof: Proof) -> None:
+    """Adds a finding for each judge with fewer lines than the manifest counts. More are not wrong: judgements of an
+    earlier text stay, and are not counted."""
+    if noted.get("ended") is None:
+        return
+    for row in noted.get("counts") or ():
+        for name, count in (
+            (FILES.records, row["ok"] + row["refused"]),
+            (FILES.failures, sum(row["failed"].values())),
+        ):
+            held = found.get((name, row["model"]), 0)
+            if held < count:
+                proof.add(f"{name}: {held:,} lines of {row['model']}; {FILES.manifest} counts {count:,}")
+
+
+def _prove_manifest(folder: Path, manifest: dict[str, Any], proof: Proof) -> Mapping[str, Any]:
+    """Returns the judgements' own manifest; an empty one if it can't be read."""
     try:
         own = read_manifest(folder, FILES.manifest)
     except LocalFault as fault:
         proof.add(str(fault))
-        return
+        return {}
     if manifest_hash(own) != own.get("manifest_hash"):
         proof.add(f"{FILES.manifest}: its hash is not the one noted in it: something in it was changed")
     if specification_hash(own["specification"]) != own.get("specification_hash"):
         proof.add(f"{FILES.manifest}: the specification's hash is not the one noted beside it: one of both was changed")
     if own["specification"].get("run") != manifest.get("specification_hash"):
         proof.add(f"{FILES.manifest}: these are judgements of another run")
+    return own
 
 
 def _wrong_in(line: Judgement, name: str, answers: KeptAnswers, judging: Judging) -> str | None:

@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _prove(folder: Path, manifest: dict[str, Any]) -> Any:
-    from ....bench.evaluation.judging.judgement import JUDGEMENTS
+    from ....bench.evaluation.judging.judgement import FILES, JUDGEMENTS
     from ....bench.evaluation.labelling.folder_labels import prove_labels
     from ....bench.evaluation.labelling.label_lines import LABELS
     from ....bench.evaluation.labelling.sample import AnswerFile
@@ -67,7 +67,7 @@ def _prove(folder: Path, manifest: dict[str, Any]) -> Any:
     if (folder / LABELS).exists():
         labeller = benchmark.labeller(manifest, is_shown=False)
         prove_labels(folder, AnswerFile(folder / RECORDS, labeller, benchmark.title), proof)
-    if (folder / JUDGEMENTS).exists():
+    if any((folder / name).exists() for name in (JUDGEMENTS, FILES.manifest)):
         from ....bench.evaluation.judging.proof import prove_judgements
 
         prove_judgements(folder, manifest, benchmark.judging(manifest), proof)

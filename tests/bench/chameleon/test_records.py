@@ -173,7 +173,7 @@ def test_what_is_missing_double_or_changed_is_found(run: tuple[Path, Conversatio
         return " | ".join(proven(run).wrong)
 
     assert found(*whole) == ""
-    assert "counts 9 records and 1 failures; the files hold 8 and 1" in found(*whole[:-1])
+    assert "counts 9 records and 1 failures; records.jsonl holds 8, failures.jsonl 1" in found(*whole[:-1])
     assert "stands there twice" in found(*whole, whole[0])
     assert "damaged: its checksum is missing or wrong" in found(whole[0].replace(b"supportive", b"unclear"), *whole[1:])
     assert "turn zz/1 is not in this run" in found(changed(whole[0], id="zz/1", conversation="zz"), *whole[1:])

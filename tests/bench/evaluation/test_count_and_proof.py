@@ -130,7 +130,7 @@ def after_a_failure(folder: Path) -> None:
         (edited(lambda line: line.update(score=1.0)), "records.jsonl line 1: score: not the judge's"),
         (edited(lambda line: line.update(status="timeout")), "status timeout does not belong in this file"),
         (edited(lambda line: line.update(status="ok"), FAILURES), "status ok does not belong in this file"),
-        (edited(lambda line: line.update(cost=5.0)), "the files hold $5."),
+        (edited(lambda line: line.update(cost=5.0)), "failures.jsonl hold $5."),
         (edited(lambda line: line.update(score="high")), "no record of Talks"),
         (twice, "stands there twice"),
         (after_a_failure, "t2 of script/m @ 0.5: step 2 failed, and 1 later steps were asked"),
