@@ -48,7 +48,7 @@ def benchmark_of(folder: Path) -> Benchmark:
         name = str(read_manifest(folder)["specification"].get("benchmark"))
         if find(name) is None:
             known = listed(list(declarations()), "or")
-            raise UsageError(f"{folder}: expected a run of {known}, got one of {name}")
+            raise UsageError(f"{folder / MANIFEST}: expected a run of {known}, got one of {name}")
         return benchmark_named(name)
     path = folder / RECORDS
     if not path.is_file():

@@ -60,7 +60,7 @@ FREE: dict[str, dict[str, tuple[str, ...]]] = {
         "what was asked, where no line repeats it": (
             *("specification.prompt_version", "specification.draw_version", "specification.endpoints"),
             *("specification.prompt", "specification.score", "specification.data", "specification.lines"),
-            *("specification.judging", "specification.benchmark"),
+            *("specification.judging", "specification.benchmark", "specification.max_tokens"),
         ),
         "the hash is computed again after the forgery": ("manifest_hash", "specification_hash"),
     },
@@ -123,7 +123,7 @@ def class_of(change: Change, done: Done, whole: Path, folder: Path) -> str | Non
     told = done.out + done.err
     if done.code in (2, 5):
         # A forgery is found as a contradiction between two files, of which one is named, or as another benchmark's.
-        names = (change.file,) if change.kind != "forged" else (*JOURNALS, *DOCUMENTS, "data set", "run: expected")
+        names = (change.file,) if change.kind != "forged" else (*JOURNALS, *DOCUMENTS, "data set")
         return "found" if any(name in told for name in names) else None
     if done.code != 0:
         return None
@@ -190,8 +190,15 @@ def test_missing_judgements_are_found_by_the_counts_of_their_manifest(judgements
     path = judgements / "judgements.jsonl"
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
     done = run_command(judgements.parent, "verify", "run")
-    # Three conversations of five turns.
+    # Three conversations of five turns each.
     assert done.code == 5 and "judgements.jsonl: 14 lines of sim/steady; judgements.json counts 15" in done.out
     path.unlink()
     done = run_command(judgements.parent, "verify", "run")
     assert done.code == 5 and "judgements.jsonl: 0 lines of sim/steady; judgements.json counts 15" in done.out
+
+
+def test_a_changed_manifest_of_judgements_is_named_and_the_runs_own_is_not_blamed(judgements: Path) -> None:
+    path = judgements / "judgements.json"
+    path.write_text(path.read_text().replace('"model": "sim/steady"', '"modem": "sim/steady"'))
+    done = run_command(judgements.parent, "verify", "run")
+    assert done.code == 5 and "judgements.json: its hash is not the one noted in it" in done.out

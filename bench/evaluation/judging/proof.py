@@ -74,19 +74,20 @@ def _compare_counts(noted: Mapping[str, Any], found: Mapping[tuple[str, str], in
 
 
 def _prove_manifest(folder: Path, manifest: dict[str, Any], proof: Proof) -> Mapping[str, Any]:
-    """Returns the judgements' own manifest; an empty one if it can't be read."""
+    """Returns the judgements' own manifest; an empty one if it can't be read or was changed."""
     try:
         own = read_manifest(folder, FILES.manifest)
     except LocalFault as fault:
         proof.add(str(fault))
         return {}
-    if manifest_hash(own) != own.get("manifest_hash"):
+    is_unchanged = manifest_hash(own) == own.get("manifest_hash")
+    if not is_unchanged:
         proof.add(f"{FILES.manifest}: its hash is not the one noted in it: something in it was changed")
     if specification_hash(own["specification"]) != own.get("specification_hash"):
         proof.add(f"{FILES.manifest}: the specification's hash is not the one noted beside it: one of both was changed")
     if own["specification"].get("run") != manifest.get("specification_hash"):
         proof.add(f"{FILES.manifest}: these are judgements of another run")
-    return own
+    return own if is_unchanged else {}
 
 
 def _wrong_in(line: Judgement, name: str, answers: KeptAnswers, judging: Judging) -> str | None:
