@@ -1,4 +1,5 @@
-"""Makes the pictures of the README: a recorded terminal and a report, both of `millstream demo --limit 12`.
+"""Makes the pictures of README and site: a recorded terminal, and every kind of report on a desk, in the dark, on a
+phone and on paper, from runs against the simulated outside.
 
 `make pictures` runs it. Needs a chromium, as the tests of pages do. Writes docs/pictures alone.
 """
@@ -15,7 +16,10 @@ import subprocess
 import sys
 import tempfile
 import termios
+import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import sync_playwright
 from rich.console import Console
@@ -40,14 +44,61 @@ def main() -> None:
         words = ["millstream", "demo", "--limit", "12"]
         write_terminal(" ".join(words), recorded(words, Path(home)))
         (report,) = Path(home).glob("runs/*/report.html")
+        reports = {
+            "millstone": report.parent / "open" / "report.html",
+            "chameleon": report.parent / "conversations" / "report.html",
+            **others(Path(home)),
+        }
         photograph(report, chromium)
+        fill_gallery(reports, chromium)
+
+
+TASK = """import millstream as ms
+
+CAPITALS = {
+    "Chile": "Santiago", "Cuba": "Havana", "Egypt": "Cairo", "France": "Paris", "Ghana": "Accra", "India": "New Delhi",
+    "Italy": "Rome", "Japan": "Tokyo", "Kenya": "Nairobi", "Norway": "Oslo", "Peru": "Lima", "Spain": "Madrid",
+}
+
+task = ms.Task(
+    data=[{"id": country, "country": country, "capital": capital} for country, capital in CAPITALS.items()],
+    prompt="What is the capital of {country}? Answer with its name alone.",
+    score=ms.match("{capital}"),
+    trials=3,
+)
+"""
+
+
+def others(home: Path) -> dict[str, Path]:
+    """Makes a task's report and a load test's, against a simulated provider of their own."""
+    (home / "capitals.py").write_text(TASK)
+    environment = environment_of(home)
+    millstream = [sys.executable, "-P", "-m", "millstream"]
+    ready = home / "port"
+    begin = [*millstream, "sim", "--port-file", str(ready)]
+    with subprocess.Popen(begin, cwd=home, env=environment, stdout=subprocess.DEVNULL) as outside:
+        while not ready.exists():
+            time.sleep(0.1)
+        task = ["run", "capitals.py", "--model", "sim/scholar", "sim/pupil", "--out", "capitals"]
+        load = ["load", "sim/open", "--steps", "20,40,80", "--step-time", "5s", "--out", "load"]
+        try:
+            for words in (task, load):
+                subprocess.run([*millstream, *words], cwd=home, env=environment, check=True, stdout=subprocess.DEVNULL)
+        finally:
+            outside.terminate()
+    subprocess.run([*millstream, "report", "load"], cwd=home, env=environment, check=True, stdout=subprocess.DEVNULL)
+    return {"task": home / "capitals" / "report.html", "load": home / "load" / "report.html"}
+
+
+def environment_of(home: Path) -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(ROOT / ".types")}
 
 
 def recorded(command: list[str], home: Path) -> str:
     """Returns what a command writes to a terminal of COLUMNS by ROWS, with its colours."""
     words = [sys.executable, "-P", "-m", *command]
-    own = {"HOME": str(home), "PYTHONPATH": str(ROOT / ".types"), "TERM": "xterm-256color"}
-    environment = {"PATH": os.environ["PATH"], "COLUMNS": str(COLUMNS), "LINES": str(ROWS), **own}
+    terminal = {"COLUMNS": str(COLUMNS), "LINES": str(ROWS), "TERM": "xterm-256color"}
+    environment = {**environment_of(home), **terminal}
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     with subprocess.Popen(words, cwd=home, env=environment, stdin=theirs, stdout=theirs, stderr=theirs) as process:
@@ -94,6 +145,29 @@ def photograph(report: Path, chromium: str) -> None:
             page.wait_for_timeout(500)
             page.screenshot(path=str(PICTURES / f"report-{scheme}.png"))
             page.close()
+        browser.close()
+
+
+def fill_gallery(reports: Mapping[str, Path], chromium: str) -> None:
+    """Writes the first screen of each report on a desk, in the dark, on a phone and on paper."""
+    looks: dict[str, dict[str, Any]] = {
+        "desk": {"viewport": {"width": WIDTH, "height": HEIGHT}},
+        "dark": {"viewport": {"width": WIDTH, "height": HEIGHT}, "color_scheme": "dark"},
+        "phone": {"viewport": {"width": 390, "height": 844}},
+        "paper": {"viewport": {"width": 794, "height": 1123}},
+    }
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        for name, report in reports.items():
+            for look, options in looks.items():
+                page = browser.new_page(**options)
+                page.goto(report.as_uri())
+                page.wait_for_timeout(500)
+                if look == "paper":
+                    page.emulate_media(media="print")
+                path = PICTURES / f"{name}-{look}.jpg"
+                page.screenshot(path=str(path), type="jpeg", quality=60)
+                page.close()
         browser.close()
 
 

@@ -26,7 +26,7 @@ PAGES = {
 FILES = ("LICENSE", "CITATION.cff")
 # What stands at the side, in this order: a heading and its pages.
 CONTENTS = {
-    "Begin": ("start", "your-own-benchmark", "reading-a-report", "troubleshooting"),
+    "Begin": ("start", "your-own-benchmark", "reading-a-report", "gallery", "troubleshooting"),
     "Evaluate": ("using", "millstone", "chameleon", "sycon", "labels-and-judges", "intervals"),
     "Quotas and money": ("quotas-and-money", "providers", "probe", "load"),
     "Inside other tools": ("embedding", "gateway", "batch", "simulator"),
