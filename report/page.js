@@ -121,8 +121,26 @@ for (const place of document.querySelectorAll("[data-csv]")) addCsvButtons(place
 
 // ---- figures ----
 
-async function drawLive(figure, spec) {
+// Room for the labels of an axis beside a plot whose width is its own, without them.
+const LABELS = 170;
+
+// A specification for a narrow screen: as wide as the screen, legends in two columns, panels below each other.
+function fitted(wide, room) {
+  const own = { orient: "bottom", columns: 2, columnPadding: 12, labelLimit: room / 2 - 30, gradientLength: room / 2 };
+  const spec = JSON.parse(JSON.stringify(wide), (key, value) => (key === "legend" && value ? { ...value, ...own } : value));
+  const within = Math.max(room - LABELS, 120);
+  if (spec.facet?.column) spec.facet = { row: spec.facet.column };
+  if (spec.columns) spec.columns = 1;
+  if (spec.facet) spec.spec.width = Math.min(spec.spec.width, within);
+  else if (typeof spec.width === "number") spec.width = spec.autosize?.type === "fit-x" ? room : Math.min(spec.width, within);
+  return spec;
+}
+
+async function drawLive(figure, wide) {
   const plot = figure.querySelector(".plot");
+  const still = plot.querySelector(".still svg");
+  const isNarrow = still.getAttribute("width") > plot.clientWidth && matchMedia("(max-width: 40rem)").matches;
+  const spec = isNarrow ? fitted(wide, plot.clientWidth) : wide;
   const live = made("div", { className: "live" });
   plot.append(live);
   // The interpreter (ast) needs no eval, so the page's policy can forbid it.
@@ -136,6 +154,7 @@ async function drawLive(figure, spec) {
   });
   // One picture with a name to who can't see it: its numbers are in the table below.
   const picture = live.querySelector("svg");
+  if (isNarrow) picture.style.minWidth = "0";
   picture.setAttribute("role", "img");
   picture.setAttribute("aria-label", plot.getAttribute("aria-label"));
   for (const part of picture.querySelectorAll("[role]")) part.removeAttribute("role");
@@ -301,10 +320,8 @@ async function openExplorer() {
   }
 }
 
-if (byId("explorer")) {
-  if (chosenIn().has("issue")) openExplorer();
-  else whenNear(byId("explorer"), openExplorer);
-}
+// At once and not when it is near: a reader who searches the page finds what it holds.
+if (byId("explorer")) openExplorer();
 
 // ---- paper and small screens ----
 

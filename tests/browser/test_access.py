@@ -59,8 +59,10 @@ def test_axe_would_find_one(browser: Browser, reports: list[Path], tmp_path: Pat
     assert [each.partition(":")[0] for each in violations(browser, page)] == ["button-name"]
 
 
-def test_no_report_is_wider_than_a_phone(browser: Browser, reports: list[Path]) -> None:
+def test_no_report_and_no_figure_is_wider_than_a_phone(browser: Browser, reports: list[Path]) -> None:
     for page in reports:
         with opened(browser, page, viewport={"width": 390, "height": 844}) as watched:
             watched.settle()
             assert watched.page.evaluate("document.documentElement.scrollWidth") <= 390
+            widths = watched.page.eval_on_selector_all(".plot", "all => all.map(one => [one.id, one.scrollWidth])")
+            assert widths and [one for one in widths if one[1] > 390] == []

@@ -30,6 +30,8 @@ from ....report.table import Cell, Figure, Table
 from .tables_turns import EVERY_TEMPERATURE
 
 _HEIGHT = 280
+# The most turns that an axis names.
+_TURNS_NAMED = 8
 _UNIT = alt.Scale(domain=[0, 1], nice=False)
 _TENTHS = alt.Axis(tickCount=10, format=".1f")
 # The values of one turn, behind a figure of means.
@@ -187,7 +189,7 @@ def turns_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
         "x:Q",
         title="Turn",
         scale=alt.Scale(domain=[1, max(2, last)], nice=False),
-        axis=alt.Axis(tickMinStep=1, tickCount=min(7, last), format="d"),
+        axis=alt.Axis(values=list(range(1, last + 1, -(-last // _TURNS_NAMED))), format="d"),
     )
     base = alt.Chart(data()).encode(
         x=x,

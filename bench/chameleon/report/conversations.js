@@ -207,8 +207,5 @@
     }
   };
 
-  if (byId("conversations")) {
-    if (chosenIn().has("conversation")) openConversations();
-    else whenNear(byId("conversations"), openConversations);
-  }
+  if (byId("conversations")) openConversations();
 }
