@@ -16,7 +16,7 @@ LOCK = .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --fork
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test quick durations check format reference pictures site coverage bench gateway load conversations conversations-full torture reliability intervals pages wheel release sbom without lock runtime tools
+.PHONY: help run test quick durations check format reference pictures site coverage bench gateway load conversations conversations-full torture reliability mutation intervals pages wheel release sbom without lock runtime tools
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' Makefile
@@ -96,6 +96,9 @@ torture: tools ## the long attack on every promise, a line each; goes on where i
 
 reliability: tools ## docs/reliability.md, from what the last torture found
 	@$(PY) .ci/torture.py --page
+
+mutation: tools ## small changes to the heart of the program, each against its tests (ARGS="--each 3 engine/key.py"; about an hour)
+	@$(PY) .ci/mutation.py $(ARGS)
 
 intervals: tools ## how often confidence intervals hold the truth, simulated: the tables of docs/intervals.md (some 6 minutes)
 	@MILLSTREAM_TORTURE=long $(PY) -m pytest -c tests/pytest.ini --rootdir=. -q -s -o timeout=1800 -o faulthandler_timeout=0 \
