@@ -124,10 +124,23 @@ for (const place of document.querySelectorAll("[data-csv]")) addCsvButtons(place
 // Room for the labels of an axis beside a plot whose width is its own, without them.
 const LABELS = 170;
 
-// A specification for a narrow screen: as wide as the screen, legends in two columns, panels below each other.
-function fitted(wide, room) {
-  const own = { orient: "bottom", columns: 2, columnPadding: 12, labelLimit: room / 2 - 30, gradientLength: room / 2 };
-  const spec = JSON.parse(JSON.stringify(wide), (key, value) => (key === "legend" && value ? { ...value, ...own } : value));
+// The title of an axis in lines of some twenty-five letters.
+function inLines(title) {
+  const lines = [""];
+  for (const word of title.split(" ")) {
+    if (lines.at(-1) && lines.at(-1).length + word.length > 25) lines.push(word);
+    else lines.push(`${lines.pop()} ${word}`.trim());
+  }
+  return lines;
+}
+
+// A specification for a narrow screen: as wide as the screen, legends below it, panels below each other.
+function fitted(wide, room, columns) {
+  const own = { orient: "bottom", columns, columnPadding: 12, labelLimit: room / columns - 30, gradientLength: room / 2 };
+  const spec = JSON.parse(JSON.stringify(wide), (key, value) => {
+    if (key === "legend" && value) return { ...value, ...own };
+    return key === "x" && typeof value?.title === "string" ? { ...value, title: inLines(value.title) } : value;
+  });
   const within = Math.max(room - LABELS, 120);
   if (spec.facet?.column) spec.facet = { row: spec.facet.column };
   if (spec.columns) spec.columns = 1;
@@ -136,13 +149,17 @@ function fitted(wide, room) {
   return spec;
 }
 
-async function drawLive(figure, wide) {
-  const plot = figure.querySelector(".plot");
-  const still = plot.querySelector(".still svg");
-  const isNarrow = still.getAttribute("width") > plot.clientWidth && matchMedia("(max-width: 40rem)").matches;
-  const spec = isNarrow ? fitted(wide, plot.clientWidth) : wide;
-  const live = made("div", { className: "live" });
-  plot.append(live);
+// Whether a word of a picture has no room: it is shortened, or reaches beyond the picture.
+function isCrowded(picture) {
+  const whole = picture.getBoundingClientRect();
+  return [...picture.querySelectorAll("text")].some((text) => {
+    const { left, right, top, bottom, width } = text.getBoundingClientRect();
+    const isOut = left < whole.left - 1 || right > whole.right + 1 || top < whole.top - 1 || bottom > whole.bottom + 1;
+    return width && (isOut || text.textContent.includes("…"));
+  });
+}
+
+async function embed(live, spec) {
   // The interpreter (ast) needs no eval, so the page's policy can forbid it.
   await window.vegaEmbed(live, spec, {
     ast: true,
@@ -152,9 +169,29 @@ async function drawLive(figure, wide) {
     logLevel: 1, // errors alone
     tooltip: { disableDefaultStyle: true },
   });
+  return live.querySelector("svg");
+}
+
+async function drawLive(figure, wide) {
+  const plot = figure.querySelector(".plot");
+  const live = made("div", { className: "live" });
+  plot.append(live);
+  const room = plot.clientWidth;
+  const isWider = plot.querySelector(".still svg").getAttribute("width") > room;
+  let picture = null;
+  if (isWider && matchMedia("(max-width: 40rem)").matches) {
+    // Drawn where it is not seen, since only a drawing can be measured: two columns in the legend, else one.
+    live.classList.add("is-tried");
+    for (const columns of [2, 1]) {
+      picture = await embed(live, fitted(wide, room, columns));
+      picture.style.minWidth = "0";
+      if (!isCrowded(picture) && picture.getBoundingClientRect().width <= room + 1) break;
+      picture = null;
+    }
+    live.classList.remove("is-tried");
+  }
+  picture ??= await embed(live, wide);
   // One picture with a name to who can't see it: its numbers are in the table below.
-  const picture = live.querySelector("svg");
-  if (isNarrow) picture.style.minWidth = "0";
   picture.setAttribute("role", "img");
   picture.setAttribute("aria-label", plot.getAttribute("aria-label"));
   for (const part of picture.querySelectorAll("[role]")) part.removeAttribute("role");
