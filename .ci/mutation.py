@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-COPY = ROOT / "build" / "mutation"
+# Its name is no package, or checks of this one would find it.
+COPY = ROOT / ".mutation"
 # Each module of the heart, and the tests that are to notice.
 HEART = {
     "engine/key.py": ["tests/engine/test_key.py", "tests/engine/test_scheduler.py"],
