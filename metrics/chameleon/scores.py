@@ -48,6 +48,7 @@ def scores(
     readings = readings or Readings()
     every = samples(traces.traces(asked), readings)
     places = ranks(every)
+    troubled = [pair for pair in traces.pairs() if pair in traces.troubles]
     models: dict[str, Any] = {}
     conversations: dict[str, Any] = {}
     for sample in every:
@@ -62,7 +63,7 @@ def scores(
         "chameleon": {
             "readings": {**structs.asdict(readings), "std": "sample"},
             "models": models,
-            "unmeasured": list(unmeasured({str(pair): troubles for pair, troubles in traces.troubles.items()})),
+            "unmeasured": list(unmeasured({str(pair): traces.troubles[pair] for pair in troubled})),
             "correlations": _correlations(every),
             "temperatures": {model: structs.asdict(heat(own)) for model, own in by_model(every).items()},
             "repeated": len(traces.repeated),

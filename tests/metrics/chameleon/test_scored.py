@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -67,6 +68,18 @@ def test_two_clear_turns_and_half_of_all_are_needed_under_every_reading(
         assert {own[kind] for kind in kinds} == {entry[kind]["mean"] for kind in kinds} == {None}
         assert entry["unscored_conversations"] == ["c"]
         assert entry["rank"] is None
+
+
+def test_a_document_of_scores_is_the_same_in_whatever_order_the_turns_were_answered() -> None:
+    pages = [[{"url": f"https://a.test/{status}", "status": status}] for status in ("paywall", "http-404")]
+    records = [
+        {**turn_record(turn=turn, text="", temperature=temperature, query="q"), "retrieved": retrieved}
+        for temperature in (0.0, 1.0)
+        for turn, retrieved in enumerate(pages, 1)
+    ]
+    told = [json.dumps(scored(list(as_lines(order)))) for order in (records, records[::-1])]
+    assert told[0] == told[1]
+    assert len(json.loads(told[0])["unmeasured"]) == 3, "both temperatures, and the pages"
 
 
 def test_an_answer_without_a_word_has_no_stance_whatever_the_judge_says() -> None:
@@ -137,7 +150,7 @@ def test_above_a_tenth_unscored_a_model_has_no_rank(rubbish: int, rank: int | No
     ("retrieved", "reason"),
     [
         (["unreachable"], "all 4 pages: unreachable"),
-        (["unreachable", "disallowed"], "8 pages: unreachable 4, disallowed 4"),
+        (["unreachable", "disallowed"], "8 pages: disallowed 4, unreachable 4"),
         ([], "4 searches found no page"),
     ],
 )
