@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import re
+import shutil
 import zlib
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -148,6 +150,7 @@ def _open_file(folder: Path, *, read_only: bool) -> _OpenStore:
         _check_local_disk(folder)
         if not read_only:
             folder.mkdir(parents=True, exist_ok=True)
+            _create(folder)
             _allocate_locks(folder / "lock.mdb")
         elif not path.exists():
             raise LocalFault(f"cache {folder} does not exist: nothing has been stored there")
@@ -161,6 +164,26 @@ def _open_file(folder: Path, *, read_only: bool) -> _OpenStore:
     except BaseException:
         file.close()
         raise
+
+
+def _create(folder: Path) -> None:
+    """Makes an empty file if there is none. It appears whole: LMDB takes the half of one, as a kill would leave it, for
+    damage."""
+    draft, path = folder / "new", folder / _DATA
+    held = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)  # of several processes one makes it
+        if not path.exists():
+            shutil.rmtree(draft, ignore_errors=True)
+            lmdb.open(str(draft), lock=False).close()
+            with (draft / _DATA).open("rb") as file:
+                os.fsync(file.fileno())
+            (draft / _DATA).rename(path)
+            draft.rmdir()
+    except lmdb.Error as error:
+        raise _unopened(folder, error) from error
+    finally:
+        os.close(held)
 
 
 def _open_environment(folder: Path, *, read_only: bool) -> lmdb.Environment:
