@@ -1,7 +1,8 @@
-"""An append-only file of JSON lines that survives a kill at any byte and a full disk.
+"""An append-only file of JSON lines that survives a kill at any byte, a power cut and a full disk.
 
-Every line ends with the CRC-32 of the bytes before it. A tail without its newline is torn and set aside; a whole line
-with a wrong CRC ends the start. Knows nothing of what the lines mean.
+Every line ends with the CRC-32 of the bytes before it. A tail without its newline is set aside, and so is a line with a
+hole where a power cut kept a block from the disk; any other line with a wrong CRC ends the start. Knows nothing of what
+the lines mean.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from ..fault import DamagedJournal, LocalFault
 
 FSYNC_EVERY_S = 0.25
 _CHECKED = re.compile(rb',"crc":(\d{1,10})}$')
+_HOLE = re.compile(rb"\0+")
+# File systems write blocks of this size, or of a multiple of it.
+_BLOCK = 512
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -69,6 +73,7 @@ class Journal:
         self._reserve = reserve
         self._must_be_sealed = must_be_sealed
         _mend_tail(path)
+        set_holes_aside(path)
         if set_aside:
             set_damaged_aside(path, must_be_sealed=must_be_sealed)
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
@@ -239,18 +244,42 @@ def _end_of_last_line(fd: int, size: int) -> int:
     return 0
 
 
+def lines_with_holes(path: Path) -> frozenset[int]:
+    """Returns the numbers of the lines, from 1, that a power cut has left with a hole: zero bytes up to the end of a
+    block that was never written. A line of JSON has no zero byte."""
+    if not path.exists():
+        return frozenset()
+    with path.open("rb") as file:
+        if not any(b"\0" in part for part in iter(lambda: file.read(1 << 20), b"")):
+            return frozenset()
+    found, at = set[int](), 0
+    for number, line in enumerate(read_lines(path), 1):
+        if any((at + hole.end()) % _BLOCK == 0 for hole in _HOLE.finditer(line)):
+            found.add(number)
+        at += len(line) + 1
+    return frozenset(found)
+
+
+def set_holes_aside(path: Path) -> None:
+    """Moves lines with a hole, as a power cut leaves them, to the file that takes torn tails."""
+    _move_lines(path, lines_with_holes(path), ".torn")
+
+
 def set_damaged_aside(path: Path, *, must_be_sealed: bool) -> None:
     """Moves every damaged line to a file beside the journal; the rest stays in its order."""
-    bad = [line for line in read_lines(path) if not is_intact(line, must_be_sealed=must_be_sealed)]
-    if not bad:
+    lines = enumerate(read_lines(path), 1)
+    bad = frozenset(number for number, line in lines if not is_intact(line, must_be_sealed=must_be_sealed))
+    _move_lines(path, bad, ".damaged")
+
+
+def _move_lines(path: Path, numbers: frozenset[int], suffix: str) -> None:
+    if not numbers:
         return
-    with path.with_suffix(".damaged").open("ab") as aside:
-        aside.writelines(line + b"\n" for line in bad)
-        aside.flush()
-        os.fsync(aside.fileno())
     fresh = path.with_suffix(".mending")
-    with fresh.open("wb") as file:
-        file.writelines(line + b"\n" for line in read_lines(path) if is_intact(line, must_be_sealed=must_be_sealed))
-        file.flush()
-        os.fsync(file.fileno())
+    with path.with_suffix(suffix).open("ab") as aside, fresh.open("wb") as kept:
+        for number, line in enumerate(read_lines(path), 1):
+            (aside if number in numbers else kept).write(line + b"\n")
+        for file in (aside, kept):
+            file.flush()
+            os.fsync(file.fileno())
     fresh.replace(path)

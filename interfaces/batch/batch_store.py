@@ -18,7 +18,7 @@ import msgspec
 
 from ...configuration.errors import UsageError
 from ...engine.fault import DamagedJournal, LocalFault
-from ...engine.runs.journal import Journal, Reserve, is_intact, read_lines, set_damaged_aside
+from ...engine.runs.journal import Journal, Reserve, is_intact, lines_with_holes, read_lines, set_damaged_aside
 from ...engine.runs.pairs import PairCounts
 from ...engine.runs.run_folder import MANIFEST, RunFolder, WrongSpecification
 from .output import Output
@@ -218,7 +218,11 @@ class Book:
     def _judged(self, path: Path, noted: RowChecksums, done: bytearray) -> Iterator[tuple[bytes, str | None]]:
         """Yields every row with the file it is moved to (None: it stays), and sets its line in `done` to its kind plus
         one."""
+        holes = lines_with_holes(path)
         for number, row in enumerate(read_lines(path), 1):
+            if number in holes:
+                yield row, REPLACED
+                continue
             line, row_crc = line_of(row, self._tag), zlib.crc32(row)
             if line is None or not 0 < line <= self._last:
                 yield row, self._damaged(f"{path} line {number} is no row of this batch")

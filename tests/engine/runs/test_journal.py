@@ -98,6 +98,25 @@ def test_one_torn_line_longer_than_any_buffer_is_set_aside_whole(tmp_path: Path)
     assert path.with_suffix(".torn").stat().st_size == 300_010
 
 
+def test_lines_with_a_block_that_a_power_cut_kept_from_the_disk_are_set_aside(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    whole = write(path, ROWS)
+    # The third block was never written; the lines that reach into it are lost, all others stand.
+    path.write_bytes(whole[:1024] + bytes(512) + whole[1536:])
+    first, last = whole[:1024].count(b"\n"), whole[:1536].count(b"\n")
+    lines = whole.splitlines()
+    assert reopened(path) == lines[:first] + lines[last + 1 :]
+    assert bytes(512) in path.with_suffix(".torn").read_bytes()
+
+
+def test_zeros_that_end_within_a_block_are_damage(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    whole = write(path, ROWS)
+    path.write_bytes(whole[:1024] + bytes(511) + whole[1535:])
+    with pytest.raises(DamagedJournal, match="is damaged"):
+        reopened(path)
+
+
 def test_bit_flips_are_noticed_wherever_they_fall(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
     whole = write(path, ROWS)
