@@ -14,7 +14,7 @@ from places import small_disk
 from torture import SEED, record, times
 
 from millstream.engine.fault import DamagedJournal, LocalFault
-from millstream.engine.runs.journal import Journal, Reserve, is_intact, read_lines, sealed
+from millstream.engine.runs.journal import Journal, Reserve, has_torn_tail, is_intact, read_lines, sealed
 
 # Bytes that a flip can turn into a newline, and text that looks like our own seal, stand in the rows on purpose.
 ROWS = [
@@ -96,6 +96,37 @@ def test_one_torn_line_longer_than_any_buffer_is_set_aside_whole(tmp_path: Path)
     path.write_bytes(b'{"text":"' + b"x" * 300_000)
     assert reopened(path) == []
     assert path.with_suffix(".torn").stat().st_size == 300_010
+
+
+def test_a_torn_line_of_a_whole_buffer_leaves_the_line_before_it(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    whole = write(path, ROWS[:1])
+    # Read backwards in parts of 64 KiB, the last newline is the first byte of the last part.
+    path.write_bytes(whole + b"x" * ((1 << 16) - 1))
+    assert reopened(path) == [whole[:-1]]
+
+
+@pytest.mark.parametrize(
+    ("data", "is_torn"), [(b"", False), (b"\n", False), (b"{}\n", False), (b"{", True), (b"{}\n{", True)]
+)
+def test_a_file_that_ends_within_a_line_has_a_torn_tail(tmp_path: Path, data: bytes, is_torn: bool) -> None:
+    path = tmp_path / "j.jsonl"
+    assert not has_torn_tail(path), "a missing file has none"
+    path.write_bytes(data)
+    assert has_torn_tail(path) is is_torn
+
+
+def test_damage_is_set_aside_only_on_request(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    whole = write(path, ROWS[:3])
+    path.write_bytes(whole.replace(b"issue/1", b"issue/7"))
+    journal = Journal(path, Reserve(tmp_path / ".reserve"))
+    try:
+        with pytest.raises(DamagedJournal, match="line 2"):
+            list(journal.read())
+    finally:
+        journal.close()
+    assert reopened(path, set_aside=True) == [line for number, line in enumerate(whole.splitlines()) if number != 1]
 
 
 def test_lines_with_a_block_that_a_power_cut_kept_from_the_disk_are_set_aside(tmp_path: Path) -> None:
