@@ -153,7 +153,7 @@ def test_a_command_killed_at_a_point_between_two_writes_ends_as_one_that_was_not
         shutil.rmtree(home)
         shutil.copytree(whole, home)
         outside.provider.reset()
-        kills = killed_at(home, folder, command, outside, point)
+        kills = int(killed_at(home, folder, command, outside, point))
         then = random.choice(points)
         if kills:
             kills += killed_at(home, folder, command, outside, then)

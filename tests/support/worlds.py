@@ -167,8 +167,14 @@ class World:
         return self.price
 
     def open(self, number: int) -> contextlib.AbstractAsyncContextManager[Bench]:
-        more = {"price": self.price_told(), "max_cost": self.max_cost}
-        return engine_over(self.models, self.folder, *self.lanes_told(), seed=self.seed + number, **more)
+        return engine_over(
+            self.models,
+            self.folder,
+            *self.lanes_told(),
+            seed=self.seed + number,
+            price=self.price_told(),
+            max_cost=self.max_cost,
+        )
 
     async def live(self) -> None:
         """Raises AssertionError, or Deadlock, for whatever went wrong."""
