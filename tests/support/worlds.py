@@ -145,9 +145,10 @@ class World:
         self.lasted_s = 0.0
 
     def _lanes(self) -> list[Lane]:
-        requests, tokens = ([6, 20], [None, 100]) if self.hours else ([None, None, 60, 600], [None, 300, 20_000])
+        requests: tuple[int | None, ...] = (6, 20) if self.hours else (None, None, 60, 600)
+        tokens: tuple[int | None, ...] = (None, 100) if self.hours else (None, 300, 20_000)
         if self.engines == 2:
-            requests, tokens = [None], [None]
+            requests = tokens = (None,)
         return [
             Lane(
                 model,
