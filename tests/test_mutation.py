@@ -22,3 +22,4 @@ def test_each_place_is_changed_by_itself() -> None:
     whole = ast.unparse(ast.parse(SOURCE))
     assert all(source != whole and ast.parse(source) for _, _, source in made)
     assert len({source for _, _, source in made}) == len(made)
+    assert {function for function, _, _ in made} == {"f"}
