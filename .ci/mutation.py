@@ -27,8 +27,14 @@ HEART = {
     "engine/lanes/ledger.py": ["tests/engine/lanes/test_ledger.py", "tests/engine/lanes/test_admission.py"],
     "engine/lanes/key_gate.py": ["tests/engine/lanes", "tests/engine/attempts/test_long_waits.py"],
     "engine/attempts/retry.py": ["tests/engine/attempts", "tests/engine/lanes/test_admission.py"],
-    "engine/attempts/money.py": ["tests/engine/attempts", "tests/engine/lanes/test_admission.py"],
-    "engine/runs/journal.py": ["tests/engine/runs"],
+    "engine/attempts/money.py": [
+        "tests/engine/attempts",
+        "tests/engine/lanes/test_admission.py",
+        "tests/interfaces/test_folder_budget.py",
+        "tests/interfaces/gateway/test_spending.py",
+        "tests/engine/test_lease_wait.py",
+    ],
+    "engine/runs/journal.py": ["tests/engine/runs", "tests/interfaces/test_score_and_verify.py"],
     "metrics/millstone/stance.py": ["tests/metrics/millstone"],
     "metrics/millstone/scores.py": ["tests/metrics/millstone"],
     "metrics/statistics/intervals.py": ["tests/metrics/statistics", "tests/metrics/millstone"],
@@ -40,16 +46,25 @@ _SWAPS: dict[type[ast.AST], type[ast.AST]] = {
 }  # fmt: skip
 
 
-def changes(source: str) -> Iterator[tuple[int, str, str]]:
-    """Yields every change of a module: its line, what it was and became, and the module's whole changed source."""
+def changes(source: str) -> Iterator[tuple[str, str, str]]:
+    """Yields every change of a module: the function around it, what it was and became, and the module's whole changed
+    source."""
     count = sum(1 for _ in _places(ast.parse(source)))
     for number in range(count):
         tree = ast.parse(source)
         node, change = next(place for at, place in enumerate(_places(tree)) if at == number)
         before = ast.unparse(node)
         change()
-        line = getattr(node, "lineno", 0)
-        yield line, f"{before}  ->  {ast.unparse(node)}", ast.unparse(ast.fix_missing_locations(tree))
+        function = _around(tree, getattr(node, "lineno", 0))
+        yield function, f"{before}  ->  {ast.unparse(node)}", ast.unparse(ast.fix_missing_locations(tree))
+
+
+def _around(tree: ast.Module, line: int) -> str:
+    """Returns the name of the innermost function or class that a line is in; empty: none."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    named = [each for each in ast.walk(tree) if isinstance(each, kinds)]
+    around = [each for each in named if each.lineno <= line <= (each.end_lineno or 0)]
+    return max(around, key=lambda each: each.lineno).name if around else ""
 
 
 def _places(tree: ast.AST) -> Iterator[tuple[ast.AST, Any]]:
@@ -99,7 +114,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     explained = tomllib.loads((ROOT / "tests" / "survivors.toml").read_text("utf-8")).get("survivor", [])
-    reasons = {(each["module"], each["change"]): each["why"] for each in explained}
+    reasons = {(each["module"], each["function"], each["change"]): each["why"] for each in explained}
     prepare_copy()
     tried = survived = unexplained = 0
     for module in options.modules:
@@ -109,14 +124,14 @@ def main() -> int:
             sys.exit(f"mutation: the tests of {module} fail without any change")
         within_s = 3 * (time.monotonic() - begun) + 20
         every = list(changes((COPY / module).read_text("utf-8")))
-        for line, change, source in random.Random(options.seed).sample(every, min(options.each, len(every))):
+        for function, change, source in random.Random(options.seed).sample(every, min(options.each, len(every))):
             tried += 1
             if is_noticed(module, source, tests, within_s):
                 continue
             survived += 1
-            why = reasons.get((module, change))
+            why = reasons.get((module, function, change))
             unexplained += why is None
-            print(json.dumps({"module": module, "line": line, "change": change, "why": why}), flush=True)
+            print(json.dumps({"module": module, "function": function, "change": change, "why": why}), flush=True)
         print(f"{module}: {tried} tried so far, {survived} survived, {unexplained} of them unexplained", flush=True)
     return int(unexplained >= tried / 10)
 
