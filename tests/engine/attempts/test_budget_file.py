@@ -156,6 +156,35 @@ def test_what_was_in_flight_at_a_kill_counts_at_its_worst_and_a_higher_limit_goe
     higher.detach()
 
 
+def test_what_may_not_have_been_billed_stays_unsure_after_a_clean_end(tmp_path: Path) -> None:
+    place = BudgetPlace(tmp_path / "budget")
+    purse = opened(place)
+    for _ in range(2):
+        assert purse.fits(0.3)
+        purse.reserve(0.3)
+    purse.settle(0.3, 0.1)
+    purse.settle(0.3, 0.2, unsure=0.2)
+    purse.detach()
+    again = opened(place)
+    assert (again.spent, again.unsure, again.sure) == pytest.approx((0.3, 0.2, 0.1))
+    again.detach()
+
+
+def test_what_another_process_was_granted_is_charged_and_not_left(tmp_path: Path) -> None:
+    place = BudgetPlace(tmp_path / "budget", lock=tmp_path)
+    one, other = opened(place), opened(place)
+    assert one.fits(0.3)
+    one.reserve(0.3)
+    assert other.fits(0.1)
+    other.reserve(0.1)
+    other.settle(0.1, 0.05)
+    # A block is a 200th of the limit: one has at most so much more than it asked for.
+    assert other.charged == pytest.approx(0.3 + 0.05, abs=0.006)
+    assert other.left == pytest.approx(LIMIT - other.charged)
+    for purse in (one, other):
+        purse.detach()
+
+
 def test_a_call_that_was_dearer_than_it_could_be_is_counted_all_the_same(tmp_path: Path) -> None:
     place = BudgetPlace(tmp_path / "budget")
     purse = opened(place)

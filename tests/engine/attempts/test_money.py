@@ -14,7 +14,15 @@ from scripted import ScriptedProvider, engine_over
 from virtual_time import run_virtually
 
 from millstream.engine.attempts.estimate import TokenEstimate
-from millstream.engine.attempts.money import CostBudget, LongPrompts, Price, bundled_prices, cost_of, worst_cost
+from millstream.engine.attempts.money import (
+    CostBudget,
+    LongPrompts,
+    Price,
+    bundled_prices,
+    cost_of,
+    over_budget,
+    worst_cost,
+)
 from millstream.engine.call import Call, Message, Reply, Usage
 from millstream.engine.content import Image, Tool
 from millstream.engine.endpoint import Fault, Response
@@ -196,6 +204,16 @@ def test_a_purse_without_a_limit_only_counts() -> None:
     assert purse.fits(1e9)
     purse.settle(0.0, 3.0)
     assert purse.spent == 3.0 and repr(purse) == "<CostBudget [$3.0000 spent, $0.0000 reserved, no limit]>"
+
+
+def test_a_purse_without_a_file_has_left_what_nobody_spent_or_reserved() -> None:
+    purse = CostBudget(1.0)
+    purse.reserve(0.25)
+    purse.settle(0.25, 0.2)
+    purse.reserve(0.3)
+    assert (purse.charged, purse.left) == pytest.approx((0.2, 0.5))
+    told = over_budget("a call", 3.0, purse)
+    assert told == "a call may cost $3.0000; $0.2000 of --max-cost $1.0000 is spent: raise --max-cost"
 
 
 def test_what_may_have_been_billed_is_paid_for_and_what_was_refused_is_not(tmp_path: Path) -> None:
