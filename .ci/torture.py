@@ -1,8 +1,8 @@
-"""The long attack: every promise of tests/promises.toml in turn, a line each with what was tried and what survived.
+"""The long attack: every promise of tests/promises.toml, a line each with what was tried and what survived.
 
-Results are kept in build/torture, so a run that was stopped goes on where it stopped, for the same commit. Words of the
-command line name promises (`1 7`); `--page` writes docs/reliability.md from the results; MILLSTREAM_TORTURE_SEED draws
-other attacks.
+Results of each test are kept in build/torture, so a run that was stopped goes on where it stopped, for the same commit.
+Words of the command line name promises (`1 7`); `--page` writes docs/reliability.md from the results;
+MILLSTREAM_TORTURE_SEED draws other attacks.
 """
 
 from __future__ import annotations
@@ -14,11 +14,15 @@ import subprocess
 import sys
 import time
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "build" / "torture"
+# How many of a promise's worst cases are told.
+WORST = 20
 PAGE = ROOT / "docs" / "reliability.md"
 HEAD = """# What is promised
 
@@ -37,9 +41,9 @@ def promises() -> list[dict[str, Any]]:
         return list(tomllib.load(file)["promise"])
 
 
-def attack(promise: dict[str, Any], seed: str) -> dict[str, Any]:
-    """Runs a promise's long tests and returns what became of them."""
-    lines = RESULTS / f"{promise['number']}.jsonl"
+def attack(name: str, test: str, seed: str) -> dict[str, Any]:
+    """Runs one long test, with a log and a file of results of this name, and returns what became of it."""
+    lines = RESULTS / f"{name}.jsonl"
     lines.unlink(missing_ok=True)
     environment = {**os.environ, "MILLSTREAM_TORTURE": "long", "MILLSTREAM_TORTURE_SEED": seed}
     environment["MILLSTREAM_TORTURE_OUT"] = str(lines)
@@ -55,10 +59,10 @@ def attack(promise: dict[str, Any], seed: str) -> dict[str, Any]:
         "-p",
         "no:cacheprovider",
     ]
-    limits = ["-o", "timeout=3600", "-o", "faulthandler_timeout=0"]
+    limits = ["-o", "timeout=7200", "-o", "faulthandler_timeout=0"]
     begun = time.monotonic()
-    with (RESULTS / f"{promise['number']}.log").open("w+") as log:
-        subprocess.run([*pytest, *limits, *promise["long"]], cwd=ROOT, env=environment, stdout=log, stderr=log)
+    with (RESULTS / f"{name}.log").open("w+") as log:
+        subprocess.run([*pytest, *limits, test], cwd=ROOT, env=environment, stdout=log, stderr=log)
         log.seek(0)
         end = log.read().strip().rpartition("\n")[2]
     counts = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|error)", end)}
@@ -72,8 +76,17 @@ def attack(promise: dict[str, Any], seed: str) -> dict[str, Any]:
         "tests": passed,
         "failed": failed or int(passed == 0),
         "seconds": round(time.monotonic() - begun),
-        "worst": list(dict.fromkeys(line["worst"] for line in attacks))[:6],
+        "worst": list(dict.fromkeys(line["worst"] for line in attacks))[:WORST],
     }
+
+
+def summed(promise: dict[str, Any], results: dict[str, Any]) -> dict[str, Any] | None:
+    """Returns what became of a promise in all its long tests; None while some of them have not run."""
+    parts = [results["tests"].get(test) for test in promise["long"]]
+    if not parts or None in parts:
+        return None
+    found = {key: sum(part[key] for part in parts) for key in ("tried", "survived", "tests", "failed", "seconds")}
+    return {**found, "worst": [worst for part in parts for worst in part["worst"]][:WORST]}
 
 
 def commit() -> str:
@@ -86,7 +99,7 @@ def page(results: dict[str, Any]) -> str:
     """Returns docs/reliability.md."""
     rows, parts = [], list[str]()
     for promise in promises():
-        number, found = promise["number"], results["promises"].get(str(promise["number"]))
+        number, found = promise["number"], summed(promise, results)
         figures = f"{found['tried']:,} | {found['survived']:,} | {found['seconds']:,} s" if found else " | | "
         rows.append(f"| [{number}](#promise-{number}) | {promise['promise']} | {figures} |\n")
         parts += [f"\n## Promise {number}\n", promise["promise"] + "\n", f"**How it is kept.** {promise['kept']}\n"]
@@ -108,25 +121,49 @@ def main() -> int:
     seed, now = os.environ.get("MILLSTREAM_TORTURE_SEED", "1"), commit()
     results = json.loads(kept.read_text()) if kept.exists() else {}
     if words == ["--page"]:
+        if "tests" not in results:
+            sys.exit("torture: there are no results yet: run `make torture` first")
         PAGE.write_text(page(results), "utf-8")
         return 0
     if (results.get("commit"), results.get("seed")) != (now, seed):
         day = time.strftime("%Y-%m-%d", time.gmtime())
-        results = {"commit": now, "seed": seed, "day": day, "cores": os.cpu_count(), "promises": {}}
-    broken = 0
-    for promise in promises():
-        number = str(promise["number"])
-        if not promise["long"] or (words and number not in words):
-            continue
-        found = results["promises"].get(number)
-        if found is None or found["failed"] or words:
-            found = results["promises"][number] = attack(promise, seed)
+        results = {"commit": now, "seed": seed, "day": day, "cores": os.cpu_count(), "tests": {}}
+    wanted = [promise for promise in promises() if promise["long"] and (not words or str(promise["number"]) in words)]
+    for promise in wanted:
+        for test in promise["long"]:
+            if words or results["tests"].get(test, {}).get("failed"):
+                results["tests"].pop(test, None)
+    writing = Lock()
+
+    def carry_out(promise: dict[str, Any], number: int, test: str) -> None:
+        found = attack(f"{promise['number']}-{number}", test, seed)
+        with writing:
+            results["tests"][test] = found
             kept.write_text(json.dumps(results, indent=1))
-        state = "FAILED: build/torture/" + number + ".log" if found["failed"] else "; ".join(found["worst"][:1])
-        figures = f"tried {found['tried']:9,}  survived {found['survived']:9,}  {found['seconds']:5,} s"
-        print(f"{number:>2}  {figures}  {state}", flush=True)
-        broken += bool(found["failed"])
-    return bool(broken)
+            if (whole := summed(promise, results)) is not None:
+                print(line_of(promise, whole), flush=True)
+
+    for promise in wanted:
+        if (whole := summed(promise, results)) is not None:
+            print(line_of(promise, whole), flush=True)
+
+    # Two at a time, as the suite; then, with the machine to themselves, those that measure time.
+    for is_alone, workers in ((False, 2), (True, 1)):
+        chosen = [promise for promise in wanted if promise.get("is_alone", False) is is_alone]
+        with ThreadPoolExecutor(workers) as pool:
+            every = [(promise, *each) for promise in chosen for each in enumerate(promise["long"], 1)]
+            begun = [pool.submit(carry_out, *each) for each in every if each[2] not in results["tests"]]
+        for each in begun:
+            each.result()
+    ended = [summed(promise, results) for promise in wanted]
+    return int(any(found is None or found["failed"] for found in ended))
+
+
+def line_of(promise: dict[str, Any], found: dict[str, Any]) -> str:
+    """Returns a promise's line on the screen."""
+    logs = f"FAILED: build/torture/{promise['number']}-*.log"
+    figures = f"tried {found['tried']:9,}  survived {found['survived']:9,}  {found['seconds']:5,} s"
+    return f"{promise['number']:>2}  {figures}  {logs if found['failed'] else '; '.join(found['worst'][:1])}"
 
 
 if __name__ == "__main__":

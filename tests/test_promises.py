@@ -57,9 +57,12 @@ def test_a_broken_attack_survives_nothing_and_is_counted(
 ) -> None:
     monkeypatch.setattr(torture, "RESULTS", tmp_path)
     (tmp_path / "test_broken.py").write_text(BROKEN)
-    found: dict[str, Any] = torture.attack({"number": 1, "long": [str(tmp_path / "test_broken.py")]}, "3")
+    found: dict[str, Any] = torture.attack("1-1", str(tmp_path / "test_broken.py"), "3")
     # Forty of the long form, one test without a line of its own, and the one that broke.
     assert (found["tried"], found["survived"], found["tests"], found["failed"]) == (42, 41, 2, 1)
     assert found["worst"] == ["nothing broke"]
-    results = {"commit": "c", "day": "d", "seed": "3", "cores": 2, "promises": {"1": found}}
-    assert "| 42 | 41 |" in torture.page(results)
+    first = torture.promises()[0]["long"]
+    results = {"commit": "c", "day": "d", "seed": "3", "cores": 2, "tests": dict.fromkeys(first[1:], found)}
+    assert "| 42 |" not in torture.page(results), "a promise has no figures while one of its tests has not run"
+    results["tests"][first[0]] = found
+    assert f"| {42 * len(first)} | {41 * len(first)} |" in torture.page(results)
