@@ -62,7 +62,13 @@ def test_a_broken_attack_survives_nothing_and_is_counted(
     assert (found["tried"], found["survived"], found["tests"], found["failed"]) == (42, 41, 2, 1)
     assert found["worst"] == ["nothing broke"]
     first = torture.promises()[0]["long"]
-    results = {"commit": "c", "day": "d", "seed": "3", "cores": 2, "tests": dict.fromkeys(first[1:], found)}
+    results: dict[str, Any] = {
+        "commit": "c",
+        "day": "d",
+        "seed": "3",
+        "cores": 2,
+        "tests": dict.fromkeys(first[1:], found),
+    }
     assert "| 42 |" not in torture.page(results), "a promise has no figures while one of its tests has not run"
     results["tests"][first[0]] = found
     assert f"| {42 * len(first)} | {41 * len(first)} |" in torture.page(results)
