@@ -48,6 +48,7 @@ class Intake:
         self._dropped: set[str] = set()
         self._full: set[str] = set()
         self._is_exhausted = False
+        self._unbroken = 0
         self._reading = asyncio.Lock()
         self._reader: asyncio.Task[object] | None = None
         self._changed = asyncio.Event()
@@ -93,29 +94,34 @@ class Intake:
             return self.take_kept(lane)
         if self._iterator is None or self._is_exhausted or self._full:
             return None
-        for call in self._iterator:
+        for passed, call in enumerate(self._iterator, 1):
             own = self._lane_of(call)
             if own == lane:
                 return call
-            if self._keep(own, call):
-                return None  # that lane's look-ahead is full: reading on would need memory without bound
+            # Where a look-ahead is full, reading on would need memory without bound; and calls of a dropped lane may
+            # follow each other for ever.
+            if self._keep(own, call) or passed == LOOK_AHEAD:
+                return None
         self._is_exhausted = True
         self._stir()
         return None
 
     async def take(self, lane: str) -> Call | None:
-        """Waits for the lane's next call and returns it; None when there are no more."""
+        """Waits for the lane's next call and returns it; None when there are no more, or the lane has stopped."""
         while True:
             call = self.take_now(lane)
             if call is not None:
                 return call
-            if self._is_exhausted and not self._ahead[lane]:
+            if lane in self._dropped or (self._is_exhausted and not self._ahead[lane]):
                 return None
             if self._full:
                 self._changed.clear()
                 await self._changed.wait()
             elif self._async_iterator is not None:
                 await self._read_one(lane)
+                await self._let_others()
+            else:
+                await asyncio.sleep(0)
 
     async def read_on(self) -> None:
         """Reads calls ahead to the end, as far as there is room; for short-lived lanes, whose workers don't read."""
@@ -132,6 +138,7 @@ class Intake:
                     self._stir()
             else:
                 await self._read_one(None)
+            await self._let_others()
 
     def end_passing(self) -> None:
         """Notes that a call of a short-lived lane is finished, so that another may be read."""
@@ -148,7 +155,7 @@ class Intake:
     async def pass_over(self) -> None:
         """Reads on to the first call of a new lane, so that its workers start, if every lane so far has stopped."""
         async with self._reading:
-            for passed in range(PASSED_OVER_MAX):
+            for _ in range(PASSED_OVER_MAX):
                 if self._is_exhausted or not self._ahead.keys() <= self._dropped:
                     return
                 call = await self._read()
@@ -156,8 +163,14 @@ class Intake:
                     self._is_exhausted = True
                 else:
                     self._keep(self._lane_of(call), call)
-                if passed % LOOK_AHEAD == 0:
-                    await asyncio.sleep(0)
+                await self._let_others()
+
+    async def _let_others(self) -> None:
+        """Lets the loop go on after some reads: an iterator of calls may never do so itself."""
+        self._unbroken += 1
+        if self._unbroken >= LOOK_AHEAD:
+            self._unbroken = 0
+            await asyncio.sleep(0)
 
     async def _read_one(self, lane: str | None) -> None:
         async with self._reading:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import random
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from pathlib import Path
@@ -98,6 +99,40 @@ async def slowly(calls: Iterator[Call], pause_s: float = 0.01) -> AsyncIterator[
     for call in calls:
         await asyncio.sleep(pause_s)
         yield call
+
+
+async def unbroken(calls: Iterable[Call]) -> AsyncIterator[Call]:
+    """An async iterator that never lets the loop go on by itself."""
+    for call in calls:
+        yield call
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("lives", ["nobody", "another"])
+def test_endless_calls_of_a_stopped_lane_never_hold_up_the_loop(tmp_path: Path, lives: str, is_async: bool) -> None:
+    dead, quick = ScriptedProvider(lambda prompt, at: EMPTY_ACCOUNT, latency_s=0.01), ScriptedProvider()
+    first = [Call("script/quick", "first")] if lives == "another" else []
+    beats = 0
+
+    async def beat() -> None:
+        nonlocal beats
+        while True:
+            await asyncio.sleep(0.01)
+            beats += 1
+
+    async def main() -> None:
+        heart = asyncio.create_task(beat())
+        async with engine_over({"script/dead": dead, "script/quick": quick}, tmp_path) as bench:
+            calls = itertools.chain(first, (Call("script/dead", f"prompt {number}") for number in itertools.count()))
+            with contextlib.suppress(TimeoutError, Stopped):
+                async with asyncio.timeout(1.0):
+                    async for _ in run_calls(bench.scheduler, unbroken(calls) if is_async else calls):
+                        pass
+        heart.cancel()
+
+    asyncio.run(main())
+    assert beats >= 20, "the loop stood still"
 
 
 def test_an_async_iterable_is_read_lazily_by_all_lanes(tmp_path: Path) -> None:
