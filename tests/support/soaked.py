@@ -19,11 +19,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gateways import MODEL, QUICK, gateway_before, settings_to
+from msgspec import structs
 from open_files import open_files
 
 import millstream as ms
 
 INTERVAL_S = 0.5
+# An outage is to be outlived.
+PATIENT = structs.replace(QUICK, patience_s=60.0)
 # Of the run, so that the clients of the gateway get a share of one processor.
 CALLS_A_MINUTE = 6_000
 
@@ -72,10 +75,10 @@ class Soaked:
 
 
 async def soak(base_url: str, folder: Path) -> None:
-    async with gateway_before(base_url, folder) as running:
+    async with gateway_before(base_url, folder, policy=PATIENT) as running:
         soaked = Soaked(running.port)
         lane = ms.Lane(MODEL, concurrency=8, rpm=CALLS_A_MINUTE)
-        async with ms.Engine(settings=settings_to(base_url, folder / "run", policy=QUICK, lanes=(lane,))) as engine:
+        async with ms.Engine(settings=settings_to(base_url, folder / "run", policy=PATIENT, lanes=(lane,))) as engine:
             soaked.say()
             over = asyncio.create_task(asyncio.to_thread(sys.stdin.read))
             said = asyncio.create_task(_say_often(soaked))
