@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torture import times
 
 from millstream.bench.evaluation.declarations import BUILT_IN
 from millstream.interfaces.cli.command import main
@@ -82,7 +83,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=times(60, 300), deadline=None)
 @given(words=st.lists(st.one_of(_OPTION, _OPTION, _OPTION, _FLAGS), max_size=5, unique=True))
 def test_any_options_make_a_plan_or_one_line(folder: Path, words: list[str]) -> None:
     named = ("--replay=", "--prompts=", "--dataset=")

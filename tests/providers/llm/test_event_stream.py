@@ -10,6 +10,7 @@ import pytest
 from bedrock_shapes import STREAM, event, frame, header
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torture import times
 
 from millstream.providers.llm.event_stream import BrokenStream, EventMessage, messages_of
 
@@ -76,7 +77,7 @@ def test_lengths_that_can_not_be_break_the_stream() -> None:
             list(messages_of(prelude + struct.pack(">I", zlib.crc32(prelude)) + bytes(40)))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=times(60, 300), deadline=None)
 @given(st.binary(max_size=80), st.booleans())
 def test_any_bytes_are_messages_or_broken(body: bytes, is_framed: bool) -> None:
     try:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from protocols import ROWS, ProtocolRow
+from torture import times
 
 from millstream.engine.endpoint import Fault, Response
 from millstream.providers.llm.errors import DETAIL_MAX, EMPTY_ACCOUNT_CODES, ErrorBody
@@ -212,7 +213,7 @@ def test_the_wait_is_read_ms_before_seconds_before_a_date_and_nonsense_is_no_ans
         assert fault.cuts_rate == (seconds is None)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=times(100, 500), deadline=None)
 @given(st.dictionaries(st.sampled_from(["retry-after", "retry-after-ms", "date"]), st.text(max_size=40)))
 def test_any_headers_are_a_sane_wait_or_none(headers: dict[str, str]) -> None:
     seconds = retry_after_s(headers)
@@ -223,7 +224,7 @@ _DAY = st.sampled_from(["Mon, ", "", "Xyz, "])
 _PART = st.integers(-3, 99_999).map(str)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=times(100, 500), deadline=None)
 @given(st.tuples(_DAY, _PART, _PART, _PART, _PART, _PART, _PART, st.sampled_from(["GMT", "-0000", "+99999999999", ""])))
 def test_any_date_is_a_sane_wait_or_none(parts: tuple[str, ...]) -> None:
     day, number, year, hour, minute, second, _, zone = parts
@@ -231,7 +232,7 @@ def test_any_date_is_a_sane_wait_or_none(parts: tuple[str, ...]) -> None:
     assert seconds is None or 0 <= seconds < 1e9
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=times(100, 500), deadline=None)
 @given(st.integers(100, 599), st.binary(max_size=200))
 def test_any_status_and_body_is_a_fault_that_can_be_written(status: int, body: bytes) -> None:
     fault = fault_of(Response(status, body))

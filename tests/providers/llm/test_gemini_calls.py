@@ -10,6 +10,7 @@ import pytest
 from gemini_shapes import STREAM, TEXT, USAGE, event, said, whole
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torture import times
 
 from millstream.engine.call import Reply
 from millstream.engine.content import Native, Part, ToolCall
@@ -192,7 +193,7 @@ _NESTED = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=times(60, 300), deadline=None)
 @given(st.dictionaries(_NAME, _NESTED, max_size=4), st.integers(1, 4))
 def test_any_arguments_may_come_in_pieces(arguments: dict[str, Any], size: int) -> None:
     pieces = [[piece(one)] for one in _pieces(arguments, "$", size)]
@@ -215,7 +216,7 @@ _ANY = st.recursive(
 _ODD = st.dictionaries(st.sampled_from(["functionCall", "text", "thought", "thoughtSignature", "x"]), _ANY, max_size=3)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=times(100, 500), deadline=None)
 @given(st.lists(_ODD, max_size=4), st.booleans())
 def test_any_parts_are_a_reply_or_a_fault_that_can_be_written(parts: list[Any], stream: bool) -> None:
     given = {"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}

@@ -9,6 +9,7 @@ import pytest
 from gemini_shapes import STREAM, error, quota, reason, retry_in
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torture import times
 
 from millstream.engine.endpoint import Fault, Response
 from millstream.providers.llm.google.generate import decode
@@ -175,7 +176,7 @@ _TOLD = st.dictionaries(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=times(100, 500), deadline=None)
 @given(st.sampled_from([200, 400, 401, 403, 429, 500]), _TOLD)
 def test_any_error_is_a_fault_that_can_be_written(status: int, told: dict[str, Any]) -> None:
     body = b'{"error":' + orjson.dumps({**told, "x": 1}) + b"}"

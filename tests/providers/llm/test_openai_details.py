@@ -10,6 +10,7 @@ import pytest
 from chat_shapes import DONE, ROLE, choice, chunk, event, fault_of, message, ok, reply_of, streamed, whole
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torture import times
 
 from millstream.engine.call import Citation, TokenLogprob, Usage
 from millstream.engine.endpoint import Fault, Response
@@ -198,7 +199,7 @@ _ANY = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=times(100, 500), deadline=None)
 @given(_ANY, _ANY, _ANY, _ANY, _ANY)
 def test_odd_details_cost_no_answer_and_break_nothing(
     logprobs: Any, notes: Any, listed: Any, results: Any, usage: Any

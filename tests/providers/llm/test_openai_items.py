@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from response_shapes import CREATED, MESSAGE, REASONING, delta, event, response, said, whole
+from torture import times
 
 from millstream.engine.call import Call, Message, Reply
 from millstream.engine.content import Content, Image, Native, Part, Tool, ToolCall, ToolResult
@@ -241,7 +242,7 @@ _ODD = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=times(100, 500), deadline=None)
 @given(st.lists(_ODD, max_size=3))
 def test_odd_items_cost_no_answer_and_can_be_written(items: list[Any]) -> None:
     result = decode(Response(200, json.dumps(response(output=[*items, said("A")])).encode()))

@@ -10,6 +10,7 @@ import pytest
 from chat_shapes import DONE, ROLE, USAGE, choice, chunk, message, ok, reply_of, streamed, whole
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torture import times
 
 from millstream.engine.call import Call, Message, Reply
 from millstream.engine.content import Native, Part, ToolCall
@@ -231,7 +232,7 @@ _CALLS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=times(60, 300), deadline=None)
 @given(_TEXT, _TEXT, _CALLS, st.data())
 def test_calls_whose_arguments_come_in_turns_are_sent_back_as_they_stood(
     thought: str, text: str, calls: list[tuple[str, dict[str, Any]]], data: st.DataObject
@@ -268,7 +269,7 @@ _ANY = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=700, deadline=None)
+@settings(max_examples=times(140, 700), deadline=None)
 @given(st.lists(_ANY, max_size=3), _ANY, _ANY, _ANY, st.booleans())
 def test_odd_parts_cost_no_answer_and_can_be_written(
     calls: Any, function: Any, details: Any, content: Any, is_streamed: bool

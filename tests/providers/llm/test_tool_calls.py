@@ -18,6 +18,7 @@ from answer_parts import AnswerPart
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from protocols import CHAT, CONVERSE, GENERATE, MESSAGES, RESPONSES, ROWS, AnswerShape, ProtocolRow
+from torture import times
 
 from millstream.engine.call import Call, Message
 from millstream.engine.content import Part, ToolCall
@@ -203,7 +204,7 @@ _CALL = st.builds(
 
 
 @in_each_protocol
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=times(60, 300), deadline=None)
 @given(st.data(), st.integers(1, 9))
 def test_the_parts_of_an_answer_are_sent_back_unchanged(row: ProtocolRow, data: st.DataObject, size: int) -> None:
     natives = st.sampled_from([*row.shape.thoughts, *row.shape.own])

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 from mutations import JSON, mutated, paths_in
+from torture import times
 
 from millstream.engine.call import Outcome, Reply
 from millstream.engine.content import texts_in
@@ -270,7 +271,7 @@ def test_a_request_that_is_too_deep_to_be_written_again_is_refused(row: ServedRo
 
 @each_dialect
 @given(st.data())
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=times(50, 250), deadline=None)
 def test_a_request_with_something_odd_in_it_is_a_call_or_refused(row: ServedRow, data: st.DataObject) -> None:
     row.judge(data.draw(mutated(row.sound)))
 
