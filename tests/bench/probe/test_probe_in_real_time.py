@@ -51,7 +51,8 @@ def test_what_is_found_is_true_and_a_run_right_after_it_is_never_refused(tmp_pat
         assert done.code == 0, done.err
         found, told = json.loads(done.out)["lanes"][MODEL], json.loads(done.out)
         rpm = quota["requests"]
-        assert 0.97 * rpm <= found["rpm"] <= rpm
+        # Within five in a hundred, as the probe promises.
+        assert 0.95 * rpm <= found["rpm"] <= rpm
         assert found["window"] == quota["rule"]
         assert 0.97 * rpm * quota.get("burst", 1) <= found["burst"] <= rpm * quota.get("burst", 1)
         assert told["calls"] == provider.calls() < 3 * rpm
