@@ -1,8 +1,9 @@
 """The long attack: every promise of tests/promises.toml, a line each with what was tried and what survived.
 
 Results of each test are kept in build/torture, so a run that was stopped goes on where it stopped, for the same commit.
-Words of the command line name promises (`1 7`); `--page` writes docs/reliability.md from the results;
-MILLSTREAM_TORTURE_SEED draws other attacks.
+Words of the command line name promises (`1 7`); `--failed` tries again what failed, at this commit, and keeps the rest
+with the commit it was tried at; `--page` writes docs/reliability.md from the results; MILLSTREAM_TORTURE_SEED draws
+other attacks.
 """
 
 from __future__ import annotations
@@ -27,11 +28,12 @@ PAGE = ROOT / "docs" / "reliability.md"
 HEAD = """# What is promised
 
 Each promise, how it is kept, and what attacks it. `make test` makes every attack in a short form, `make torture` in a
-long one. The figures are those of the last long run, at commit `{commit}` on {day}, with seed {seed}, on {cores} cores.
+long one. The figures are those of the last long run, begun on {day}, with seed {seed}, on {cores} cores. The last
+column names the commits that were attacked: what failed was mended, and attacked again.
 `make torture ARGS="1 7"` attacks some promises alone, and `MILLSTREAM_TORTURE_SEED=2 make torture` draws other attacks.
 
-| | promise | tried | survived | in |
-|---|---|--:|--:|--:|
+| | promise | tried | survived | in | at |
+|---|---|--:|--:|--:|---|
 """
 
 
@@ -86,6 +88,7 @@ def summed(promise: dict[str, Any], results: dict[str, Any]) -> dict[str, Any] |
     if not parts or None in parts:
         return None
     found = {key: sum(part[key] for part in parts) for key in ("tried", "survived", "tests", "failed", "seconds")}
+    found["commits"] = list(dict.fromkeys(part["commit"] for part in parts))
     return {**found, "worst": [worst for part in parts for worst in part["worst"]][:WORST]}
 
 
@@ -100,7 +103,10 @@ def page(results: dict[str, Any]) -> str:
     rows, parts = [], list[str]()
     for promise in promises():
         number, found = promise["number"], summed(promise, results)
-        figures = f"{found['tried']:,} | {found['survived']:,} | {found['seconds']:,} s" if found else " | | "
+        figures = " | | | "
+        if found:
+            at = ", ".join(f"`{commit}`" for commit in found["commits"])
+            figures = f"{found['tried']:,} | {found['survived']:,} | {found['seconds']:,} s | {at}"
         rows.append(f"| [{number}](#promise-{number}) | {promise['promise']} | {figures} |\n")
         parts += [f"\n## Promise {number}\n", promise["promise"] + "\n", f"**How it is kept.** {promise['kept']}\n"]
         tests = ", ".join(f"`{test}`" for test in promise["tests"])
@@ -109,7 +115,7 @@ def page(results: dict[str, Any]) -> str:
         )
         if found and found["worst"]:
             parts += ["**What was seen.**\n", *(f"- {worst[0].upper()}{worst[1:]}." for worst in found["worst"]), ""]
-    head = HEAD.format(**{name: results[name] for name in ("commit", "day", "seed", "cores")})
+    head = HEAD.format(**{name: results[name] for name in ("day", "seed", "cores")})
     return head + "".join(rows) + "\n".join(parts).rstrip() + "\n"
 
 
@@ -125,7 +131,12 @@ def main() -> int:
             sys.exit("torture: there are no results yet: run `make torture` first")
         PAGE.write_text(page(results), "utf-8")
         return 0
-    if (results.get("commit"), results.get("seed")) != (now, seed):
+    is_again = words == ["--failed"]
+    if is_again and "tests" not in results:
+        sys.exit("torture: nothing has failed yet: run `make torture` first")
+    if is_again:
+        words, seed = [], results["seed"]
+    elif (results.get("commit"), results.get("seed")) != (now, seed):
         day = time.strftime("%Y-%m-%d", time.gmtime())
         results = {"commit": now, "seed": seed, "day": day, "cores": os.cpu_count(), "tests": {}}
     wanted = [promise for promise in promises() if promise["long"] and (not words or str(promise["number"]) in words)]
@@ -138,7 +149,7 @@ def main() -> int:
     def carry_out(promise: dict[str, Any], number: int, test: str) -> None:
         found = attack(f"{promise['number']}-{number}", test, seed)
         with writing:
-            results["tests"][test] = found
+            results["tests"][test] = {**found, "commit": now}
             kept.write_text(json.dumps(results, indent=1))
             if (whole := summed(promise, results)) is not None:
                 print(line_of(promise, whole), flush=True)

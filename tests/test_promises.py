@@ -67,8 +67,9 @@ def test_a_broken_attack_survives_nothing_and_is_counted(
         "day": "d",
         "seed": "3",
         "cores": 2,
-        "tests": dict.fromkeys(first[1:], found),
+        "tests": {test: {**found, "commit": "c0ffee"} for test in first[1:]},
     }
     assert "| 42 |" not in torture.page(results), "a promise has no figures while one of its tests has not run"
-    results["tests"][first[0]] = found
-    assert f"| {42 * len(first)} | {41 * len(first)} |" in torture.page(results)
+    results["tests"][first[0]] = {**found, "commit": "decade"}
+    row = f"| {42 * len(first)} | {41 * len(first)} | {found['seconds'] * len(first)} s | `decade`, `c0ffee` |"
+    assert row in torture.page(results)
