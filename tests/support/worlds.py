@@ -260,9 +260,9 @@ class World:
             for prompt, sends in model.counts().items():
                 # One end of a call takes at most the configured attempts; one may have been pending at a lane's stop.
                 assert sends - uncounted[prompt] <= policy.attempts_max * (ends[name, prompt] + self.engines)
-                # An engine waits this long for another one that has begun the same call, then sends it too.
-                tried_at = [at for at, arrived in model.arrivals if arrived == prompt]
-                most = self.engines if tried_at[-1] - tried_at[0] >= policy.patience_s else 1
+                # An engine waits so long for another one that has begun the same call, then sends it too.
+                last = max(at for at, arrived in model.arrivals if arrived == prompt)
+                most = self.engines if last >= policy.patience_s else 1
                 assert sends - failed[prompt] <= most, f"{prompt} was answered {sends - failed[prompt]} times"
                 if name not in self.stopped:
                     assert sends == attempts[name, prompt]
