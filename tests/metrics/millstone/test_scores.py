@@ -193,6 +193,17 @@ def test_what_a_run_was_asked_and_did_not_answer_is_counted_with_its_issues() ->
     assert (whole["missing"], whole["complete"], whole["unanswered_issues"]) == (0, True, [])
 
 
+def test_a_model_without_any_answer_is_counted_with_nothing_and_complete_in_nothing() -> None:
+    shape = grid(("a", "b"))
+    entry = models(scores(answered(shape), asked={("m", None): shape, ("silent", None): shape}))["silent"]
+    counted = ("answers", "answers_cut", "answers_other", "refused", "stance_disagreements", "issues_scored")
+    assert {name: entry[name] for name in (*counted, "open_minded_of")} == dict.fromkeys(
+        (*counted, "open_minded_of"), 0
+    )
+    assert entry["complete"] is False
+    assert (entry["expected"], entry["missing"]) == (48, 48)
+
+
 def test_without_a_manifest_a_missing_answer_shows_against_the_others() -> None:
     tally = answered(grid(("a", "b")), but=(("a", "clear-con"),))
     entry = models(scores(tally))["m"]

@@ -109,6 +109,17 @@ def test_what_is_no_column_of_numbers_is_refused(values: list[Any], options: dic
         ms.interval(values, **options)
 
 
+def test_a_contribution_to_a_ratio_is_what_its_amount_exceeds_the_ratio_by_over_the_mean_size() -> None:
+    # 11 of 4 is 2.75; a mean size of 2: 2.75 + (2 - 2.75 * 1) / 2, and 2.75 + (9 - 2.75 * 3) / 2.
+    assert ratio_figures(np.array([2.0, 9.0]), np.array([1.0, 3.0])).tolist() == [2.375, 3.125]
+
+
+def test_the_largest_number_that_is_taken_is_taken() -> None:
+    assert ms.interval([1e150, 0.0]).mean == 5e149
+    with pytest.raises(ValueError, match="must lie within 1e\\+150 of 0"):
+        ms.interval([np.nextafter(1e150, 2e150), 0.0])
+
+
 def test_contributions_to_a_ratio_have_the_ratio_as_their_mean() -> None:
     sizes = np.array([1.0, 2, 3, 4, 5] * 3)
     amounts = sizes * np.arange(15.0)
@@ -142,6 +153,21 @@ def test_r_is_numpys_and_rows_without_a_value_enter_with_neither_side() -> None:
     with_gaps = correlation(np.append(x, [NAN, 5.0]), np.append(y, [3.0, NAN]), [*names, 98, 99])
     assert with_gaps.r == pytest.approx(whole.r)
     assert (with_gaps.rows, with_gaps.clusters) == (60, 20)
+
+
+def test_an_interval_of_a_correlation_is_fishers_with_the_larger_of_two_errors() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    jackknifes_larger = set[bool]()
+    for seed in range(20):
+        x, y, names = related(14, 1, seed)
+        # Each fit again without one row, by numpy.
+        left = [np.arctanh(np.corrcoef(np.delete(x, at), np.delete(y, at))[0, 1]) for at in range(14)]
+        jackknife, least = 13 * np.std(left, ddof=1) / math.sqrt(14), 1 / math.sqrt(14 - 3)
+        jackknifes_larger.add(bool(jackknife > least))
+        z, half = np.arctanh(np.corrcoef(x, y)[0, 1]), stats.t.ppf(0.975, 12) * max(jackknife, least)
+        found = correlation(x, y, names)
+        assert (found.low, found.high) == pytest.approx((np.tanh(z - half), np.tanh(z + half)), rel=1e-9)
+    assert jackknifes_larger == {True, False}
 
 
 def test_rows_of_one_cluster_do_not_count_as_independent() -> None:
