@@ -51,13 +51,13 @@ def test_what_is_found_is_true_and_a_run_right_after_it_is_never_refused(tmp_pat
         assert done.code == 0, done.err
         found, told = json.loads(done.out)["lanes"][MODEL], json.loads(done.out)
         rpm = quota["requests"]
-        # Within five in a hundred, as the probe promises.
-        assert 0.95 * rpm <= found["rpm"] <= rpm
+        # What is enforced is at most 5% above what was found, and never below it.
+        assert found["rpm"] <= rpm <= 1.05 * found["rpm"]
         assert found["window"] == quota["rule"]
-        assert 0.97 * rpm * quota.get("burst", 1) <= found["burst"] <= rpm * quota.get("burst", 1)
+        assert found["burst"] <= rpm * quota.get("burst", 1) <= 1.05 * found["burst"]
         assert told["calls"] == provider.calls() < 3 * rpm
         if "tokens" in quota:
-            assert 0.97 * quota["tokens"] <= found["tpm"] <= quota["tokens"]
+            assert found["tpm"] <= quota["tokens"] <= 1.05 * found["tpm"]
 
         grid = (*SMALL[:4], "--trials", "90", "--max-tokens", "4")
         process = start(tmp_path, "run", "millstone", "--model", MODEL, *grid, *where, "--no-report", "--out", "run",
