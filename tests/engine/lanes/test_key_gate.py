@@ -1,0 +1,52 @@
+"""What one key's gate makes of a fault, without a loop: the faults and their times are the test's own."""
+
+from __future__ import annotations
+
+import pytest
+
+from millstream.engine.attempts.money import CostBudget
+from millstream.engine.attempts.retry import RetryPolicy
+from millstream.engine.endpoint import Fault
+from millstream.engine.events import Event, Events
+from millstream.engine.lane import Lane
+from millstream.engine.lanes.key_gate import KeyGate, Permit
+from millstream.engine.lanes.ledger import Ledger
+from millstream.engine.limits import declared_quota
+
+REFUSED = Fault("rate_limited", "429", "throttle", 429, cuts_rate=True)
+REJECTED = Fault("rejected", "400", "never", 400)
+
+
+def gate(events: Events) -> KeyGate:
+    lane = Lane("lab/one", rpm=600, concurrency=4)
+    return KeyGate(lane, ledger=Ledger(declared_quota(lane)), purse=CostBudget(), policy=RetryPolicy(), events=events)
+
+
+def failed_once(key: KeyGate, fault: Fault, now: float) -> None:
+    permit = key.try_take(now)
+    assert isinstance(permit, Permit), permit
+    key.failed(permit, fault, now)
+    key.release(permit, now)
+
+
+def test_a_cut_is_told_with_the_rate_that_it_leaves() -> None:
+    told, events = list[Event](), Events()
+    events.subscribe(told.append)
+    failed_once(gate(events), REFUSED, 1.0)
+    (cut,) = (event for event in told if event.kind == "cut")
+    # Half of 600 a minute is 5 a second.
+    assert cut.value == pytest.approx(5)
+    assert cut.detail == "rate_limited"
+
+
+@pytest.mark.parametrize(("fault", "is_outage"), [(REJECTED, False), (REFUSED, True)])
+def test_calls_that_are_rejected_spend_no_retries_and_are_no_outage(fault: Fault, is_outage: bool) -> None:
+    key = gate(Events())
+    # Half a minute apart, so that a slow lane or a closed one still sends most of them.
+    for number in range(25):
+        permit = key.try_take(30.0 * number)
+        if isinstance(permit, Permit):
+            key.failed(permit, fault, 30.0 * number)
+            key.release(permit, 30.0 * number)
+    assert key.budget.is_failing is is_outage
+    assert key.is_healthy is not is_outage
