@@ -29,7 +29,7 @@ HEAD = """# What is promised
 
 Each promise, how it is kept, and what attacks it. `make test` makes every attack in a short form, `make torture` in a
 long one. The figures are those of the last long run, begun on {day}, with seed {seed}, on {cores} cores. The last
-column names the commits that were attacked: what failed was mended, and attacked again.
+column names the commits that were attacked.
 `make torture ARGS="1 7"` attacks some promises alone, and `MILLSTREAM_TORTURE_SEED=2 make torture` draws other attacks.
 
 | | promise | tried | survived | in | at |
@@ -115,6 +115,10 @@ def page(results: dict[str, Any]) -> str:
         )
         if found and found["worst"]:
             parts += ["**What was seen.**\n", *(f"- {worst[0].upper()}{worst[1:]}." for worst in found["worst"]), ""]
+        for test in promise["long"]:
+            if found and (broken := results["tests"][test])["failed"]:
+                every = broken["tests"] + broken["failed"]
+                parts.append(f"\n**What failed.** {broken['failed']} of {every} tests of `{test}`.\n")
     head = HEAD.format(**{name: results[name] for name in ("day", "seed", "cores")})
     return head + "".join(rows) + "\n".join(parts).rstrip() + "\n"
 

@@ -73,3 +73,4 @@ def test_a_broken_attack_survives_nothing_and_is_counted(
     results["tests"][first[0]] = {**found, "commit": "decade"}
     row = f"| {42 * len(first)} | {41 * len(first)} | {found['seconds'] * len(first)} s | `decade`, `c0ffee` |"
     assert row in torture.page(results)
+    assert f"**What failed.** 1 of 3 tests of `{first[0]}`." in torture.page(results)
