@@ -24,7 +24,11 @@ COPY = ROOT / ".mutation"
 # Each module of the heart, and the tests that are to notice.
 HEART = {
     "engine/key.py": ["tests/engine/test_key.py", "tests/engine/test_scheduler.py"],
-    "engine/lanes/ledger.py": ["tests/engine/lanes/test_ledger.py", "tests/engine/lanes/test_admission.py"],
+    "engine/lanes/ledger.py": [
+        "tests/engine/lanes/test_ledger.py",
+        "tests/engine/lanes/test_ledger_waits.py",
+        "tests/engine/lanes/test_admission.py",
+    ],
     "engine/lanes/key_gate.py": ["tests/engine/lanes", "tests/engine/attempts/test_long_waits.py"],
     "engine/attempts/retry.py": ["tests/engine/attempts", "tests/engine/lanes/test_admission.py"],
     "engine/attempts/money.py": [
