@@ -11,15 +11,15 @@ from millstream.engine.events import Event, Events
 from millstream.engine.lane import Lane
 from millstream.engine.lanes.key_gate import KeyGate, Permit
 from millstream.engine.lanes.ledger import Ledger
-from millstream.engine.limits import declared_quota
+from millstream.engine.limits import Tokens, declared_quota
 
 REFUSED = Fault("rate_limited", "429", "throttle", 429, cuts_rate=True)
 REJECTED = Fault("rejected", "400", "never", 400)
 
 
-def gate(events: Events) -> KeyGate:
-    lane = Lane("lab/one", rpm=600, concurrency=4)
-    return KeyGate(lane, ledger=Ledger(declared_quota(lane)), purse=CostBudget(), policy=RetryPolicy(), events=events)
+def gate(events: Events, purse: CostBudget | None = None) -> KeyGate:
+    lane, purse = Lane("lab/one", rpm=600, concurrency=4), purse or CostBudget()
+    return KeyGate(lane, ledger=Ledger(declared_quota(lane)), purse=purse, policy=RetryPolicy(), events=events)
 
 
 def failed_once(key: KeyGate, fault: Fault, now: float) -> None:
@@ -50,3 +50,27 @@ def test_calls_that_are_rejected_spend_no_retries_and_are_no_outage(fault: Fault
             key.release(permit, 30.0 * number)
     assert key.budget.is_failing is is_outage
     assert key.is_healthy is not is_outage
+
+
+@pytest.mark.parametrize(
+    ("fault", "counted", "paid"),
+    [
+        # Of 100 reserved tokens and $1: an error keeps the tokens and costs nothing, a refused connection gives
+        # them back, a useless answer counts what it reports and is paid for, a cut one may have been billed.
+        (Fault("server_error", "500", "retry", 500), (1, 100), 0.0),
+        (Fault("connect", "refused", "retry", quota="refund"), (0, 0), 0.0),
+        (Fault("empty", "no choices", "retry", 200, quota="settle", usage_tokens=30), (1, 30), 1.0),
+        (Fault("incomplete", "cut", "retry", is_billed_maybe=True), (1, 100), 1.0),
+    ],
+    ids=lambda value: value.kind if isinstance(value, Fault) else "",
+)
+def test_a_faults_tokens_and_cost_are_those_of_its_kind(fault: Fault, counted: tuple[int, int], paid: float) -> None:
+    purse = CostBudget()
+    key = gate(Events(), purse)
+    permit = key.try_take(1.0, Tokens(80, 20), 1.0)
+    assert isinstance(permit, Permit)
+    key.failed(permit, fault, 1.0)
+    key.release(permit, 1.0)
+    requests, tokens = key.used(1.0)
+    assert (requests, tokens.total) == counted
+    assert (purse.spent, purse.reserved) == (paid, 0.0)
