@@ -9,17 +9,20 @@ from millstream.engine.attempts.retry import RetryPolicy
 from millstream.engine.endpoint import Fault
 from millstream.engine.events import Event, Events
 from millstream.engine.lane import Lane
-from millstream.engine.lanes.key_gate import KeyGate, Permit
+from millstream.engine.lanes.key_gate import STOPPED, Hold, KeyGate, Permit
 from millstream.engine.lanes.ledger import Ledger
 from millstream.engine.limits import Tokens, declared_quota
 
 REFUSED = Fault("rate_limited", "429", "throttle", 429, cuts_rate=True)
+BROKEN = Fault("server_error", "500", "retry", 500)
 REJECTED = Fault("rejected", "400", "never", 400)
 
 
-def gate(events: Events, purse: CostBudget | None = None) -> KeyGate:
+def gate(events: Events, purse: CostBudget | None = None, policy: RetryPolicy | None = None) -> KeyGate:
     lane, purse = Lane("lab/one", rpm=600, concurrency=4), purse or CostBudget()
-    return KeyGate(lane, ledger=Ledger(declared_quota(lane)), purse=purse, policy=RetryPolicy(), events=events)
+    return KeyGate(
+        lane, ledger=Ledger(declared_quota(lane)), purse=purse, policy=policy or RetryPolicy(), events=events
+    )
 
 
 def failed_once(key: KeyGate, fault: Fault, now: float) -> None:
@@ -74,3 +77,12 @@ def test_a_faults_tokens_and_cost_are_those_of_its_kind(fault: Fault, counted: t
     requests, tokens = key.used(1.0)
     assert (requests, tokens.total) == counted
     assert (purse.spent, purse.reserved) == (paid, 0.0)
+
+
+def test_a_wait_for_the_next_probe_never_outlasts_the_patience_and_ends_with_it() -> None:
+    key = gate(Events(), policy=RetryPolicy(patience_s=19.0, breaker_failures=1, probe_every_s=10.0))
+    failed_once(key, BROKEN, 0.0)
+    # The probe fails too, so the next one would be sent at 20 s.
+    failed_once(key, BROKEN, 10.0)
+    assert key.try_take(18.5) == Hold(0.5, "breaker")
+    assert key.try_take(19.25) is STOPPED
