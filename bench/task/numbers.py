@@ -20,6 +20,8 @@ _PARTS = r"dozens?|(?:ten|hundred|thousand|million|billion|trillion)ths?"
 # A number after these is no number of its own; an m after an amount of money stands for millions.
 _TERM_BEFORE = re.compile(r"(?:√|sqrt|\\[dt]?frac)[\s{(]*$")
 _MILLIONS_AFTER = re.compile(r"\s?m(?![A-Za-z])")
+# Digits and letters in turn are a name or a digest, no number; an area or a volume is one.
+_NAME_AFTER = re.compile(r"(?!(?:[kcdm]?m|ft|in|yd)[23]\b)[A-Za-z]+[0-9]")
 _WIDE = str.maketrans("０１２３４５６７８９．，－＋％−–", "0123456789.,-+%--")
 # A sign belongs to a number if no word and no other number stands right before it.
 _TOKEN = re.compile(
@@ -81,7 +83,8 @@ def _only(text: str, decimal: Decimal) -> NumberRead | None:
 
 def _numbers(text: str, decimal: Decimal) -> list[NumberRead | None]:
     """Returns every number of a text in order; None for one that is ambiguous."""
-    return [_number(match, decimal) for match in _TOKEN.finditer(text)]
+    found = (match for match in _TOKEN.finditer(text) if not _NAME_AFTER.match(text, match.end()))
+    return [_number(match, decimal) for match in found]
 
 
 def _number(match: re.Match[str], decimal: Decimal) -> NumberRead | None:

@@ -324,8 +324,9 @@ def numeric(
     which: "answer": the number that the answer states last ("the answer is 42", "answer: 42", `\\boxed{42}`, `####
     42`), else the only one of its last line, else the only one of all; "first" or "last": that one of the whole answer.
 
-    Units and currencies are passed over. The words hundred to trillion and powers of ten (1.5 × 10^6) are multiplied;
-    an abbreviation (5k, 3M) and an answer with several different numbers and no statement cannot be read.
+    Units and currencies are passed over, and so are digits among letters, as in a digest (9c3d8c). The words hundred to
+    trillion and powers of ten (1.5 × 10^6) are multiplied; an abbreviation (5k, 3M) and an answer with several
+    different numbers and no statement cannot be read.
     """
     for name, value in (("tolerance", tolerance), ("relative", relative)):
         if not (isinstance(value, int | float) and math.isfinite(value) and value >= 0):
