@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..metrics.statistics.comparisons import Comparison
 from ..metrics.statistics.intervals import Correlation, Interval
@@ -53,6 +53,14 @@ def interval_cells(found: Interval | Comparison | Correlation | None, kind: Kind
     if found.low is None or found.high is None:
         return IntervalCells(None, None, told)
     return IntervalCells(factor * found.low, factor * found.high, told)
+
+
+def cells_of_entry(entry: Mapping[str, Any]) -> IntervalCells:
+    """Returns the cells of `interval_columns` for an entry of `scores.json`, which has `ci95`, `ci95_of` and
+    `ci95_note`; all are None if it has none of these."""
+    low, high = entry.get("ci95") or (None, None)
+    over = entry.get("ci95_of") if low is not None else None
+    return IntervalCells(low, high, entry.get("ci95_note") or (f"over {over}" if over else None))
 
 
 def interval_in_a_cell(kind: Kind, low: Cell, high: Cell, told: Cell) -> str | None:

@@ -10,12 +10,12 @@ from typing import Any
 
 
 def interval_cell(entry: Mapping[str, Any], places: int) -> str:
-    """Returns the ends of an entry's interval with `places` decimals; `none` if a note says why there is no interval,
-    `-` if there is no note either. `entry` has `ci95` and `ci95_note`."""
+    """Returns the ends of an entry's interval with `places` decimals; without an interval the reason from its note, `-`
+    if there is no note either. `entry` has `ci95` and `ci95_note`."""
     low, high = entry.get("ci95") or (None, None)
     note = entry.get("ci95_note") or ""
     if low is None or high is None:
-        return "none" if note else "-"
+        return f"none: {note.removeprefix('no interval: ')}" if note else "-"
     told = f"{low:.{places}f} to {high:.{places}f}"
     return f"{told}, approximate" if note.startswith("approximate") else told
 

@@ -25,8 +25,9 @@ from ....report.table import Cell, Figure, Table
 _STEP = 26
 
 
-def scores_figure(table: Table, name: str, title: str) -> Figure:
-    """Returns the figure: a point and an interval for each model that has a score; an empty one if none has."""
+def scores_figure(table: Table, name: str, title: str, most: float | None) -> Figure:
+    """Returns the figure: a point and an interval for each model that has a score; an empty one if none has. Its axis
+    reaches `most`, the largest score possible; None: it is not known."""
     found = [row for row in table.records() if isinstance(row["score"], int | float)]
     words = FigureText(
         f"{name}-figure-scores",
@@ -53,14 +54,14 @@ def scores_figure(table: Table, name: str, title: str) -> Figure:
     return figure_of(
         table,
         words,
-        _chart(order, height),
+        _chart(order, height, most),
         rows,
         size=(WIDTH, height + AXIS_HEIGHT),
         min_width=label_width(order) + 240,
     )
 
 
-def _chart(order: list[str], height: int) -> Any:
+def _chart(order: list[str], height: int, most: float | None) -> Any:
     y = alt.Y(
         "label:N", title=None, sort=order, axis=alt.Axis(minExtent=label_width(order), maxExtent=label_width(order))
     )
@@ -70,7 +71,9 @@ def _chart(order: list[str], height: int) -> Any:
         alt.Tooltip("interval:N", title="95% interval"),
     ]
     base = alt.Chart(data()).encode(y=y)
-    span = base.mark_rule(strokeWidth=2, color=colour("line-1")).encode(x=alt.X("low:Q", title="Score"), x2="high:Q")
+    scale = alt.Scale() if most is None else alt.Scale(domainMax=most)
+    x = alt.X("low:Q", title="Score", scale=scale)
+    span = base.mark_rule(strokeWidth=2, color=colour("line-1")).encode(x=x, x2="high:Q")
     point = base.mark_point(filled=True, size=60, opacity=1, color=colour("line-1")).encode(
         x="score:Q", tooltip=tooltip
     )

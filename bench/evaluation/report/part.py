@@ -5,6 +5,7 @@ Owns the order of these sections and their words. The benchmark decides what a s
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from msgspec import Struct
 from ....engine.runs.pairs import Pair
 from ....report.headline import Headline, HeadlineScore
 from ....report.html_tables import table_html
-from ....report.interval_text import interval_cell
+from ....report.interval_cells import cells_of_entry, interval_columns
 from ....report.labels import folder_labels
 from ....report.sections import PageContents, Section, figure_html, remarks_html, table_section
 from ....report.standings import AnswerStatus, RunOrigin, origins_html, standings_html, state_html
@@ -62,7 +63,8 @@ def page_contents(subject: Subject, runs: Sequence[ReadRun], flags: Sequence[str
     prefix = f"{subject.name}-"
     scores, *rest = tables
     behind = _drawn(subject, runs, names)
-    figure = scores_figure(behind, subject.name, "Scores")
+    most = _most(runs)
+    figure = scores_figure(behind, subject.name, "Scores", most)
     sections = [
         Section(
             f"{prefix}summary",
@@ -82,7 +84,7 @@ def page_contents(subject: Subject, runs: Sequence[ReadRun], flags: Sequence[str
     return PageContents(
         name=subject.title,
         title=_title(subject, runs),
-        headline=_headline(subject, behind),
+        headline=_headline(subject, behind, most),
         sections=tuple(sections),
         tables=(*tables, behind),
         figures=(figure,),
@@ -92,13 +94,24 @@ def page_contents(subject: Subject, runs: Sequence[ReadRun], flags: Sequence[str
     )
 
 
-def _headline(subject: Subject, drawn: Table) -> Headline:
-    """Returns the first screen: the score of each model. `drawn`: the scores and their intervals."""
+def _most(runs: Sequence[ReadRun]) -> float | None:
+    """Returns the largest possible score of these runs; None if it is not known."""
+    bounds = [run.scores.get("within") for run in runs]
+    # The benchmark owns its scores: it may use this name for something else.
+    known = [bound[1] for bound in bounds if isinstance(bound, list) and len(bound) == 2]
+    whole = len(known) == len(runs) and all(isinstance(each, int | float) for each in known)
+    return max(known) if known and whole else None
+
+
+def _headline(subject: Subject, drawn: Table, most: float | None) -> Headline:
+    """Returns the first screen: the score of each model. `drawn`: the scores and their intervals; `most`: the largest
+    score possible."""
     return Headline(
-        sentence=f"The score of each model in {subject.title}, by its own rule: the mean over its items.",
+        sentence=f"Each model’s score in {subject.title}: the mean over the items, by the benchmark’s own rule.",
         score="Score",
         kind="small",
         scores=tuple(HeadlineScore(*row) for row in drawn.rows),  # type: ignore[arg-type]
+        most=most,
     )
 
 
@@ -170,7 +183,7 @@ def _drawn(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str]) 
 
 
 def _scores(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
-    columns = tuple(Column(f"column_{at}", title) for at, title in enumerate(subject.columns, 1))
+    columns = tuple(map(Column, _keys(subject.columns), subject.columns))
     rows = tuple((model, *subject.cells(entry)) for model, entry in _entries(runs, names))
     return Table(
         f"{subject.name}-scores",
@@ -181,6 +194,13 @@ def _scores(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str])
     )
 
 
+def _keys(titles: Sequence[str]) -> list[str]:
+    """Returns the columns' names in the CSV file, from their titles; a number tells equal ones apart."""
+    keys = ["_".join(re.findall("[a-z0-9]+", title.lower())) or "column" for title in titles]
+    taken = Counter(["model", *keys])
+    return [key if taken[key] == 1 else f"{key}_{at}" for at, key in enumerate(keys, 1)]
+
+
 def _named_scores(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
     """Returns the table of scores by name, for benchmarks that give an answer several scores."""
     rows: list[tuple[Cell, ...]] = []
@@ -189,12 +209,12 @@ def _named_scores(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any,
         for name, figure in named.items() if isinstance(named, Mapping) else ():
             # The benchmark owns the entry: it may use this name for something else.
             if isinstance(figure, Mapping) and "ci95" in figure:
-                rows.append((name, model, figure.get("mean"), interval_cell(figure, 3), figure.get("items")))
+                rows.append((name, model, figure.get("mean"), *cells_of_entry(figure), figure.get("items")))
     columns = (
         Column("name", "Score"),
         Column("model", "Model"),
         Column("mean", "Mean", "small"),
-        Column("interval", "95% interval"),
+        *interval_columns("small"),
         Column("items", "Items with this score", "count"),
     )
     note = "Every score of the answers; the main one stands above too."
@@ -206,12 +226,12 @@ def _groups(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str])
     for model, entry in _entries(runs, names):
         for group, figure in (entry.get("groups") or {}).items():
             mean = figure.get("mean", figure.get("score"))
-            rows.append((group, model, mean, interval_cell(figure, 3), figure.get("items")))
+            rows.append((group, model, mean, *cells_of_entry(figure), figure.get("items")))
     columns = (
         Column("group", "Group"),
         Column("model", "Model"),
         Column("mean", "Score", "small"),
-        Column("interval", "95% interval"),
+        *interval_columns("small"),
         Column("items", "Items", "count"),
     )
     title, note = "Scores by group", "The same figures over the items of each group alone."
@@ -223,14 +243,12 @@ def _comparisons(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, 
     for run in runs:
         for pair in run.scores.get("pairs", ()):
             a, b = (f"{names[run.path]}: {pair[side]}" if names[run.path] else pair[side] for side in ("a", "b"))
-            rows.append(
-                (a, b, pair["difference"], interval_cell(pair, 3), pair["p"], pair["p_adjusted"], pair["items"])
-            )
+            rows.append((a, b, pair["difference"], *cells_of_entry(pair), pair["p"], pair["p_adjusted"], pair["items"]))
     columns = (
         Column("a", "Model"),
         Column("b", "Minus"),
         Column("difference", "Difference", "small"),
-        Column("interval", "95% interval"),
+        *interval_columns("small"),
         Column("p", "p", "p"),
         Column("p_adjusted", "p, adjusted by Holm", "p"),
         Column("items", "Items", "count"),

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import msgspec
+import pytest
+from msgspec import structs
 
 from millstream.bench.evaluation.record import Record
 from millstream.bench.evaluation.report.part import Subject, page_contents
-from millstream.bench.evaluation.report.runs import read_run
+from millstream.bench.evaluation.report.runs import ReadRun, read_run
+from millstream.report.interval_text import interval_cell
 
 SUBJECT = Subject(
     name="own",
@@ -21,14 +26,53 @@ SUBJECT = Subject(
 )
 
 
-def test_every_score_of_answers_that_have_several_stands_on_the_page(tmp_path: Path) -> None:
+def run_of_one(folder: Path, part: dict[str, Any]) -> ReadRun:
     record = Record(id="a", item="a", step=1, text="x", model="any/m")
-    (tmp_path / "records.jsonl").write_bytes(msgspec.json.encode(record) + b"\n")
-    run = read_run(tmp_path, {"specification": {"temperatures": [None], "models": ["any/m"]}}, Record)
-    figure = {"mean": 0.25, "ci95": [0.1, 0.4], "ci95_note": None, "items": 40}
-    run.scores = {"models": {"any/m": {"mean": 0.5, "scores": {"length": figure, "own": 3}}}}
+    (folder / "records.jsonl").write_bytes(msgspec.json.encode(record) + b"\n")
+    run = read_run(folder, {"specification": {"temperatures": [None], "models": ["any/m"]}}, Record)
+    run.scores = part
+    return run
+
+
+def test_every_score_of_answers_that_have_several_stands_on_the_page(tmp_path: Path) -> None:
+    figure = {"mean": 0.25, "ci95": [0.1, 0.4], "ci95_of": "items", "ci95_note": None, "items": 40}
+    run = run_of_one(tmp_path, {"models": {"any/m": {"mean": 0.5, "scores": {"length": figure, "own": 3}}}})
     tables = {table.name: table for table in page_contents(SUBJECT, [run], ()).tables}
-    assert tables["own-named-scores"].rows == (("length", "any/m", 0.25, "0.100 to 0.400", 40),)
+    assert tables["own-named-scores"].rows == (("length", "any/m", 0.25, 0.1, 0.4, "over items", 40),)
+
+
+def test_a_table_says_why_a_score_has_no_interval(tmp_path: Path) -> None:
+    few = "no interval: fewer than 10 items (9)"
+    group = {"mean": 0.25, "ci95": [None, None], "ci95_of": "items", "ci95_note": few, "items": 9}
+    run = run_of_one(tmp_path, {"models": {"any/m": {"mean": 0.5, "groups": {"north": group}}}})
+    tables = {table.name: table for table in page_contents(SUBJECT, [run], ()).tables}
+    assert tables["own-groups"].rows == (("north", "any/m", 0.25, None, None, few, 9),)
+    assert interval_cell(group, 3) == "none: fewer than 10 items (9)"
+
+
+def test_the_columns_of_the_scores_have_the_names_of_their_titles(tmp_path: Path) -> None:
+    titles = ("score", "95% interval over items", "Score", "Model", "得点")
+    subject = structs.replace(SUBJECT, columns=titles, cells=lambda entry: ("-",) * 5)
+    run = run_of_one(tmp_path, {"models": {"any/m": {"mean": 0.5}}})
+    scores, *_ = page_contents(subject, [run], ()).tables
+    names = [column.name for column in scores.columns]
+    assert names == ["model", "score_1", "95_interval_over_items", "score_3", "model_4", "column"]
+
+
+@pytest.mark.parametrize(
+    ("within", "most"), [([0, 1], 1), ([1, 5], 5), (None, None), ("own", None), (["a", "b"], None)]
+)
+def test_the_scale_of_the_first_screen_ends_at_the_largest_score_possible(
+    tmp_path: Path, within: object, most: float | None
+) -> None:
+    run = run_of_one(tmp_path, {"within": within, "models": {"any/m": {"mean": 0.11, "ci95": [None, None]}}})
+    page = page_contents(SUBJECT, [run], ())
+    assert page.headline is not None
+    assert page.headline.most == most
+    (figure,) = page.figures
+    assert (
+        f'"domainMax":{most}' in json.dumps(figure.spec, separators=(",", ":")) if most else page.headline.most is None
+    )
 
 
 def test_the_options_of_a_run_stand_on_its_page_as_they_were_given(tmp_path: Path) -> None:
