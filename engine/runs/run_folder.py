@@ -185,7 +185,7 @@ class RunFolder:
         self._check_hashes(manifest)
         if manifest["specification_hash"] != digest:
             found = list(_differences("", manifest["specification"], specification))
-            told = ", ".join(each.told for each in found)
+            told = "; ".join(each.told for each in found)
             raise WrongSpecification(
                 f"{self.folder} holds another run ({told}): choose another --out",
                 {each.name: each.asked for each in found},
@@ -284,7 +284,7 @@ class _Difference(NamedTuple):
         there, asked = _short(self.there), _short(self.asked)
         if there == asked:
             there, asked = _parting(repr(self.there), repr(self.asked))
-        return f"{self.name}: {there} there, {asked} asked"
+        return f"{self.name}: {there} in that run, {asked} in this"
 
 
 def _differences(name: str, there: Any, asked: Any) -> Iterator[_Difference]:
@@ -305,7 +305,7 @@ def _differences(name: str, there: Any, asked: Any) -> Iterator[_Difference]:
 def _short(value: object) -> str:
     """Returns a value as a short text; a long list is shown by its number of elements."""
     if value is None:
-        return "nothing"
+        return "none"
     text = ", ".join(map(_short, value)) if isinstance(value, list | tuple) else str(value)
     if len(text) <= _TOLD_MAX:
         return text

@@ -15,6 +15,7 @@ from yarl import URL
 
 from ...engine.endpoint import Fault
 from ...engine.own_machine import out_of, what_ran_out
+from ..table import SIM_PORT
 from .http_connection import AnswerTooLarge, ExchangeError, HungUp, NeverSent, NoHttp
 
 # OpenSSL's numbers for a self-signed certificate, and for one with an unknown signer.
@@ -84,12 +85,17 @@ def _connector_text(error: BaseException, url: URL) -> str:
         return f"no secure connection to {where} ({reason}): is the port right?"
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
     if isinstance(cause, OSError) and cause.errno == errno.ECONNREFUSED:
-        return f"{where} refuses connections: is the server up, is the port right?"
+        start = " (`millstream sim` in another terminal starts the simulator)" if _is_sim(url) else ""
+        return f"{where} refuses connections: is the server up{start}, is the port right?"
     if isinstance(cause, OSError) and cause.errno in (errno.ENETUNREACH, errno.EHOSTUNREACH):
         return f"{where} can't be reached ({os.strerror(cause.errno)}): check the address and this machine's network"
     if isinstance(cause, OSError) and cause.errno:
         return f"no connection to {where} ({os.strerror(cause.errno)}): check the address"
     return f"no connection to {where} ({said})"
+
+
+def _is_sim(url: URL) -> bool:
+    return url.port == SIM_PORT and url.host in ("127.0.0.1", "localhost")
 
 
 def _name_text(url: URL, error: OSError) -> str:

@@ -134,7 +134,7 @@ def test_the_folder_of_another_run_is_left_as_it_is(cli: CommandLine, provider: 
     before = contents(tmp_path / "run")
     sent = provider.calls()
     line = refused(cli(*OPEN, *where, "--temperature", "0.7"))
-    assert "holds another run (temperatures: nothing there, 0.7 asked): choose another --out" in line
+    assert "holds another run (temperatures: none in that run, 0.7 in this): choose another --out" in line
     after = contents(tmp_path / "run")
     assert (after, provider.calls()) == (before, sent)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import socket
 import time
@@ -12,6 +13,7 @@ import pytest
 from endpoints import ask, endpoint, transport
 from loops import on_each_loop, run_on
 from raw_server import RawServer, Visit, answer, http
+from yarl import URL
 
 from millstream import Engine, Settings
 from millstream.engine.call import Call
@@ -19,6 +21,7 @@ from millstream.engine.fault import Stopped
 from millstream.providers.access import ConfigurationError, ReachSettings, accesses
 from millstream.providers.llm.anthropic import messages
 from millstream.providers.table import Provider
+from millstream.providers.transport.connection_faults import fault_of
 
 
 def closed_port() -> int:
@@ -187,3 +190,11 @@ def test_an_interrupted_engine_names_the_address_that_never_answered(tmp_path: P
     assert asyncio.run(asyncio.wait_for(scenario(), 10)) == (
         f"interrupted by SIGINT; {where} refuses connections: is the server up, is the port right?"
     )
+
+
+@pytest.mark.parametrize(("port", "told"), [(8099, True), (8000, False)])
+def test_a_simulator_that_is_not_there_is_told_with_the_command_that_starts_it(port: int, told: bool) -> None:
+    refused = ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
+    fault = fault_of(refused, 10.0, URL(f"http://127.0.0.1:{port}/v1/chat/completions"))
+    assert f"http://127.0.0.1:{port} refuses connections" in fault.detail
+    assert ("`millstream sim`" in fault.detail) is told

@@ -39,11 +39,12 @@ EXAMPLES = (
 
 def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) -> None:
     """Adds the options. If the words name a benchmark, `--help` leaves out options that only others take."""
-    named = _named(words)
+    word, named = _named(words)
     known = _known(named)
     what = "|".join((*BUILT_IN, "FILE"))
     verb = parser.prog.rpartition(" ")[2]
-    parser.usage = f"millstream {verb} {named or what} [option…]"
+    shown = command_text(verb, word).replace("%", "%%") if word else f"millstream {verb} {what}"
+    parser.usage = f"{shown} [option…]"
     if named is None:
         each = listed([f"`millstream {verb} {benchmark} --help`" for benchmark in known], "and")
         others = "the other" if len(known) == 2 else "the others"
@@ -140,13 +141,13 @@ def _from_file(
     )
 
 
-def _named(words: Sequence[str]) -> str | None:
-    """Returns the benchmark that a command line names; None: it names none. A word behind a flag may be the flag's
-    value, so it counts only if no other word names one."""
+def _named(words: Sequence[str]) -> tuple[str, str | None]:
+    """Returns the word of a command line that names a benchmark, and the benchmark's name; None: none does. A word
+    behind a flag may be the flag's value, so it counts only if no other word names one."""
     behind = [word for before, word in pairwise(("", *words)) if before.startswith("-")]
     others = [word for before, word in pairwise(("", *words)) if not before.startswith("-")]
     candidates = (word for word in (*others, *behind) if not word.startswith("-"))
-    return next((found[0].name for word in candidates if (found := of_word(word)) is not None), None)
+    return next(((word, found[0].name) for word in candidates if (found := of_word(word)) is not None), ("", None))
 
 
 def _known(named: str | None) -> Known:

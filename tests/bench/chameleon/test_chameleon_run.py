@@ -139,7 +139,7 @@ def test_the_same_command_on_a_finished_folder_adds_nothing(outside: Outside, co
 def test_another_specification_in_the_same_folder_is_refused(outside: Outside, copied: Path) -> None:
     done = run(copied, outside, "--out", "run", "--page-tokens", "700")
     assert done.code == 2
-    assert done.err.splitlines()[-1].endswith("(page_tokens: 1500 there, 700 asked): choose another --out")
+    assert done.err.splitlines()[-1].endswith("(page_tokens: 1500 in that run, 700 in this): choose another --out")
     assert outside.arrivals() == (0, 0)
 
 
@@ -185,7 +185,10 @@ def test_a_run_that_differs_in_its_readings_alone_is_refused_with_the_score_that
     other = ("--unclear", "drop", "--sources-by", "hostname")
     done = run(copied, outside, *other, "--out", "run")
     assert done.code == 2
-    assert "(readings.by: url there, hostname asked, readings.unclear: carry there, drop asked)" in done.err
+    assert (
+        "(readings.by: url in that run, hostname in this; readings.unclear: carry in that run, drop in this)"
+        in done.err
+    )
     advice = f"score {copied / 'run'} --sources-by hostname --unclear drop"
     assert f": choose another --out, or score its records so: millstream {advice}" in done.err
     assert cli(*advice.split()).code == 0

@@ -100,7 +100,7 @@ def test_a_killed_run_goes_on_and_asks_nothing_twice(provider: Provider, folder:
     [
         ("one word", "two words", "holds another run (prompt.text: What is the capital"),
         ("[0-7]", "[0-8]", "holds another run (score.score.pattern: "),
-        ("trials=3", "trials=2", "holds another run (lines: 60 there, 40 asked"),
+        ("trials=3", "trials=2", "holds another run (lines: 60 in that run, 40 in this"),
     ],
 )
 def test_a_task_that_was_changed_is_refused_in_one_line(

@@ -140,9 +140,9 @@ def test_another_specification_is_refused_with_what_differs_and_nothing_is_touch
     with pytest.raises(WrongSpecification) as refused:
         RunFolder(tmp_path, other)
     told = str(refused.value)
-    assert "trials: 15 there, 3 asked" in told
-    assert "issues: 107 of them there" in told
-    assert "stance: nothing there, careful asked" in told
+    assert "trials: 15 in that run, 3 in this" in told
+    assert "issues: 107 of them in that run" in told
+    assert "stance: none in that run, careful in this" in told
     assert "models" not in told
     assert "choose another --out" in told
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.name != ".lock"} == before
@@ -155,26 +155,26 @@ def test_another_specification_is_refused_with_what_differs_and_nothing_is_touch
         (
             {"readings": {"by": "url", "unclear": "carry"}},
             {"readings": {"by": "url", "unclear": "drop"}},
-            "readings.unclear: carry there, drop asked",
+            "readings.unclear: carry in that run, drop in this",
         ),
         (
             {"endpoints": {"a/b": "one", "c/d": "x"}},
             {"endpoints": {"a/b": "two"}},
-            "endpoints.a/b: one there, two asked, endpoints.c/d: x there, nothing asked",
+            "endpoints.a/b: one in that run, two in this; endpoints.c/d: x in that run, none in this",
         ),
-        ({"issues": ISSUES}, {"issues": [*ISSUES[:-1], "z"]}, f"issues[106]: {ISSUES[-1]} there, z asked"),
-        ({"issues": ISSUES}, {"issues": [*ISSUES, "z"]}, "issues: 107 of them there, 108 of them asked"),
-        ({"issues": {"a": 1}}, {"issues": None}, "issues: {'a': 1} there, nothing asked"),
+        ({"issues": ISSUES}, {"issues": [*ISSUES[:-1], "z"]}, f"issues[106]: {ISSUES[-1]} in that run, z in this"),
+        ({"issues": ISSUES}, {"issues": [*ISSUES, "z"]}, "issues: 107 of them in that run, 108 of them in this"),
+        ({"issues": {"a": 1}}, {"issues": None}, "issues: {'a': 1} in that run, none in this"),
         (
             {"pairs": [["a/model", 0.0]] * 9 + [["b/model", 0.0]]},
             {"pairs": [["a/model", 0.0]] * 9 + [["b/model", 0.5]]},
-            "pairs[9]: b/model, 0.0 there, b/model, 0.5 asked",
+            "pairs[9]: b/model, 0.0 in that run, b/model, 0.5 in this",
         ),
-        ({"n": [1]}, {"n": ["1"]}, "n[0]: 1 there, '1' asked"),
+        ({"n": [1]}, {"n": ["1"]}, "n[0]: 1 in that run, '1' in this"),
         (
             {"url": f"https://{'a' * 90}/one"},
             {"url": f"https://{'a' * 90}/two"},
-            f"url: …{'a' * 29}/one' there, …{'a' * 29}/two' asked",
+            f"url: …{'a' * 29}/one' in that run, …{'a' * 29}/two' in this",
         ),
     ],
 )

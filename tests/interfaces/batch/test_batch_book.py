@@ -153,5 +153,5 @@ def test_an_output_is_held_by_one_and_belongs_to_one_input(tmp_path: Path) -> No
     out = tmp_path / "out.jsonl"
     with opened(out), pytest.raises(RunHeld, match="choose another OUT"):
         opened(out)
-    with pytest.raises(UsageError, match=r"another batch \(input: a file there, another asked\)"):
+    with pytest.raises(UsageError, match=r"another batch \(input: a file in that run, another in this\)"):
         Book(BatchPlace(out), {**SPECIFICATION, "input": "another"}, TAG, LAST)

@@ -77,7 +77,7 @@ def test_errors_go_into_a_file_of_their_own_on_request(cli: CommandLine, provide
     done = cli(*batch(provider, "--errors", "errors.jsonl"))
     assert (done.code, "nothing was sent" in done.out) == (3, True)
     other = cli(*batch(provider))
-    assert other.code == 2 and "errors: errors.jsonl there, nothing asked" in other.err
+    assert other.code == 2 and "errors: errors.jsonl in that run, none in this" in other.err
 
 
 def test_lines_that_ask_the_same_get_a_sample_each_and_one_between_them_on_request(
@@ -129,7 +129,7 @@ def test_names_of_the_gateway_are_those_of_a_batch(cli: CommandLine, provider: P
     assert models == {"a": "sim/open", "b": "sim/steady"}
     (tmp_path / "lanes.toml").write_text('[gateway.models]\nfast = "sim/steady"\n')
     done = cli(*batch(provider, "--config", "lanes.toml"))
-    assert done.code == 2 and "names.fast: sim/open there, sim/steady asked" in done.err
+    assert done.code == 2 and "names.fast: sim/open in that run, sim/steady in this" in done.err
 
 
 def test_the_inputs_order_is_restored_on_request_then_or_later(
