@@ -66,7 +66,7 @@ class Options(Struct, frozen=True):
         int, Option(WholeNumber("trials", 1, 10_000), "N", "repeats of each configuration (default: 15)")
     ] = 15
     fix_orientation: Annotated[
-        bool, Option(help="read each orientation label by its paraphrase's wording where the two differ")
+        bool, Option(help="where an orientation label and its paraphrase's wording disagree, follow the wording")
     ] = False
     intervals: Annotated[
         Literal["issues", "trials"],
@@ -115,7 +115,7 @@ class Readings(Struct, frozen=True):
     fix_orientation: Annotated[
         bool,
         Option(
-            help="read each orientation label by its paraphrase's wording where the two differ (default: as recorded)",
+            help="where an orientation label and its paraphrase's wording disagree, follow the wording (default: as recorded)",
         ),
     ] = False
     consistent: Annotated[

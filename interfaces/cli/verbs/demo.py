@@ -177,7 +177,7 @@ def _announced(folder: Path, limit: int | None) -> str:
             f"{'conversation' if limit == 1 else 'conversations'} with sim/steady, open and contrary, which search and "
             f"read a simulated web"
         )
-        lasts = "a part of a minute"
+        lasts = "less than a minute"
     return f"demo: {what}; over HTTP on loopback ({lasts}); files: {folder}"
 
 
