@@ -16,7 +16,7 @@ LOCK = .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --fork
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test quick durations check format reference pictures site coverage bench gateway load conversations conversations-full torture reliability mutation intervals pages wheel release sbom without lock runtime tools
+.PHONY: help run test long quick durations check format reference pictures site coverage bench gateway load conversations conversations-full torture reliability mutation intervals pages wheel release sbom without lock runtime tools
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' Makefile
@@ -26,22 +26,26 @@ run: runtime ## the demo: a full grid against the simulated provider, on loopbac
 
 # Bytecode is kept, whatever the environment says: hundreds of processes read the same modules. What tests write is in
 # memory where there is enough of it: else half of their time would go to waiting for a disk.
-test: tools ## the test suite (PYTEST_ARGS="tests/engine -k lane" for a part)
+test: tools ## the test suite without its long tests (PYTEST_ARGS="tests/engine -k lane" for a part, with them)
 	@sh tests/browser/install-browser.sh
 	@$(compiled)
-	@PYTHONDONTWRITEBYTECODE= PYTEST_DEBUG_TEMPROOT=$(memory) \
-		$(PY) -m pytest -c tests/pytest.ini --rootdir=. -n $(PYTEST_WORKERS) $(BALANCED) $(PYTEST_ARGS)
+	@$(pytest) -n $(PYTEST_WORKERS) $(BALANCED) $(if $(PYTEST_ARGS),$(PYTEST_ARGS),$(without_long))
+
+long: tools ## the long tests: comparisons with other programs, load tests against servers of known laws (some 8 minutes)
+	@$(compiled)
+	@$(pytest) -n $(PYTEST_WORKERS) $(BALANCED) -m long
 
 # The markers are set from what tests use: tests/support/needs.py.
 quick: tools ## the tests that need no other process, no browser and no node, without the slow ones
 	@$(compiled)
-	@PYTHONDONTWRITEBYTECODE= PYTEST_DEBUG_TEMPROOT=$(memory) \
-		$(PY) -m pytest -c tests/pytest.ini --rootdir=. -q -n $(if $(PYTEST_ARGS),0,auto) $(BALANCED) \
+	@$(pytest) -q -n $(if $(PYTEST_ARGS),0,auto) $(BALANCED) \
 		-m "not process and not browser and not node and not slow" $(PYTEST_ARGS)
 
 durations: ## the whole suite, whose durations are written to tests/durations.json (on an idle machine)
-	@MILLSTREAM_DURATIONS=1 $(MAKE) test
+	@MILLSTREAM_DURATIONS=1 $(MAKE) test without_long=
 
+pytest = PYTHONDONTWRITEBYTECODE= PYTEST_DEBUG_TEMPROOT=$(memory) $(PY) -m pytest -c tests/pytest.ini --rootdir=.
+without_long = -m "not long"
 # Once, since both workers would compile the same modules.
 compiled = $(PY) -m compileall -q -j 0 bench configuration engine fixtures interfaces metrics providers report speed wiring tests/support
 # A file each at a time, in the order that tests/conftest.py gives them: the longest first.

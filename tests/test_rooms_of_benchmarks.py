@@ -99,6 +99,7 @@ def test_a_test_that_names_a_benchmark_lies_in_its_room_or_is_marked(
     assert unmarked == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ROOMS)
 def test_without_a_benchmark_all_the_rest_imports_and_answers(
     without: ModuleType, tree: list[str], tmp_path: Path, name: str

@@ -14,7 +14,7 @@ from ci_programs import ci_program
 from millstream.interfaces.cli.command import VERBS
 
 ROOT = Path(__file__).parent.parent
-pytestmark = [pytest.mark.process, pytest.mark.needs_benchmark("millstone", "chameleon", "sycon")]
+pytestmark = [pytest.mark.long, pytest.mark.process, pytest.mark.needs_benchmark("millstone", "chameleon", "sycon")]
 
 
 def built(root: Path, site: Path) -> subprocess.CompletedProcess[str]:

@@ -192,6 +192,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.mark.long
 def test_every_module_of_every_room_can_be_imported_from_the_installed_wheel(wheel: Path, installed: Path) -> None:
     # A __main__ may start its program when it is imported; the one that is a command is tried below.
     files = [Path(path) for path in files_of(wheel) if path.endswith(".py")]

@@ -13,6 +13,8 @@ import pytest
 from command_line import environment
 from served import TOKEN, Served
 
+pytestmark = pytest.mark.long
+
 SCRIPT = Path(__file__).parents[1] / "support" / "gateway_runs.py"
 SAMPLES, EPOCHS = 6, 5
 

@@ -368,6 +368,7 @@ def anonymous_kib() -> int:
     return int(next(line for line in lines if line.startswith("RssAnon")).split()[1])
 
 
+@pytest.mark.long
 def test_a_hundred_thousand_calls_need_no_more_memory_than_ten_thousand(tmp_path: Path) -> None:
     marks: list[int] = []
 

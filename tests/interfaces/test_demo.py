@@ -164,6 +164,7 @@ def test_ctrl_c_ends_both_and_what_is_in_flight_is_still_answered(tmp_path: Path
     assert f"to go on: {sim}, and beside it: millstream run {folder / 'run.toml'}" in done.err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
 def test_the_provider_never_survives_the_demo(tmp_path: Path, kill: signal.Signals) -> None:
     process = started(tmp_path)

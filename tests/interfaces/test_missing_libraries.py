@@ -42,6 +42,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", BROKEN)
 def test_where_pages_can_not_be_read_nothing_is_sent_or_cached_and_the_same_command_goes_on_when_that_is_mended(
     outside: Outside, tmp_path: Path, how: str

@@ -12,7 +12,7 @@ import pytest
 from command_line import Provider, lines_of, run_command, simulated_provider
 
 # A busy machine lowers the rate that is found.
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.long]
 
 # Between the first rate and the one in the middle, with room for calls that come unevenly on a busy machine.
 A_SECOND = 43

@@ -28,6 +28,7 @@ from millstream.speed.steady import Law, Log, Steady, built, compiler, steady, s
 
 # What is measured here are milliseconds.
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.alone,
     pytest.mark.process,
     pytest.mark.skipif(compiler() is None, reason="no C compiler: the server with a known law is built by it"),

@@ -19,6 +19,8 @@ from millstream.bench.probe.result import FoundQuota
 from millstream.bench.probe.run import Bounds, Probe
 from millstream.fixtures.provider.quotas import RULES, AccountQuota
 
+pytestmark = pytest.mark.long
+
 MODEL = "mylab/m"
 WHOLE = Bounds(max_calls=100_000, max_cost=1_000.0)
 # No tokens are probed: a call of one token more is refused unsent.

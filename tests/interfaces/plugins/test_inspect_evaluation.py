@@ -14,6 +14,8 @@ import pytest
 from command_line import Provider, environment, simulated_provider
 from served_gateway import served_gateway
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "tests" / "support" / "inspect_runs.py"
 RUNS = (

@@ -14,6 +14,8 @@ from command_line import Provider, environment, simulated_provider
 from lm_eval_runs import DOCS, offline, write_tasks
 from served_gateway import served_gateway
 
+pytestmark = pytest.mark.long
+
 SCRIPT = Path(__file__).parents[3] / "tests" / "support" / "lm_eval_runs.py"
 RUNS = (
     *("letters", "repeated", "over_gateway", "choices", "perplexity"),

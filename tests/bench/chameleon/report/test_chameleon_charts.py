@@ -117,6 +117,7 @@ def test_where_nothing_can_be_drawn_a_sentence_says_why(tmp_path: Path, records:
         assert re.match(r"[A-Z][^\n]+\.$", figure.empty)
 
 
+@pytest.mark.long
 def test_any_name_can_be_drawn(tmp_path: Path) -> None:
     for at in range(0, len(NAMES), 48):
         personas = [Persona(name, 0.4, 0.5) for name in NAMES[at : at + 48]]

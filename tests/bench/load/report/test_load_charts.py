@@ -70,6 +70,7 @@ CASES: dict[str, Callable[[], list[LoadFigures]]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", CASES)
 def test_a_chart_holds_to_the_schema_and_fits_its_size(case: str) -> None:
     for figure in figures_of(*CASES[case]()):
