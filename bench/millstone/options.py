@@ -115,7 +115,8 @@ class Readings(Struct, frozen=True):
     fix_orientation: Annotated[
         bool,
         Option(
-            help="where an orientation label and its paraphrase's wording disagree, follow the wording (default: as recorded)",
+            help="where an orientation label and its paraphrase's wording disagree, follow the wording "
+            "(default: as recorded)",
         ),
     ] = False
     consistent: Annotated[
