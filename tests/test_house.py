@@ -85,6 +85,7 @@ def test_continuous_integration_runs_the_tests_and_then_the_checks() -> None:
     assert "set -euo pipefail" in lines
     assert [line for line in lines if line.startswith("make ")] == [
         "make test || .venv/bin/python -P .ci/again.py",
+        "make long || .venv/bin/python -P .ci/again.py",
         "make check",
     ]
     assert os.access(ROOT / ".ci/run", os.X_OK)
