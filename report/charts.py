@@ -1,6 +1,6 @@
-"""The common look and sizes of all charts, and the step from a table and an Altair chart to a figure.
+"""The common look and sizes of all charts, and the step from a table and a chart to a figure.
 
-Knows no single figure. Altair takes most of a second to import, so only charts import it.
+Knows no single figure.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-import altair as alt
 from msgspec import Struct
 
 from .colours import colour
 from .labels import named_list, one_line, width_of
 from .table import Cell, Figure, Table
+from .vega_lite import SCHEMA, Chart
 
 DATA = "rows"
 Name = TypeVar("Name", bound=Hashable)
@@ -33,11 +33,6 @@ _WIDER = 0.2
 _GUARD = "\N{NO-BREAK SPACE}"
 
 
-def data() -> alt.NamedData:
-    """Returns the empty data set of a chart. `figure_of` fills it in, since Altair would check every value."""
-    return alt.NamedData(name=DATA)
-
-
 class FigureText(Struct, frozen=True):
     """The name, title and caption of a figure; `empty` is the sentence that replaces it if there is nothing to draw."""
 
@@ -50,16 +45,21 @@ class FigureText(Struct, frozen=True):
 def figure_of(
     table: Table,
     words: FigureText,
-    chart: Any,
+    chart: Chart,
     rows: Iterable[Mapping[str, Cell]],
     *,
     size: tuple[int, int],
     min_width: int,
 ) -> Figure:
     """Returns a figure of a chart and its rows; sizes are in pixels. The page, not the chart, writes the title."""
-    # The tests check every chart against the schema; here that would cost as much as everything else.
-    spec: dict[str, Any] = chart.properties(description=words.title).configure(**_look()).to_dict(validate=False)
-    spec["datasets"] = spec.get("datasets", {}) | {DATA: [dict(row) for row in rows]}
+    spec: dict[str, Any] = {
+        "$schema": SCHEMA,
+        "config": _look(),
+        "data": {"name": DATA},
+        "description": words.title,
+        **chart.spec,
+        "datasets": {DATA: [dict(row) for row in rows]},
+    }
     return Figure(words.name, words.title, words.caption, table.name, spec, "", *size, min_width)
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-import altair as alt
-
+from . import vega_lite as vl
 from .charts import AXIS_HEIGHT, LEGEND_HEIGHT, WIDTH, FigureText, figure_of, legend_columns
 from .colours import colour
 from .table import Cell, Figure, Table
@@ -24,28 +23,33 @@ def lines_of(order: Mapping[str, int], field: str = "line") -> dict[str, Any]:
     """Returns the colour and dashes of lines by name. `order` has each drawn line's place, from 0, among all lines of
     the report, so that a line looks the same everywhere."""
     legend = stroke_legend(order)
-    dashes = alt.Scale(domain=list(order), range=[list(DASHES[place % len(DASHES)]) for place in order.values()])
+    dashes = {"domain": list(order), "range": [list(DASHES[place % len(DASHES)]) for place in order.values()]}
     return {
         "color": paint(order, field, legend),
-        "strokeDash": alt.StrokeDash(f"{field}:N", title=None, scale=dashes, legend=legend),
+        "strokeDash": vl.channel(f"{field}:N", title=None, scale=dashes, legend=legend),
     }
 
 
-def stroke_legend(names: Iterable[str], **how: Any) -> alt.Legend:
+def stroke_legend(names: Iterable[str], **how: Any) -> vl.Channel:
     """Returns a legend of lines in place of squares, as dashes belong to lines."""
     columns, between = legend_columns(list(names))
-    return alt.Legend(
-        symbolType="stroke", symbolStrokeWidth=2, symbolSize=260, columns=columns, columnPadding=between, **how
-    )
+    return {
+        "symbolType": "stroke",
+        "symbolStrokeWidth": 2,
+        "symbolSize": 260,
+        "columns": columns,
+        "columnPadding": between,
+        **how,
+    }
 
 
-def paint(order: Mapping[str, int], field: str = "line", legend: alt.Legend | None = None) -> alt.Color:
+def paint(order: Mapping[str, int], field: str = "line", legend: vl.Channel | None = None) -> vl.Channel:
     """Returns the colour encoding of a chart by the names in column `field`, each with the colour of its place in
     `order`; without `legend`, the legend is that of the lines drawn beneath."""
-    scale = alt.Scale(domain=list(order), range=[colour(COLOURS[place % len(COLOURS)]) for place in order.values()])
+    scale = {"domain": list(order), "range": [colour(COLOURS[place % len(COLOURS)]) for place in order.values()]}
     if legend is None:
-        return alt.Color(f"{field}:N", title=None, scale=scale)
-    return alt.Color(f"{field}:N", title=None, scale=scale, legend=legend)
+        return vl.channel(f"{field}:N", title=None, scale=scale)
+    return vl.channel(f"{field}:N", title=None, scale=scale, legend=legend)
 
 
 def legend_height(names: Collection[str]) -> int:
@@ -55,11 +59,11 @@ def legend_height(names: Collection[str]) -> int:
 
 
 def panels_figure(
-    table: Table, words: FigureText, chart: Any, rows: Sequence[Mapping[str, Cell]], order: Mapping[str, int]
+    table: Table, words: FigureText, chart: vl.Chart, rows: Sequence[Mapping[str, Cell]], order: Mapping[str, int]
 ) -> Figure:
     """Returns a figure of lines with two panels side by side: one for each `panel` of the rows, in order of `place`."""
     panels = len({row["panel"] for row in rows})
-    facet = alt.Facet("panel:N", sort=alt.EncodingSortField("place", op="min"), title=None)
+    facet = vl.channel("panel:N", sort={"field": "place", "op": "min"}, title=None)
     chart = chart.properties(width=_PANEL, height=_PANEL_HEIGHT).facet(facet, columns=2).properties(spacing=_SPACING)
     height = -(-panels // 2) * (_PANEL_HEIGHT + _HEADER + _SPACING) + AXIS_HEIGHT + legend_height(order)
     return figure_of(table, words, chart, rows, size=(WIDTH, height), min_width=440 if panels > 1 else 280)

@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-import altair as alt
 
 from ....metrics.chameleon.readings import Confidence
+from ....report import vega_lite as vl
 from ....report.charts import (
     AXIS_HEIGHT,
     WIDTH,
     FigureText,
-    data,
     empty_figure,
     figure_of,
     not_drawn,
@@ -32,8 +29,8 @@ from .tables_turns import EVERY_TEMPERATURE
 _HEIGHT = 280
 # The most turns that an axis names.
 _TURNS_NAMED = 8
-_UNIT = alt.Scale(domain=[0, 1], nice=False)
-_TENTHS = alt.Axis(tickCount=10, format=".1f")
+_UNIT = {"domain": [0, 1], "nice": False}
+_TENTHS = {"tickCount": 10, "format": ".1f"}
 # The values of one turn, behind a figure of means.
 _FEW = "at each turn, so means of few turns stand on few values."
 _RUBRIC_VALUES: dict[Confidence, str] = {
@@ -72,18 +69,18 @@ def confidence_figure(table: Table, asked: Sequence[str] = (), reading: Confiden
         }
         for row in found
     ]
-    x = alt.X("x:Q", title="Mean confidence of a conversation", scale=_UNIT, axis=_TENTHS)
+    x = vl.channel("x:Q", title="Mean confidence of a conversation", scale=_UNIT, axis=_TENTHS)
     tooltip = [
-        alt.Tooltip("model:N", title="Model"),
-        alt.Tooltip("x:Q", title="Confidence", format=".2f"),
-        alt.Tooltip("y:Q", title="Density", format=".2f"),
-        alt.Tooltip("conversations:Q", title="Conversations"),
+        vl.channel("model:N", title="Model"),
+        vl.channel("x:Q", title="Confidence", format=".2f"),
+        vl.channel("y:Q", title="Density", format=".2f"),
+        vl.channel("conversations:Q", title="Conversations"),
     ]
-    base = alt.Chart(data()).encode(x=x, y=alt.Y("y:Q", title="Density"))
+    base = vl.Chart().encode(x=x, y=vl.channel("y:Q", title="Density"))
     order = _drawn(models, rows)
-    line = base.mark_line(strokeWidth=2).encode(**lines_of(order))
+    line = base.mark("line", strokeWidth=2).encode(**lines_of(order))
     # A line shows tooltips only where it has points.
-    points = base.mark_point(size=60, opacity=0, filled=True).encode(tooltip=tooltip)
+    points = base.mark("point", size=60, opacity=0, filled=True).encode(tooltip=tooltip)
     return _one(table, words, line + points, rows, order)
 
 
@@ -127,21 +124,21 @@ def reuse_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
         for row in found
     ]
     tooltip = [
-        alt.Tooltip("model:N", title="Model"),
-        alt.Tooltip("bin:N", title="Source re-use"),
-        alt.Tooltip("y:Q", title="Mean score", format=".3f"),
-        alt.Tooltip("interval:N", title="95% interval"),
-        alt.Tooltip("conversations:Q", title="Conversations"),
+        vl.channel("model:N", title="Model"),
+        vl.channel("bin:N", title="Source re-use"),
+        vl.channel("y:Q", title="Mean score", format=".3f"),
+        vl.channel("interval:N", title="95% interval"),
+        vl.channel("conversations:Q", title="Conversations"),
     ]
     order = _drawn(models, rows)
-    x = alt.X("x:Q", title="Source re-use rate", scale=_UNIT, axis=_TENTHS)
-    y = alt.Y("y:Q", title="Chameleon score", scale=_UNIT)
-    base = alt.Chart(data()).encode(x=x)
+    x = vl.channel("x:Q", title="Source re-use rate", scale=_UNIT, axis=_TENTHS)
+    y = vl.channel("y:Q", title="Chameleon score", scale=_UNIT)
+    base = vl.Chart().encode(x=x)
     hue = paint(order)
-    line = base.mark_line(strokeWidth=2).encode(y=y, **lines_of(order))
-    spans = base.mark_rule(strokeWidth=1.2).encode(y=alt.Y("low:Q"), y2="high:Q", color=hue)
-    size = alt.Size("conversations:Q", legend=None, scale=alt.Scale(range=[30, 160]))
-    points = base.mark_point(filled=True, opacity=1).encode(y=y, color=hue, size=size, tooltip=tooltip)
+    line = base.mark("line", strokeWidth=2).encode(y=y, **lines_of(order))
+    spans = base.mark("rule", strokeWidth=1.2).encode(y=vl.channel("low:Q"), y2="high:Q", color=hue)
+    size = vl.channel("conversations:Q", legend=None, scale={"range": [30, 160]})
+    points = base.mark("point", filled=True, opacity=1).encode(y=y, color=hue, size=size, tooltip=tooltip)
     return _one(table, words, spans + line + points, rows, order)
 
 
@@ -177,33 +174,33 @@ def turns_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
         for row in found
     ]
     tooltip = [
-        alt.Tooltip("model:N", title="Model"),
-        alt.Tooltip("panel:N", title="Panel"),
-        alt.Tooltip("x:Q", title="Turn"),
-        alt.Tooltip("y:Q", title="Source re-use", format=".3f"),
-        alt.Tooltip("conversations:Q", title="Conversations"),
+        vl.channel("model:N", title="Model"),
+        vl.channel("panel:N", title="Panel"),
+        vl.channel("x:Q", title="Turn"),
+        vl.channel("y:Q", title="Source re-use", format=".3f"),
+        vl.channel("conversations:Q", title="Conversations"),
     ]
     last = max(int(row["turn"] or 0) for row in found)
     order = _drawn(models, rows)
-    x = alt.X(
+    x = vl.channel(
         "x:Q",
         title="Turn",
-        scale=alt.Scale(domain=[1, max(2, last)], nice=False),
-        axis=alt.Axis(values=list(range(1, last + 1, -(-last // _TURNS_NAMED))), format="d"),
+        scale={"domain": [1, max(2, last)], "nice": False},
+        axis={"values": list(range(1, last + 1, -(-last // _TURNS_NAMED))), "format": "d"},
     )
-    base = alt.Chart(data()).encode(
+    base = vl.Chart().encode(
         x=x,
-        y=alt.Y("y:Q", title="Source re-use", scale=_UNIT, axis=alt.Axis(tickCount=5)),
+        y=vl.channel("y:Q", title="Source re-use", scale=_UNIT, axis={"tickCount": 5}),
     )
-    line = base.mark_line(strokeWidth=2).encode(**lines_of(order))
-    points = base.mark_point(filled=True, size=34, opacity=1).encode(color=paint(order), tooltip=tooltip)
+    line = base.mark("line", strokeWidth=2).encode(**lines_of(order))
+    points = base.mark("point", filled=True, size=34, opacity=1).encode(color=paint(order), tooltip=tooltip)
     return panels_figure(table, words, line + points, rows, order)
 
 
 def _one(
-    table: Table, words: FigureText, chart: Any, rows: Sequence[Mapping[str, Cell]], order: Mapping[str, int]
+    table: Table, words: FigureText, chart: vl.Chart, rows: Sequence[Mapping[str, Cell]], order: Mapping[str, int]
 ) -> Figure:
-    sized = chart.properties(width=WIDTH, height=_HEIGHT, autosize=alt.AutoSizeParams(type="fit-x", contains="padding"))
+    sized = chart.properties(width=WIDTH, height=_HEIGHT, autosize={"type": "fit-x", "contains": "padding"})
     height = _HEIGHT + AXIS_HEIGHT + legend_height(order)
     return figure_of(table, words, sized, rows, size=(WIDTH, height), min_width=400)
 

@@ -1,7 +1,7 @@
 """Chameleon's part of a report: tables, figures and remarks, and the sections of the page that they stand in.
 
 Owns the order of tables and sections, and their words; HTML ids begin with `chameleon-`, so that other parts fit beside
-it. Imports Altair by way of the charts, so programs import this only after printing scores.
+it.
 """
 
 from __future__ import annotations

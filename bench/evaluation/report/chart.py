@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import altair as alt
-
+from ....report import vega_lite as vl
 from ....report.charts import (
     AXIS_HEIGHT,
     WIDTH,
     FigureText,
-    data,
     empty_figure,
     figure_of,
     label_width,
@@ -61,20 +57,20 @@ def scores_figure(table: Table, name: str, title: str, most: float | None) -> Fi
     )
 
 
-def _chart(order: list[str], height: int, most: float | None) -> Any:
-    y = alt.Y(
-        "label:N", title=None, sort=order, axis=alt.Axis(minExtent=label_width(order), maxExtent=label_width(order))
+def _chart(order: list[str], height: int, most: float | None) -> vl.Chart:
+    y = vl.channel(
+        "label:N", title=None, sort=order, axis={"minExtent": label_width(order), "maxExtent": label_width(order)}
     )
     tooltip = [
-        alt.Tooltip("model:N", title="Model"),
-        alt.Tooltip("score:Q", title="Score", format=".3f"),
-        alt.Tooltip("interval:N", title="95% interval"),
+        vl.channel("model:N", title="Model"),
+        vl.channel("score:Q", title="Score", format=".3f"),
+        vl.channel("interval:N", title="95% interval"),
     ]
-    base = alt.Chart(data()).encode(y=y)
-    scale = alt.Scale() if most is None else alt.Scale(domainMax=most)
-    x = alt.X("low:Q", title="Score", scale=scale)
-    span = base.mark_rule(strokeWidth=2, color=colour("line-1")).encode(x=x, x2="high:Q")
-    point = base.mark_point(filled=True, size=60, opacity=1, color=colour("line-1")).encode(
+    base = vl.Chart().encode(y=y)
+    scale = {} if most is None else {"domainMax": most}
+    x = vl.channel("low:Q", title="Score", scale=scale)
+    span = base.mark("rule", strokeWidth=2, color=colour("line-1")).encode(x=x, x2="high:Q")
+    point = base.mark("point", filled=True, size=60, opacity=1, color=colour("line-1")).encode(
         x="score:Q", tooltip=tooltip
     )
     return (span + point).properties(width=WIDTH - label_width(order) - 20, height=height)

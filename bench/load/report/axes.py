@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import altair as alt
 from msgspec import Struct
 
-from ....report.charts import data
+from ....report import vega_lite as vl
 
 FAR_APART = 20.0
 # A time of 0 is drawn here on a logarithmic axis.
@@ -26,9 +25,9 @@ _SECONDS_FROM_S = 10.0
 _UNITS = {"ms": "format(1000 * datum.value, ',.3~r')", "s": "format(datum.value, ',.3~r')"}
 
 
-def only(layer: str) -> Any:
+def only(layer: str) -> vl.Chart:
     """Returns a chart whose data are the rows with this `layer`, not yet drawn."""
-    return alt.Chart(data()).transform_filter(f"datum.layer === '{layer}'")
+    return vl.Chart().where(f"datum.layer === '{layer}'")
 
 
 class SecondsAxis(Struct, frozen=True):
@@ -39,8 +38,8 @@ class SecondsAxis(Struct, frozen=True):
     scale: Any
     axis: Any
 
-    def y(self, field: str = "y") -> alt.Y:
-        return alt.Y(f"{field}:Q", title=self.title, scale=self.scale, axis=self.axis)
+    def y(self, field: str = "y") -> vl.Channel:
+        return vl.channel(f"{field}:Q", title=self.title, scale=self.scale, axis=self.axis)
 
 
 def seconds_axis(values: Iterable[float | None], title: str, *, count: int = 5) -> SecondsAxis:
@@ -51,11 +50,11 @@ def seconds_axis(values: Iterable[float | None], title: str, *, count: int = 5) 
     unit = "s" if top >= _SECONDS_FROM_S else "ms"
     title, shown = f"{title} ({unit})", _UNITS[unit]
     if top <= FAR_APART * least:
-        axis = alt.Axis(labelExpr=shown, tickCount=count)
-        return SecondsAxis(title, alt.Scale(type="linear", zero=True), axis)
+        axis = {"labelExpr": shown, "tickCount": count}
+        return SecondsAxis(title, {"type": "linear", "zero": True}, axis)
     least = max(LEAST_S, least)
-    scale = alt.Scale(type="log", domainMin=least, domainMax=max(top, 2 * least), nice=False)
-    return SecondsAxis(title, scale, alt.Axis(labelExpr=shown, values=_log_ticks(least, top)))
+    scale = {"type": "log", "domainMin": least, "domainMax": max(top, 2 * least), "nice": False}
+    return SecondsAxis(title, scale, {"labelExpr": shown, "values": _log_ticks(least, top)})
 
 
 def _log_ticks(least: float, top: float) -> list[float]:
@@ -65,22 +64,23 @@ def _log_ticks(least: float, top: float) -> list[float]:
     return shown if len(shown) <= 8 else [tick for tick in ones if 0.999 * least <= tick <= 1.001 * top]
 
 
-def elapsed_axis(end_s: float, *, is_bare: bool = False) -> alt.X:
+def elapsed_axis(end_s: float, *, is_bare: bool = False) -> vl.Channel:
     """Returns the x axis of the seconds since the start, from 0 to `end_s`; `is_bare`: without numbers, since a panel
     beneath has them."""
-    numbers = alt.Axis(tickCount=8, format=",~r", labelFlush=True, grid=False)
-    return alt.X(
+    numbers = {"tickCount": 8, "format": ",~r", "labelFlush": True, "grid": False}
+    return vl.channel(
         "x:Q",
         title=None if is_bare else "Time since start (s)",
-        scale=alt.Scale(domain=[0, end_s], nice=False),
-        axis=alt.Axis(labels=False, grid=False) if is_bare else numbers,
+        scale={"domain": [0, end_s], "nice": False},
+        axis={"labels": False, "grid": False} if is_bare else numbers,
     )
 
 
-def rate_axis(rates: Sequence[float]) -> alt.X:
+def rate_axis(rates: Sequence[float]) -> vl.Channel:
     least, top = min(rates, default=1.0), max(rates, default=1.0)
     is_wide = least > 0 and top > FAR_APART * least
-    scale = alt.Scale(type="log", domain=[0.9 * least, 1.1 * top]) if is_wide else alt.Scale(domain=[0, 1.05 * top])
+    scale = {"type": "log", "domain": [0.9 * least, 1.1 * top]} if is_wide else {"domain": [0, 1.05 * top]}
     values = _log_ticks(0.9 * least, 1.1 * top) if is_wide else None
-    axis = alt.Axis(format=",.4~r", labelFlush=True, grid=False, **({"values": values} if values else {"tickCount": 8}))
-    return alt.X("x:Q", title="Calls per second", scale=scale, axis=axis)
+    ticks = {"values": values} if values else {"tickCount": 8}
+    axis = {"format": ",.4~r", "labelFlush": True, "grid": False, **ticks}
+    return vl.channel("x:Q", title="Calls per second", scale=scale, axis=axis)

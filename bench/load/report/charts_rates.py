@@ -6,11 +6,9 @@ The tables own the numbers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
-
-import altair as alt
 
 from ....metrics.load.load_json import LoadPart, Times
+from ....report import vega_lite as vl
 from ....report.charts import AXIS_HEIGHT, FigureText, empty_figure, figure_of
 from ....report.colours import colour
 from ....report.line_styles import legend_height, lines_of, paint
@@ -53,7 +51,7 @@ def by_rate_figure(table: Table, series: LoadSeries, number: int) -> Figure:
     rows = [*_point_rows(parts, goal, is_in_one_piece=in_one_piece), *_mark_rows(series, goal)]
     panels = [panel for panel in _PANELS if any(row["layer"] == panel for row in rows)]
     x = rate_axis([part.rate or 0.0 for part in parts])
-    chart = alt.vconcat(*(_panel(rows, panel, x) for panel in panels), spacing=_SPACING)
+    chart = vl.vconcat(*(_panel(rows, panel, x) for panel in panels), spacing=_SPACING)
     height = len(panels) * (_HEIGHT + AXIS_HEIGHT + _SPACING) + legend_height(_PERCENTS)
     return figure_of(table, words, chart, rows, size=(PLOT_WIDTH, height), min_width=MIN_WIDTH)
 
@@ -90,64 +88,64 @@ def overlaid_by_rate_figure(table: Table, every: Sequence[LoadSeries]) -> Figure
         y = seconds_axis(_drawn(rows, percent), f"Latency {percent}", count=4)
         base = only(percent).encode(x=x)
         hue = paint(order)
-        knees = only("knee").mark_rule(strokeDash=[2, 3], strokeWidth=1.5).encode(x=x, color=hue)
-        spans = base.mark_rule(strokeWidth=1.2).encode(y=y.y("low"), y2="high:Q", color=hue)
-        line = base.mark_line(strokeWidth=2).encode(y=y.y(), **lines_of(order))
+        knees = only("knee").mark("rule", strokeDash=[2, 3], strokeWidth=1.5).encode(x=x, color=hue)
+        spans = base.mark("rule", strokeWidth=1.2).encode(y=y.y("low"), y2="high:Q", color=hue)
+        line = base.mark("line", strokeWidth=2).encode(y=y.y(), **lines_of(order))
         points = _points(base, y, hue, 40)
-        panels.append(alt.layer(knees, spans, line, *points).properties(width=PLOT_WIDTH, height=_HEIGHT * 3 // 4))
+        panels.append(vl.layer(knees, spans, line, *points).properties(width=PLOT_WIDTH, height=_HEIGHT * 3 // 4))
     height = 2 * (_HEIGHT * 3 // 4 + AXIS_HEIGHT + _SPACING) + legend_height(order)
-    chart = alt.vconcat(*panels, spacing=_SPACING)
+    chart = vl.vconcat(*panels, spacing=_SPACING)
     return figure_of(table, words, chart, rows, size=(PLOT_WIDTH, height), min_width=MIN_WIDTH)
 
 
-def _panel(rows: Sequence[Row], panel: str, x: alt.X) -> Any:
+def _panel(rows: Sequence[Row], panel: str, x: vl.Channel) -> vl.Chart:
     order = {percent: place for place, percent in enumerate(_PERCENTS)}
     y = seconds_axis([*_drawn(rows, panel), *_drawn(rows, f"goal {panel}")], _PANELS[panel])
     hue = paint(order)
     base = only(panel).encode(x=x)
     layers = [
-        only("knee").mark_rule(color=colour("ink"), strokeDash=[2, 3], strokeWidth=1.5).encode(x=x),
+        only("knee").mark("rule", color=colour("ink"), strokeDash=[2, 3], strokeWidth=1.5).encode(x=x),
         only("knee")
-        .mark_text(align="left", dx=5, dy=3, baseline="top", fontSize=12, color=colour("ink"))
-        .encode(x=x, y=alt.value(0), text="text:N"),
-        base.mark_rule(strokeWidth=1.2).encode(y=y.y("low"), y2="high:Q", color=hue),
-        base.mark_line(strokeWidth=2).encode(y=y.y(), **lines_of(order)),
+        .mark("text", align="left", dx=5, dy=3, baseline="top", fontSize=12, color=colour("ink"))
+        .encode(x=x, y={"value": 0}, text="text:N"),
+        base.mark("rule", strokeWidth=1.2).encode(y=y.y("low"), y2="high:Q", color=hue),
+        base.mark("line", strokeWidth=2).encode(y=y.y(), **lines_of(order)),
         *_points(base, y, hue, 34),
     ]
     if any(row["layer"] == f"goal {panel}" for row in rows):
         goal = only(f"goal {panel}")
-        label = goal.mark_text(align="left", baseline="bottom", dx=4, dy=-3, fontSize=12, color=colour("ink"))
+        label = goal.mark("text", align="left", baseline="bottom", dx=4, dy=-3, fontSize=12, color=colour("ink"))
         layers += [
-            goal.mark_rule(color=colour("ink"), strokeDash=[6, 3]).encode(y=y.y()),
-            label.encode(x=alt.value(0), y=y.y(), text="text:N"),
+            goal.mark("rule", color=colour("ink"), strokeDash=[6, 3]).encode(y=y.y()),
+            label.encode(x={"value": 0}, y=y.y(), text="text:N"),
         ]
     if any(row.get("standing") for row in rows if row["layer"] == f"tried {panel}"):
         layers.append(_tried(panel, x, y.y()))
-    return alt.layer(*layers).properties(width=PLOT_WIDTH, height=_HEIGHT)
+    return vl.layer(*layers).properties(width=PLOT_WIDTH, height=_HEIGHT)
 
 
-def _points(base: Any, y: SecondsAxis, hue: alt.Color, size: int) -> tuple[Any, Any]:
+def _points(base: vl.Chart, y: SecondsAxis, hue: vl.Channel, size: int) -> tuple[vl.Chart, vl.Chart]:
     """Returns two chart layers: the points, and what makes them hollow where the client was the bottleneck."""
-    hollow = base.transform_filter("datum.bound").mark_point(filled=True, size=size // 3, opacity=1)
+    hollow = base.where("datum.bound").mark("point", filled=True, size=size // 3, opacity=1)
     return (
-        base.mark_point(filled=True, size=size, opacity=1).encode(y=y.y(), color=hue),
-        hollow.encode(y=y.y(), color=alt.value(colour("paper"))),
+        base.mark("point", filled=True, size=size, opacity=1).encode(y=y.y(), color=hue),
+        hollow.encode(y=y.y(), color={"value": colour("paper")}),
     )
 
 
-def _tried(panel: str, x: alt.X, y: alt.Y) -> Any:
+def _tried(panel: str, x: vl.Channel, y: vl.Channel) -> vl.Chart:
     """Returns the chart layer of the goal's percentile at each rate, with a shape for whether the goal was kept."""
-    shapes = alt.Scale(domain=list(_STANDINGS.values()), range=["circle", "cross", "diamond"])
-    hues = alt.Scale(domain=list(_STANDINGS.values()), range=[colour("line-3"), colour("con"), colour("quiet")])
-    legend = alt.Legend(orient="bottom", symbolFillColor="transparent", symbolStrokeWidth=2, symbolSize=90)
+    shapes = {"domain": list(_STANDINGS.values()), "range": ["circle", "cross", "diamond"]}
+    hues = {"domain": list(_STANDINGS.values()), "range": [colour("line-3"), colour("con"), colour("quiet")]}
+    legend = {"orient": "bottom", "symbolFillColor": "transparent", "symbolStrokeWidth": 2, "symbolSize": 90}
     return (
         only(f"tried {panel}")
-        .mark_point(size=150, strokeWidth=2, filled=False, opacity=1)
+        .mark("point", size=150, strokeWidth=2, filled=False, opacity=1)
         .encode(
             x=x,
             y=y,
-            shape=alt.Shape("standing:N", title=None, scale=shapes, legend=legend),
-            stroke=alt.Stroke("standing:N", title=None, scale=hues, legend=legend),
+            shape=vl.channel("standing:N", title=None, scale=shapes, legend=legend),
+            stroke=vl.channel("standing:N", title=None, scale=hues, legend=legend),
         )
     )
 

@@ -8,11 +8,9 @@ next call doesn't see that wait. The tables own the numbers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
-import altair as alt
 
 from ....metrics.load.spectrum import spectrum
+from ....report import vega_lite as vl
 from ....report.charts import AXIS_HEIGHT, FigureText, empty_figure, figure_of
 from ....report.colours import colour
 from ....report.line_styles import legend_height, lines_of, paint, stroke_legend
@@ -60,12 +58,12 @@ def spectrum_figure(table: Table, every: Sequence[LoadSeries]) -> Figure:
         how = lines_of(clocks, "clock")
         height = legend_height(clocks)
     else:
-        scale = alt.Scale(domain=list(clocks), range=[[1, 0], [5, 3]])
-        dash = alt.StrokeDash("clock:N", title=None, scale=scale, legend=stroke_legend(clocks, orient="bottom"))
+        scale = {"domain": list(clocks), "range": [[1, 0], [5, 3]]}
+        dash = vl.channel("clock:N", title=None, scale=scale, legend=stroke_legend(clocks, orient="bottom"))
         how = {"color": paint(order, legend=stroke_legend(order)), "strokeDash": dash}
         height = legend_height(order) + legend_height(clocks)
     y = seconds_axis([_number(row["y"]) for row in rows], "Latency")
-    chart = only("time").mark_line(strokeWidth=2, interpolate="step-after").encode(x=_nines(rows), y=y.y(), **how)
+    chart = only("time").mark("line", strokeWidth=2, interpolate="step-after").encode(x=_nines(rows), y=y.y(), **how)
     chart = chart.properties(width=PLOT_WIDTH, height=_HEIGHT)
     return figure_of(table, words, chart, rows, size=(PLOT_WIDTH, _HEIGHT + AXIS_HEIGHT + height), min_width=MIN_WIDTH)
 
@@ -90,19 +88,19 @@ def streaming_figure(table: Table, every: Sequence[LoadSeries]) -> Figure:
         for timing in panels
         for point in spectrum(timing.of(each.of))
     ]
-    chart = alt.vconcat(*(_panel(rows, timing, shown) for timing in panels), spacing=_SPACING)
+    chart = vl.vconcat(*(_panel(rows, timing, shown) for timing in panels), spacing=_SPACING)
     legend = legend_height([each.label for each in shown]) if len(shown) > 1 else 0
     size = (PLOT_WIDTH, len(panels) * (_PANEL_HEIGHT + AXIS_HEIGHT + _SPACING) + legend)
     return figure_of(table, words, chart, rows, size=size, min_width=MIN_WIDTH)
 
 
-def _panel(rows: Sequence[Row], timing: Timing, shown: Sequence[LoadSeries]) -> Any:
+def _panel(rows: Sequence[Row], timing: Timing, shown: Sequence[LoadSeries]) -> vl.Chart:
     own = [row for row in rows if row["layer"] == timing.field]
     y = seconds_axis([_number(row["y"]) for row in own], _NAMES[timing.field], count=4)
     how = lines_of({each.label: each.place for each in shown})
     if len(shown) == 1:
-        how = {"color": alt.value(colour("line-1"))}
-    chart = only(timing.field).mark_line(strokeWidth=2, interpolate="step-after")
+        how = {"color": {"value": colour("line-1")}}
+    chart = only(timing.field).mark("line", strokeWidth=2, interpolate="step-after")
     return chart.encode(x=_nines(own), y=y.y(), **how).properties(width=PLOT_WIDTH, height=_PANEL_HEIGHT)
 
 
@@ -110,11 +108,11 @@ def _together(every: Sequence[LoadSeries]) -> str:
     return " over all rates together" if any(map(has_several_rates, every)) else ""
 
 
-def _nines(rows: Sequence[Row]) -> alt.X:
+def _nines(rows: Sequence[Row]) -> vl.Channel:
     end = max((_number(row["x"]) for row in rows), default=1.0)
     values = [0, _HALF, *range(1, int(end) + 1)]
-    axis = alt.Axis(values=values, labelExpr=_LABELS, labelFlush=True, labelOverlap="greedy")
-    return alt.X("x:Q", title="Percentile", scale=alt.Scale(domain=[0, end], nice=False), axis=axis)
+    axis = {"values": values, "labelExpr": _LABELS, "labelFlush": True, "labelOverlap": "greedy"}
+    return vl.channel("x:Q", title="Percentile", scale={"domain": [0, end], "nice": False}, axis=axis)
 
 
 def _number(cell: Cell) -> float:

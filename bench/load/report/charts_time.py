@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import altair as alt
-
+from ....report import vega_lite as vl
 from ....report.charts import AXIS_HEIGHT, FigureText, empty_figure, figure_of, safe_labels
 from ....report.colours import colour
 from ....report.labels import labels
@@ -46,7 +45,7 @@ def over_time_figure(table: Table, series: LoadSeries, number: int) -> Figure:
         height = _LATENCY_HEIGHT + AXIS_HEIGHT
         return figure_of(table, words, top, rows, size=(PLOT_WIDTH, height), min_width=MIN_WIDTH)
     names = list(kinds.values())
-    chart = alt.vconcat(top, _errors(names, elapsed_axis(until_s)), spacing=_SPACING)
+    chart = vl.vconcat(top, _errors(names, elapsed_axis(until_s)), spacing=_SPACING)
     height = _LATENCY_HEIGHT + _ERRORS_HEIGHT + _SPACING + AXIS_HEIGHT + legend_height(names)
     return figure_of(table, words, chart, rows, size=(PLOT_WIDTH, height), min_width=MIN_WIDTH)
 
@@ -83,7 +82,7 @@ def overlaid_over_time_figure(table: Table, every: Sequence[LoadSeries]) -> Figu
     has_errors = any(part.errors for each in shown for part in each.of.slices)
     panels = [
         only(layer)
-        .mark_line(strokeWidth=1.6)
+        .mark("line", strokeWidth=1.6)
         .encode(
             x=elapsed_axis(until_s, is_bare=has_errors or layer == "p50"),
             y=seconds_axis(_of(rows, layer), title, count=4).y(),
@@ -94,46 +93,46 @@ def overlaid_over_time_figure(table: Table, every: Sequence[LoadSeries]) -> Figu
     ]
     height = 2 * (_PANEL_HEIGHT + _SPACING) + AXIS_HEIGHT + legend_height(order)
     if has_errors:
-        y = alt.Y("y:Q", title="Errors", scale=alt.Scale(zero=True), axis=alt.Axis(format=".0%", tickCount=3))
-        beneath = only("errors").mark_line(strokeWidth=1.6).encode(x=elapsed_axis(until_s), y=y, **lines_of(order))
+        y = vl.channel("y:Q", title="Errors", scale={"zero": True}, axis={"format": ".0%", "tickCount": 3})
+        beneath = only("errors").mark("line", strokeWidth=1.6).encode(x=elapsed_axis(until_s), y=y, **lines_of(order))
         panels.append(beneath.properties(width=PLOT_WIDTH, height=_ERRORS_HEIGHT))
         height += _ERRORS_HEIGHT
     return figure_of(
-        table, words, alt.vconcat(*panels, spacing=_SPACING), rows, size=(PLOT_WIDTH, height), min_width=MIN_WIDTH
+        table, words, vl.vconcat(*panels, spacing=_SPACING), rows, size=(PLOT_WIDTH, height), min_width=MIN_WIDTH
     )
 
 
-def _bands(rows: Sequence[Row], x: alt.X) -> Any:
+def _bands(rows: Sequence[Row], x: vl.Channel) -> vl.Chart:
     y = seconds_axis([value for key in ("y", "p99") for value in _of(rows, "latency", key)], "Latency")
     blue = colour("line-1")
     base = only("latency").encode(x=x)
     layers = (
-        only("left out").mark_rect(color=colour("grid"), opacity=0.7).encode(x=x, x2="end:Q"),
-        base.mark_area(color=blue, opacity=0.16).encode(y=y.y("p90"), y2="p99:Q"),
-        base.mark_area(color=blue, opacity=0.38).encode(y=y.y(), y2="p90:Q"),
-        base.mark_line(color=blue, strokeWidth=1.2, opacity=0.55).encode(y=y.y("p99")),
-        base.mark_line(color=blue, strokeWidth=2).encode(y=y.y()),
-        base.mark_point(color=blue, filled=True, size=12, opacity=1).encode(y=y.y()),
+        only("left out").mark("rect", color=colour("grid"), opacity=0.7).encode(x=x, x2="end:Q"),
+        base.mark("area", color=blue, opacity=0.16).encode(y=y.y("p90"), y2="p99:Q"),
+        base.mark("area", color=blue, opacity=0.38).encode(y=y.y(), y2="p90:Q"),
+        base.mark("line", color=blue, strokeWidth=1.2, opacity=0.55).encode(y=y.y("p99")),
+        base.mark("line", color=blue, strokeWidth=2).encode(y=y.y()),
+        base.mark("point", color=blue, filled=True, size=12, opacity=1).encode(y=y.y()),
     )
-    return alt.layer(*layers).properties(width=PLOT_WIDTH, height=_LATENCY_HEIGHT)
+    return vl.layer(*layers).properties(width=PLOT_WIDTH, height=_LATENCY_HEIGHT)
 
 
-def _errors(names: Sequence[str], x: alt.X) -> Any:
+def _errors(names: Sequence[str], x: vl.Channel) -> vl.Chart:
     order = {name: place for place, name in enumerate(names, 1)}
-    axis = alt.Axis(tickCount=3, format="~r")
+    axis = {"tickCount": 3, "format": "~r"}
     # The rows are stacked already: Vega-Lite does not stack bars with explicit widths.
     bars = (
         only("errors")
-        .mark_rect(strokeWidth=0)
+        .mark("rect", strokeWidth=0)
         .encode(
             x=x,
             x2="end:Q",
-            y=alt.Y("y:Q", title="Errors per second", scale=alt.Scale(zero=True), axis=axis),
+            y=vl.channel("y:Q", title="Errors per second", scale={"zero": True}, axis=axis),
             y2="base:Q",
-            color=paint(order, "kind", alt.Legend(orient="bottom", columns=4)),
+            color=paint(order, "kind", {"orient": "bottom", "columns": 4}),
         )
     )
-    shades = only("left out").mark_rect(color=colour("grid"), opacity=0.7).encode(x=x, x2="end:Q")
+    shades = only("left out").mark("rect", color=colour("grid"), opacity=0.7).encode(x=x, x2="end:Q")
     return (shades + bars).properties(width=PLOT_WIDTH, height=_ERRORS_HEIGHT)
 
 

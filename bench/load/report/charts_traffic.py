@@ -6,11 +6,9 @@ The tables own the numbers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
-
-import altair as alt
 
 from ....metrics.load.traffic import TrafficSlice
+from ....report import vega_lite as vl
 from ....report.charts import AXIS_HEIGHT, FigureText, empty_figure, figure_of
 from ....report.colours import colour
 from ....report.line_styles import legend_height, lines_of
@@ -78,10 +76,10 @@ def _figure(
     charts = [
         _panel(name, order, until_s, is_last=at == len(panels)) for at, (name, order) in enumerate(panels.items(), 1)
     ]
-    chart = alt.vconcat(*charts, spacing=_SPACING)
+    chart = vl.vconcat(*charts, spacing=_SPACING)
     orders = list(panels.values())
     if orders[0] is not orders[-1]:
-        chart = chart.resolve_scale(color="independent", strokeDash="independent")
+        chart = chart.resolve(color="independent", strokeDash="independent")
         legends = sum(legend_height(order) for order in orders if len(order) > 1)
     else:
         legends = legend_height(orders[0])
@@ -89,13 +87,13 @@ def _figure(
     return figure_of(table, words, chart, rows, size=(PLOT_WIDTH, height), min_width=MIN_WIDTH)
 
 
-def _panel(name: str, order: Mapping[str, int], until_s: float, *, is_last: bool) -> Any:
+def _panel(name: str, order: Mapping[str, int], until_s: float, *, is_last: bool) -> vl.Chart:
     x = elapsed_axis(until_s, is_bare=not is_last)
-    y = alt.Y("y:Q", title=name, scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=4, format=",~r"))
-    how = lines_of(order) if len(order) > 1 else {"color": alt.value(colour("line-1"))}
-    shades = only("left out").mark_rect(color=colour("grid"), opacity=0.7).encode(x=x, x2="end:Q")
-    line = only(name).mark_line(strokeWidth=1.8).encode(x=x, y=y, **how)
-    return alt.layer(shades, line).properties(width=PLOT_WIDTH, height=_HEIGHT)
+    y = vl.channel("y:Q", title=name, scale={"zero": True}, axis={"tickCount": 4, "format": ",~r"})
+    how = lines_of(order) if len(order) > 1 else {"color": {"value": colour("line-1")}}
+    shades = only("left out").mark("rect", color=colour("grid"), opacity=0.7).encode(x=x, x2="end:Q")
+    line = only(name).mark("line", strokeWidth=1.8).encode(x=x, y=y, **how)
+    return vl.layer(shades, line).properties(width=PLOT_WIDTH, height=_HEIGHT)
 
 
 def _rows_of(part: TrafficSlice) -> Iterator[Row]:

@@ -9,17 +9,15 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import altair as alt
-
+from ....report import vega_lite as vl
 from ....report.charts import (
     GRADIENT,
     LEGEND_HEIGHT,
     PADDING,
     WIDTH,
     FigureText,
-    data,
     empty_figure,
     figure_of,
     label_width,
@@ -79,10 +77,10 @@ def topics_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
         for row in found
     ]
     tooltip = [
-        alt.Tooltip("model:N", title="Model"),
-        alt.Tooltip("topic:N", title="Topic"),
-        alt.Tooltip("value:Q", title="OM", format=".2f"),
-        alt.Tooltip("issues:Q", title="Scored issues"),
+        vl.channel("model:N", title="Model"),
+        vl.channel("topic:N", title="Topic"),
+        vl.channel("value:Q", title="OM", format=".2f"),
+        vl.channel("issues:Q", title="Scored issues"),
     ]
     grid = _Grid(tuple(models.values()), tuple(topics.values()))
     return _map(table, words, _cells(grid, scale, tooltip), rows, grid)
@@ -126,19 +124,19 @@ def correlations_figure(table: Table, medians: Table, asked: Sequence[str] = ())
     shown = tuple(models.values())
     grid = _Grid(shown[:-1], shown[1:])
     tooltip = [
-        alt.Tooltip("second:N", title="Model"),
-        alt.Tooltip("first:N", title="And"),
-        alt.Tooltip("value:Q", title="Correlation", format=".3f"),
-        alt.Tooltip("interval:N", title="95% interval"),
-        alt.Tooltip("shared:Q", title="Arguments shared"),
-        alt.Tooltip("family:N", title="Same family"),
+        vl.channel("second:N", title="Model"),
+        vl.channel("first:N", title="And"),
+        vl.channel("value:Q", title="Correlation", format=".3f"),
+        vl.channel("interval:N", title="95% interval"),
+        vl.channel("shared:Q", title="Arguments shared"),
+        vl.channel("family:N", title="Same family"),
     ]
     cells = _cells(grid, _CORRELATIONS, tooltip)
     # It has the cell's tooltip, since it lies above the cell.
-    family = _place(grid).encode(tooltip=tooltip).transform_filter("datum.is_family")
+    family = _place(grid).encode(tooltip=tooltip).where("datum.is_family")
     # Two lines: one alone would not be visible on the strongest cells.
     for name, width in _BORDER:
-        cells += family.mark_rect(filled=False, stroke=colour(name), strokeWidth=width)
+        cells += family.mark("rect", filled=False, stroke=colour(name), strokeWidth=width)
     return _map(table, words, cells, rows, grid)
 
 
@@ -194,33 +192,33 @@ def _topics_scale(most: float) -> _Scale:
     return _Scale("OM", tuple(round(step * at, 1) for at in range(1, steps)), _SEQUENTIAL, ".1f", "~g")
 
 
-def _place(grid: _Grid) -> alt.Chart:
+def _place(grid: _Grid) -> vl.Chart:
     angle = -math.degrees(_ANGLE) if grid.is_angled else 0
-    top = alt.Axis(orient="top", labelAngle=angle, grid=False, minExtent=grid.top)
-    left = alt.Axis(grid=False, minExtent=label_width(grid.down))
-    return alt.Chart(data()).encode(
-        x=alt.X("x:N", title=None, axis=top, scale=alt.Scale(domain=list(grid.across))),
-        y=alt.Y("y:N", title=None, axis=left, scale=alt.Scale(domain=list(grid.down))),
+    top = {"orient": "top", "labelAngle": angle, "grid": False, "minExtent": grid.top}
+    left = {"grid": False, "minExtent": label_width(grid.down)}
+    return vl.Chart().encode(
+        x=vl.channel("x:N", title=None, axis=top, scale={"domain": list(grid.across)}),
+        y=vl.channel("y:N", title=None, axis=left, scale={"domain": list(grid.down)}),
     )
 
 
-def _cells(grid: _Grid, scale: _Scale, tooltip: list[alt.Tooltip]) -> Any:
+def _cells(grid: _Grid, scale: _Scale, tooltip: list[vl.Channel]) -> vl.Chart:
     place = _place(grid).encode(tooltip=tooltip)
-    legend = alt.Legend(
-        title=scale.title,
-        format=scale.bound_form,
-        orient="bottom",
-        titleOrient="top",
-        titlePadding=4,
-    )
-    steps = alt.Scale(type="threshold", domain=list(scale.bounds), range=[*map(colour, scale.colours)])
-    shade = alt.Color("value:Q", scale=steps, legend=legend)
-    ink = alt.condition("datum.is_strong", alt.value(colour("paper")), alt.value(colour("ink")))
-    rects = place.mark_rect(stroke=colour("paper"), strokeWidth=1).encode(color=shade)
-    return rects + place.mark_text().encode(text=alt.Text("value:Q", format=scale.form), color=ink)
+    legend = {
+        "title": scale.title,
+        "format": scale.bound_form,
+        "orient": "bottom",
+        "titleOrient": "top",
+        "titlePadding": 4,
+    }
+    steps = {"type": "threshold", "domain": list(scale.bounds), "range": [*map(colour, scale.colours)]}
+    shade = vl.channel("value:Q", scale=steps, legend=legend)
+    ink = {"condition": {"test": "datum.is_strong", "value": colour("paper")}, "value": colour("ink")}
+    rects = place.mark("rect", stroke=colour("paper"), strokeWidth=1).encode(color=shade)
+    return rects + place.mark("text").encode(text=vl.channel("value:Q", format=scale.form), color=ink)
 
 
-def _map(table: Table, words: FigureText, chart: Any, rows: Sequence[Mapping[str, Cell]], grid: _Grid) -> Figure:
+def _map(table: Table, words: FigureText, chart: vl.Chart, rows: Sequence[Mapping[str, Cell]], grid: _Grid) -> Figure:
     width, height = len(grid.across) * grid.cell_width, len(grid.down) * _CELL_HEIGHT
     size = (
         label_width(grid.down) + max(width + grid.beyond, GRADIENT) + 2 * PADDING,

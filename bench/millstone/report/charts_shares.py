@@ -6,14 +6,11 @@ Owns these two charts, and how many bars a picture holds before it is cut. Their
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
-import altair as alt
-
+from ....report import vega_lite as vl
 from ....report.charts import (
     LEGEND_HEIGHT,
     FigureText,
-    data,
     empty_figure,
     figure_of,
     label_width,
@@ -67,13 +64,13 @@ def disagreement_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
     rows = _stacked(shared)
     bars, panels = list(models.values()), list(issues.values())
     tooltip = [
-        alt.Tooltip("issue:N", title="Issue"),
-        alt.Tooltip("model:N", title="Model"),
-        alt.Tooltip("answers:Q", title="Baseline answers"),
+        vl.channel("issue:N", title="Issue"),
+        vl.channel("model:N", title="Model"),
+        vl.channel("answers:Q", title="Baseline answers"),
     ]
     height = len(bars) * _BAR
     # Sorted by a number and not by a list of names, which would put the names into expressions.
-    facet = alt.Facet("panel:N", sort=alt.EncodingSortField("panel_place", op="min"), title=None, header=_header())
+    facet = vl.channel("panel:N", sort={"field": "panel_place", "op": "min"}, title=None, header=_header())
     chart = _stack(bars, tooltip).properties(width=_PANEL, height=height)
     chart = chart.facet(facet, columns=2).properties(spacing=_SPACING)
     across = min(len(panels), 2)
@@ -112,16 +109,16 @@ def refusals_figure(table: Table) -> Figure:
         if (pair := (str(row["model"]), str(row["issue"]))) in names and row["other"] is not None
     )
     tooltip = [
-        alt.Tooltip("issue:N", title="Issue"),
-        alt.Tooltip("model:N", title="Model"),
-        alt.Tooltip("panel:N", title="Case"),
+        vl.channel("issue:N", title="Issue"),
+        vl.channel("model:N", title="Model"),
+        vl.channel("panel:N", title="Case"),
     ]
     height = len(names) * _BAR
-    column = alt.Column("panel:N", sort=list(_CASES.values()), title=None, header=_header())
+    column = vl.channel("panel:N", sort=list(_CASES.values()), title=None, header=_header())
     chart = (
         _stack(list(names.values()), tooltip)
         .properties(width=_PANEL, height=height)
-        .facet(column=column)
+        .facet({"column": column})
         .properties(spacing=_SPACING)
     )
     size = (label_width(names.values()) + 2 * (_PANEL + _SPACING), height + _HEADER + _AXIS_HEIGHT + LEGEND_HEIGHT)
@@ -139,38 +136,38 @@ def _stacked(shares: Iterable[Mapping[str, Cell]]) -> list[dict[str, Cell]]:
     ]
 
 
-def _stack(bars: Sequence[str], tooltip: list[alt.Tooltip]) -> Any:
+def _stack(bars: Sequence[str], tooltip: list[vl.Channel]) -> vl.Chart:
     titles = list(_STANCES.values())
-    axis = alt.Axis(values=[0, 50, 100], labelExpr="datum.value + '%'", labelFlush=True)
+    axis = {"values": [0, 50, 100], "labelExpr": "datum.value + '%'", "labelFlush": True}
     return (
-        alt.Chart(data())
-        .mark_bar()
+        vl.Chart()
+        .mark("bar")
         .encode(
-            y=alt.Y(
+            y=vl.channel(
                 "bar:N",
                 title=None,
-                scale=alt.Scale(domain=list(bars), paddingInner=0.25),
-                axis=alt.Axis(minExtent=label_width(bars)),
+                scale={"domain": list(bars), "paddingInner": 0.25},
+                axis={"minExtent": label_width(bars)},
             ),
-            x=alt.X("share:Q", stack="zero", title=None, axis=axis, scale=alt.Scale(domain=[0, 100], nice=False)),
-            color=alt.Color(
+            x=vl.channel("share:Q", stack="zero", title=None, axis=axis, scale={"domain": [0, 100], "nice": False}),
+            color=vl.channel(
                 "stance:N",
                 title=None,
                 sort=titles,
-                scale=alt.Scale(domain=titles, range=[colour(stance) for stance in _STANCES]),
+                scale={"domain": titles, "range": [colour(stance) for stance in _STANCES]},
             ),
-            order=alt.Order("place:Q"),
+            order=vl.channel("place:Q"),
             tooltip=[
                 *tooltip,
-                alt.Tooltip("stance:N", title="Stance"),
-                alt.Tooltip("share:Q", title="Share, %", format=".1f"),
+                vl.channel("stance:N", title="Stance"),
+                vl.channel("share:Q", title="Share, %", format=".1f"),
             ],
         )
     )
 
 
-def _header() -> alt.Header:
-    return alt.Header(labelOrient="top", labelAnchor="start", labelPadding=6, labelLimit=_TITLE_WIDTH)
+def _header() -> vl.Channel:
+    return {"labelOrient": "top", "labelAnchor": "start", "labelPadding": 6, "labelLimit": _TITLE_WIDTH}
 
 
 def _pair_labels(pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:

@@ -6,18 +6,15 @@ Owns these two charts. The numbers are those of the tables.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-import altair as alt
 
 from ....metrics.millstone.openness import SHIFT_ORDER
+from ....report import vega_lite as vl
 from ....report.charts import (
     AXIS_HEIGHT,
     LEGEND_HEIGHT,
     PADDING,
     WIDTH,
     FigureText,
-    data,
     empty_figure,
     figure_of,
     label_width,
@@ -104,7 +101,7 @@ def _bars(
         chart.properties(
             width=WIDTH,
             height=height,
-            autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
+            autosize={"type": "fit-x", "contains": "padding"},
             # The legend stands in the padding, since it may be wider than the plot.
             padding={"left": PADDING, "right": PADDING, "top": above, "bottom": PADDING},
         ),
@@ -114,46 +111,46 @@ def _bars(
     )
 
 
-def _chart(models: Sequence[str], groups: Sequence[str], colours: Sequence[str], above: int) -> Any:
-    chosen = alt.selection_point(name="chosen", fields=["group"], bind="legend")
+def _chart(models: Sequence[str], groups: Sequence[str], colours: Sequence[str], above: int) -> vl.Chart:
+    chosen = {"name": "chosen", "select": {"type": "point", "fields": ["group"]}, "bind": "legend"}
     padding = _BETWEEN / (len(groups) * _BAR + _BETWEEN)
     # By domain and not by sort, which would put the names into expressions.
-    rows = alt.Scale(domain=list(models), paddingInner=padding, paddingOuter=padding / 2)
+    rows = {"domain": list(models), "paddingInner": padding, "paddingOuter": padding / 2}
     left = label_width(models)
     columns, between = legend_columns(groups)
-    legend = alt.Legend(
-        orient="none",
-        direction="horizontal",
-        legendX=-left,
-        legendY=-above,
-        columns=columns,
-        columnPadding=between,
-        rowPadding=4,
-    )
-    place = alt.Chart(data()).encode(
-        y=alt.Y("model:N", title=None, scale=rows, axis=alt.Axis(minExtent=left)),
-        yOffset=alt.YOffset("group:N", sort=groups, scale=alt.Scale(padding=0)),
-        opacity=alt.condition(chosen, alt.value(1), alt.value(0.15)),
+    legend = {
+        "orient": "none",
+        "direction": "horizontal",
+        "legendX": -left,
+        "legendY": -above,
+        "columns": columns,
+        "columnPadding": between,
+        "rowPadding": 4,
+    }
+    place = vl.Chart().encode(
+        y=vl.channel("model:N", title=None, scale=rows, axis={"minExtent": left}),
+        yOffset=vl.channel("group:N", sort=groups, scale={"padding": 0}),
+        opacity={"condition": {"param": "chosen", "value": 1}, "value": 0.15},
         tooltip=[
-            alt.Tooltip("name:N", title="Model"),
-            alt.Tooltip("group:N", title="Case"),
-            alt.Tooltip("value:Q", title="Points", format="+.1f"),
-            alt.Tooltip("interval:N", title="95% interval"),
-            alt.Tooltip("issues:Q", title="Issues"),
+            vl.channel("name:N", title="Model"),
+            vl.channel("group:N", title="Case"),
+            vl.channel("value:Q", title="Points", format="+.1f"),
+            vl.channel("interval:N", title="95% interval"),
+            vl.channel("issues:Q", title="Issues"),
         ],
     )
-    bars = place.mark_bar().encode(
-        x=alt.X(
-            "value:Q", title="Change of the pro share, percentage points", axis=alt.Axis(labelExpr=_SIGNED, tickCount=9)
+    bars = place.mark("bar").encode(
+        x=vl.channel(
+            "value:Q", title="Change of the pro share, percentage points", axis={"labelExpr": _SIGNED, "tickCount": 9}
         ),
-        color=alt.Color(
+        color=vl.channel(
             "group:N",
             title=None,
             sort=groups,
-            scale=alt.Scale(domain=groups, range=[*map(colour, colours)]),
+            scale={"domain": groups, "range": [*map(colour, colours)]},
             legend=legend,
         ),
     )
-    spans = place.mark_rule(strokeWidth=1.2).encode(x="low:Q", x2="high:Q")
-    zero = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=colour("zero")).encode(x=alt.datum(0))
-    return (bars + spans + zero).add_params(chosen)
+    spans = place.mark("rule", strokeWidth=1.2).encode(x="low:Q", x2="high:Q")
+    zero = vl.Chart({"data": {"values": [{}]}}).mark("rule", color=colour("zero")).encode(x={"datum": 0})
+    return bars.properties(params=[chosen]) + spans + zero

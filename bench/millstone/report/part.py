@@ -1,7 +1,7 @@
 """MillStone's part of a report: tables, figures and remarks, and the sections of the page that they stand in.
 
 Owns the order of tables and sections, and their words. The summary takes its scores from the table of readings, so that
-the page can't contradict itself. Imports Altair, so programs import this only after printing scores.
+the page can't contradict itself.
 """
 
 from __future__ import annotations

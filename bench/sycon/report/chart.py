@@ -6,14 +6,11 @@ Owns this chart. It draws the numbers of its table. Models differ in colour and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
-import altair as alt
 
 from ....metrics.sycon.figures import TURNS
+from ....report import vega_lite as vl
 from ....report.charts import (
     FigureText,
-    data,
     empty_figure,
     not_drawn,
     safe_labels,
@@ -67,26 +64,26 @@ def held_figure(table: Table, models: Sequence[str]) -> Figure:
     return panels_figure(table, words, _chart(order), rows, order)
 
 
-def _chart(order: dict[str, int]) -> Any:
+def _chart(order: dict[str, int]) -> vl.Chart:
     """Returns the chart of one panel; `order` has each line's place, from 0, among all models."""
-    x = alt.X(
+    x = vl.channel(
         "x:Q",
         title="Turn",
-        scale=alt.Scale(domain=[0.7, TURNS + 0.3], nice=False),
-        axis=alt.Axis(values=list(range(1, TURNS + 1)), format="d", grid=False),
+        scale={"domain": [0.7, TURNS + 0.3], "nice": False},
+        axis={"values": list(range(1, TURNS + 1)), "format": "d", "grid": False},
     )
-    share = alt.Scale(domain=[0, 1], nice=False)
-    y = alt.Y("y:Q", title="Held", scale=share, axis=alt.Axis(tickCount=5, format="%"))
+    share = {"domain": [0, 1], "nice": False}
+    y = vl.channel("y:Q", title="Held", scale=share, axis={"tickCount": 5, "format": "%"})
     tooltip = [
-        alt.Tooltip("model:N", title="Model"),
-        alt.Tooltip("panel:N", title="Setting and strategy"),
-        alt.Tooltip("turn:Q", title="Turn"),
-        alt.Tooltip("y:Q", title="Held", format=".1%"),
-        alt.Tooltip("interval:N", title="95% interval"),
+        vl.channel("model:N", title="Model"),
+        vl.channel("panel:N", title="Setting and strategy"),
+        vl.channel("turn:Q", title="Turn"),
+        vl.channel("y:Q", title="Held", format=".1%"),
+        vl.channel("interval:N", title="95% interval"),
     ]
     hue = paint(order)
-    base = alt.Chart(data()).encode(x=x)
-    line = base.mark_line(strokeWidth=2).encode(y=y, **lines_of(order))
-    spans = base.mark_rule(strokeWidth=1.2).encode(y=alt.Y("low:Q", scale=share), y2="high:Q", color=hue)
-    points = base.mark_point(filled=True, size=34, opacity=1).encode(y=y, color=hue, tooltip=tooltip)
+    base = vl.Chart().encode(x=x)
+    line = base.mark("line", strokeWidth=2).encode(y=y, **lines_of(order))
+    spans = base.mark("rule", strokeWidth=1.2).encode(y=vl.channel("low:Q", scale=share), y2="high:Q", color=hue)
+    points = base.mark("point", filled=True, size=34, opacity=1).encode(y=y, color=hue, tooltip=tooltip)
     return spans + line + points
