@@ -34,6 +34,8 @@ async def main(folder, end):
                     raise RuntimeError("on purpose")
                 if number == 150 and end == "print":
                     print("said beside", file=sys.stderr)
+                if number == 150 and end == "wait":
+                    await asyncio.sleep(60)
 
 asyncio.run(main(*sys.argv[1:]))
 """
@@ -88,7 +90,7 @@ def test_an_exception_leaves_the_terminal_clean(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kill", [signal.SIGTERM, signal.SIGKILL, signal.SIGHUP])
 def test_a_killed_process_leaves_the_cursor_shown(tmp_path: Path, kill: signal.Signals) -> None:
-    code, text = on_a_terminal(tmp_path, "whole", {}, kill)
+    code, text = on_a_terminal(tmp_path, "wait", {}, kill)
     assert code == -kill
     assert "\x1b[" in text
     assert is_cursor_shown(text)
