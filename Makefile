@@ -7,8 +7,8 @@ PY = .venv/bin/python -P
 RUN_COMMAND ?= $(PY) -m millstream demo
 PYTEST_ARGS ?=
 # Processes that share the whole suite, a file each at a time; a part of it is run by one. Many tests wait for a process
-# or a page, so there is one more than cores.
-PYTEST_WORKERS ?= $(if $(PYTEST_ARGS),0,$(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1))))
+# or a page, so there are two more than cores.
+PYTEST_WORKERS ?= $(if $(PYTEST_ARGS),0,$(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 2))))
 PYTHON ?=
 
 LOCK = .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \

@@ -20,13 +20,8 @@ def provider(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
         yield running
 
 
-# The harnesses of others take most of a minute.
-LONG = ("Inspect", "lm-eval")
-
-
-@pytest.mark.parametrize(
-    "title", [pytest.param(title, marks=[pytest.mark.long] * (title in LONG)) for title in SECTIONS]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("title", SECTIONS)
 def test_the_snippets_of_a_section_do_what_the_page_says(title: str, provider: Provider, tmp_path: Path) -> None:
     reader = Reader(tmp_path, provider)
     try:

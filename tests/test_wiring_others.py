@@ -15,6 +15,8 @@ from command_line import COMMAND, SMALL, SMALL_PROMPTS, Done, Provider, environm
 from distributions import install
 from recorder import recording
 
+pytestmark = pytest.mark.long
+
 PROVIDERS, SEARCHES, SINKS = "millstream.providers", "millstream.searches", "millstream.sinks"
 BRAVE = b'{"query":{"more_results_available":false},"web":{"results":[{"url":"https://a.example/","title":"A"}]}}'
 

@@ -79,6 +79,7 @@ def twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done, Done]:
     return home, demo(home, "--limit", "1"), demo(home, "--limit", "1")
 
 
+@pytest.mark.long
 def test_every_prompt_of_four_models_is_answered_once(twice: tuple[Path, Done, Done]) -> None:
     home, done, _ = twice
     assert done.code == 0, done.err
