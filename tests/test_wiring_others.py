@@ -391,9 +391,7 @@ asyncio.run(main())
 """
 
 
-def test_a_sink_is_opened_from_python_for_a_run_or_for_all_that_an_engine_is_asked(
-    home: Home, provider: Provider
-) -> None:
+def test_a_sink_is_opened_from_python_for_a_run_or_for_all_of_an_engine(home: Home, provider: Provider) -> None:
     (home.folder / "run").mkdir()
     (home.folder / "run/records.jsonl").touch()
     install(home.site, "rows", ROWS, {SINKS: {"rows": "rows:Rows"}})
