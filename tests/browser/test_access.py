@@ -12,7 +12,7 @@ import pytest
 from browser import opened
 from playwright.sync_api import Browser
 
-pytestmark = [pytest.mark.process, pytest.mark.needs_benchmark("millstone", "chameleon")]
+pytestmark = [pytest.mark.long, pytest.mark.process, pytest.mark.needs_benchmark("millstone", "chameleon")]
 
 AXE = Path(__file__).parent.parent / "node" / "node_modules" / "axe-core" / "axe.min.js"
 # What is named in a failure: the rule, and the first elements that break it.

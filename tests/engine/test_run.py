@@ -132,7 +132,8 @@ def test_endless_calls_of_a_stopped_lane_never_hold_up_the_loop(tmp_path: Path, 
         heart.cancel()
 
     asyncio.run(main())
-    assert beats >= 20, "the loop stood still"
+    # A loop that is held up beats once or never; a busy machine takes some of its hundred beats.
+    assert beats >= 8, "the loop stood still"
 
 
 def test_an_async_iterable_is_read_lazily_by_all_lanes(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ GRID = ("run", "millstone", *SMALL, "--no-progress")
 
 
 def grid(provider: Provider, *more: str, model: str = "sim/open") -> tuple[str, ...]:
-    return (*GRID, "--model", model, "--base-url", provider.base_url, "--cache", "cache", *more)
+    return (*GRID, "--model", model, "--base-url", provider.base_url, "--cache", "cache", "--no-report", *more)
 
 
 def test_one_command_writes_records_scores_and_manifest_and_prints_a_table(
@@ -90,7 +90,7 @@ def test_failures_end_with_3_and_retry_mends_them(cli: CommandLine, provider: Pr
     assert done.code == 3
     assert "failed: rejected 5" in done.out
     assert f"millstream retry {tmp_path / 'run'}" in done.out
-    again = cli("retry", "run", "--no-progress")
+    again = cli("retry", "run", "--no-progress", "--no-report")
     assert again.code == 0, again.err
     assert lines_of(tmp_path / "run/failures.jsonl") == []
     assert len(ids_of(tmp_path / "run", "failures-1.jsonl")) == 5
@@ -104,7 +104,7 @@ def test_retry_and_resume_of_a_finished_run_say_so_and_send_nothing(cli: Command
         done = cli(verb, "run", "--no-progress")
         assert (done.code, provider.calls()) == (0, sent)
         assert "nothing was sent" in done.out
-    assert "no call of this run failed" in cli("retry", "run", "--no-progress").err
+    assert "no call of this run failed" in cli("retry", "run", "--no-progress", "--no-report").err
 
 
 @pytest.mark.parametrize("fault", ["unauthorized", "insufficient_quota", "payment_required", "redirect=302"])
@@ -117,7 +117,7 @@ def test_a_dead_account_stops_with_4_and_resume_finishes(
     assert "pending" in done.out and f"millstream resume {tmp_path / 'run'}" in done.out
     assert provider.calls() < 15
     provider.set_faults()
-    again = cli("resume", "run", "--no-progress")
+    again = cli("resume", "run", "--no-progress", "--no-report")
     assert again.code == 0, again
     assert len(set(ids_of(tmp_path / "run"))) == len(ids_of(tmp_path / "run")) == SMALL_PROMPTS
 
@@ -156,7 +156,7 @@ def test_live_mode_takes_nothing_from_earlier_runs_but_goes_on_with_its_own(
     provider.set_faults()
     # Records lost and answers kept: the run's own answers are found again.
     (tmp_path / "live/records.jsonl").write_bytes(b"")
-    assert cli("resume", "live", "--no-progress").code == 0
+    assert cli("resume", "live", "--no-progress", "--no-report").code == 0
     assert provider.calls() - before == 10 + SMALL_PROMPTS - 9
     # Whole, it keeps nothing: another live run sends everything.
     assert cli(*grid(provider, "--out", "again", "--mode", "live")).code == 0
@@ -190,10 +190,10 @@ def test_max_cost_is_never_passed_not_even_by_resuming(cli: CommandLine, provide
     assert 0 < cost <= 0.005
     assert json.loads(done.out)["runs"][0]["stops"][0]["reason"] == "budget"
     sent = provider.calls()
-    again = cli("resume", "run", "--no-progress")
+    again = cli("resume", "run", "--no-progress", "--no-report")
     assert (again.code, provider.calls()) == (4, sent)
     assert "raise --max-cost" in again.out
-    assert cli("resume", "run", "--max-cost", "1", "--no-progress").code == 0
+    assert cli("resume", "run", "--max-cost", "1", "--no-progress", "--no-report").code == 0
 
 
 def test_max_cost_is_one_limit_for_a_whole_sweep(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:
@@ -203,19 +203,19 @@ def test_max_cost_is_one_limit_for_a_whole_sweep(cli: CommandLine, provider: Pro
         f'[[run.millstone]]\nname = "one"\n{table}[[run.millstone]]\nname = "two"\n{table}'
         f'[providers.sim]\nbase_url = "{provider.base_url}"\n{PRICED}'
     )
-    assert cli("run", "sweep.toml", "--max-cost", "1", "--no-progress").code == 0
+    assert cli("run", "sweep.toml", "--max-cost", "1", "--no-progress", "--no-report").code == 0
     cost = sum(line["cost"] for line in lines_of(tmp_path / "out/one/records.jsonl"))
     limit = str(1.5 * cost)
-    done = cli("run", "sweep.toml", "--out", "less", "--max-cost", limit, "--no-progress")
+    done = cli("run", "sweep.toml", "--out", "less", "--max-cost", limit, "--no-progress", "--no-report")
     assert done.code == 4
     costs = [sum(line["cost"] for line in lines_of(tmp_path / f"less/{name}/records.jsonl")) for name in ("one", "two")]
     assert costs[0] == pytest.approx(cost) and costs[1] > 0
     assert sum(costs) <= float(limit)
     # Both folders count from the start.
     sent = provider.calls()
-    assert cli("run", "sweep.toml", "--out", "less", "--max-cost", limit, "--no-progress").code == 4
+    assert cli("run", "sweep.toml", "--out", "less", "--max-cost", limit, "--no-progress", "--no-report").code == 4
     # A folder that is resumed alone still shares its limit with the others.
-    assert cli("resume", "less/two", "--no-progress").code == 4
+    assert cli("resume", "less/two", "--no-progress", "--no-report").code == 4
     assert provider.calls() == sent
 
 
@@ -249,7 +249,7 @@ def test_a_run_file_sweeps_several_runs_each_into_its_folder(
         f'[providers.sim]\nbase_url = "{provider.base_url}"\nidentity = "sim"\n'
         f'[lanes."sim/open"]\nrpm = 100_000\nconcurrency = 4\n'
     )
-    done = cli("run", "sweep.toml", "--no-progress")
+    done = cli("run", "sweep.toml", "--no-progress", "--no-report")
     assert done.code == 0, done.err
     assert len(ids_of(tmp_path / "out/one")) == SMALL_PROMPTS
     assert len(ids_of(tmp_path / "out/two")) == 2 * SMALL_PROMPTS
@@ -274,14 +274,14 @@ def test_a_resumed_run_has_lanes_providers_and_prices_from_its_run_file(
         '[prices."lab/open"]\ninput = 1\noutput = 1\n'
     )
     provider.set_faults("unauthorized,at=8-1000")
-    assert cli("run", "lab.toml", "--no-progress").code == 4
+    assert cli("run", "lab.toml", "--no-progress", "--no-report").code == 4
     provider.reset()
     provider.set_faults("slow_body=0.1")
     monkeypatch.delenv("LAB_KEY")
-    refused = cli("resume", "run", "--no-progress")
+    refused = cli("resume", "run", "--no-progress", "--no-report")
     assert refused.code == 2 and "set LAB_KEY" in refused.err and provider.calls() == 0
     monkeypatch.setenv("LAB_KEY", "sk-lab")
-    done = cli("resume", "run", "--no-progress")
+    done = cli("resume", "run", "--no-progress", "--no-report")
     assert done.code == 0, done.err
     assert provider.summary()["peak_in_flight"] == 2
     assert all(line["cost"] > 0 for line in lines_of(tmp_path / "run/records.jsonl"))
@@ -292,7 +292,7 @@ def test_a_yaml_file_asks_the_same_as_a_toml_file(cli: CommandLine, provider: Pr
         f"run:\n  out: yaml\n  base-url: {provider.base_url}\n  cache: cache\n"
         "  millstone: {model: sim/open, limit: 1, templates: 1, trials: 2}\n"
     )
-    assert cli("run", "run.yaml", "--no-progress").code == 0
+    assert cli("run", "run.yaml", "--no-progress", "--no-report").code == 0
     assert cli(*grid(provider, "--out", "flags")).code == 0
     specifications = [
         json.loads((tmp_path / out / "manifest.json").read_text())["specification"] for out in ("yaml", "flags")
@@ -303,7 +303,7 @@ def test_a_yaml_file_asks_the_same_as_a_toml_file(cli: CommandLine, provider: Pr
 def test_the_command_that_a_summary_prints_can_be_pasted(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:
     """In a folder with a blank and an umlaut, as a shell reads it."""
     provider.set_faults("rejected=400,at=1-5")
-    done = cli(*grid(provider, "--out", "rüns/my z", "--no-report"))
+    done = cli(*grid(provider, "--out", "rüns/my z"))
     assert done.code == 3, done.err
     printed = re.search(r"millstream retry .*", done.out)
     assert printed is not None

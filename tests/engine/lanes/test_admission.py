@@ -79,7 +79,7 @@ async def token_sends(sizes: list[int], tpm: int, seconds: float, jitter: random
     return [(at, size) for at, size in sends if at <= seconds]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     tpm=st.integers(1_000, 200_000),
     share=st.sampled_from([0.002, 0.01, 0.1, 0.5, 1.0]),

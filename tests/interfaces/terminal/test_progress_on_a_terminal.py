@@ -54,6 +54,8 @@ def on_a_terminal(
         stdin=theirs,
         stdout=subprocess.PIPE,
         stderr=theirs,
+        # Whoever started the tests, as by nohup, may have ignored it for all of them.
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
         env={**inherited, "TERM": "xterm-256color", "COLUMNS": "40", "LINES": "20", "PYTHONPATH": paths, **environment},
     )
     os.close(theirs)
