@@ -6,6 +6,7 @@ Shows no reading of ours; knows neither how answers are drawn nor where labels a
 
 from __future__ import annotations
 
+import select
 import sys
 from collections.abc import Sequence
 from typing import Protocol
@@ -21,6 +22,8 @@ _LINES_LEAST = 4
 # Below the text are a line with what is left, an empty line and the prompt.
 _LINES_BELOW = 3
 _COLUMNS_LEAST = 10
+# An interrupt is seen after this time at the latest.
+_SIGNALS_SEEN_S = 0.2
 
 
 class LabelKeeper(Protocol):
@@ -64,6 +67,9 @@ class Screen:
         try:
             sys.stderr.write(prompt)
             sys.stderr.flush()
+            # A signal just before the read begins does not end it, so it begins once there is a line.
+            while not select.select([sys.stdin], (), (), _SIGNALS_SEEN_S)[0]:
+                pass
             line = sys.stdin.buffer.readline()
         except OSError:  # the terminal has gone
             return None

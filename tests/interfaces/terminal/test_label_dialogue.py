@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from terminals import terminal
 
 from millstream.bench.evaluation.labelling.label import Exchange, Label, LabelCertainty, LabelChoice
 from millstream.bench.evaluation.labelling.rater_labels import GivenLabel
-from millstream.interfaces.terminal.label_dialogue import hold
+from millstream.interfaces.terminal.label_dialogue import Screen, hold
 from millstream.report.text import wrapped
 
 CHOICES = (LabelChoice("A"), LabelChoice("B"), LabelChoice("O", "other"))
@@ -235,3 +241,23 @@ def test_no_line_is_wider_than_the_screen_or_holds_what_a_terminal_obeys(text: s
 @given(st.text(alphabet="ab 漢字\n", max_size=200), st.integers(10, 60))
 def test_wrapping_loses_no_word(text: str, columns: int) -> None:
     assert "".join("".join(wrapped(text, columns)).split()) == "".join(text.split())
+
+
+def test_an_interrupt_that_does_not_end_a_read_ends_the_wait_for_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = terminal(80)
+
+    def interrupt() -> None:
+        # Another thread receives the signal, so a read in the main thread would go on, as it does after a signal that
+        # arrives just before it begins.
+        time.sleep(0.1)
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        time.sleep(5)
+        os.write(ours, b"A\n")
+
+    with open(theirs, encoding="utf-8") as keyboard:
+        monkeypatch.setattr("sys.stdin", keyboard)
+        threading.Thread(target=interrupt, daemon=True).start()
+        began = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            Screen().ask("> ")
+        assert time.monotonic() - began < 4.0
