@@ -267,6 +267,13 @@ class Scheduler:
                 lane.release(permit, loop.time())
             self.events.tell("retried", call.model, detail=result.kind)
             await wait_to_repeat(lane, permit, result, tries, self._random)
+            if self._leases is not None and route.is_kept:
+                # An engine that has waited too long for this key's lease may have sent the call too.
+                stored = self._lookup.stored(call, route, pending.key)
+                if stored is not None:
+                    outcome = structs.replace(stored, attempts=tries.sent, maybe_billed=tries.maybe_billed)
+                    self._write_first(shared, outcome)
+                    return outcome
 
     async def _tell_early(self, shared: SharedCall, outcome: Outcome) -> None:
         """Passes an answer to the waiters that don't wait for the store, and lets them run before it is stored."""

@@ -173,6 +173,31 @@ def test_a_holder_that_stands_still_is_waited_for_no_longer_than_patience(tmp_pa
     assert found.attempts == 1 and 31.0 <= took_s < 31.1  # patience, then the call itself
 
 
+def test_a_holder_that_was_paused_for_longer_than_patience_takes_the_answer_of_who_sent_the_call_too(
+    tmp_path: Path,
+) -> None:
+    replies = iter([Fault("incomplete", "cut", "retry", is_billed_maybe=True)])
+    provider = ScriptedProvider(lambda prompt, now: next(replies, None), latency_s=1.0)
+    paused, hasty = RetryPolicy(wait_min_s=60.0), RetryPolicy(patience_s=30.0)
+    sink = ListSink()
+
+    async def main() -> list[Outcome]:
+        async with (
+            engine_over({M: provider}, tmp_path, policy=paused) as first,
+            engine_over({M: provider}, tmp_path, policy=hasty) as second,
+        ):
+            asked = asyncio.create_task(first.scheduler.ask(SAME, sink))
+            await asyncio.sleep(0.001)
+            return [await second.scheduler.ask(SAME), await asked]
+
+    sent, found = run_virtually(main())
+    assert len(provider.arrivals) == 2
+    assert (sent.cached, sent.attempts) == (False, 1)
+    # What it had sent before is still counted.
+    assert (found.cached, found.attempts, found.maybe_billed) == (True, 1, 1)
+    assert sink.safe == [found]
+
+
 def test_an_interrupt_and_a_reached_budget_end_the_wait_at_once(tmp_path: Path) -> None:
     provider = ScriptedProvider(latency_s=100.0)
 
