@@ -6,6 +6,7 @@ of the lane's latest answers. Needs no tokenizer and no download.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterable
 
@@ -27,6 +28,8 @@ _ADDED, _ADDED_TO_TURN, _ADDED_FOR_TOOLS = 16, 16, 1_024
 # besides.
 IMAGE_TOKENS_MOST = 48_169
 _WINDOW = 256
+# What a learned ratio may be above the true one by the error of floating-point sums alone, in tokens.
+_ROUNDING = 1e-6
 _REFRESH = 16
 
 
@@ -94,7 +97,8 @@ class TokenEstimate:
         self._seen = 0
 
     def input_of(self, call: Call) -> int:
-        return max(1, round(call_weight(call) * self.tokens_per_char))
+        # Rounded up: a reservation that is too small by a part of a token passes the quota by a whole one.
+        return max(1, math.ceil(call_weight(call) * self.tokens_per_char - _ROUNDING))
 
     def output_of(self, call: Call) -> int:
         return call.max_tokens if call.max_tokens is not None else self.output_p95

@@ -150,8 +150,8 @@ class World:
         prompts, count = (4_000, chance.choice([600, 2_000])) if self.hours else (50, chance.choice([0, 1, 10, 80]))
         names = list(self.models)
         self.calls = [
-            # The same bytes to two models would be one call. Sixteen characters are four tokens to engine and model.
-            Call(model := chance.choice(names), f"{chance.randrange(prompts):04} of {model}", max_tokens=1, tag=number)
+            # The same bytes to two models would be one call.
+            Call(model := chance.choice(names), f"{chance.randrange(prompts):05} of {model}", max_tokens=1, tag=number)
             for number in range(count)
         ]
         self.stopped: set[str] = set()
