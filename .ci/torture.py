@@ -162,9 +162,10 @@ def main() -> int:
         if (whole := summed(promise, results)) is not None:
             print(line_of(promise, whole), flush=True)
 
-    # Two at a time, as the suite, the longest first; then, with the machine to themselves, those that measure time.
+    # The longest, which mostly waits, beside two others at a time; then, with the machine to themselves, those that
+    # measure time.
     wanted.sort(key=lambda promise: not promise.get("is_longest", False))
-    for is_alone, workers in ((False, 2), (True, 1)):
+    for is_alone, workers in ((False, 3), (True, 1)):
         chosen = [promise for promise in wanted if promise.get("is_alone", False) is is_alone]
         with ThreadPoolExecutor(workers) as pool:
             every = [(promise, *each) for promise in chosen for each in enumerate(promise["long"], 1)]

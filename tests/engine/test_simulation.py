@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,16 +15,21 @@ from pathlib import Path
 
 import pytest
 from msgspec import structs
-from scripted import Bench
+from scripted import Bench, ScriptedProvider, engine_over
 from torture import SEED, record, times
 from virtual_time import run_virtually
-from worlds import World
+from worlds import STOPPING, World
 
 from millstream.engine.attempts.money import Price
+from millstream.engine.call import Call
+from millstream.engine.endpoint import Fault, Request, Response
+from millstream.engine.fault import Stopped
 from millstream.engine.lane import Lane
+from millstream.engine.run import run_calls
 
 ONE = os.environ.get("MILLSTREAM_WORLD")
 TOGETHER = 50
+STOPS = times(10, 50)
 FIRST = SEED * 1_000_000
 
 
@@ -114,3 +120,57 @@ def test_a_bug_in_a_world_is_found_within_some_worlds(bug: type[World], told: st
             assert re.search(told, str(error)), error
             return
     pytest.fail("60 worlds found nothing")
+
+
+class Stopping(ScriptedProvider):
+    """A model that from `at` on refuses everything with a fault that stops its lane (None: it never does), and notes
+    the calls that arrive after the lane has stopped."""
+
+    def __init__(self, chance: random.Random, fault: Fault | None, at: float) -> None:
+        super().__init__(lambda prompt, now: fault if now >= at else None, lambda: chance.uniform(0.01, 3))
+        self.bench: Bench | None = None
+        self.late: list[float] = []
+
+    async def send(self, request: Request) -> Response:
+        assert self.bench is not None
+        if self.bench.lane("script/m").stopped is not None:
+            self.late.append(asyncio.get_running_loop().time())
+        return await super().send(request)
+
+    def answered(self) -> set[str]:
+        failed = {prompt for prompt, _ in self.faults}
+        return {prompt for _, prompt in self.arrivals if prompt not in failed}
+
+
+async def stop_and_go_on(seed: int, folder: Path) -> None:
+    """A dead key, an empty account, a redirect or a reached budget at any moment of a run, then the same run again."""
+    chance = random.Random(seed)
+    fault = chance.choice((*STOPPING, None))
+    lane = Lane("script/m", concurrency=chance.choice((1, 4, 32)), rpm=chance.choice((None, 600)))
+    calls = [Call("script/m", f"{number:05} of {seed}", max_tokens=1) for number in range(400)]
+    model = Stopping(chance, fault, chance.uniform(0, 8))
+    price, most = (Price(1e5, 1e5, output_max=1), chance.uniform(5, 100)) if fault is None else (None, None)
+    kept = set[str]()
+    async with engine_over({"script/m": model}, folder, lane, seed=seed, price=price, max_cost=most) as bench:
+        model.bench = bench
+        with pytest.raises(Stopped):
+            async for outcome in run_calls(bench.scheduler, iter(calls)):
+                kept |= {str(outcome.call.input)} if outcome.reply is not None else set()
+    assert not model.late, f"sent after the lane had stopped, at {model.late}"
+    assert kept == model.answered(), "what was in flight is not kept"
+    again = ScriptedProvider()
+    async with engine_over({"script/m": again}, folder, seed=seed) as bench:
+        found = [outcome async for outcome in run_calls(bench.scheduler, iter(calls))]
+    assert all(outcome.reply is not None for outcome in found) and len(found) == len(calls)
+    assert set(again.counts()) == {str(call.input) for call in calls} - kept, "answered twice, or never"
+
+
+@pytest.mark.parametrize("first", range(FIRST, FIRST + times(10, 500), STOPS))
+def test_a_lane_that_stopped_sends_nothing_more_and_loses_nothing(first: int, tmp_path: Path) -> None:
+    for seed in range(first, first + STOPS):
+        try:
+            run_virtually(stop_and_go_on(seed, tmp_path / str(seed)))
+        except BaseException as error:
+            error.add_note(f"the stop of seed {seed}")
+            raise
+    record("11", STOPS, STOPS, "nothing was sent after a stop, and what was in flight was kept", f"{first}")

@@ -41,7 +41,7 @@ def command(provider: Provider, *more: str, size: tuple[str, ...] = WIDE) -> tup
 
 
 # After how many calls the signal comes.
-@pytest.mark.parametrize("instant", [12, *random.Random(SEED).choices(range(1, 100), k=times(0, 49))])
+@pytest.mark.parametrize("instant", [12, *random.Random(SEED).choices(range(1, 100), k=times(0, 99))])
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_drains_and_claims_only_what_the_journal_holds(
     provider: Provider, tmp_path: Path, number: signal.Signals, code: int, instant: int
