@@ -281,6 +281,7 @@ def held_after_a_run(folder: Path, hosts: int) -> int:
     return run_virtually(main())
 
 
+@pytest.mark.long
 def test_many_hosts_need_no_more_memory_than_few(tmp_path: Path) -> None:
     few, many = held_after_a_run(tmp_path / "few", 1_200), held_after_a_run(tmp_path / "many", 2_400)
     assert many < 1.25 * few, "twice the hosts"

@@ -89,6 +89,7 @@ def test_every_prompt_of_four_models_is_answered_once(twice: tuple[Path, Done, D
     assert {model for model, _, _ in ids} == set(MODELS)
 
 
+@pytest.mark.long
 def test_the_personas_know_the_generated_set(twice: tuple[Path, Done, Done]) -> None:
     home, _, _ = twice
     folder = folders(home)[0]

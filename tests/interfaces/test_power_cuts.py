@@ -17,7 +17,7 @@ from torture import SEED, record, times
 
 pytestmark = [pytest.mark.needs_benchmark("millstone"), pytest.mark.timeout(3600)]
 
-STATES = times(12, 1_000)
+STATES = times(6, 1_000)
 LINES = 20
 SENT = ("--cache", "cache", "--no-progress", "--concurrency", "2")
 COMMANDS = {

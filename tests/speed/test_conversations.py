@@ -19,6 +19,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> ConversationsMeasurement:
     return measure(PLAN, tmp_path_factory.mktemp("conversations"))
 
 
+@pytest.mark.long
 def test_every_turn_has_its_record_and_every_page_is_fetched_once(found: ConversationsMeasurement) -> None:
     assert (found.first.run.answered, found.first.run.failed, found.first.run.pending) == (32, 0, 0)
     assert found.traffic.pages == found.traffic.distinct > 150 and found.traffic.robots == 20

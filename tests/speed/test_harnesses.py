@@ -12,6 +12,7 @@ import pytest
 from command_line import environment
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not (shutil.which("nginx") or Path("/usr/sbin/nginx").exists()), reason="nginx is not installed")
 def test_both_harnesses_have_a_row_with_their_versions_and_ratios(tmp_path: Path) -> None:
     command = [sys.executable, "-P", "-m", "millstream.speed.harnesses", "--samples", "2", "--rounds", "1"]

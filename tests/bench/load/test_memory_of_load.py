@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
 from load_orders import MODEL, PRICES, order_of
 from virtual_time import run_virtually
 
@@ -60,6 +61,7 @@ async def answer(call: Call, *, hear: Hear | None = None) -> Outcome:
     return Outcome(call, reply=Reply("word", usage=Usage(10, 3)), attempts=1, cost=1e-6, latency_ms=90.0)
 
 
+@pytest.mark.long
 def test_twice_the_calls_take_no_more_memory(tmp_path: Path) -> None:
     async def scenario() -> list[int]:
         clock = asyncio.get_running_loop().time

@@ -359,6 +359,7 @@ def test_without_pyarrow_one_line_says_what_to_install(tmp_path: Path) -> None:
     assert done.returncode == 2 and "millstream[parquet]" in done.stderr and done.stderr.count("\n") == 1
 
 
+@pytest.mark.long
 def test_many_records_are_written_by_row_groups_in_the_memory_of_few(tmp_path: Path) -> None:
     folder = answered_run(tmp_path / "run", nasty)
     lines = (folder / "records.jsonl").read_bytes().splitlines(keepends=True)

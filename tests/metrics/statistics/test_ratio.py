@@ -133,6 +133,7 @@ def test_a_unit_without_size_is_refused() -> None:
         RatioSample(np.ones((2, 1)), np.array([[1.0], [0.0]]), 5, np.ones(1))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("seen", "left"), [(40, 2_000), (100, 150), (200, 5_000)])
 def test_a_95_percent_interval_of_skewed_answers_covers_what_comes(seen: int, left: int) -> None:
     rng = np.random.default_rng(seen)

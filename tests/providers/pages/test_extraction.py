@@ -186,6 +186,7 @@ def test_a_process_that_is_ended_from_outside_decides_nothing_about_its_page() -
     assert run_on("asyncio", work(), within_s=60).status == "ok"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["lxml_html_clean", "trafilatura", "pypdfium2", "justext", "lxml"])
 def test_an_environment_without_a_parser_has_no_verdict_about_any_page(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -250,6 +251,7 @@ def test_no_fuzzed_page_is_fatal_slow_or_large_and_the_loop_goes_on() -> None:
     )
 
 
+@pytest.mark.long
 def test_large_pages_do_not_hold_up_the_loop() -> None:
     async def work() -> float:
         async with extraction(timeout_s=30.0) as at:

@@ -49,6 +49,7 @@ def fetched(path: Path) -> PageResponse:
     return PageResponse(200, TYPES[path.suffix], "", None, data)
 
 
+@pytest.mark.long
 def test_real_pages_give_their_texts_and_none_is_fatal() -> None:
     paths = pages()
     if len(paths) < 20:
