@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("score: expected at least one DIR, or --counts CSV, got none")
     from ....bench.evaluation.registry import benchmark_of, benchmarks, check_readings
     from ...batch.place import check_is_no_batch
-    from ..unlike_sources import unlike
+    from ....bench.evaluation.unlike_sources import unlike
 
     known = of_folders(options.folders)
     given = given_to(options, known, "score")

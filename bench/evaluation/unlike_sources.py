@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...bench.evaluation.benchmark import Benchmark
+from .benchmark import Benchmark
 
 
 def unlike(scored: Mapping[str, tuple[Benchmark, Mapping[str, Any]]], given: Mapping[str, Any]) -> str:
