@@ -204,7 +204,10 @@ if not TYPE_CHECKING:  # a type checker reads the imports above, and so finds a 
             return import_module(".engine.version", __name__).VERSION
         home = _HOMES.get(name)
         if home is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}: it has {', '.join(__all__)}")
+            near = import_module(".engine.near_names", __name__).nearest(name, __all__, cutoff=0.7)
+            raise AttributeError(
+                f"module {__name__!r} has no attribute {name!r}{near or f': its names are in dir({__name__})'}"
+            )
         value = getattr(import_module(f".{home}", __name__), name)
         globals()[name] = value
         return value

@@ -47,7 +47,8 @@ def _shown(kind: ValueKind[Any], value: object) -> str:
         scheme = "" if "://" in value else "http://"
         value = shown_address(scheme + value).removeprefix(scheme)
     text = f'"{value}"' if isinstance(value, str) else repr(value)
-    return text if len(text) <= 60 else f"{text[:59]}…"
+    hint = ": separate models by spaces" if isinstance(kind, ModelName) and "," in text else ""
+    return (text if len(text) <= 60 else f"{text[:59]}…") + hint
 
 
 def _number_of(value: object) -> float:
@@ -204,7 +205,7 @@ class ModelName:
         return "a model as provider/model, such as openai/gpt-4o-mini"
 
     def read(self, value: object) -> str:
-        if not isinstance(value, str) or not value.isprintable() or " " in value:
+        if not isinstance(value, str) or not value.isprintable() or " " in value or "," in value:
             raise ValueError(value)
         provider, _, model = value.partition("/")
         if not provider or not model:

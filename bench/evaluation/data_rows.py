@@ -112,7 +112,8 @@ def _entries_of_csv(text: str, path: Path, delimiter: str | None) -> Iterator[Ro
         if header is None:
             header = _header(cells, where)
         elif len(cells) != len(header):
-            raise TaskError(f"{where}: expected {len(header)} cells, as the first line has, got {len(cells)}")
+            hint = ": its first line begins with #, but such a file has no comments" if first.startswith("#") else ""
+            raise TaskError(f"{where}: expected {len(header)} cells, as the first line has, got {len(cells)}{hint}")
         else:
             yield RowEntry(dict(zip(header, cells, strict=True)), where)
 

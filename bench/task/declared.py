@@ -5,12 +5,13 @@ Owns which keys a table may have. A function can't be declared this way: it need
 
 from __future__ import annotations
 
-import difflib
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec import structs
 
+from ...engine.near_names import nearest
 from .judge import judge
 from .rows import TaskError, shown
 from .scorers import choice, match, numeric, regex
@@ -25,27 +26,29 @@ _SCORERS: Mapping[str, tuple[Callable[..., AnyScorer], frozenset[str]]] = {
 }
 # The keys of a description that are no options of the scorer.
 _NOTED = frozenset({"scorer", "prompt_sha256"})
-_NOT_IN_FILES = frozenset({"tools", "score"})
-_FIELDS = frozenset(field.name for field in structs.fields(Task)) - _NOT_IN_FILES
+_FIELDS = frozenset(field.name for field in structs.fields(Task))
+_KEYS = (_FIELDS - {"tools"}) | {"expected"}
+_UNEXPECTED = re.compile(r"(?:(\w+)\(\) got an u|U)nexpected keyword argument '(\w+)'")
 
 
 def task_from(table: Mapping[str, Any], where: str) -> Task:
     """Returns the task of a `[task]` table. `score` is a scorer's name with `expected` beside it, a scorer's table, or
     a table of such tables by name. `where` begins error messages."""
     given = dict(table)
+    check_known(given, _KEYS, where)
     for name in ("data", "prompt", "score"):
         if name not in given:
             raise TaskError(f"{where}: {name}: expected it, got none")
     expected, score = given.pop("expected", None), given.pop("score")
-    check_known(given, _FIELDS, where)
     if isinstance(given["data"], Mapping):
         raise TaskError(f"{where}: data: expected a path or a list of rows, got a table")
     if isinstance(score, str):
         score = {"scorer": score} if expected is None else {"scorer": score, "expected": expected}
     elif expected is not None:
         raise TaskError(f"{where}: expected stands in the table of its scorer where score is a table")
+    scoring = _scoring(score, f"{where}: score")
     try:
-        return Task(**given, score=_scoring(score, f"{where}: score"))
+        return Task(**given, score=scoring)
     except TaskError as error:
         raise TaskError(f"{where}: {error}") from error
 
@@ -62,7 +65,8 @@ def scorer_from(table: Mapping[str, Any], where: str) -> AnyScorer:
     if name == "function":
         raise TaskError(f"{where}: {table.get('name', 'it')} is a function: it is in the task's own file")
     if not isinstance(name, str) or name not in _SCORERS:
-        raise TaskError(f"{where}: expected one of {', '.join(_SCORERS)}, got {shown(name)}")
+        near = nearest(name, _SCORERS) if isinstance(name, str) else ""
+        raise TaskError(f"{where}: expected one of {', '.join(_SCORERS)}, got {shown(name)}{near}")
     make, known = _SCORERS[name]
     options = {key: value for key, value in table.items() if key not in _NOTED and value is not None}
     check_known(options, known, f"{where}: {name}")
@@ -86,9 +90,18 @@ def check_known(given: Iterable[str], known: Iterable[str], where: str) -> None:
     names = sorted(known)
     for key in given:
         if key not in names:
-            near = difflib.get_close_matches(key, names, n=1, cutoff=0.5)
-            hint = f"nearest: {near[0]}" if near else f"known: {', '.join(names)}"
-            raise TaskError(f"{where}: unknown key {shown(key)} ({hint})")
+            hint = nearest(key, names) or f" (known: {', '.join(names)})"
+            raise TaskError(f"{where}: unknown key {shown(key)}{hint}")
+
+
+def nearest_argument(error: Exception) -> str:
+    """Returns ` (nearest: prompt)` for the TypeError of a Task, or of a scorer, that got an argument of an unknown
+    name; nothing for any other error."""
+    unexpected = _UNEXPECTED.search(str(error)) if isinstance(error, TypeError) else None
+    if unexpected is None:
+        return ""
+    scorer, name = unexpected.groups()
+    return nearest(name, _FIELDS if scorer is None else _SCORERS.get(scorer, (None, ()))[1])
 
 
 def _scoring(score: Any, where: str) -> AnyScorer | dict[str, AnyScorer]:

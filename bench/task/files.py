@@ -17,7 +17,8 @@ from types import ModuleType
 
 from msgspec import Struct, structs
 
-from .declared import task_from
+from ...engine.missing import missing_module
+from .declared import nearest_argument, task_from
 from .rows import TaskError, shown
 from .task import Task
 
@@ -102,7 +103,8 @@ def _executed(source: bytes, path: Path) -> ModuleType:
         except TaskError:
             raise
         except (Exception, SystemExit) as error:  # a user's program: any error is reported with its line
-            raise TaskError(f"{path}{_line_of(error, path)}: {type(error).__name__}: {_one_line(error)}") from error
+            said = f"{type(error).__name__}: {_one_line(error)}{_what_to_do(error)}"
+            raise TaskError(f"{path}{_line_of(error, path)}: {said}") from error
         finally:
             _LOADING.reset(token)
     return module
@@ -138,6 +140,13 @@ def _line_of(error: BaseException, path: Path) -> str:
             line = trace.tb_lineno
         trace = trace.tb_next
     return f" line {line}" if line else ""
+
+
+def _what_to_do(error: BaseException) -> str:
+    """Returns what mends an error of a task file, to follow its message; empty: not known."""
+    if isinstance(error, ImportError) and missing_module(error):
+        return f": install it into the environment that millstream runs in ({sys.prefix}), or mend the import"
+    return nearest_argument(error) if isinstance(error, Exception) else ""
 
 
 def _one_line(error: BaseException) -> str:

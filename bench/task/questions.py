@@ -74,7 +74,8 @@ def questions_of(task: Task, base: Path) -> tuple[TaskQuestion, ...]:
 
     Raises DatasetError, or TaskError, a kind of it, if the data can't be read or a row can't be asked or scored.
     """
-    rows = rows_of(_entries(task, base), task.group)
+    where = str(base / Path(task.data).expanduser()) if isinstance(task.data, str | os.PathLike) else "the data"
+    rows = rows_of(_entries(task, base), task.group, where)
     prompts, scorers = task.prompts(), task.scorers()
     made = []
     for row in rows:

@@ -57,8 +57,8 @@ class TaskRow(Struct, frozen=True):
         return {name: json_value(value, f"{self.where}: column {name}") for name, value in self.data.items()}
 
 
-def rows_of(entries: Iterable[RowEntry], group: str | None = None) -> tuple[TaskRow, ...]:
-    """Returns the checked rows in their order.
+def rows_of(entries: Iterable[RowEntry], group: str | None = None, where: str = "the data") -> tuple[TaskRow, ...]:
+    """Returns the checked rows in their order. `where` names the data in the message that it has none.
 
     The id of a row is its column `id`; where the data has no such column, a hash of the row's content, with `-2`, `-3`
     and so on for later rows of the same content. `group` names the column that groups the rows; None: the column
@@ -66,7 +66,7 @@ def rows_of(entries: Iterable[RowEntry], group: str | None = None) -> tuple[Task
     """
     checked = [(_data_of(entry), entry.where) for entry in entries]
     if not checked:
-        raise TaskError("the data has no rows: expected at least one")
+        raise TaskError(f"{where} has no rows: expected at least one")
     has_ids = any(ID in data for data, _ in checked)
     column = group if group is not None else next((GROUP for data, _ in checked if GROUP in data), None)
     seen: dict[str, str] = {}

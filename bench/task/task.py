@@ -27,6 +27,14 @@ Scoring: TypeAlias = AnyScorer | ScoreFunction | Mapping[str, AnyScorer | ScoreF
 
 MAIN = "score"
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,59}")
+# For a text that is a scorer's name: how the scorer is written.
+_SCORERS = {
+    "match": 'ms.match("{column}")',
+    "regex": 'ms.regex("pattern", "{column}")',
+    "choice": 'ms.choice("{column}")',
+    "numeric": 'ms.numeric("{column}")',
+    "judge": 'ms.judge("provider/model", "Is {reply} right?")',
+}
 _TRIALS_MAX = 10_000
 _PARAMETERS = (
     "max_tokens", "top_p", "stop", "seed", "extra", "reasoning_effort", "json_schema", "logprobs", "tools",
@@ -136,7 +144,7 @@ class Task(Struct, frozen=True, kw_only=True):
             elif callable(scorer):
                 found[name] = Function(scorer)
             else:
-                raise TaskError(f"score: expected a scorer or a function of reply and row, got {shown(scorer)}")
+                raise _no_scorer(scorer)
         return found
 
     def temperatures(self) -> tuple[float, ...]:
@@ -148,6 +156,11 @@ class Task(Struct, frozen=True, kw_only=True):
     def parameters(self) -> dict[str, Any]:
         """Returns the call parameters that the task sets, by name."""
         return {name: getattr(self, name) for name in _PARAMETERS if getattr(self, name) is not None}
+
+
+def _no_scorer(given: object) -> TaskError:
+    meant = f", as {_SCORERS[given]}" if isinstance(given, str) and given in _SCORERS else ""
+    return TaskError(f"score: expected a scorer or a function of reply and row{meant}, got {shown(given)}")
 
 
 def check_name(name: str) -> None:

@@ -97,8 +97,10 @@ def _dispatch(arguments: list[str]) -> int:
         say(f"millstream {__version__}")
         return 0
     if verb not in VERBS:
-        what = "option" if verb.startswith("-") else "verb"
-        hint = f" (here: {_OTHER_WORDS[verb]})" if verb in _OTHER_WORDS else nearest(verb, VERBS)
+        is_option = verb.startswith("-")
+        what = "option" if is_option else "verb"
+        near = nearest(verb, ("--version", "--help"), cutoff=0.75) if is_option else nearest(verb, VERBS)
+        hint = f" (here: {_OTHER_WORDS[verb]})" if verb in _OTHER_WORDS else near
         raise UsageError(f"unknown {what} {verb!r}{hint}; verbs are {', '.join(VERBS)}")
     parser = parser_of(verb, rest)
     try:

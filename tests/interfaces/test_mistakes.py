@@ -34,6 +34,8 @@ MISTAKES = {
     "another program's verb": Mistake(("label", "runs/a"), 2, r"unknown verb 'label' \(here: review\)"),
     "an option before the verb": Mistake(("--model", "a/b", "run"), 2, "unknown option '--model'"),
     "letters exchanged": Mistake((*ASKED, "--modle", "x"), 2, r"--modle \(nearest: --model\); see millstream run mill"),
+    "an option of one letter": Mistake((*ASKED, "-o", "x"), 2, r"unknown option -o \(nearest: --out\)"),
+    "--version misspelt": Mistake(("--verson",), 2, r"unknown option '--verson' \(nearest: --version\)"),
     "an option that does not exist": Mistake((*ASKED, "--retries", "3"), 2, "unknown option --retries.*--help"),
     "an option without its value": Mistake((*ASKED, "--rpm"), 2, "--rpm: expected one argument"),
     "an option of another benchmark": Mistake((*ASKED, "--judge", "a/b"), 2, "--judge belongs to `run .*leave it out"),
@@ -42,6 +44,9 @@ MISTAKES = {
     "no folder": Mistake(("run", "millstone", "--model", "sim/open"), 2, "--out: expected the run's folder, got none"),
     # --- models and keys ---
     "a model without its provider": Mistake((*RUN, "--model", "gpt-4o"), 2, 'such as openai/gpt-4o-mini, got "gpt-4o"'),
+    "models separated by commas": Mistake(
+        (*RUN, "--model", "sim/open,", "sim/pupil"), 2, r'got "sim/open,": separate models by spaces$'
+    ),
     "a provider misspelt": Mistake((*RUN, "--model", "opnai/gpt-4o"), 2, r"no provider 'opnai' \(nearest: openai\)"),
     "a model of one's own server": Mistake((*RUN, "--model", "meta-llama/L"), 2, "of your own: vllm/meta-llama/L"),
     "no API key": Mistake((*RUN, "--model", "openai/gpt-4o-mini"), 2, "needs a key: set OPENAI_API_KEY"),
@@ -66,6 +71,7 @@ MISTAKES = {
     "another benchmark's data": Mistake((*ASKED, "--dataset", "talk.json"), 2, "came conversations, .*another bench"),
     "no data in the data set": Mistake((*ASKED, "--dataset", "empty.json"), 2, r"empty\.json: expected"),
     "no such run file": Mistake(("run", "mine.toml"), 2, "'mine.toml' is unknown and no such file exists"),
+    "data in place of its task": Mistake(("run", "x.csv"), 2, r"x\.csv is a file of data: name the task .*\.py or "),
     "broken TOML": Mistake(("run", "broken.toml"), 2, r"broken\.toml: .*line 1"),
     "a key misspelt in a file": Mistake((*ASKED, "--config", "k.toml"), 2, r"rpms: unknown key \(nearest: rpm\)"),
     "an API key in a file": Mistake((*ASKED, "--config", "secret.toml"), 2, r"not shown: it may be a key"),

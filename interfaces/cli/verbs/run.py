@@ -103,6 +103,7 @@ def _from_file(
     options: argparse.Namespace, sending: SendingOptions, *, is_sent: bool, needs_keys: bool
 ) -> tuple[PreparedRun, ...]:
     from ....bench.evaluation.benchmark import Order
+    from ....bench.evaluation.data_rows import SUFFIXES, suffix_of
     from ....bench.evaluation.preparation import of_one_sweep
     from ....bench.evaluation.registry import prepare
     from ....configuration.run_file import read_run_file
@@ -122,6 +123,8 @@ def _from_file(
         if is_sent and not out:
             raise UsageError(f"--out: expected a folder, since {what} comes with this program and has none, got none")
         path, out = packaged, out or "-"
+    if suffix_of(path) in SUFFIXES:
+        raise UsageError(f"{what} is a file of data: name the task that reads it, as FILE.py or FILE.toml")
     if sending.config is not None:
         raise UsageError(f"--config belongs to a benchmark's own run: {what} holds lanes, providers and prices itself")
     file = read_run_file(path, known, find, out, given_to(options, known, "run"))

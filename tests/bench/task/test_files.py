@@ -58,6 +58,14 @@ def test_of_several_tasks_one_is_named(folder: Path) -> None:
     [
         ("x = 1\n", "expected a task, as name = ms.Task"),
         ("\nx = 1 / 0\n", "mine.py line 2: ZeroDivisionError: division by zero"),
+        (
+            "\nimport nowhere.at.all\n",
+            r"line 2: ModuleNotFoundError: .*'nowhere': install it into the environment that",
+        ),
+        (HEAD + 'mine = Task(promt="Of {country}?")\n', r"line 3: TypeError: .*'promt' \(nearest: prompt\)$"),
+        (HEAD + 'match("a", exakt=True)\n', r"line 3: TypeError: .*'exakt'.* \(nearest: exact\)$"),
+        ("import millstream as ms\nms.nummeric(1)\n", r"line 2: AttributeError: .*'nummeric' \(nearest: numeric\)$"),
+        ("import millstream as ms\nms.zzz\n", r"'zzz': its names are in dir\(millstream\)$"),
         ("x = (\n", "mine.py line 1: SyntaxError"),
         ("import sys\nsys.exit(3)\n", "mine.py line 2: SystemExit: 3"),
         (HEAD + 'capitals = Task(data="x.csv", prompt="Of {country", score=match("a"))\n', "prompt: { at character 3"),
@@ -101,6 +109,10 @@ def test_a_table_declares_the_same_task_as_python(folder: Path) -> None:
     [
         ({"score": None}, "here: score: expected it, got none"),
         ({"promt": "a"}, r"here: unknown key 'promt' \(nearest: prompt\)"),
+        ({"expectd": "a"}, r"here: unknown key 'expectd' \(nearest: expected\)"),
+        ({"scor": "a"}, r"here: unknown key 'scor' \(nearest: score\)"),
+        ({"tools": []}, r"here: unknown key 'tools'"),
+        ({"score": "numbers"}, r"^here: score: expected one of .*, got 'numbers' \(nearest: numeric\)$"),
         ({"score": "mach"}, "here: score: expected one of match, regex, choice, numeric, judge, got 'mach'"),
         (
             {"score": {"scorer": "numeric", "expcted": "1"}},

@@ -124,6 +124,10 @@ def test_a_function_is_asked_once_for_each_row() -> None:
         ({"shots": ["France"]}, "shot 1: expected a row or a pair of texts, got 'France'"),
         ({"shots": [("a",)]}, "shot 1: expected a pair of texts"),
         ({"score": match("{city}")}, "score: row 1 has no column 'city'"),
+        (
+            {"score": "numeric"},
+            'score: expected a scorer or a function of reply and row, as ms.numeric("{column}"), got',
+        ),
         ({"score": 3}, "score: expected a scorer or a function of reply and row, got 3"),
         ({"score": {}}, "score: expected at least one scorer"),
         ({"data": 3}, "data: expected a path, or an iterable of mappings, got 3"),

@@ -131,6 +131,7 @@ def test_a_row_that_cannot_be_used_is_refused_by_its_place(rows: Any, said: str)
     ("name", "text", "said"),
     [
         ("a.csv", "a,b\n1\n", "a.csv line 2: expected 2 cells, as the first line has, got 1"),
+        ("a.csv", "# capitals\na,b\n", "got 2: its first line begins with #, but such a file has no comments$"),
         ("a.csv", "a,a\n1,2\n", "a.csv line 1: expected a name for each column, each once, got 'a' 2 times"),
         ("a.csv", 'a\n"1\n', "a.csv line 2: expected a row of cells"),
         ("a.jsonl", '{"a": 1}\n{"a"\n', "a.jsonl line 2: expected JSON"),
