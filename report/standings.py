@@ -85,10 +85,10 @@ def state_html(
     if not lacking:
         answered = sum(standing.answered for standing in every)
         if alert:
-            return f"{alert}<p>{answered:,} {item}s of {count_text(len(every), *whose)} are there.</p>"
+            return f"{alert}<p>{answered:,} {item}s are there.</p>"
         if all(standing.is_told for standing in every):
-            return f"<p>Nothing is missing: all {answered:,} {item}s of {count_text(len(every), *whose)} are there.</p>"
-        return f"<p>{answered:,} {item}s of {count_text(len(every), *whose)}; as far as they show, none is missing.</p>"
+            return f"<p>Nothing is missing: all {answered:,} {item}s are there.</p>"
+        return f"<p>{answered:,} {item}s; as far as they show, none is missing.</p>"
     items = "".join(f"<li>{in_html(_lack(standing))}</li>" for standing in lacking)
     return alert + (
         '<div class="alert" role="note">'

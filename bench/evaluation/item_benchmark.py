@@ -164,7 +164,9 @@ class ItemBenchmark(Benchmark):
         return run
 
     def report(self, runs: Sequence[Any], given: Mapping[str, Any], flags: Sequence[str]) -> PageContents:
+        from ...report.labels import folder_labels
         from .report.part import Subject, page_contents
+        from .unlike_sources import unlike
 
         subject = Subject(
             name=self.name,
@@ -175,7 +177,9 @@ class ItemBenchmark(Benchmark):
             kind=self.Record,
             command=self.command_of,
         )
-        return page_contents(subject, runs, flags)
+        labels = folder_labels([run.path for run in runs])
+        manners = {labels[run.path]: self.manner(run.path, {self.name: run.scores}, given) for run in runs}
+        return page_contents(subject, runs, flags, unlike(manners))
 
     def command_of(self, manifest: Mapping[str, Any]) -> str:
         """Returns the command that runs the same benchmark again with the same prompts; empty if the manifest has too

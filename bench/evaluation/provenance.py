@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from ...format import dollars, rough_minutes
@@ -51,3 +52,10 @@ def _minutes(manifest: Mapping[str, Any]) -> float | None:
     except (KeyError, ValueError):
         return None
     return (ended - started).total_seconds() / 60
+
+
+def command_paths(labels: Mapping[Path, str]) -> list[str]:
+    """Returns the run folders as a command names them: from the current folder for those within it, else by their
+    labels, since a page that is mailed says nothing of other folders."""
+    here = Path.cwd()
+    return [str(path.relative_to(here)) if path.is_relative_to(here) else label for path, label in labels.items()]

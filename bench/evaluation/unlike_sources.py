@@ -1,4 +1,4 @@
-"""The remark of `score` on runs that are in one table but were not made in the same way.
+"""The remark on runs that stand in one table or report but were not made in the same way.
 
 Their scores are computed and ranked separately, so nothing has to be left out.
 """
@@ -6,21 +6,11 @@ Their scores are computed and ranked separately, so nothing has to be left out.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-
-from .benchmark import Benchmark
 
 
-def unlike(scored: Mapping[str, tuple[Benchmark, Mapping[str, Any]]], given: Mapping[str, Any]) -> str:
-    """Returns a sentence on how the sources differ; empty if they are alike. `given`: the scores' readings."""
-    manners = {
-        source: {
-            "benchmark": benchmark.title,
-            **benchmark.manner(Path(source), scores, given),
-        }
-        for source, (benchmark, scores) in scored.items()
-    }
+def unlike(manners: Mapping[str, Mapping[str, str]]) -> str:
+    """Returns a sentence on how sources differ; empty if they are alike. `manners`: by source, how its records were
+    made, as names with texts."""
     told = []
     for what in dict.fromkeys(what for own in manners.values() for what in own):
         values: dict[str, list[str]] = {}
@@ -29,4 +19,4 @@ def unlike(scored: Mapping[str, tuple[Benchmark, Mapping[str, Any]]], given: Map
         if len(values) > 1:
             shown = "; ".join(f"{value} in {', '.join(own)}" for value, own in values.items())
             told.append(f"{what} ({shown})")
-    return f"these are no comparison, since they were not made alike: they differ in {', '.join(told)}" if told else ""
+    return f"they were not made alike: they differ in {', '.join(told)}" if told else ""

@@ -117,7 +117,9 @@ def manner_of(folder: Path) -> dict[str, str]:
     score = ", ".join(f"{name}: {each['scorer']}" for name, each in specified["score"].items())
     return {
         "task": specified["task"],
+        "items": f"{specified['items']:,}",
         "trials": str(specified["trials"]),
-        "questions": str(specified["questions"])[:12],
+        "parameters": ", ".join(f"{name} {value}" for name, value in specified["parameters"].items()) or "none",
+        "prompts": str(specified["questions"])[:12],
         "scorers": f"{score} ({sha256(orjson.dumps(specified['score'])).hexdigest()[:12]})",
     }

@@ -44,6 +44,7 @@ from ....report.standings import (
     state_html,
 )
 from ....report.table import PUBLISHED, Cell, Column, Kind, Table
+from ...evaluation.provenance import command_paths
 from ..provenance import origin_of
 from ..readings import fields_of
 from .browser import browser, browser_html
@@ -93,7 +94,7 @@ def page_contents(runs: Sequence[ConversationRun], given: Mapping[str, Any], fla
             folder = run.records.parent
             raise UsageError(f"{folder}: its {MANIFEST} is no Chameleon run's ({error!r})") from error
     readings = structs.replace(_common(runs), **fields_of(given))
-    command = shlex.join(["millstream", "report", *labels.values(), *flags])
+    command = shlex.join(["millstream", "report", *command_paths(labels), *flags])
     return contents(labelled, readings, origins=origins, command=command)
 
 

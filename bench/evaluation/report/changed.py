@@ -24,6 +24,7 @@ _CHANCE = (
     "A model that is asked twice answers otherwise at times by chance alone, above all at a high temperature; a change "
     "here is no test. No interval is given."
 )
+_UNLIKE = "The runs were not made alike (see Read with care), which alone may explain a change. No interval is given."
 
 
 def with_changes(contents: PageContents, prefix: str, changes: Sequence[RunChange]) -> PageContents:
@@ -31,7 +32,8 @@ def with_changes(contents: PageContents, prefix: str, changes: Sequence[RunChang
     the beginning of names; `changes` has one for each model in two runs. Without any, the part stays as it is."""
     if not changes:
         return contents
-    tables = [table for table in (_by_model(prefix, changes), _by_unit(prefix, changes)) if table.rows]
+    why = _UNLIKE if contents.unlike else _CHANCE
+    tables = [table for table in (_by_model(prefix, changes, why), _by_unit(prefix, changes, why)) if table.rows]
     told = "".join(f"<p>{in_html(_sentence(change))}</p>" for change in changes)
     section = Section(f"{prefix}-changed", "What changed", told + "".join(map(table_section, tables)))
     first, *rest = contents.sections
@@ -54,7 +56,7 @@ def _sentence(change: RunChange) -> str:
     return told + (f" {alone:,} answers are in one of the two alone, and are not compared." if alone else "")
 
 
-def _by_model(prefix: str, changes: Sequence[RunChange]) -> Table:
+def _by_model(prefix: str, changes: Sequence[RunChange], why: str) -> Table:
     rows = list[tuple[Cell, ...]]()
     for change in changes:
         between = (str(change.pair), change.before, change.after)
@@ -63,7 +65,7 @@ def _by_model(prefix: str, changes: Sequence[RunChange]) -> Table:
     return Table(
         f"{prefix}-changed-ways",
         "What became what",
-        f"Each change of reading between the two runs, of one model's answers to the same prompts. {_CHANCE}",
+        f"Each change of reading between the two runs, of one model's answers with the same id. {why}",
         (
             *_BETWEEN,
             Column("reading_before", "Was read as"),
@@ -76,7 +78,7 @@ def _by_model(prefix: str, changes: Sequence[RunChange]) -> Table:
     )
 
 
-def _by_unit(prefix: str, changes: Sequence[RunChange]) -> Table:
+def _by_unit(prefix: str, changes: Sequence[RunChange], why: str) -> Table:
     rows = list[tuple[Cell, ...]]()
     for change in changes:
         between = (str(change.pair), change.before, change.after)
@@ -88,7 +90,7 @@ def _by_unit(prefix: str, changes: Sequence[RunChange]) -> Table:
         f"{prefix}-changed-by-unit",
         "Where answers changed",
         "By issue, conversation or item, the largest share first. Answers in both are those with a reading in both "
-        f"runs. {_CHANCE}",
+        f"runs. {why}",
         (*_BETWEEN, Column("unit", "About"), *_NUMBERS, Column("most", "Most often")),
         tuple(rows),
         is_long=True,

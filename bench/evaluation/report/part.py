@@ -21,7 +21,7 @@ from ....report.labels import folder_labels
 from ....report.sections import PageContents, Section, figure_html, remarks_html, table_section
 from ....report.standings import AnswerStatus, RunOrigin, origins_html, standings_html, state_html
 from ....report.table import Cell, Column, Table
-from ..provenance import NO_MANIFEST, times_and_versions
+from ..provenance import NO_MANIFEST, command_paths, times_and_versions
 from ..record import Record
 from .answers import answers_html, asked_of
 from .chart import scores_figure
@@ -49,17 +49,18 @@ class Subject(Struct, frozen=True, kw_only=True):
     """Returns, from a manifest, the command that repeats the run; empty if the manifest has too little."""
 
 
-def page_contents(subject: Subject, runs: Sequence[ReadRun], flags: Sequence[str]) -> PageContents:
+def page_contents(subject: Subject, runs: Sequence[ReadRun], flags: Sequence[str], unlike: str = "") -> PageContents:
     """Returns the report that every benchmark has on these runs. `subject` is the benchmark; `flags` are the words that
-    `report` was given, for the command that makes the page again."""
+    `report` was given, for the command that makes the page again; `unlike` is the sentence on how the runs differ."""
     labels = folder_labels([run.path for run in runs])
     names = {run.path: labels[run.path] if len(runs) > 1 else "" for run in runs}
     standings = tuple(standing for run in runs for standing in _standings(run, names[run.path]))
     unmeasured = tuple(sentence for run in runs for sentence in run.scores.get("unmeasured", ()))
-    remarks = tuple(dict.fromkeys(remark for run in runs for remark in _remarks(run)))
+    warnings = [f"These runs are no comparison, since {unlike}."] if unlike else []
+    remarks = tuple(dict.fromkeys([*warnings, *(remark for run in runs for remark in _remarks(run))]))
     tables = _tables(subject, runs, names)
     origins = [_origin(subject, run, labels[run.path]) for run in runs]
-    command = shlex.join(["millstream", "report", *labels.values(), *flags])
+    command = shlex.join(["millstream", "report", *command_paths(labels), *flags])
     prefix = f"{subject.name}-"
     scores, *rest = tables
     behind = _drawn(subject, runs, names)
@@ -91,6 +92,7 @@ def page_contents(subject: Subject, runs: Sequence[ReadRun], flags: Sequence[str
         remarks=remarks,
         standings=standings,
         unmeasured=unmeasured,
+        unlike=unlike,
     )
 
 
@@ -106,8 +108,9 @@ def _most(runs: Sequence[ReadRun]) -> float | None:
 def _headline(subject: Subject, drawn: Table, most: float | None) -> Headline:
     """Returns the first screen: the score of each model. `drawn`: the scores and their intervals; `most`: the largest
     score possible."""
+    scale = "by the benchmark’s own rule" if most is None else f"where {most:g} is the best"
     return Headline(
-        sentence=f"Each model’s score in {subject.title}: the mean over the items, by the benchmark’s own rule.",
+        sentence=f"Each model’s score in {subject.title}: the mean over the items, {scale}.",
         score="Score",
         kind="small",
         scores=tuple(HeadlineScore(*row) for row in drawn.rows),  # type: ignore[arg-type]
@@ -278,7 +281,7 @@ def _differing(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, st
         Column("spread", "Largest difference", "small"),
         *(Column(f"model_{at}", _named(pair, names[run.path]), "small") for at, (run, pair) in enumerate(every, 1)),
     )
-    note = f"The mean score of each model on an item; the {_DIFFERING} items with the largest difference."
+    note = f"The mean score of each model on an item; at most {_DIFFERING} items, those with the largest difference."
     return Table(f"{subject.name}-differing", "Items where models differ", note, columns, shown)
 
 

@@ -31,6 +31,7 @@ from ....report.sections import (
 )
 from ....report.standings import RunOrigin, choices_html, origins_html, published_note, standings_html, state_html
 from ....report.table import PUBLISHED, Cell, Column, Table
+from ...evaluation.provenance import command_paths
 from ..options import Readings
 from ..provenance import origin_of
 from ..published_counts import CountsTable
@@ -81,7 +82,7 @@ def page_contents(
         standings=every,
         origins=tuple(_origin(folder, labels[folder.path]) for folder in folders),
         choices=_choices(asked, tables, is_by_wording=any(folder.sides for folder in folders)),
-        command=shlex.join(["millstream", "report", *labels.values(), *counted, *flags]),
+        command=shlex.join(["millstream", "report", *command_paths(labels), *counted, *flags]),
     )
     return with_sections(contents, explorer(sampled(folders), asked.stance), asked)
 

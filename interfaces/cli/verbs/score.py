@@ -41,8 +41,8 @@ def run(options: argparse.Namespace) -> int:
     if not options.folders and not options.counts:
         raise UsageError("score: expected at least one DIR, or --counts CSV, got none")
     from ....bench.evaluation.registry import benchmark_of, benchmarks, check_readings
-    from ...batch.place import check_is_no_batch
     from ....bench.evaluation.unlike_sources import unlike
+    from ...batch.place import check_is_no_batch
 
     known = of_folders(options.folders)
     given = given_to(options, known, "score")
@@ -62,7 +62,11 @@ def run(options: argparse.Namespace) -> int:
     else:
         tables = (benchmark.score_table(source, scores) for source, (benchmark, scores) in scored.items())
         say("\n\n".join(tables))
-    if len(scored) > 1 and (told := unlike(scored, given)):
-        note(f"millstream: {told}")
+    manners = {
+        source: {"benchmark": benchmark.title, **benchmark.manner(Path(source), scores, given)}
+        for source, (benchmark, scores) in scored.items()
+    }
+    if told := unlike(manners):
+        note(f"millstream: these are no comparison, since {told}")
     has_unmeasured = any(part["unmeasured"] for _, scores in scored.values() for part in scores.values())
     return WITH_FAILURES if has_unmeasured else DONE

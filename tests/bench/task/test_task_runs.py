@@ -95,6 +95,32 @@ def test_a_killed_run_goes_on_and_asks_nothing_twice(provider: Provider, folder:
     assert run_command(folder, "verify", "run").code == 0
 
 
+def test_runs_with_other_prompts_or_limits_are_no_comparison_and_their_changes_prove_nothing(
+    cli: CommandLine, provider: Provider, folder: Path
+) -> None:
+    assert cli(*asked(provider), "--out", "first").code == 0
+    assert cli(*asked(provider), "--out", "again").code == 0
+    assert cli(*asked(provider, "capitals.py", "--max-tokens", "9"), "--out", "shorter").code == 0
+    alike = json.loads(cli("report", "first", "again", "--out", "alike", "--json").out)
+    unlike = json.loads(cli("report", "first", "shorter", "--out", "unlike", "--json").out)
+    assert alike["not_compared"] == []
+    told = "they were not made alike: they differ in parameters (none in first; max_tokens 9 in shorter)"
+    assert unlike["not_compared"] == [told]
+    assert f"no comparison, since {told}" in (page := (folder / "unlike/report.html").read_text())
+    assert "which alone may explain a change" in page and "by chance alone" not in page
+    assert "no comparison" not in (page := (folder / "alike/report.html").read_text()) and "by chance alone" in page
+
+
+def test_a_finished_run_that_is_asked_again_keeps_its_end(cli: CommandLine, provider: Provider, folder: Path) -> None:
+    assert cli(*asked(provider)).code == 0
+    ended = json.loads((folder / "run/manifest.json").read_text())["ended"]
+    time.sleep(1.1)  # it is noted in whole seconds
+    for again in (asked(provider), ("resume", "run"), ("retry", "run")):
+        assert cli(*again).code == 0
+        assert json.loads((folder / "run/manifest.json").read_text())["ended"] == ended
+    assert provider.calls() == len(MODELS) * EACH
+
+
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [

@@ -164,7 +164,7 @@ def test_what_is_missing_is_told_with_its_counts() -> None:
 
 def test_where_nothing_is_missing_that_is_said_as_far_as_it_is_known() -> None:
     told = Elements(page(contents(AnswerStatus("lab/one", 40, 40)))).text
-    assert "Nothing is missing: all 40 answers of 1 model are there." in told and "Incomplete" not in told
+    assert "Nothing is missing: all 40 answers are there." in told and "Incomplete" not in told
     inferred = Elements(page(contents(AnswerStatus("lab/one", 40, 40, is_told=False)))).text
     assert "as far as they show, none is missing" in inferred and "Nothing is missing" not in inferred
 
