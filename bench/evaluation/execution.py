@@ -256,7 +256,8 @@ def _begin_manifest(folder: RunFolder, prepared: PreparedRun, unsure: Unsure, *,
         **unsure.notes(has_budget=prepared.settings.max_cost is not None),
         run_id=manifest.get("run_id") or uuid.uuid4().hex,
         started=manifest.get("started") or _now(),
-        ended=None,
+        # A run that has ended keeps its end: asked again, it sends nothing.
+        ended=manifest.get("ended") if is_complete else None,
         versions=_versions(),
         options=prepared.options,
         dataset=prepared.dataset,
@@ -290,7 +291,8 @@ def _conclude(folder: RunFolder, prepared: PreparedRun, sent: _SendResult, alrea
             write_scores(folder.folder, result.counted.scores)
         unsure = folder.manifest["maybe_billed_pending"] + sent.maybe_billed
         result.maybe_billed_pending, result.in_flight_at_kills = unsure, folder.manifest["in_flight_at_kills"]
-        folder.write_manifest(ended=_now(), counts=counts_of(result), maybe_billed_pending=unsure)
+        ended = folder.manifest["ended"] or _now()
+        folder.write_manifest(ended=ended, counts=counts_of(result), maybe_billed_pending=unsure)
     except OSError as error:
         result.fault = result.fault or LocalFault(
             f"{folder.folder}: scores and manifest can't be written ({error.strerror}): the records are whole; "
