@@ -102,7 +102,14 @@ def told(source: str, scores: Mapping[str, Any]) -> str:
         for model, of_model in found["models"].items()
         for group, entry in of_model["groups"].items()
     ]
+    named = [
+        (model, scorer, *score_cells({**entry, "items_scored": entry["items"]})[:2])
+        for model, of_model in found["models"].items()
+        for scorer, entry in of_model.get("scores", {}).items()
+    ]
     parts = [f"{source}: {name}", table(rows)]
+    if named:
+        parts.append(table([("model", "score", "mean", COLUMNS[1]), *named]))
     if groups:
         parts.append(table([("model", "group", *COLUMNS[:2], "items"), *groups]))
     return "\n".join((*parts, *said_of(found), *found["unmeasured"]))

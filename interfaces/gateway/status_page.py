@@ -45,7 +45,8 @@ class GatewayCounts(NamedTuple):
 
 
 class LaneRow(NamedTuple):
-    """One lane now. `last_minute`: requests sent in the last minute; `stopped`: why it stopped, empty: it has not."""
+    """One lane now. `last_minute`: requests that all programs
+    with this quota sent in the last minute; `stopped`: why it stopped, empty: it has not."""
 
     model: str
     in_flight: int
@@ -78,6 +79,4 @@ def _table(lanes: Sequence[LaneRow]) -> str:
         f'<td class="text">{in_html(lane.stopped) or "open"}</td></tr>'
         for lane in lanes
     )
-    return (
-        f"<table><tr><th>model</th><th>in flight</th><th>sent in the last minute</th><th>state</th></tr>{rows}</table>"
-    )
+    return f"<table><tr><th>model</th><th>in flight</th><th>last minute, by all programs with this quota</th><th>state</th></tr>{rows}</table>"

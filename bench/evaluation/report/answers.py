@@ -124,7 +124,12 @@ def _own(record: Any) -> Iterator[tuple[str, str]]:
 
 
 def _text(value: Any) -> str:
-    text = value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=repr).decode()
+    """Returns a field's value for readers: a table as its names with their values, anything else that is no text as
+    JSON."""
+    if isinstance(value, dict) and all(isinstance(each, str | int | float | None) for each in value.values()):
+        text = ", ".join(f"{name} {'none' if each is None else each}" for name, each in value.items())
+    else:
+        text = value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=repr).decode()
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters)"
 
 
