@@ -100,6 +100,13 @@ def keyed_lines(line: RunLine) -> list[KeyedLine]:
     return [each for each in found if each.pair == pair]
 
 
+def first_id(folder: Path) -> str:
+    """Returns the id of a run's first line, as an example of its ids; empty: it has no line."""
+    paths = [path for name in (RECORDS, FAILURES) if (path := folder / name).exists()]
+    lines = (each for path in paths for each in decoded(record_lines(path), KeyedLine, str(path)))
+    return next((each.id for each in lines), "")
+
+
 def _is_of(name: str, wanted: str) -> bool:
     item, _, step = name.rpartition("/")
     return name == wanted or (item == wanted and step.isdecimal())

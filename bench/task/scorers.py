@@ -11,12 +11,15 @@ import numbers
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from pathlib import Path
+from traceback import walk_tb
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
 
 from ...engine.call import Reply
 from ...metrics.statistics.intervals import Bounds
+from ...metrics.task.trials import FUNCTION_RAISED
 from .letters import letter_in
 from .numbers import Decimal, NumberRead, Which, number_in
 from .rows import TaskError, TaskRow, shown
@@ -239,7 +242,7 @@ class Function(Scorer, frozen=True):
         try:
             found = self.function(reply, row.copied())
         except Exception as error:  # noqa: BLE001  (a user's function: the answer is paid for, and is kept)
-            return Score(None, problem=f"the score function raised {type(error).__name__}: {error}")
+            return Score(None, problem=f"{FUNCTION_RAISED} {type(error).__name__}{_place_of(error)}: {error}")
         if not isinstance(found, Mapping):
             return _score_of(found)
         parts = {str(name): _score_of(value) for name, value in found.items()}
@@ -339,6 +342,14 @@ def numeric(
         if word not in known:
             raise TaskError(f"numeric: {name}: expected one of {', '.join(known)}, got {shown(word)}")
     return Numeric(template(expected, "score"), tolerance, relative, percent, decimal, which)
+
+
+def _place_of(error: Exception) -> str:
+    """Returns ` in task.py line 7`: the last line of the function's own file that the error came through; empty if the
+    function was never entered."""
+    places = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)][1:]
+    lines = [line for file, line in places if file == places[0][0]]
+    return f" in {Path(places[0][0]).name} line {lines[-1]}" if lines else ""
 
 
 def _score_of(value: Any) -> Score:

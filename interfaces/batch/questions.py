@@ -23,7 +23,7 @@ from ...providers.llm.serve_naming import model_named
 from ...wiring import ConfigurationError, Settings, accesses_to, family_of
 from .digests import Digests
 from .input import InputLine
-from .requests import BadLine, BatchRequest, envelope_of, gist_of, request_of
+from .requests import NO_JSON, BadLine, BatchRequest, envelope_of, gist_of, request_of
 from .sink import BatchSink, OpenRequest
 
 # Each model has a lane with its own workers: a file with a new name on every line is a mistake, and would need them
@@ -89,11 +89,21 @@ def check(model: str, settings: Settings) -> None:
     check_prices((model,), settings)
 
 
-def check_first(lines: Iterable[InputLine], models: BatchModels) -> None:
-    """Raises what `check` raises for the model of the first valid line, before anything is created or written."""
-    first = next(_calls(lines, models), None)
-    if first is not None:
-        models.reach(first.model)
+def check_first(lines: Iterable[InputLine], models: BatchModels, where: str) -> None:
+    """Raises what `check` raises for the model of the first valid line, before anything is created or written, and
+    UsageError if no line is a JSON object. `where` names the input in that message."""
+    problems: set[str] = set()
+    for line in lines:
+        found = _read(line, models)
+        if isinstance(found, BatchRequest):
+            models.reach(found.asked.call.model)
+            return
+        problems.add(found.code)
+    if problems == {NO_JSON}:
+        raise UsageError(
+            f"{where}: expected a Batch file, a JSON object a line with custom_id, method, url and body, got no line "
+            f"that is a JSON object; a task is asked by `millstream run FILE`"
+        )
 
 
 def worst_call(lines: Iterable[InputLine], models: BatchModels) -> float:
@@ -103,10 +113,14 @@ def worst_call(lines: Iterable[InputLine], models: BatchModels) -> float:
 
 def _calls(lines: Iterable[InputLine], models: BatchModels) -> Iterator[Call]:
     for line in lines:
-        envelope = envelope_of(line)
-        found = envelope if isinstance(envelope, BadLine) else request_of(envelope, models.named, models.family_of)
+        found = _read(line, models)
         if isinstance(found, BatchRequest):
             yield found.asked.call
+
+
+def _read(line: InputLine, models: BatchModels) -> BatchRequest | BadLine:
+    envelope = envelope_of(line)
+    return envelope if isinstance(envelope, BadLine) else request_of(envelope, models.named, models.family_of)
 
 
 class Questions:

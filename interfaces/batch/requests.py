@@ -26,6 +26,7 @@ from ...providers.llm.serve_naming import request_for_family
 from ...report.text import cut
 from .input import LINE_MAX, InputLine
 
+NO_JSON = "invalid_json_line"
 _SHOWN_MAX = 60
 _CODES = {"unknown_model": "model_not_found"}
 # Equal bytes for two calls that ask the same, whatever the order of their fields.
@@ -88,9 +89,9 @@ def envelope_of(line: InputLine) -> Envelope | BadLine:
     except RequestRefusal as refused:
         return BadLine(number, None, "line_too_long", refused.problem.message.replace("the body", "it", 1))
     except orjson.JSONDecodeError as error:
-        return BadLine(number, None, "invalid_json_line", _told_of_json(data, error))
+        return BadLine(number, None, NO_JSON, _told_of_json(data, error))
     if not isinstance(row, dict):
-        return BadLine(number, None, "invalid_json_line", f"expected a JSON object, came {_shown(row)}")
+        return BadLine(number, None, NO_JSON, f"expected a JSON object, came {_shown(row)}")
     if "custom_id" not in row:
         return _missing(number, None, "custom_id")
     custom_id = row["custom_id"]

@@ -105,7 +105,7 @@ def carry_out(batch: Batch, source: InputFile, place: BatchPlace) -> BatchResult
     """Runs a batch from a file into a file, and returns its result. The same command resumes it after a stop."""
     began, survey = time.monotonic(), source.survey()
     tag = survey.digest[:TAG_CHARS]
-    check_first(source.read(), BatchModels(batch.settings, batch.names, batch.model))
+    check_first(source.read(), BatchModels(batch.settings, batch.names, batch.model), str(source.path))
     specification = {"benchmark": "batch", "input": survey.digest, **batch.said}
     retry, set_aside = batch.retry, batch.set_aside
     with Book(place, specification, tag, survey.last, retry=retry, set_aside=set_aside) as book, calm_collector():

@@ -108,7 +108,7 @@ def _dispatch(arguments: list[str]) -> int:
     except SystemExit as leaving:  # --help
         return int(leaving.code or 0)
     if unknown:
-        _raise_unknown(verb, unknown, parser)
+        _raise_unknown(verb, unknown, _innermost(parser, rest))
     from ..terminal.remarks import shown_remarks
 
     with shown_remarks():
@@ -140,7 +140,7 @@ def _short_usage(parser: argparse.ArgumentParser) -> str:
 
 
 def _raise_unknown(verb: str, unknown: list[str], parser: argparse.ArgumentParser) -> NoReturn:
-    shown = f"millstream {verb}"
+    shown = parser.prog
     if parser.usage and "|" not in parser.usage:
         # With the benchmark that the command line names: its help leaves out what belongs to others.
         shown = parser.usage.partition(" [")[0]
@@ -149,6 +149,12 @@ def _raise_unknown(verb: str, unknown: list[str], parser: argparse.ArgumentParse
         known = [text for action in parser._actions for text in action.option_strings if text.startswith("--")]
         raise UsageError(f"{verb}: unknown option {first}{nearest(first, known)}; see {shown} --help")
     raise UsageError(f"{verb}: {first!r} is one word too many; see {shown} --help")
+
+
+def _innermost(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.ArgumentParser:
+    """Returns the parser of the verb within a verb that the words name, as in `data millstone`, else the given one."""
+    inner = next((each.choices for each in parser._actions if isinstance(each, argparse._SubParsersAction)), {})
+    return next((inner[word] for word in words if word in inner), parser)
 
 
 def _module_of(verb: str) -> ModuleType:

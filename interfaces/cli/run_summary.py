@@ -26,6 +26,10 @@ from ...format import count_text
 from ...report.text import table
 from ...wiring.folder_budget import money_as_json, money_lines
 
+_REJECTED = (
+    "check the model's name and the options; to change them, start again with another --out (answers stay in the "
+    "cache); if the provider accepts the same calls later: "
+)
 _ELSEWHERE = "to ask in another way, start again with another --out (answers stay in the cache)"
 _AT_ITS_ADDRESS = "the address, or the base_url behind its identity, is right"
 _COLUMNS = ("answers", "refused", "failed", "pending", "from cache", "cost")
@@ -99,7 +103,7 @@ def _how_to_go_on(result: RunResult) -> str:
     prepared, reasons = result.prepared, {stop.reason for stop in result.stops}
     # Calls that were rejected with the same message are not sent again by `resume`.
     if "rejected" in reasons:
-        return _once_mended("the model takes it", prepared.retry_command)
+        return f"{_REJECTED}{prepared.retry_command}"
     if "truncated" in reasons:
         return "start again with another --max-tokens and another --out: this folder keeps the max_tokens it began with"
     if "redirect" in reasons:
@@ -126,12 +130,12 @@ def _failures(result: RunResult) -> list[str]:
         return []
     again = f"ask them again: {prepared.retry_command}"
     if set(failed) == {"rejected"}:
-        again = "as they are, they would be rejected again"
-        if not result.pending:
-            again += f"; {_once_mended('the model takes them', prepared.retry_command)}"
+        # The line of what is pending says it too.
+        again = "" if result.pending else f"{_REJECTED}{prepared.retry_command}"
     elif set(failed) == {"redirect"}:
         again = _once_mended(_AT_ITS_ADDRESS, prepared.resume_command)
-    return [f"failed: {kinds_of(failed)} ({prepared.files.failures} says why of each); {again}", *reasons_of(failed)]
+    told = f"failed: {kinds_of(failed)} ({prepared.files.failures} says why of each)"
+    return [f"{told}; {again}" if again else told, *reasons_of(failed)]
 
 
 def _answers(result: RunResult) -> str:

@@ -33,7 +33,8 @@ def check_reached(word: str, model: str, names: frozenset[str]) -> None:
     if name not in names:
         return
     variable = PROVIDERS[name].url_variable
-    ways = f"give [providers.{name}] a base_url in a --config file" + (f", or set {variable}" if variable else "")
+    ways = f"start it by `serve --base-url URL`, or give [providers.{name}] a base_url in a --config file"
+    ways += f", or set {variable}" if variable else ""
     raise RequestRefusal(
         f"model {word!r}: {name} would be a server on the gateway's own machine, and nobody set one up: {ways}",
         "model",

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from ...format import part_of
+from ...format import count_text, part_of
 from ..statistics.comparisons import difference_of, holm
 from ..statistics.intervals import Bounds, interval_entry, mean_interval
-from .trials import Combine, TaskAnswers, Unreadable, Values, figures, measured_nothing
+from .trials import FUNCTION_RAISED, Combine, TaskAnswers, Unreadable, Values, figures, measured_nothing
 
 OF = "items"
 _CUT_PERCENT, _WITHOUT_PERCENT, _UNSCORED_PERCENT = 1, 1, 10
@@ -186,6 +186,9 @@ def _unmeasured(model: ModelAnswers, found: Values) -> str | None:
     """Returns a sentence on a model without a meaningful score; None for any other."""
     if model.count and model.is_worthless:
         return f"{model.name} has no score: {_lost(model)}, half of them or more.{_advice(model)}"
+    if model.count and (2 * np.bincount(model.answers.item) < model.answers.trials).all():
+        trials = f"none of its items has half of its {model.answers.trials:,} trials yet"
+        return f"{model.name} has no score: {trials} ({count_text(model.count, 'answer')})."
     if np.isnan(found).all():
         return f"{model.name} has no score: none of its items has one ({model.count:,} answers)."
     return None
@@ -214,13 +217,23 @@ def _remarks(model: ModelAnswers, entry: Mapping[str, Any], manner: ReadingRules
 
 
 def _lost(model: ModelAnswers) -> str:
-    unread = model.without_score - model.empty
+    raised = _raised(model)
+    unread = model.without_score - model.empty - raised
     why = f"{model.empty:,} empty, {unread:,} that cannot be read"
+    if raised:
+        why += f", {raised:,} whose score function raised an error"
     return f"{part_of(model.without_score, model.count)} have no score ({why})"
+
+
+def _raised(model: ModelAnswers) -> int:
+    return sum(count for problem, count in model.problems.items() if problem.startswith(FUNCTION_RAISED))
 
 
 def _advice(model: ModelAnswers) -> str:
     if 2 * model.truncated >= max(1, model.without_score):
         return " A larger max_tokens, or none, would leave them room."
     problem = next(iter(model.problems.most_common(1)), None)
-    return "" if problem is None else f" Most often: {problem[0]}."
+    if problem is None:
+        return ""
+    again = " Mend the function, then `millstream score DIR --task FILE` scores these answers again without a call."
+    return f" Most often: {problem[0]}.{again if _raised(model) else ''}"

@@ -17,6 +17,8 @@ Unreadable = Literal["skip", "zero"]
 Values = NDArray[np.float64]
 Places = NDArray[np.int64]
 
+FUNCTION_RAISED = "the score function raised"
+"""How the problem of an answer begins whose score function raised an error."""
 _RIGHT = 0.5
 
 

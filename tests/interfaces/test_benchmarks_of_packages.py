@@ -157,7 +157,9 @@ def test_an_item_of_several_calls_is_explained_by_the_keys_of_its_records(
     assert [line for line in cli("cache", "why", "run", "t1").out.splitlines() if line[0] != " "] == [
         f"t1/{step} of sim/open (ok): 2 of 2 calls are stored" for step in (1, 2)
     ]
-    assert cli("cache", "why", "run", "t9").out == "run has no record 't9' yet: its calls are known once it has one\n"
+    done = cli("cache", "why", "run", "t9")
+    first = lines_of(home / "run/records.jsonl")[0]["id"]
+    assert (done.code, done.err) == (2, f"millstream: run has no record 't9': its ids are as {first}\n")
     assert (
         "--model: expected one of the run's (sim/open), got x/y"
         in cli("cache", "why", "run", "t1", "--model", "x/y").err

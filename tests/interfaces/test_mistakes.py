@@ -35,6 +35,9 @@ MISTAKES = {
     "an option before the verb": Mistake(("--model", "a/b", "run"), 2, "unknown option '--model'"),
     "letters exchanged": Mistake((*ASKED, "--modle", "x"), 2, r"--modle \(nearest: --model\); see millstream run mill"),
     "an option of one letter": Mistake((*ASKED, "-o", "x"), 2, r"unknown option -o \(nearest: --out\)"),
+    "an option of a verb's part": Mistake(
+        ("data", "millstone", "--source", "x"), 2, r"unknown option --source.*; see millstream data millstone --h"
+    ),
     "--version misspelt": Mistake(("--verson",), 2, r"unknown option '--verson' \(nearest: --version\)"),
     "an option that does not exist": Mistake((*ASKED, "--retries", "3"), 2, "unknown option --retries.*--help"),
     "an option without its value": Mistake((*ASKED, "--rpm"), 2, "--rpm: expected one argument"),
@@ -85,10 +88,16 @@ MISTAKES = {
     "nothing to score": Mistake(("score", "gone"), 2, "gone: expected a folder with records.jsonl, got none"),
     "nothing to report": Mistake(("report", "gone"), 2, "gone: expected a folder"),
     "nothing to verify": Mistake(("verify", "gone"), 2, "gone holds no run: manifest.json is missing"),
+    "a table of CSV to export": Mistake(
+        ("export", "recorded", "--out", "t.csv"), 2, r"ends in \.parquet, or a folder, got t\.csv: .*Parquet alone"
+    ),
     "nothing to export": Mistake(("export", "gone"), 2, "gone: expected a run's folder"),
     "a load test without a folder": Mistake(("load", "sim/open"), 2, "--out: expected the test's folder, got none"),
     "a goal that is none": Mistake(
         ("load", "sim/open", "--goal", "fast", "--out", "o"), 2, "write it as .p99 first token"
+    ),
+    "a batch of no Batch file": Mistake(
+        ("batch", "x.csv", "o.jsonl"), 2, r"x\.csv: expected a Batch file, .*got no line that is a JSON object"
     ),
     "a batch without input": Mistake(("batch", "gone.jsonl", "o.jsonl"), 2, "gone.jsonl.*No such file"),
     "a gateway for everybody": Mistake(("serve", "--host", "0.0.0.0"), 2, "no token is set: put `token"),
@@ -104,6 +113,8 @@ def files(tmp_path: Path) -> None:
     (tmp_path / "broken.toml").write_text("[run\n")
     (tmp_path / "k.toml").write_text('[lanes."sim/open"]\nrpms = 5\n')
     (tmp_path / "secret.toml").write_text('[lanes."sim/open"]\nkeys = ["sk-0123456789abcdef"]\n')
+    (tmp_path / "recorded").mkdir()
+    (tmp_path / "recorded/records.jsonl").write_text('{"id":"a","issue":"b","model":"c/d"}\n')
     (tmp_path / "held").mkdir()
     (tmp_path / "held/manifest.json").write_text("{}")
 

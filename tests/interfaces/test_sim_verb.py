@@ -132,6 +132,13 @@ def test_an_address_or_file_that_can_not_be_had_is_one_line_and_a_local_fault(
     assert done.out == "" and done.err.count("\n") == 1 and flag in done.err
 
 
+def test_a_port_that_is_taken_is_told_with_what_may_run_there(cli: CommandLine) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = cli("sim", "--port", str(taken.getsockname()[1]))
+    assert done.code == 5 and "address already in use: perhaps a simulator runs there already" in done.err
+    assert done.err.endswith("; if not, give another --port\n")
+
+
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_it_stops_cleanly_with_a_request_under_way(tmp_path: Path, stop: signal.Signals) -> None:
     port_file = tmp_path / "port"

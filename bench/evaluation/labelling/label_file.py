@@ -7,6 +7,7 @@ sample or compare labels.
 from __future__ import annotations
 
 import csv
+import errno
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,12 @@ _DELIMITERS = ",;\t"
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 # A cell of Excel holds 32,767 UTF-16 units, up to two for a character; longer texts spill into other rows.
 CELL_MAX = 16_000
+# What to do first about an error of writing.
+_MENDED = {
+    errno.ENOENT: "make its folder first, or ",
+    errno.ENOSPC: "make room there, or ",
+    errno.EDQUOT: "make room there, or ",
+}
 
 
 @dataclass
@@ -85,8 +92,9 @@ class LabelSheet:
         try:
             write_whole(self.path, written.getvalue().encode())
         except OSError as error:
+            first = _MENDED.get(error.errno or 0, "")
             raise LocalFault(
-                f"{self.path} can't be written ({error.strerror}): make room there, or name another file with --csv"
+                f"{self.path} can't be written ({error.strerror}): {first}name another file with --csv"
             ) from error
 
     def _cell(self, row: _LabelRow, name: str) -> str:

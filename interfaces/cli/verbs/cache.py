@@ -171,12 +171,15 @@ def _call_explained(found: StoredCall, sending: SendingOptions) -> list[str]:
 
 
 def _keys_explained(line: RunLine, sending: SendingOptions) -> list[str]:
-    from ....bench.evaluation.stored_calls import keyed_lines
+    from ....bench.evaluation.stored_calls import first_id, keyed_lines
     from ...cache.why import explain_keys
 
     lines = keyed_lines(line)
     if not lines:
         whose = "" if line.model is None else f" of {line.model}"
+        counts = line.manifest.get("counts")
+        if counts and not any(each.get("pending") for each in counts):
+            raise UsageError(f"{line.folder} has no record {line.id!r}{whose}: its ids are as {first_id(line.folder)}")
         return [f"{line.folder} has no record {line.id!r}{whose} yet: its calls are known once it has one"]
     with _opened(_folder(sending.cache), read_only=True) as cache:
         return [text for each in lines for text in explain_keys(cache, each)]

@@ -23,6 +23,7 @@ EXAMPLES = (
     "export runs/first runs/second --out tables",
 )
 _SUFFIX = ".parquet"
+_OTHER_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".xlsx")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -93,6 +94,11 @@ def _targets(sources: Sequence[RecordSource], out: str | None) -> list[Path]:
             raise UsageError(f"--out: expected a file in a folder that exists, got {out}")
     else:
         folder = Path(out)
+        if folder.suffix in _OTHER_SUFFIXES and not folder.is_dir():
+            raise UsageError(
+                f"--out: expected a file that ends in {_SUFFIX}, or a folder, got {out}: export writes Parquet alone; "
+                f"`millstream report` writes tables as CSV"
+            )
         if folder.exists() and not folder.is_dir():
             raise UsageError(f"--out: expected a file that ends in {_SUFFIX}, or a folder, got the file {out}")
         targets = [folder / f"{source.place.resolve().name}{_SUFFIX}" for source in sources]

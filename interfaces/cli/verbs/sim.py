@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 from typing import TYPE_CHECKING
 
 from ....configuration.errors import DONE, UsageError
@@ -64,8 +65,10 @@ def run(options: argparse.Namespace) -> int:
     except (ValueError, DatasetUnreadable) as error:
         raise UsageError(str(error)) from error
     except OSError as error:
-        flags = "--port, --web-port, --host or --port-file" if options.web else "--port, --host or --port-file"
-        raise LocalFault(f"{error.strerror or error}: give another {flags}") from error
+        ports, said = "--port or --web-port" if options.web else "--port", error.strerror or error
+        if error.errno == errno.EADDRINUSE:
+            raise LocalFault(f"{said}: perhaps a simulator runs there already; if not, give another {ports}") from error
+        raise LocalFault(f"{said}: give another {ports.replace(' or', ',')}, --host or --port-file") from error
     return DONE
 
 

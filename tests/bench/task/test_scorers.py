@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -81,9 +82,16 @@ def test_a_function_may_give_several_scores_of_which_one_is_the_main() -> None:
     assert (found.value, found.parts) == (1.0, {"first": 1.0, "second": None})
 
 
-def test_what_a_function_does_wrong_is_told_with_the_answer() -> None:
-    found = Function(lambda reply, row: row["none"]).score(Reply("a"), ROW)
-    assert found.problem == "the score function raised KeyError: 'none'"
+def test_what_a_function_does_wrong_is_told_with_the_answer_and_the_line_of_its_file() -> None:
+    def grade(reply: Reply, row: dict[str, Any]) -> float:
+        return float(json.loads(reply.text)["total"])
+
+    first = grade.__code__.co_firstlineno
+    for text, kind, said in (("{}", "KeyError", "'total'"), ("a", "JSONDecodeError", "Expecting value: line 1")):
+        problem = Function(grade).score(Reply(text), ROW).problem or ""
+        assert problem.startswith(f"the score function raised {kind} in test_scorers.py line {first + 1}: {said}")
+    never_entered: Any = lambda reply: 1.0  # noqa: E731
+    assert (Function(never_entered).score(Reply("a"), ROW).problem or "").endswith("were given")
 
 
 @pytest.mark.parametrize(

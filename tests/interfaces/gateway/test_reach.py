@@ -24,6 +24,7 @@ def test_a_server_that_nobody_set_up_is_no_provider(tmp_path: Path, model: str) 
             refused = await post(both.port, {**question(), "model": model})
             said = refused.json["error"]
             assert (refused.status, said["code"]) == (404, "model_not_found")
+            assert "start it by `serve --base-url URL`" in said["message"]
             assert f"give [providers.{model.partition('/')[0]}] a base_url" in said["message"]
             assert (await get(both.port, f"/v1/models/{model}")).status == 404
             listed = (await get(both.port, "/v1/models")).json["data"]

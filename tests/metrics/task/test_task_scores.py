@@ -98,7 +98,22 @@ def test_half_of_the_answers_without_a_score_leave_the_model_without_one(silent:
 def test_a_model_without_a_single_scored_item_measured_nothing() -> None:
     silent = answers(*[[1.0]] * 4, planned=3)
     found = scores([model("a/x", silent)], ReadingRules(items=4))
-    assert found["unmeasured"] == ["a/x has no score: none of its items has one (4 answers)."]
+    assert found["unmeasured"] == ["a/x has no score: none of its items has half of its 3 trials yet (4 answers)."]
+    # Half of the trials are there, and each second one has no score.
+    split = answers(*[[1.0, NAN]] * 4, [1.0, 1.0], planned=4)
+    assert scores([model("a/x", split)], ReadingRules(items=5))["unmeasured"] == []
+    uneven = answers(*[[1.0, NAN]] * 4, *[[1.0]] * 2, planned=4)
+    (told,) = scores([model("a/x", uneven)], ReadingRules(items=6))["unmeasured"]
+    assert told == "a/x has no score: none of its items has one (10 answers)."
+
+
+def test_errors_of_the_score_function_are_told_apart_from_answers_that_cannot_be_read() -> None:
+    problems = Counter({"the score function raised KeyError in t.py line 7: 'total'": 3, "the answer is empty": 1})
+    found = scores([model("a/x", answers(*[[NAN]] * 4), empty=1, problems=problems)], ReadingRules(items=4))
+    (told,) = found["unmeasured"]
+    assert "(1 empty, 0 that cannot be read, 3 whose score function raised an error)" in told
+    assert "Most often: the score function raised KeyError in t.py line 7: 'total'. Mend the function, then" in told
+    assert told.endswith("`millstream score DIR --task FILE` scores these answers again without a call.")
 
 
 def test_cut_and_missing_items_are_told_before_the_score() -> None:

@@ -238,7 +238,7 @@ def test_a_file_that_is_there_is_never_begun_anew(tmp_path: Path) -> None:
 
 
 def test_a_place_that_cannot_be_written_is_a_local_fault(tmp_path: Path) -> None:
-    with pytest.raises(LocalFault, match=r"can't be written \(No such file or directory\): make room there"):
+    with pytest.raises(LocalFault, match=r"\(No such file or directory\): make its folder first, or name another"):
         label_file.begin(tmp_path / "nowhere/l.csv", [answer()])
 
 
