@@ -7,9 +7,9 @@ The rules, for whoever adds a section:
 - `python` is run with python, `js` with node as a module (skipped with its section where there is no node), `sh` with
   `sh -eu`. What an `sh` block exports, later blocks of the section have too. A block fails on an exit code other than
   0. An exit code that is meant otherwise is caught in the block: `millstream … || test $? = 3`.
-- A block whose first line is a comment that holds nothing but a file's name (`# rows.py`, `// ask.mjs`) is written to
-  that file and not run; of `jsonl`, `json` and `csv` this line is left out. `toml`, `yaml`, `ini` and these are
-  always written so. Any other language (`console`) is shown only.
+- A block right behind a line that holds nothing but a file's name (`rows.py` in backquotes, and a colon) is written to
+  that file and not run. `toml`, `yaml`, `ini`, `jsonl`, `json` and `csv` are always written so. Any other language
+  (`console`) is shown only.
 - A `text` block right behind a block that runs is all that this prints to its standard output. In it `…` stands for
   anything within a line, and a line that is `…` alone for any lines; any number of spaces is as good as another.
 - What an `sh` block starts with `&` lives until the section ends. Port 8400 is another, free one in each section; where
@@ -38,16 +38,16 @@ from command_line import Provider
 
 ROOT = Path(__file__).parent.parent.parent
 RUN = ("python", "js", "sh")
-NO_COMMENTS = ("jsonl", "json", "csv")
-WRITTEN = ("toml", "yaml", "ini", *NO_COMMENTS)
+WRITTEN = ("toml", "yaml", "ini", "jsonl", "json", "csv")
 PORT = "8400"
 SIMULATED: Mapping[str, str] = MappingProxyType({"gpt-4o-mini": "open"})
 WITHIN_S = 100.0
 # Of packages that node's snippets import.
 NODE_MODULES = ROOT / "tests" / "mock" / "node_modules"
 
-_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$(?:\n+^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
-_FILE = re.compile(r"(?:#|//) ([\w./-]+\.\w+)")
+_BLOCK = re.compile(
+    r"(?:^`([\w./-]+\.\w+)`:\n+)?^```(\w+)\n(.*?)^```$(?:\n+^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL
+)
 
 
 class Block(NamedTuple):
@@ -67,14 +67,11 @@ def sections_of(page: str) -> dict[str, list[Block]]:
     return found
 
 
-def _block(language: str, text: str, expected: str | None) -> Block:
-    first, _, rest = text.partition("\n")
-    named = _FILE.fullmatch(first)
-    if language in WRITTEN and named is None:
-        raise AssertionError(f"a block in {language} must begin with a comment that names its file, not with {first!r}")
-    return Block(
-        language, rest if named and language in ("jsonl", "json", "csv") else text, expected, named and named[1]
-    )
+def _block(file: str | None, language: str, text: str, expected: str | None) -> Block:
+    if language in WRITTEN and file is None:
+        first = text.partition("\n")[0]
+        raise AssertionError(f"a line with the file's name must stand before the block in {language} with {first!r}")
+    return Block(language, text, expected, file)
 
 
 def is_as_told(expected: str, printed: str) -> bool:
