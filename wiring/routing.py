@@ -54,7 +54,8 @@ class Router:
         # A measurement cuts answers off on purpose.
         self._policy = structs.replace(settings.policy, cut_max=None) if settings.measures else settings.policy
         # A measurement reads the limits of every answer.
-        self._transport = Transport(look_every_s=0.0) if settings.measures else Transport()
+        patience_s = self._policy.patience_s if self._policy.attempts_max > 1 else None
+        self._transport = Transport(look_every_s=0.0) if settings.measures else Transport(patience_s=patience_s)
         self._authorizers: dict[object, Authorizer] = {}
         self._routed: set[str] = set()
 

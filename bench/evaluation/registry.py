@@ -11,7 +11,7 @@ from typing import Any
 from ...configuration.benchmark_options import Known, RunOptions, foreign_to, listed
 from ...configuration.errors import UsageError
 from ...configuration.options import SendingOptions
-from ...engine.runs.run_folder import MANIFEST, RECORDS, read_manifest
+from ...engine.runs.run_folder import MANIFEST, RECORDS, no_folder_at, read_manifest
 from ...wiring.plugins import Others
 from .benchmark import Benchmark, Order
 from .declarations import BUILT_IN, declarations, find
@@ -52,7 +52,7 @@ def benchmark_of(folder: Path) -> Benchmark:
         return benchmark_named(name)
     path = folder / RECORDS
     if not path.is_file():
-        raise UsageError(f"{folder}: expected a folder with {RECORDS}, got none there")
+        raise UsageError(no_folder_at(folder) or f"{folder}: expected a folder with {RECORDS}, got none there")
     try:
         with path.open("rb") as file:
             first = next((line for line in file if line.strip()), b"{}")

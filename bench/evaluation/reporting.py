@@ -18,7 +18,7 @@ from msgspec import Struct, structs
 from ...configuration.errors import UsageError
 from ...engine.collector import calm_collector
 from ...engine.fault import LocalFault
-from ...engine.runs.run_folder import MANIFEST, RECORDS, read_manifest, write_whole
+from ...engine.runs.run_folder import MANIFEST, RECORDS, no_folder_at, read_manifest, write_whole
 from ...format import command_text
 from .benchmark import Benchmark
 from .labelling.label_lines import LABELS
@@ -82,7 +82,8 @@ def distinct(folders: Sequence[str]) -> list[Path]:
             if inside:
                 several = command_text("report", *(path / name for name in inside[:3]))
                 raise UsageError(f"{path} holds several runs: name them, as {several}")
-            raise UsageError(f"{path}: expected a folder with {RECORDS}, or one with load.json, got neither there")
+            expected = f"{path}: expected a folder with {RECORDS}, or one with load.json, got neither there"
+            raise UsageError(no_folder_at(path) or expected)
     return list(found.values())
 
 

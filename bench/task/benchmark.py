@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...format import command_text
 from ..evaluation.benchmark import LoadPrompts, Order
 from .options import TITLE, Options, Readings
 from .task_records import TaskRecords
@@ -13,6 +14,7 @@ from .task_records import TaskRecords
 if TYPE_CHECKING:
     from ...engine.call import Call
     from ...engine.runs.pairs import Pair
+    from ...engine.runs.run_folder import WrongSpecification
     from ...report.sections import PageContents
     from ..evaluation.pilot import Pilot
     from ..evaluation.preparation import PreparedRun
@@ -30,6 +32,12 @@ class TaskBenchmark(TaskRecords):
         from .work import prepare
 
         return prepare(order)
+
+    def explain_other_run(self, folder: Path, dataset: Mapping[str, Any], error: WrongSpecification) -> str:
+        if not all(name.startswith("score.") for name in error.asked):
+            return str(error)
+        file = dataset.get("declared", {}).get("file", "FILE")
+        return f"{error}, or score its answers anew without a call: {command_text('score', folder, '--task', file)}"
 
     def owns(self, fields: Mapping[str, Any]) -> bool:
         return {"item", "row", "score"} <= fields.keys()

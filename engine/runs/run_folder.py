@@ -9,9 +9,10 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import re
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -29,6 +30,8 @@ MANIFEST = "manifest.json"
 RECORDS = "records.jsonl"
 FAILURES = "failures.jsonl"
 _TOLD_MAX = 60
+_DIFFERENCES_MAX = 6
+_DIGEST = re.compile("[0-9a-f]{64}")
 # As our own lines have it; within a text its quotes would be escaped.
 _REDIRECT = b'"status":"redirect"'
 
@@ -80,6 +83,15 @@ def read_manifest(folder: Path, name: str = MANIFEST) -> dict[str, Any]:
     if not isinstance(manifest, dict) or not isinstance(manifest.get("specification"), dict):
         raise LocalFault(f"{path} is no manifest: it has no specification")
     return manifest
+
+
+def no_folder_at(folder: Path) -> str:
+    """Returns why a path is no folder, and what to give; empty: it is one."""
+    if folder.is_dir():
+        return ""
+    if folder.exists():
+        return f"{folder} is a file: give the run's folder, as {folder.parent}"
+    return f"{folder} does not exist: give the folder of a run"
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -185,9 +197,8 @@ class RunFolder:
         self._check_hashes(manifest)
         if manifest["specification_hash"] != digest:
             found = list(_differences("", manifest["specification"], specification))
-            told = "; ".join(each.told for each in found)
             raise WrongSpecification(
-                f"{self.folder} holds another run ({told}): choose another --out",
+                f"{self.folder} holds another run ({_told(found)}): choose another --out",
                 {each.name: each.asked for each in found},
             )
         return manifest
@@ -280,11 +291,27 @@ class _Difference(NamedTuple):
     asked: Any
 
     @property
+    def is_digest(self) -> bool:
+        """Whether the values are digests, or one is and the other is missing."""
+        return all(_DIGEST.fullmatch(str(each)) for each in (self.there, self.asked) if each is not None)
+
+    @property
     def told(self) -> str:
         there, asked = _short(self.there), _short(self.asked)
         if there == asked:
             there, asked = _parting(repr(self.there), repr(self.asked))
         return f"{self.name}: {there} in that run, {asked} in this"
+
+
+def _told(found: Sequence[_Difference]) -> str:
+    """Returns the differences as a text: what a person chose, the widest choices first; of digests only the names."""
+    chosen = sorted((each for each in found if not each.is_digest), key=lambda each: each.name.count("."))
+    parts = [each.told for each in chosen[:_DIFFERENCES_MAX]]
+    if more := len(chosen) - len(parts):
+        parts.append(f"{more} more values")
+    if digests := [each.name for each in found if each.is_digest]:
+        parts.append(f"{', '.join(digests)} {'differs' if len(digests) == 1 else 'differ'}")
+    return "; ".join(parts)
 
 
 def _differences(name: str, there: Any, asked: Any) -> Iterator[_Difference]:

@@ -108,7 +108,11 @@ def _how_to_go_on(result: RunResult) -> str:
         return "start again with another --max-tokens and another --out: this folder keeps the max_tokens it began with"
     if "redirect" in reasons:
         return _once_mended(_AT_ITS_ADDRESS, prepared.resume_command)
-    return f"go on: {prepared.resume_command}"
+    again = f"go on: {prepared.resume_command}"
+    if reasons & {"interrupted", "patience"} and not (result.answered or result.failed or prepared.command):
+        # The address of a server is part of what makes a run.
+        again += "; if the address is wrong, give the run command again with another --base-url and another --out"
+    return again
 
 
 def _files_of(result: RunResult) -> dict[str, str]:

@@ -50,11 +50,11 @@ class LineConnector(aiohttp.TCPConnector):
 class Transport:
     """The pools of connections of one engine, shared by all its channels. Its connector is made with the first call,
     since it belongs to a running loop. The headers of sound answers, which hardly change, are read once in
-    `look_every_s` seconds."""
+    `look_every_s` seconds. `patience_s`: how long calls to an address without answers are repeated (None: not)."""
 
-    def __init__(self, look_every_s: float = LOOK_EVERY_S) -> None:
+    def __init__(self, look_every_s: float = LOOK_EVERY_S, patience_s: float | None = None) -> None:
         self.look_every_s = look_every_s
-        self.unanswered = UnansweredAddresses()
+        self.unanswered = UnansweredAddresses(patience_s)
         self._connector: LineConnector | None = None
         self._pools: list[Pool] = []
 

@@ -11,6 +11,7 @@ from yarl import URL
 
 from ...engine.endpoint import Fault
 from ...engine.remarks import trouble
+from ...format import rough_time
 from .connection_faults import advice_of
 
 # A server may close one connection without an answer by accident; a wrong port closes all of them.
@@ -18,15 +19,23 @@ _CLOSED_MIN = 3
 
 
 class UnansweredAddresses:
-    """The addresses that have never answered. `texts` has the latest cause of each."""
+    """The addresses that have never answered. `texts` has the latest cause of each. `patience_s`: how long calls to
+    them are repeated, to be logged with a cause; None: they are not."""
 
-    def __init__(self) -> None:
+    def __init__(self, patience_s: float | None = None) -> None:
+        self._patience_s = patience_s
         self._answered: set[URL] = set()
         self._latest: dict[URL, str] = {}
         self._seen: Counter[str] = Counter()
 
     def __repr__(self) -> str:
         return f"<UnansweredAddresses [{len(self._latest)}]>"
+
+    @property
+    def _repeated(self) -> str:
+        if self._patience_s is None:
+            return ""
+        return f" Calls are repeated for {rough_time(self._patience_s)} (--patience); Ctrl-C ends them before."
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -49,7 +58,7 @@ class UnansweredAddresses:
         if self._seen[text] >= least:
             self._latest[origin] = text
         if self._seen[text] == least:
-            trouble(text)
+            trouble(f"{text}{self._repeated}")
 
     def note_path(self, text: str) -> None:
         """Logs advice about the path of an address, once."""

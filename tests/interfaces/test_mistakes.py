@@ -84,10 +84,17 @@ MISTAKES = {
     "a file as the folder": Mistake(
         (*ASKED[:2], "--out", "x.csv", "--model", "sim/open"), 5, r"x\.csv can't be written .*another --out"
     ),
-    "nothing to resume": Mistake(("resume", "gone"), 2, "gone holds no run: manifest.json is missing"),
-    "nothing to score": Mistake(("score", "gone"), 2, "gone: expected a folder with records.jsonl, got none"),
-    "nothing to report": Mistake(("report", "gone"), 2, "gone: expected a folder"),
-    "nothing to verify": Mistake(("verify", "gone"), 2, "gone holds no run: manifest.json is missing"),
+    "nothing to resume": Mistake(("resume", "gone"), 2, "gone does not exist: give the folder of a run$"),
+    "nothing to score": Mistake(("score", "gone"), 2, "gone does not exist: give the folder of a run$"),
+    "nothing to report": Mistake(("report", "gone"), 2, "gone does not exist: give the folder of a run$"),
+    "nothing to verify": Mistake(("verify", "gone"), 2, "gone does not exist: give the folder of a run$"),
+    "a report to report": Mistake(
+        ("report", "held/report.html"), 2, r"report\.html is a file: give the run's folder, as .*held$"
+    ),
+    "a load test to resume": Mistake(
+        ("resume", "loaded"), 2, "loaded holds a load test, not a run: millstream report loaded shows its figures$"
+    ),
+    "a load test to verify": Mistake(("verify", "loaded"), 2, "loaded holds a load test, not a run"),
     "a table of CSV to export": Mistake(
         ("export", "recorded", "--out", "t.csv"), 2, r"ends in \.parquet, or a folder, got t\.csv: .*Parquet alone"
     ),
@@ -113,10 +120,13 @@ def files(tmp_path: Path) -> None:
     (tmp_path / "broken.toml").write_text("[run\n")
     (tmp_path / "k.toml").write_text('[lanes."sim/open"]\nrpms = 5\n')
     (tmp_path / "secret.toml").write_text('[lanes."sim/open"]\nkeys = ["sk-0123456789abcdef"]\n')
+    (tmp_path / "loaded").mkdir()
+    (tmp_path / "loaded/calls.jsonl").write_text("")
     (tmp_path / "recorded").mkdir()
     (tmp_path / "recorded/records.jsonl").write_text('{"id":"a","issue":"b","model":"c/d"}\n')
     (tmp_path / "held").mkdir()
     (tmp_path / "held/manifest.json").write_text("{}")
+    (tmp_path / "held/report.html").write_text("")
 
 
 @pytest.mark.usefixtures("files")

@@ -204,7 +204,7 @@ WRONG: dict[str, tuple[Callable[[Path], Any], tuple[str, ...], int, str]] = {
         lambda home: None,
         ("nowhere",),
         2,
-        "expected a folder with records.jsonl, or one with load.json, got",
+        "nowhere does not exist: give the folder of a run",
     ),
     "no folder named": (lambda home: None, (), 2, "DIR"),
     "an empty folder": (lambda home: (home / "e").mkdir(), ("e",), 2, "expected a folder with records.jsonl"),

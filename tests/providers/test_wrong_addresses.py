@@ -17,11 +17,13 @@ from yarl import URL
 
 from millstream import Engine, Settings
 from millstream.engine.call import Call
+from millstream.engine.endpoint import Fault
 from millstream.engine.fault import Stopped
 from millstream.providers.access import ConfigurationError, ReachSettings, accesses
 from millstream.providers.llm.anthropic import messages
 from millstream.providers.table import Provider
 from millstream.providers.transport.connection_faults import fault_of
+from millstream.providers.transport.unanswered import UnansweredAddresses
 
 
 def closed_port() -> int:
@@ -170,6 +172,18 @@ def test_an_address_with_the_path_of_a_request_is_refused_with_the_right_one() -
     means = ReachSettings(variables={}, base_url="http://127.0.0.1:8000/v1/chat/completions/")
     with pytest.raises(ConfigurationError, match=r"ends with /chat/completions, .* give http://127\.0\.0\.1:8000/v1$"):
         accesses("vllm/any", means)
+
+
+def test_how_long_calls_are_repeated_is_told_where_they_are(caplog: pytest.LogCaptureFixture) -> None:
+    url, fault = URL("http://127.0.0.1:9/v1"), Fault("connect", "http://127.0.0.1:9 refuses connections", "retry")
+    for patience_s, told in (
+        (600.0, " Calls are repeated for 10 min (--patience); Ctrl-C ends them before."),
+        (None, ""),
+    ):
+        caplog.clear()
+        addresses = UnansweredAddresses(patience_s)
+        addresses.note_fault(url, fault)
+        assert troubles(caplog) == [f"{fault.detail}{told}"] and addresses.texts == (fault.detail,)
 
 
 def test_an_interrupted_engine_names_the_address_that_never_answered(tmp_path: Path) -> None:

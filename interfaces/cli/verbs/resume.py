@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....configuration.errors import UsageError
 from ....configuration.options import add_output, add_report, add_retrieval, add_sending, add_sink
+from ....format import command_text
 from ...terminal.output import note
 
 if TYPE_CHECKING:
@@ -76,11 +77,14 @@ def prepared_of(folder: Path, options: argparse.Namespace) -> PreparedRun:
 
 def manifest_of(folder: Path) -> dict[str, Any]:
     """Returns the manifest of a run's folder. Raises UsageError if there is none."""
-    from ....engine.runs.run_folder import MANIFEST, read_manifest
+    from ....bench.load.folder import CALLS
+    from ....engine.runs.run_folder import MANIFEST, no_folder_at, read_manifest
 
     if (folder / MANIFEST).exists():
         return read_manifest(folder)
     inside = sorted(path.parent.name for path in folder.glob(f"*/{MANIFEST}")) if folder.is_dir() else []
     if inside:
         raise UsageError(f"{folder} holds several runs ({', '.join(inside)}): name one, as {folder / inside[0]}")
-    raise UsageError(f"{folder} holds no run: {MANIFEST} is missing")
+    if (folder / CALLS).exists():
+        raise UsageError(f"{folder} holds a load test, not a run: {command_text('report', folder)} shows its figures")
+    raise UsageError(no_folder_at(folder) or f"{folder} holds no run: {MANIFEST} is missing")

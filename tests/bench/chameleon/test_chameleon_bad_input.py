@@ -49,7 +49,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "a temperature": ((*RUN, "--temperature", "hot"), "--temperature"),
     "an unknown option": ((*RUN, "--serch", "brave"), "unknown option --serch (nearest: --search)"),
     "a reading": ((*RUN, "--unclear", "guess"), "expected one of carry, count, drop"),
-    "nothing to resume": (("resume", "nowhere"), "holds no run"),
+    "nothing to resume": (("resume", "nowhere"), "nowhere does not exist: give the folder of a run"),
 }  # fmt: skip
 # What belongs to another benchmark.
 OTHERS: dict[str, tuple[tuple[str, ...], str]] = {

@@ -206,7 +206,7 @@ def test_wrong_commands_end_in_one_line_that_says_what_to_do(home: Path, cli: Co
     plan = judge(home, "--plan")
     assert plan.code == 2 and "--plan: expected the judges to plan for" in plan.err
     elsewhere = run_command(home, "judge", "nowhere", "--judge", SLOPPY)
-    assert elsewhere.code == 2 and "holds no run" in elsewhere.err
+    assert elsewhere.code == 2 and "nowhere does not exist" in elsewhere.err
     named = ("--judge", "openai/sloppy-judge", "--base-url")
     assert judge(home, *named, outside.provider.base_url).code == 0
     other = judge(home, *named, "http://127.0.0.1:9/v1")

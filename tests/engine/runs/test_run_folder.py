@@ -34,6 +34,7 @@ from millstream.engine.runs.run_folder import (
 
 STARTS = times(20, 50)
 ISSUES = [f"issue-{number}" for number in range(107)]
+SIX_OF_NINE = "; ".join([*(f"{name}: 1 in that run, none in this" for name in "abcdef"), "3 more values", "j differs"])
 SPECIFICATION = {"models": ["script/m"], "trials": 15, "issues": ISSUES}
 OK = Outcome(Call("script/m", "a", tag="1"), reply=Reply("A"))
 FAILED = Outcome(Call("script/m", "b", tag="2"), failure=Failure("timeout", "no answer within 5 s"))
@@ -170,6 +171,12 @@ def test_another_specification_is_refused_with_what_differs_and_nothing_is_touch
             {"pairs": [["a/model", 0.0]] * 9 + [["b/model", 0.5]]},
             "pairs[9]: b/model, 0.0 in that run, b/model, 0.5 in this",
         ),
+        (
+            {"data": "a" * 64, "of": {"n": 1, "sha256": None}, "trials": 3},
+            {"data": "b" * 64, "of": {"n": 2, "sha256": "c" * 64}, "trials": 2},
+            "trials: 3 in that run, 2 in this; of.n: 1 in that run, 2 in this; data, of.sha256 differ",
+        ),
+        ({**dict.fromkeys("abcdefghi", 1), "j": "0" * 64}, {}, SIX_OF_NINE),
         ({"n": [1]}, {"n": ["1"]}, "n[0]: 1 in that run, '1' in this"),
         (
             {"url": f"https://{'a' * 90}/one"},

@@ -294,7 +294,7 @@ def test_a_run_of_several_models_needs_to_be_told_which(cli: CommandLine, provid
     [
         (("run", "no/such/item/0"), "run has no item 'no/such/item/0': expected issue/template/config/trial, as "),
         (("run",), "expected a run's folder and an id, got 'run' alone"),
-        (("elsewhere", "a/1/b/0"), "elsewhere holds no run"),
+        (("elsewhere", "a/1/b/0"), "elsewhere does not exist: give the folder of a run"),
         (("run", "a/1/b/0", "--temperature", "1"), "--temperature: expected one of the run's (none), got 1"),
         (("run", "a/1/b/0", "--prompt", "x"), "--prompt belongs to a call without a run"),
         ((), "expected DIR ID, or --model and --prompt"),
