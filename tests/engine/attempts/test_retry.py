@@ -162,3 +162,12 @@ def test_one_probe_at_a_time_and_its_answer_decides() -> None:
     assert breaker.record_success()
     assert not breaker.is_open and breaker.wait_s(23.0) == 0.0
     assert not breaker.record_success()
+
+
+def test_the_least_policy_tries_once_and_never_waits_and_less_is_refused() -> None:
+    least = RetryPolicy(attempts_max=1, wait_min_s=0.0, wait_max_s=0.0)
+    assert least.wait_s(3, random.Random(1)) == 0.0
+    with pytest.raises(ValueError, match=r"attempts_max \(0\) must be >= 1"):
+        RetryPolicy(attempts_max=0)
+    with pytest.raises(ValueError, match=r"wait_max_s \(1\.0\) must be >= wait_min_s \(2\.0\)"):
+        RetryPolicy(wait_min_s=2.0, wait_max_s=1.0)
