@@ -135,6 +135,9 @@ class Engine:
         )
         self._reader = PageReader(self.ask, recall, self._extraction)
         attach_budget(self.purse, settings)
+        if settings.measures:
+            # The first call of a measurement may be due many seconds later.
+            await self._routing.look_at_addresses()
         if settings.sink is not None:
             self._sink = opened_sink(settings.sink, settings.others)
 

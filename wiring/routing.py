@@ -5,6 +5,7 @@ Builds endpoints by `providers`. Opens a lane's files on first use. How long a r
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from msgspec import structs
@@ -66,6 +67,12 @@ class Router:
     def unanswered(self) -> tuple[str, ...]:
         """A message for each address that has never answered."""
         return self._transport.unanswered.texts
+
+    async def look_at_addresses(self) -> None:
+        """Logs which addresses of the declared lanes refuse connections."""
+        models = [lane.model for lane in self._settings.lanes if not is_page(lane.model) and not is_search(lane.model)]
+        urls = {access.target.base_url for model in models for access in accesses_to(model, self._settings)}
+        await asyncio.gather(*map(self._transport.unanswered.look_at, urls))
 
     async def close(self) -> None:
         await self._transport.close()

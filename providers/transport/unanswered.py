@@ -5,6 +5,7 @@ One object an engine, shared by all its channels, so that a wrong address is rep
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 
 from yarl import URL
@@ -12,10 +13,11 @@ from yarl import URL
 from ...engine.endpoint import Fault
 from ...engine.remarks import trouble
 from ...format import rough_time
-from .connection_faults import advice_of
+from .connection_faults import advice_of, fault_of
 
 # A server may close one connection without an answer by accident; a wrong port closes all of them.
 _CLOSED_MIN = 3
+_LOOK_S = 1.0
 
 
 class UnansweredAddresses:
@@ -35,7 +37,7 @@ class UnansweredAddresses:
     def _repeated(self) -> str:
         if self._patience_s is None:
             return ""
-        return f" Calls are repeated for {rough_time(self._patience_s)} (--patience); Ctrl-C ends them before."
+        return f" Calls are repeated for {rough_time(self._patience_s)} (--patience); stop with Ctrl-C."
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -59,6 +61,20 @@ class UnansweredAddresses:
             self._latest[origin] = text
         if self._seen[text] == least:
             trouble(f"{text}{self._repeated}")
+
+    async def look_at(self, address: str) -> None:
+        """Opens a connection to an address and closes it, so that a refusal is logged before the first call, which may
+        be due later. Other faults are left to that call."""
+        url = URL(address)
+        try:
+            async with asyncio.timeout(_LOOK_S):
+                _, writer = await asyncio.open_connection(url.host, url.port)
+        except ConnectionRefusedError as error:
+            self.note_fault(url, fault_of(error, _LOOK_S, url))
+        except (OSError, TimeoutError):
+            pass
+        else:
+            writer.close()
 
     def note_path(self, text: str) -> None:
         """Logs advice about the path of an address, once."""

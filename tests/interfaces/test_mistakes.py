@@ -170,3 +170,14 @@ def test_a_wrong_address_is_named_while_the_run_goes_on(
     assert done.code in (3, 4), done.err
     lines = [line for line in done.err.split("\n") if told.format(**ports) in line and line.startswith("millstream: ")]
     assert len(lines) == 1
+    # A 404 is not repeated.
+    is_repeated = "404" not in told
+    assert lines[0].endswith("Calls are repeated for 1 s (--patience); stop with Ctrl-C.") == is_repeated
+    assert ("give the run command again with another --base-url and another --out" in done.out) == is_repeated
+
+
+def test_a_load_test_names_an_address_that_refuses_connections_before_its_first_call(cli: CommandLine) -> None:
+    where = ("--base-url", f"http://127.0.0.1:{closed_port()}/v1", "--no-report")
+    done = cli("load", "sim/open", "--rate", "0.001", "--duration", "0.3s", "--out", "out", *where)
+    assert "0 of 0 measured calls answered" in done.out
+    assert len([line for line in done.err.split("\n") if "refuses connections: is the server up" in line]) == 1

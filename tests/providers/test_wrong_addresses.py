@@ -177,7 +177,7 @@ def test_an_address_with_the_path_of_a_request_is_refused_with_the_right_one() -
 def test_how_long_calls_are_repeated_is_told_where_they_are(caplog: pytest.LogCaptureFixture) -> None:
     url, fault = URL("http://127.0.0.1:9/v1"), Fault("connect", "http://127.0.0.1:9 refuses connections", "retry")
     for patience_s, told in (
-        (600.0, " Calls are repeated for 10 min (--patience); Ctrl-C ends them before."),
+        (600.0, " Calls are repeated for 10 min (--patience); stop with Ctrl-C."),
         (None, ""),
     ):
         caplog.clear()
