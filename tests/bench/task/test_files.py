@@ -43,6 +43,13 @@ def test_a_file_of_python_gives_its_task_by_its_variable_with_data_beside_it(fol
     ]
 
 
+def test_a_data_file_without_rows_is_named(folder: Path) -> None:
+    (folder / "capitals.csv").write_text("country,capital\n")
+    found = files.load_task(written(folder, HEAD + CAPITALS))
+    with pytest.raises(TaskError, match=rf"^{folder / 'capitals.csv'} has no rows: expected at least one$"):
+        questions_of(found.task, found.base)
+
+
 def test_of_several_tasks_one_is_named(folder: Path) -> None:
     path = written(folder, HEAD + CAPITALS + CAPITALS.replace("capitals =", "more =").replace("Of", "What of"))
     assert split_name(f"{path}:more") == (path, "more") and split_name("a/b:c.csv") == (Path("a/b:c.csv"), None)
