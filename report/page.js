@@ -149,6 +149,12 @@ function fitted(wide, room, columns) {
   return spec;
 }
 
+// A specification for a window of a middle width: a single plot loses what it lacks, so that its letters keep their size.
+function narrowed(wide, lacking) {
+  const width = wide.width - lacking;
+  return width >= wide.width / 2 ? { ...wide, width } : wide;
+}
+
 // Whether a word of a picture has no room: it is shortened, or reaches beyond the picture.
 function isCrowded(picture) {
   const whole = picture.getBoundingClientRect();
@@ -177,9 +183,10 @@ async function drawLive(figure, wide) {
   const live = made("div", { className: "live" });
   plot.append(live);
   const room = plot.clientWidth;
-  const isWider = plot.querySelector(".still svg").getAttribute("width") > room;
+  const own = Number(plot.querySelector(".still svg").getAttribute("width"));
+  const isWider = own > room, isSmall = matchMedia("(max-width: 40rem)").matches;
   let picture = null;
-  if (isWider && matchMedia("(max-width: 40rem)").matches) {
+  if (isWider && isSmall) {
     // Drawn where it is not seen, since only a drawing can be measured: two columns in the legend, else one.
     live.classList.add("is-tried");
     for (const columns of [2, 1]) {
@@ -190,7 +197,7 @@ async function drawLive(figure, wide) {
     }
     live.classList.remove("is-tried");
   }
-  picture ??= await embed(live, wide);
+  picture ??= await embed(live, isWider && !isSmall ? narrowed(wide, own - room) : wide);
   // One picture with a name to who can't see it: its numbers are in the table below.
   picture.setAttribute("role", "img");
   picture.setAttribute("aria-label", plot.getAttribute("aria-label"));

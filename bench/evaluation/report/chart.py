@@ -19,6 +19,8 @@ from ....report.labels import labels
 from ....report.table import Cell, Figure, Table
 
 _STEP = 26
+# The pixels of a page's column on a wide screen, without the room beside a still picture.
+_WIDTH = 900
 
 
 def scores_figure(table: Table, name: str, title: str, most: float | None) -> Figure:
@@ -52,8 +54,8 @@ def scores_figure(table: Table, name: str, title: str, most: float | None) -> Fi
         words,
         _chart(order, height, most),
         rows,
-        size=(WIDTH, height + AXIS_HEIGHT),
-        min_width=label_width(order) + 240,
+        size=(_WIDTH, height + AXIS_HEIGHT),
+        min_width=max(label_width(order) + 240, WIDTH),
     )
 
 
@@ -68,9 +70,10 @@ def _chart(order: list[str], height: int, most: float | None) -> vl.Chart:
     ]
     base = vl.Chart().encode(y=y)
     scale = {} if most is None else {"domainMax": most}
-    x = vl.channel("low:Q", title="Score", scale=scale)
+    # Flush labels are moved inward from the ends of the axis, away from their lines.
+    x = vl.channel("low:Q", title="Score", scale=scale, axis={"labelFlush": False, "tickCount": 10})
     span = base.mark("rule", strokeWidth=2, color=colour("line-1")).encode(x=x, x2="high:Q")
     point = base.mark("point", filled=True, size=60, opacity=1, color=colour("line-1")).encode(
         x="score:Q", tooltip=tooltip
     )
-    return (span + point).properties(width=WIDTH - label_width(order) - 20, height=height)
+    return (span + point).properties(width=_WIDTH - label_width(order) - 30, height=height)
