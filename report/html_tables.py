@@ -27,25 +27,41 @@ _VERDICTS = ("kept", "missed")
 def table_html(table: Table, identity: str, *, file: str | None = None) -> str:
     """Returns a table as HTML, only the first rows of a long one. `identity` is the element's id; `file` is the path of
     the table's CSV file (None: it has none), by which the page's script finds the table's data."""
-    rows = table.rows
+    columns, rows, empty = _filled(table)
     if table.is_long and len(rows) > LONG:
         rows = rows[:BEGINNING]
     told = "" if file is None else f"<span>{in_html(file)}</span>"
     if len(rows) < len(table.rows):
         told = f"The first {len(rows)} of {len(table.rows):,} rows; all of them: {told}"
+    if empty:
+        names = ", ".join(dict.fromkeys(column.title for column in empty))
+        told += f"{' ' if told else ''}Columns without a value: {in_html(names)}."
     data = "" if file is None else f' data-csv="{in_html(file)}"'
     under = f'<p class="file"{data}>{told}</p>' if told else ""
     tall = " tall" if len(rows) > TALL else ""
     # The beginning of a longer table in another order would pass for the beginning of that order.
     sortable = " sortable" if 1 < len(rows) == len(table.rows) else ""
-    head = "".join(_heading(column) for column in table.columns)
-    body = "".join(_row(table.columns, row) for row in rows)
+    head = "".join(_heading(column) for column in columns)
+    body = "".join(_row(columns, row) for row in rows)
     return (
         f'<div id="{identity}"><div class="table{tall}{sortable}" role="region" tabindex="0" '
         f'aria-label="{in_html(table.title)}">'
         f"<table><caption>{in_html(table.title)}</caption><thead><tr>{head}</tr></thead>"
         f"<tbody>{body}</tbody></table></div>{under}</div>"
     )
+
+
+def _filled(table: Table) -> tuple[list[Column], list[tuple[Cell, ...]], list[Column]]:
+    """Returns the columns with a value in some row, the rows in these columns alone, and the other columns: on a narrow
+    screen they would hide the columns with values. The first column always stands."""
+    kept = [
+        at
+        for at in range(len(table.columns))
+        if at == 0 or not table.rows or any(row[at] is not None for row in table.rows)
+    ]
+    columns = [table.columns[at] for at in kept]
+    rows = [tuple(row[at] for at in kept) for row in table.rows]
+    return columns, rows, [column for at, column in enumerate(table.columns) if at not in kept]
 
 
 def shown_value(kind: Kind, cell: Cell) -> str:
