@@ -64,6 +64,13 @@ _STYLE = """
 .bottleneck strong { display: block; font-size: 1.2rem; }
 .plot svg { width: 100%; max-width: 40rem; }
 #rates th, #rates td { padding-left: 0.45rem; padding-right: 0.45rem; }
+#times table { font-size: 0.8125rem; }
+#times th, #times td { padding-left: 0.3rem; padding-right: 0.3rem; }
+#times th.short { white-space: normal; }
+@media (max-width: 67.99rem) {
+  /* The page has no script that could close the contents, so they take few lines. */
+  .contents > ol { display: flex; flex-wrap: wrap; gap: 0 1rem; }
+}
 """
 
 
