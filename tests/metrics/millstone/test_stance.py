@@ -129,3 +129,10 @@ def test_an_unknown_reading_or_orientation_is_refused_with_the_allowed_ones() ->
         letter_of("A", "strict")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="'A' is unknown: use 'pro'"):
         stance_of("A", "A")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "letter"), [("My answer is a.", "A"), ("My answer is a\n", "A"), ("My answer is a firm no.", None)]
+)
+def test_a_small_a_before_a_word_is_an_article_and_else_the_letter(text: str, letter: str | None) -> None:
+    assert letter_of(text, "careful") == letter
