@@ -126,12 +126,14 @@ class ClientWatch:
             # Without an answer there is no latency to be wrong.
             return ""
         moved_s, lag_s = whole.value_s - rest.value_s, 0.0 if lag is None else lag.value_s
-        allowed_s = allowed_error_s(rest.value_s) + (TIMER_S if self._alarm is None else 0.0)
+        timer_s = TIMER_S if self._alarm is None else 0.0
+        allowed_s = allowed_error_s(rest.value_s) + timer_s
         if moved_s + lag_s <= allowed_s:
             return ""
         parts = f"calls were begun {1000 * moved_s:.1f} ms late, the loop lagged by {1000 * lag_s:.1f} ms"
         own = f"{1000 * min(whole.value_s, moved_s + lag_s):.1f} ms of p{percent:g} are our own"
-        return f"{own} ({parts}), more than {1000 * allowed_s:.1f} ms"
+        rule = f"{ERROR_SHARE:.0%} of it and {1000 * (ERROR_S + timer_s):g} ms"
+        return f"{own} ({parts}), more than the {1000 * allowed_s:.1f} ms allowed ({rule})"
 
 
 def allowed_error_s(latency_s: float) -> float:

@@ -44,6 +44,9 @@ class GatewayCounts(NamedTuple):
     cost: float
 
 
+_LANE_HEADS = ("model", "in flight", "last minute, by all programs with this quota", "state")
+
+
 class LaneRow(NamedTuple):
     """One lane now. `last_minute`: requests that all programs
     with this quota sent in the last minute; `stopped`: why it stopped, empty: it has not."""
@@ -79,4 +82,5 @@ def _table(lanes: Sequence[LaneRow]) -> str:
         f'<td class="text">{in_html(lane.stopped) or "open"}</td></tr>'
         for lane in lanes
     )
-    return f"<table><tr><th>model</th><th>in flight</th><th>last minute, by all programs with this quota</th><th>state</th></tr>{rows}</table>"
+    heads = "".join(f"<th>{head}</th>" for head in _LANE_HEADS)
+    return f"<table><tr>{heads}</tr>{rows}</table>"
