@@ -152,7 +152,7 @@ def _raise_unknown(verb: str, unknown: list[str], parser: argparse.ArgumentParse
 
 
 def _innermost(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.ArgumentParser:
-    """Returns the parser of the verb within a verb that the words name, as in `data millstone`, else the given one."""
+    """Returns the parser of the verb within a verb that the words name, as in `data NAME`, else the given one."""
     inner = next((each.choices for each in parser._actions if isinstance(each, argparse._SubParsersAction)), {})
     return next((inner[word] for word in words if word in inner), parser)
 

@@ -221,7 +221,7 @@ def test_an_output_of_another_input_or_of_nobody_is_never_overwritten(
     before = (tmp_path / "out.jsonl").read_bytes()
     write_sound(tmp_path / "in.jsonl", 4)
     done = cli(*batch(provider))
-    assert done.code == 2 and "is the output of another batch (input: " in done.err and "begin anew" in done.err
+    assert done.code == 2 and "is the output of another batch (input differs)" in done.err and "begin anew" in done.err
     (tmp_path / "mine.txt").write_text("my notes\n")
     done = cli(*batch(provider, out="mine.txt"))
     assert done.code == 2 and "was not written by this batch" in done.err

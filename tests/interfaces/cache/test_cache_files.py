@@ -100,7 +100,7 @@ def test_nothing_is_written_over_and_nothing_half(cli: CommandLine, run: tuple[s
     [
         (("export", "r"), "expected RUN FILE for a snapshot, or --warc FILE RUN"),
         (("export", "r", "s", "--warc", "w"), "expected RUN FILE for a snapshot, or --warc FILE RUN"),
-        (("export", "no-run", "s"), "manifest.json is missing"),
+        (("export", "no-run", "s"), "no-run does not exist"),
         (("import", "no-file"), "can't be read"),
         (("import", "r/manifest.json"), "is no snapshot"),
     ],
