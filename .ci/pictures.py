@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "pictures"
 COLUMNS, ROWS = 100, 40
 WIDTH, HEIGHT = 1100, 860
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 # Of the ends of a terminal's lines, and of sequences that move the cursor: the last state of a line is shown.
 _MOVES = re.compile(r"\x1b\[[0-9;?]*[A-HJKhlsu]")
 
@@ -36,7 +37,7 @@ _MOVES = re.compile(r"\x1b\[[0-9;?]*[A-HJKhlsu]")
 def main() -> None:
     """Records the demo, then opens its report."""
     PICTURES.mkdir(exist_ok=True)
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    chromium = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     if chromium is None:
         sys.exit("pictures: no chromium here: sh tests/browser/install-browser.sh installs Debian's")
     with tempfile.TemporaryDirectory() as home:
@@ -45,8 +46,8 @@ def main() -> None:
         write_terminal(" ".join(words), recorded(words, Path(home)))
         (report,) = Path(home).glob("runs/*/report.html")
         reports = {
-            "millstone": report.parent / "open" / "report.html",
-            "chameleon": report.parent / "conversations" / "report.html",
+            "millstone": (report.parent / "open" / "report.html").as_uri(),
+            "chameleon": (report.parent / "conversations" / "report.html").as_uri(),
             **others(Path(home)),
         }
         photograph(report, chromium)
@@ -69,9 +70,11 @@ task = ms.Task(
 """
 
 
-def others(home: Path) -> dict[str, Path]:
-    """Makes a task's report and a load test's, against a simulated provider of their own."""
+def others(home: Path) -> dict[str, str]:
+    """Makes the reports of a task, of two runs of it, of SYCON and of a load test, against a simulated provider of
+    their own, and returns their addresses."""
     (home / "capitals.py").write_text(TASK)
+    (home / "reworded.py").write_text(TASK.replace("Answer with its name alone.", "Answer in one word."))
     environment = environment_of(home)
     millstream = [sys.executable, "-P", "-m", "millstream"]
     ready = home / "port"
@@ -79,15 +82,24 @@ def others(home: Path) -> dict[str, Path]:
     with subprocess.Popen(begin, cwd=home, env=environment, stdout=subprocess.DEVNULL) as outside:
         while not ready.exists():
             time.sleep(0.1)
-        task = ["run", "capitals.py", "--model", "sim/scholar", "sim/pupil", "--out", "capitals"]
+        models = ["--model", "sim/scholar", "sim/pupil"]
+        task = ["run", "capitals.py", *models, "--out", "capitals"]
+        again = ["run", "reworded.py", *models, "--out", "reworded"]
+        sycon = ["run", "sycon", "--model", "sim/open", "--judge", "sim/grader", "--out", "sycon"]
         load = ["load", "sim/open", "--steps", "20,40,80", "--step-time", "5s", "--out", "load"]
+        both = ["report", "capitals", "reworded", "--out", "both"]
         try:
-            for words in (task, load):
+            for words in (task, again, sycon, load, ["report", "load"], both):
                 subprocess.run([*millstream, *words], cwd=home, env=environment, check=True, stdout=subprocess.DEVNULL)
         finally:
             outside.terminate()
-    subprocess.run([*millstream, "report", "load"], cwd=home, env=environment, check=True, stdout=subprocess.DEVNULL)
-    return {"task": home / "capitals" / "report.html", "load": home / "load" / "report.html"}
+    pages = {name: (home / name / "report.html").as_uri() for name in ("capitals", "sycon", "load", "both")}
+    return {
+        "task": pages["capitals"],
+        "changed": pages["both"] + "#task-changed",
+        "sycon": pages["sycon"],
+        "load": pages["load"],
+    }
 
 
 def environment_of(home: Path) -> dict[str, str]:
@@ -148,7 +160,7 @@ def photograph(report: Path, chromium: str) -> None:
         browser.close()
 
 
-def fill_gallery(reports: Mapping[str, Path], chromium: str) -> None:
+def fill_gallery(reports: Mapping[str, str], chromium: str) -> None:
     """Writes the first screen of each report on a desk, in the dark, on a phone and on paper."""
     looks: dict[str, dict[str, Any]] = {
         "desk": {"viewport": {"width": WIDTH, "height": HEIGHT}},
@@ -161,7 +173,7 @@ def fill_gallery(reports: Mapping[str, Path], chromium: str) -> None:
         for name, report in reports.items():
             for look, options in looks.items():
                 page = browser.new_page(**options)
-                page.goto(report.as_uri())
+                page.goto(report)
                 page.wait_for_timeout(500)
                 if look == "paper":
                     page.emulate_media(media="print")
