@@ -28,6 +28,7 @@ class Chameleon(Benchmark):
     categories = ("conversation", "domain", "topic", "stance", "search", "query_by", "step")
     prompts = PROMPTS
     data = DATA
+    unit_name = "conversation"
 
     def prepare(self, order: Order) -> PreparedRun:
         from .work import prepare

@@ -72,6 +72,8 @@ class Benchmark:
     """The command `data NAME`, which builds, imports and checks data sets. None: it has none."""
     categories: ClassVar[tuple[str, ...]] = ()
     """The record's fields that have few different texts: an exported table stores them as categories."""
+    unit_name: ClassVar[str] = "item"
+    """The noun for what `unit_of` returns."""
     reads_counts: ClassVar[bool] = False
     """Whether `score --counts` and `report --counts` read published tables of this benchmark."""
 

@@ -223,7 +223,8 @@ def _with_changes(contents: PageContents, benchmark: Benchmark, runs: Sequence[B
         )
         for run in with_records
     }
-    return with_changes(contents, benchmark.name, changes_between(answers, benchmark.unit_of))
+    found = changes_between(answers, benchmark.unit_of)
+    return with_changes(contents, benchmark.name, found, benchmark.unit_name)
 
 
 def _models_of(run: BenchmarkFolder) -> set[str]:

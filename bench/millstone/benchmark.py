@@ -33,6 +33,7 @@ class MillStone(Benchmark):
     prompts = PROMPTS
     data = DATA
     categories = ("issue", "config", "orientation", "letter", "stance")
+    unit_name = "issue"
     reads_counts = True
 
     def prepare(self, order: Order) -> PreparedRun:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from ....format import count_text
 from ....report.escaping import in_html
 from ....report.sections import PageContents, Section, table_section
 from ....report.table import Cell, Column, Table
@@ -27,27 +28,28 @@ _CHANCE = (
 _UNLIKE = "The runs were not made alike (see Read with care), which alone may explain a change. No interval is given."
 
 
-def with_changes(contents: PageContents, prefix: str, changes: Sequence[RunChange]) -> PageContents:
+def with_changes(contents: PageContents, prefix: str, changes: Sequence[RunChange], unit: str = "item") -> PageContents:
     """Returns a benchmark's part of the report with the section on what changed, after its first section. `prefix` is
-    the beginning of names; `changes` has one for each model in two runs. Without any, the part stays as it is."""
+    the beginning of names; `changes` has one for each model in two runs; `unit` is the noun for what a record belongs
+    to. Without changes, the part stays as it is."""
     if not changes:
         return contents
     why = _UNLIKE if contents.unlike else _CHANCE
     tables = [table for table in (_by_model(prefix, changes, why), _by_unit(prefix, changes, why)) if table.rows]
-    told = "".join(f"<p>{in_html(_sentence(change))}</p>" for change in changes)
+    told = "".join(f"<p>{in_html(_sentence(change, unit))}</p>" for change in changes)
     section = Section(f"{prefix}-changed", "What changed", told + "".join(map(table_section, tables)))
     first, *rest = contents.sections
     return replace(contents, sections=(first, section, *rest), tables=(*contents.tables, *tables))
 
 
-def _sentence(change: RunChange) -> str:
+def _sentence(change: RunChange, unit: str) -> str:
     name = f"{change.pair}, from {change.before} to {change.after}"
     if not change.compared:
         return f"{name}: the runs share no answer, so nothing can be compared."
     moved = sum(bool(unit.changed) for unit in change.units)
     told = (
         f"{name}: {change.changed:,} of {change.compared:,} answers are read otherwise "
-        f"({change.changed / change.compared:.1%}), in {moved:,} of {len(change.units):,} of what was asked about."
+        f"({change.changed / change.compared:.1%}), in {moved:,} of {count_text(len(change.units), unit)}."
     )
     if change.changed:
         (before, after), number = min(change.ways.items(), key=lambda way: (-way[1], way[0]))

@@ -78,10 +78,10 @@ def test_a_later_run_is_compared_with_the_first_that_has_its_model(tmp_path: Pat
 def test_the_page_says_it_in_a_sentence_and_two_tables_after_its_first_section(tmp_path: Path) -> None:
     runs = {"one": run(tmp_path / "one.jsonl", BEFORE), "two": run(tmp_path / "two.jsonl", AFTER)}
     contents = PageContents(sections=(Section("summary", "Summary", ""), Section("last", "Last", "")))
-    made = with_changes(contents, "walks", changes_between(runs, issue_of))
+    made = with_changes(contents, "walks", changes_between(runs, issue_of), "walk")
     assert [section.name for section in made.sections] == ["summary", "walks-changed", "last"]
     said = made.sections[1].body
-    assert "from one to two: 4 of 5 answers are read otherwise (80.0%), in 2 of 3 of what was asked about." in said
+    assert "from one to two: 4 of 5 answers are read otherwise (80.0%), in 2 of 3 walks." in said
     assert "Most often: A to B (3). 3 answers are in one of the two alone" in said
     ways, units = made.tables
     assert ways.rows[0][3:] == ("A", "B", 3, 5, 0.6)
