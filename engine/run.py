@@ -205,4 +205,4 @@ def _lane_of(call: Call) -> str:
     try:
         return call.lane
     except AttributeError as error:
-        raise TypeError(f"calls must be millstream.Call, came a {type(call).__name__}") from error
+        raise TypeError(f"calls must be millstream.Call, got a {type(call).__name__}") from error

@@ -17,7 +17,7 @@ from .llm.faults import MEANINGS, fault_of
 
 COMMAND = "python -m millstream.providers.fault_table docs/providers.md"
 BEGIN, END = f"<!-- {COMMAND} writes this table -->\n", "<!-- end -->\n"
-HEAD = ("what comes", "recorded as", "what follows", "quota", "may have been billed", "exit code")
+HEAD = ("fault", "recorded as", "what follows", "quota", "may have been billed", "exit code")
 # The statuses of the table: those with a meaning of their own, and others.
 _STATUSES = sorted({*MEANINGS, 301, 302, 307, 308, 400, 402, 404, 405, 413, 422, 429})
 _QUOTAS = {"keep": "kept", "refund": "given back", "settle": "as counted"}
@@ -60,7 +60,7 @@ class FaultRow(Struct, frozen=True):
             case None:
                 return "it is an answer"
             case "throttle" if self.is_told_how_long:
-                return "the lane waits as long as it is told, `--patience` at most; no attempt is counted"
+                return "the lane waits for the time in the header, `--patience` at most; no attempt is counted"
             case "throttle":
                 return "tried again, and the lane sends less"
             case "stop":
@@ -100,7 +100,10 @@ ROWS = (
         is_billed_maybe=True,
     ),
     FaultRow(
-        "longer body", "an answer is longer than its `Content-Length`: so much of it counts", ("ok",), quota="settle"
+        "longer body",
+        "an answer is longer than its `Content-Length`: the declared length counts",
+        ("ok",),
+        quota="settle",
     ),
     FaultRow("late", "no whole answer within the lane's `timeout`", ("timeout",), "retry", is_billed_maybe=True),
     FaultRow(
@@ -115,12 +118,12 @@ ROWS = (
     ),
     FaultRow("told to wait", "429 with `Retry-After` or `retry-after-ms`", (), "throttle", is_told_how_long=True),
     FaultRow("throttled", "{} without", ("rate_limited",), "throttle", cuts_rate=True),
-    FaultRow("empty account", "{}, and whatever else says that the account can't pay", (), "stop"),
+    FaultRow("empty account", "{}, and other answers that say that the account can't pay", (), "stop"),
     FaultRow("server error", "{}", ("server_error",), "retry"),
     FaultRow("overloaded", "{}", ("server_error",), "retry", cuts_rate=True),
     FaultRow("gateway", "{}", ("server_error",), "retry", is_billed_maybe=True),
     FaultRow("rejected", "{}", ("rejected",), "never"),
-    FaultRow("dead key", "{}, and whatever else says that the key is no good", (), "confirm"),
+    FaultRow("dead key", "{}, and other answers that say that the key is not valid", (), "confirm"),
     FaultRow("filtered", "a content filter's refusal, whatever its status", ("refused",), quota="settle"),
     FaultRow("cut by length", "an answer that ends where its tokens did: `truncated`", ("ok",), quota="settle"),
     FaultRow("empty", "an answer without a choice", ("empty",), "retry", "settle", attempts_max=2),

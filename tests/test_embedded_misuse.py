@@ -116,10 +116,10 @@ def test_a_place_without_a_loop_is_told_of_the_engine_that_needs_none(tmp_path: 
 
 def test_what_is_no_call_is_named_for_what_it_is(provider: Provider, tmp_path: Path) -> None:
     with ms.SyncEngine(base_url=provider.base_url, cache=tmp_path) as engine:
-        with pytest.raises(TypeError, match=r"^expected a millstream\.Call, came a str$"):
+        with pytest.raises(TypeError, match=r"^expected a millstream\.Call, got a str$"):
             engine.ask(cast(Any, "A or B?"))
         seen = []
-        with pytest.raises(TypeError, match=r"^calls must be millstream\.Call, came a dict$"):
+        with pytest.raises(TypeError, match=r"^calls must be millstream\.Call, got a dict$"):
             for outcome in engine.run(cast(Any, [*calls(5), {}])):
                 seen.append(outcome)
         assert len(seen) == 5
@@ -245,5 +245,5 @@ def test_a_fork_in_a_loop_is_told_to_open_its_own(provider: Provider, tmp_path: 
 
 
 def test_a_model_name_in_place_of_a_lane_is_refused_with_what_to_write() -> None:
-    with pytest.raises(TypeError, match=r"^expected a millstream\.Lane, such as Lane\('openai/open'\), came a str$"):
+    with pytest.raises(TypeError, match=r"^expected a millstream\.Lane, such as Lane\('openai/open'\), got a str$"):
         ms.Engine("openai/open")  # type: ignore[arg-type]

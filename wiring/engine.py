@@ -72,7 +72,7 @@ class Engine:
     ) -> None:
         for lane in lanes:
             if not isinstance(lane, Lane):
-                raise TypeError(f"expected a millstream.Lane, such as Lane({lane!r}), came a {type(lane).__name__}")
+                raise TypeError(f"expected a millstream.Lane, such as Lane({lane!r}), got a {type(lane).__name__}")
         if settings is None:
             folder = None if cache is None else Path(cache)
             settings = Settings(lanes=lanes, base_url=base_url, cache=folder, mode=mode, max_cost=max_cost)
@@ -195,7 +195,7 @@ class Engine:
         pieces of the text as they arrive, if the call is sent and streamed; an error in it is raised here, after the
         answer is stored."""
         if not isinstance(call, Call):
-            raise TypeError(f"expected a millstream.Call, came a {type(call).__name__}")
+            raise TypeError(f"expected a millstream.Call, got a {type(call).__name__}")
         self._check_loop()
         if hear is None:
             return await self.scheduler.ask(call, self._sink)

@@ -65,7 +65,7 @@ def build(name: str, entries: Iterable[FileEntry]) -> ConversationSet:
     """Returns the data set of conversations in the paper's format."""
     read = [(entry, _conversation(entry)) for entry in entries]
     if not read:
-        raise DatasetError(f"{name}: expected at least one conversation, came none")
+        raise DatasetError(f"{name}: expected at least one conversation, got none")
     named = _named(read)
     return ConversationSet(name, _digest(named), named, named)
 
@@ -120,14 +120,14 @@ def slug_of(text: str) -> str:
 def _conversation(entry: FileEntry) -> Conversation:
     content, where = entry.content, entry.where
     if not isinstance(content, dict):
-        raise DatasetError(f"{where}: expected an object, came {kind_of(content)}")
+        raise DatasetError(f"{where}: expected an object, got {kind_of(content)}")
     topic = _text(field(content, "topic", str, where), f"{where}: topic")
     questions = tuple(
         _text(question, f"{where}: questions[{at}]")
         for at, question in enumerate(field(content, "questions", list, where))
     )
     if not questions:
-        raise DatasetError(f"{where}: questions: expected at least one, came an empty list")
+        raise DatasetError(f"{where}: questions: expected at least one, got an empty list")
     optional = {
         name: _text(content.get(name) or "", f"{where}: {name}", may_be_empty=True)
         for name in ("domain", "initial_belief", "debate_strength")
@@ -146,7 +146,7 @@ def _given_id(content: Mapping[str, Any], where: str) -> str:
         return ""
     given = content["id"] if not isinstance(content["id"], int) else str(content["id"])
     if not isinstance(given, str) or not ID.fullmatch(given):
-        raise DatasetError(f"{where}: id: expected a name without space, slash or comma, came {shown(given)}")
+        raise DatasetError(f"{where}: id: expected a name without space, slash or comma, got {shown(given)}")
     return given
 
 
@@ -155,7 +155,7 @@ def _kinds(content: Mapping[str, Any], questions: int, where: str) -> tuple[str,
         return ()
     kinds = tuple(_text(kind, f"{where}: kinds[{at}]") for at, kind in enumerate(field(content, "kinds", list, where)))
     if kinds and len(kinds) != questions:
-        raise DatasetError(f"{where}: kinds: expected one for each of {questions} questions, came {len(kinds)}")
+        raise DatasetError(f"{where}: kinds: expected one for each of {questions} questions, got {len(kinds)}")
     return kinds
 
 
@@ -165,7 +165,7 @@ def _named(read: Sequence[tuple[FileEntry, Conversation]]) -> tuple[Conversation
     places: dict[str, str] = {}
     for entry, conversation in read:
         if conversation.id and (first := places.setdefault(conversation.id, entry.where)) != entry.where:
-            raise DatasetError(f"{entry.where}: id: expected each once, came {shown(conversation.id)}, as in {first}")
+            raise DatasetError(f"{entry.where}: id: expected each once, got {shown(conversation.id)}, as in {first}")
     wanted = [conversation.id or slug_of(entry.name or conversation.topic) for entry, conversation in read]
     uses = Counter(wanted)
     seen: Counter[str] = Counter(places)

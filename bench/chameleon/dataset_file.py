@@ -35,7 +35,7 @@ def entries_of(path: Path) -> Iterator[FileEntry]:
         return
     files = sorted(file for file in path.iterdir() if file.suffix.lower() in SUFFIXES)
     if not files:
-        raise DatasetError(f"{path}: expected a folder with {', '.join(SUFFIXES)} files, came one without any")
+        raise DatasetError(f"{path}: expected a folder with {', '.join(SUFFIXES)} files, got one without any")
     for file in files:
         yield from _entries_of_file(file)
 
@@ -61,7 +61,7 @@ def _of_json(root: Any, path: Path) -> Iterator[FileEntry]:
     elif isinstance(root, dict):
         yield FileEntry(root, str(path), path.stem)
     else:
-        raise DatasetError(f"{path}: expected a conversation or a list of them, came {kind_of(root)}")
+        raise DatasetError(f"{path}: expected a conversation or a list of them, got {kind_of(root)}")
 
 
 def _is_lines(text: str) -> bool:
@@ -91,7 +91,7 @@ def _rows(text: str, path: Path, delimiter: str) -> Iterator[FileEntry]:
     is_first = True
     for line, row in csv_rows(
         text,
-        lambda line, error: DatasetError(f"{path} line {line}: expected a row of cells, came something else: {error}"),
+        lambda line, error: DatasetError(f"{path} line {line}: expected a row of cells, got something else: {error}"),
         delimiter,
     ):
         where = f"{path} line {line}"
@@ -109,7 +109,7 @@ def _is_header(row: Sequence[str]) -> bool:
 
 def _content_of_row(row: Sequence[str], header: Sequence[str] | None, stem: str, where: str) -> dict[str, Any]:
     if header is not None and len(row) > len(header):
-        raise DatasetError(f"{where}: expected at most {len(header)} cells, as the header has, came {len(row)}")
+        raise DatasetError(f"{where}: expected at most {len(header)} cells, as the header has, got {len(row)}")
     names = header or ()
     content: dict[str, Any] = {"domain": stem}
     questions: list[str] = []
@@ -122,9 +122,9 @@ def _content_of_row(row: Sequence[str], header: Sequence[str] | None, stem: str,
     while questions and not questions[-1].strip():
         questions.pop()
     if not questions:
-        raise DatasetError(f"{where}: expected at least one question, came none")
+        raise DatasetError(f"{where}: expected at least one question, got none")
     for at, question in enumerate(questions):
         if not question.strip():
-            raise DatasetError(f"{where}: turn {at + 1}: expected a question, came an empty cell before later ones")
+            raise DatasetError(f"{where}: turn {at + 1}: expected a question, got an empty cell before later ones")
     content.setdefault("topic", questions[0])
     return {**content, "questions": questions}

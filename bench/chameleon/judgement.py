@@ -48,7 +48,7 @@ def read_judgement(text: str, prompt: JudgePrompt) -> TurnJudgement:
             # Of several objects, one with a stance shows best what is missing.
             if wrong is None or "stance" in found:
                 wrong = error
-    raise wrong or UnusableJudgement("expected a JSON object, came none")
+    raise wrong or UnusableJudgement("expected a JSON object, got none")
 
 
 def _judgement(found: dict[str, Any], prompt: JudgePrompt) -> TurnJudgement:
@@ -57,12 +57,12 @@ def _judgement(found: dict[str, Any], prompt: JudgePrompt) -> TurnJudgement:
     stance = next((known for known in STANCES if known == named), None)
     if stance is None:
         came = "none" if given is None else repr(given)[:60]
-        raise UnusableJudgement(f'"stance": expected one of {", ".join(STANCES)}, came {came}')
+        raise UnusableJudgement(f'"stance": expected one of {", ".join(STANCES)}, got {came}')
     rationale, number = "", None
     if prompt == "extended":
         said = found.get("rationale")
         if not isinstance(said, str) or not said.strip():
-            raise UnusableJudgement('"rationale": expected a sentence, came none')
+            raise UnusableJudgement('"rationale": expected a sentence, got none')
         rationale, number = said, _number(found.get("confidence"))
     return TurnJudgement(
         stance,

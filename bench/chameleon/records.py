@@ -82,11 +82,11 @@ class Record(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.status not in _STATUSES:
-            raise ValueError(f"status: expected one of {', '.join(_STATUSES)}, came {self.status!r}")
+            raise ValueError(f"status: expected one of {', '.join(_STATUSES)}, got {self.status!r}")
         if (self.stance is None) == (self.status in ANSWERED):
             expected = "a stance" if self.status in ANSWERED else "null, since a failure has no stance"
             came = "null" if self.stance is None else self.stance
-            raise ValueError(f"stance: expected {expected} with status {self.status}, came {came}")
+            raise ValueError(f"stance: expected {expected} with status {self.status}, got {came}")
 
     @property
     def pair(self) -> Pair:

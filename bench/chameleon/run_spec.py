@@ -62,7 +62,7 @@ class ConversationSpec(Struct, frozen=True, kw_only=True):
                 raise ValueError(f"{name} {getattr(self, name)!r} must be one of {', '.join(get_args(allowed))}")
         missing = [model for model in self.models if model not in self.tokens]
         if missing:
-            raise ValueError(f"tokens: expected how many a prompt to {missing[0]} may have, came none")
+            raise ValueError(f"tokens: expected how many a prompt to {missing[0]} may have, got none")
 
     @property
     def retrieval(self) -> Retrieval:

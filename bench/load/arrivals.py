@@ -132,7 +132,7 @@ class Replay(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not self.stamps:
-            raise ValueError("a trace must have at least 1 time stamp, came 0")
+            raise ValueError("a trace must have at least 1 time stamp, got 0")
         if not (0 < self.speed < math.inf):
             raise ValueError(f"speed ({self.speed:g}) must be > 0: 2 replays the trace in half its time")
         before = -math.inf

@@ -80,13 +80,13 @@ def load(path: Path) -> IssueDataset:
     if path.is_dir():
         files = sorted(path.glob("*.json"))
         if not files:
-            raise DatasetError(f"{path}: expected a folder of issue files, came a folder without any .json file")
+            raise DatasetError(f"{path}: expected a folder of issue files, got a folder without any .json file")
         return of_issues(
             path.resolve().name, [_issue(parse(read_text(file), str(file)), file.stem, str(file)) for file in files]
         )
     if path.suffix.lower() in (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet"):
         made = command_text("data", "millstone", path, "--out", "set.json")
-        raise DatasetError(f"{path}: expected a data set file in JSON, came a table: make one of it by {made}")
+        raise DatasetError(f"{path}: expected a data set file in JSON, got a table: make one of it by {made}")
     contents = contents_of_file(parse(read_text(path), str(path)), str(path))
     return build(path.resolve().stem, contents, str(path))
 
@@ -155,7 +155,7 @@ def _named(issues: str, known: Mapping[str, Issue]) -> list[str]:
         lines = read_text(Path(issues)).splitlines()
         names = [line.split()[0] for line in lines if line.strip() and not line.startswith("#")]
     if not names:
-        raise DatasetError(f"{source}: expected at least one issue id, came none")
+        raise DatasetError(f"{source}: expected at least one issue id, got none")
     for name in names:
         if name not in known:
             raise DatasetError(
@@ -172,9 +172,9 @@ def _nearest(name: str, known: Iterable[str]) -> str:
 
 def _issue(content: Any, issue_id: str, where: str, *, needs_paraphrases: bool = True) -> Issue:
     if not ISSUE_ID.fullmatch(issue_id):
-        raise DatasetError(f"{where}: issue id: expected no space, slash or comma, came {shown(issue_id)}")
+        raise DatasetError(f"{where}: issue id: expected no space, slash or comma, got {shown(issue_id)}")
     if not isinstance(content, dict):
-        raise DatasetError(f"{where}: expected an object, came {kind_of(content)}")
+        raise DatasetError(f"{where}: expected an object, got {kind_of(content)}")
     question = text_of(field(content, "question", str, where), f"{where}: question")
     sources = field(content, "sources", dict, where)
     for key, source in sources.items():
@@ -187,7 +187,7 @@ def _arguments(content: Mapping[str, Any], side: Side, sources: Mapping[str, str
     name = f"{side}s"
     texts = field(content, name, list, where)
     if not texts:
-        raise DatasetError(f"{where}: {name}: expected at least one argument, came an empty list")
+        raise DatasetError(f"{where}: {name}: expected at least one argument, got an empty list")
     arguments = []
     for index, text in enumerate(texts):
         text_of(text, f"{where}: {name}[{index}]")
@@ -203,20 +203,20 @@ def _paraphrases(content: Mapping[str, Any], where: str, *, may_be_none: bool) -
         return ()
     if not given:
         raise DatasetError(
-            f"{where}: paraphrases: expected {PARAPHRASES}, came none: a model writes them with"
+            f"{where}: paraphrases: expected {PARAPHRASES}, got none: a model writes them with"
             " `millstream data millstone … --rephrase MODEL --out FILE`"
         )
     if len(given) != PARAPHRASES:
-        raise DatasetError(f"{where}: paraphrases: expected {PARAPHRASES}, came {len(given)}")
+        raise DatasetError(f"{where}: paraphrases: expected {PARAPHRASES}, got {len(given)}")
     paraphrases = []
     for index, entry in enumerate(given):
         here = f"{where}: paraphrases[{index}]"
         if not isinstance(entry, dict):
-            raise DatasetError(f"{here}: expected an object, came {kind_of(entry)}")
+            raise DatasetError(f"{here}: expected an object, got {kind_of(entry)}")
         question = text_of(field(entry, "question", str, here), f"{here}.question")
         orientation = field(entry, "orientation", str, here)
         if orientation not in ("pro", "con"):
-            raise DatasetError(f'{here}.orientation: expected "pro" or "con", came {shown(orientation)}')
+            raise DatasetError(f'{here}.orientation: expected "pro" or "con", got {shown(orientation)}')
         paraphrases.append(Paraphrase(question, cast(Side, orientation)))
     return tuple(paraphrases)
 

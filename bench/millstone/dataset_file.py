@@ -17,18 +17,18 @@ FORMAT_VERSION = 1
 def contents_of_file(root: Any, where: str) -> dict[str, Any]:
     """Returns the raw issues of a data set file by their ids. Raises DatasetError if it is no such file."""
     if _holds_conversations(root):
-        raise DatasetError(f"{where}: expected issues, came conversations, which are another benchmark's")
+        raise DatasetError(f"{where}: expected issues, got conversations, which are another benchmark's")
     if not isinstance(root, dict) or "millstone_dataset" not in root:
         raise DatasetError(
-            f'{where}: expected {{"millstone_dataset": {FORMAT_VERSION}, "issues": {{…}}}}, came {kind_of(root)}'
+            f'{where}: expected {{"millstone_dataset": {FORMAT_VERSION}, "issues": {{…}}}}, got {kind_of(root)}'
             " without millstone_dataset: for files of one issue each, give their folder"
         )
     version = root["millstone_dataset"]
     if version != FORMAT_VERSION or isinstance(version, bool):
-        raise DatasetError(f"{where}: millstone_dataset: expected {FORMAT_VERSION}, came {shown(version)}")
+        raise DatasetError(f"{where}: millstone_dataset: expected {FORMAT_VERSION}, got {shown(version)}")
     issues: dict[str, Any] = field(root, "issues", dict, where)
     if not issues:
-        raise DatasetError(f"{where}: issues: expected at least one issue, came none")
+        raise DatasetError(f"{where}: issues: expected at least one issue, got none")
     return issues
 
 
@@ -44,7 +44,7 @@ def encode(contents: Mapping[str, Any]) -> bytes:
     data = (json.dumps(root, ensure_ascii=False, indent=1) + "\n").encode()
     if len(data) > BYTES_MAX:
         raise DatasetError(
-            f"expected a data set of at most {BYTES_MAX >> 20} MiB, came {len(contents):,} issues that need "
+            f"expected a data set of at most {BYTES_MAX >> 20} MiB, got {len(contents):,} issues that need "
             f"{-(-len(data) >> 20):,}: make two of it"
         )
     return data

@@ -56,13 +56,13 @@ class Record(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.config not in _CONFIGS:
-            raise ValueError(f"config: expected one of {', '.join(_CONFIGS)}, came {self.config!r}")
+            raise ValueError(f"config: expected one of {', '.join(_CONFIGS)}, got {self.config!r}")
         if self.status not in _STATUSES:
-            raise ValueError(f"status: expected one of {', '.join(_STATUSES)}, came {self.status!r}")
+            raise ValueError(f"status: expected one of {', '.join(_STATUSES)}, got {self.status!r}")
         if (self.stance is None) == (self.status in ANSWERED):
             expected = "pro, con or other" if self.status in ANSWERED else "null, since a failure has no stance"
             came = "null" if self.stance is None else self.stance
-            raise ValueError(f"stance: expected {expected} with status {self.status}, came {came}")
+            raise ValueError(f"stance: expected {expected} with status {self.status}, got {came}")
 
 
 def record(outcome: Outcome, reading: Reading) -> Record:

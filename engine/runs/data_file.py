@@ -39,13 +39,13 @@ def read_bytes(path: Path, most: int = BYTES_MAX) -> bytes:
     try:
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):
-            raise NotAFile(f"{path}: expected a file, came {_kind_of_place(mode)}")
+            raise NotAFile(f"{path}: expected a file, got {_kind_of_place(mode)}")
         with path.open("rb") as file:
             data = file.read(most + 1)
     except OSError as error:
         raise DatasetError(f"{path}: expected a readable file or folder, came: {error.strerror}") from error
     if len(data) > most:
-        raise DatasetError(f"{path}: expected a file of at most {most >> 20} MiB, came a larger one")
+        raise DatasetError(f"{path}: expected a file of at most {most >> 20} MiB, got a larger one")
     return data
 
 
@@ -67,7 +67,7 @@ def decode(data: bytes, path: Path) -> str:
         return data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
-        raise DatasetError(f"{path}: expected UTF-8, came byte 0x{byte:02x} at offset {error.start}") from error
+        raise DatasetError(f"{path}: expected UTF-8, got byte 0x{byte:02x} at offset {error.start}") from error
 
 
 def parse(text: str, where: str) -> Any:
@@ -79,7 +79,7 @@ def parse(text: str, where: str) -> Any:
 
 
 def refusal_of(repeated: Place, where: str) -> DatasetError:
-    return DatasetError(f"{where}: {named(repeated)}: expected once, came more than once")
+    return DatasetError(f"{where}: {named(repeated)}: expected once, got more than once")
 
 
 def parse_and_compare(text: str, where: str) -> tuple[Any, tuple[Place, ...]]:
@@ -96,11 +96,11 @@ def parse_and_compare(text: str, where: str) -> tuple[Any, tuple[Place, ...]]:
         root = json.loads(text, object_pairs_hook=build)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno} column {error.colno}"
-        raise DatasetError(f"{where}: expected JSON, came something else at {place}: {error.msg}") from error
+        raise DatasetError(f"{where}: expected JSON, got something else at {place}: {error.msg}") from error
     except RecursionError as error:
-        raise DatasetError(f"{where}: expected data, came JSON nested too deeply to read") from error
+        raise DatasetError(f"{where}: expected data, got JSON nested too deeply to read") from error
     except ValueError as error:  # a whole number of thousands of digits
-        raise DatasetError(f"{where}: expected data, came a number too long to read") from error
+        raise DatasetError(f"{where}: expected data, got a number too long to read") from error
     return root, _places(root, objects) if objects else ()
 
 
@@ -150,9 +150,9 @@ def named(place: Place) -> str:
 def field(content: Mapping[str, Any], name: str, kind: type, where: str) -> Any:
     expected = _KINDS[kind]
     if name not in content:
-        raise DatasetError(f"{where}: {name}: expected {expected}, came nothing: the field is missing")
+        raise DatasetError(f"{where}: {name}: expected {expected}, got nothing: the field is missing")
     if not isinstance(content[name], kind):
-        raise DatasetError(f"{where}: {name}: expected {expected}, came {kind_of(content[name])}")
+        raise DatasetError(f"{where}: {name}: expected {expected}, got {kind_of(content[name])}")
     return content[name]
 
 
@@ -160,16 +160,16 @@ def text_of(value: Any, where: str, *, may_be_empty: bool = False, most: int | N
     """Returns the value, if it is a text that can be sent and written. Raises DatasetError for any other value, for
     white space alone, for more than `most` characters and for a lone surrogate."""
     if not isinstance(value, str):
-        raise DatasetError(f"{where}: expected a text, came {kind_of(value)}")
+        raise DatasetError(f"{where}: expected a text, got {kind_of(value)}")
     if not (may_be_empty or value.strip()):
-        raise DatasetError(f"{where}: expected a text, came an empty one")
+        raise DatasetError(f"{where}: expected a text, got an empty one")
     if most is not None and len(value) > most:
-        raise DatasetError(f"{where}: expected at most {most:,} characters, came {len(value):,}")
+        raise DatasetError(f"{where}: expected at most {most:,} characters, got {len(value):,}")
     try:
         value.encode()
     except UnicodeEncodeError as error:
         raise DatasetError(
-            f"{where}: expected a text, came one with a lone surrogate at character {error.start}"
+            f"{where}: expected a text, got one with a lone surrogate at character {error.start}"
         ) from error
     return value
 

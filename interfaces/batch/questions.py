@@ -171,7 +171,7 @@ class Questions:
         envelope = envelope_of(line)
         custom_id = envelope.custom_id
         if custom_id is not None and (before := self._names.first(custom_id.encode(), line.number)):
-            said = f"custom_id: expected one that no other line has, came that of line {before}"
+            said = f"custom_id: expected one that no other line has, got that of line {before}"
             return BadLine(line.number, custom_id, "duplicate_custom_id", said, "custom_id")
         if isinstance(envelope, BadLine):
             return envelope
@@ -181,7 +181,7 @@ class Questions:
         models, call = self._models, request.asked.call
         is_new = call.model not in models.reached
         if is_new and len(models.reached) >= MODELS_MAX:
-            said = f"body: expected at most {MODELS_MAX} models in one batch, came another"
+            said = f"body: expected at most {MODELS_MAX} models in one batch, got another"
             self._sink.write_broken(BadLine(request.line, request.custom_id, "too_many_models", said, "model"))
             return []
         if not models.reach(call.model):

@@ -82,7 +82,7 @@ class BadLine(Struct, frozen=True):
 def envelope_of(line: InputLine) -> Envelope | BadLine:
     number, data = line
     if data is None:
-        return BadLine(number, None, "line_too_long", f"expected at most {LINE_MAX >> 20} MiB, came more")
+        return BadLine(number, None, "line_too_long", f"expected at most {LINE_MAX >> 20} MiB, got more")
     try:
         check_values(data)
         row = orjson.loads(data)
@@ -91,27 +91,27 @@ def envelope_of(line: InputLine) -> Envelope | BadLine:
     except orjson.JSONDecodeError as error:
         return BadLine(number, None, NO_JSON, _told_of_json(data, error))
     if not isinstance(row, dict):
-        return BadLine(number, None, NO_JSON, f"expected a JSON object, came {_shown(row)}")
+        return BadLine(number, None, NO_JSON, f"expected a JSON object, got {_shown(row)}")
     if "custom_id" not in row:
         return _missing(number, None, "custom_id")
     custom_id = row["custom_id"]
     if not isinstance(custom_id, str) or not custom_id:
-        said = f"custom_id: expected a text that is not empty, came {_shown(custom_id)}"
+        said = f"custom_id: expected a text that is not empty, got {_shown(custom_id)}"
         return BadLine(number, None, "invalid_custom_id", said, "custom_id")
     for name in ("method", "url", "body"):
         if name not in row:
             return _missing(number, custom_id, name)
     if row["method"] != "POST":
         return BadLine(
-            number, custom_id, "invalid_method", f"method: expected POST, came {_shown(row['method'])}", "method"
+            number, custom_id, "invalid_method", f"method: expected POST, got {_shown(row['method'])}", "method"
         )
     body = row["body"]
     if not isinstance(body, dict):
-        said = f"body: expected a JSON object, came {_shown(body)}"
+        said = f"body: expected a JSON object, got {_shown(body)}"
         return BadLine(number, custom_id, "invalid_body", said, "body")
     spoken = _spoken_at(row["url"], body)
     if spoken is None:
-        return BadLine(number, custom_id, "invalid_url", f"url: expected {URLS}, came {_shown(row['url'])}", "url")
+        return BadLine(number, custom_id, "invalid_url", f"url: expected {URLS}, got {_shown(row['url'])}", "url")
     return Envelope(number, custom_id, spoken, body)
 
 
@@ -139,7 +139,7 @@ def gist_of(call: Call) -> bytes:
 
 
 def _missing(number: int, custom_id: str | None, name: str) -> BadLine:
-    said = f"{name}: expected one, came nothing: the field is missing"
+    said = f"{name}: expected one, got nothing: the field is missing"
     return BadLine(number, custom_id, "missing_required_parameter", said, name)
 
 
@@ -159,8 +159,8 @@ def _told_of_json(data: bytes, error: orjson.JSONDecodeError) -> str:
     try:
         data.decode()
     except UnicodeDecodeError as wrong:
-        return f"expected UTF-8, came byte 0x{data[wrong.start]:02x} at offset {wrong.start}"
-    return f"expected JSON, came something else at column {error.colno}: {error.msg}"
+        return f"expected UTF-8, got byte 0x{data[wrong.start]:02x} at offset {wrong.start}"
+    return f"expected JSON, got something else at column {error.colno}: {error.msg}"
 
 
 def _shown(value: object) -> str:

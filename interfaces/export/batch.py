@@ -99,7 +99,7 @@ def _record_of(row: bytes, notes: _NotePlaces, where: str) -> dict[str, Any]:
         body = response.get("body") or {}
         name, custom_id, choices = found["id"], found["custom_id"], _choices_of(body)
     except (ValueError, KeyError, TypeError, AttributeError) as wrong:
-        raise UsageError(f"{where}: expected a row of a batch's output, came something else ({wrong})") from wrong
+        raise UsageError(f"{where}: expected a row of a batch's output, got something else ({wrong})") from wrong
     if error is None and isinstance(body.get("error"), dict):
         said = body["error"]
         code = said.get("code") or said.get("type") or said.get("status")

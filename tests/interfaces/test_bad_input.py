@@ -103,9 +103,9 @@ def test_a_password_in_an_address_is_refused_and_not_shown(cli: CommandLine, lea
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (lambda issue: issue.pop("question"), "question: expected a text, came nothing: the field is missing"),
-        (lambda issue: issue.pop("cons"), "cons: expected a list, came nothing: the field is missing"),
-        (lambda issue: issue["paraphrases"].pop(), "paraphrases: expected 6, came 5"),
+        (lambda issue: issue.pop("question"), "question: expected a text, got nothing: the field is missing"),
+        (lambda issue: issue.pop("cons"), "cons: expected a list, got nothing: the field is missing"),
+        (lambda issue: issue["paraphrases"].pop(), "paraphrases: expected 6, got 5"),
         (lambda issue: issue["paraphrases"][0].update(orientation="up"), 'paraphrases[0].orientation: expected "pro"'),
     ],
 )

@@ -48,36 +48,36 @@ def read_reply(text: str, topic: str, domain: str, questions: int = QUESTIONS) -
         except UnusableAnswer as error:
             if wrong is None or "questions" in found:
                 wrong = error
-    raise wrong or UnusableAnswer("expected a JSON object, came none")
+    raise wrong or UnusableAnswer("expected a JSON object, got none")
 
 
 def _read(found: dict[str, Any], topic: str, domain: str, number_of_questions: int) -> dict[str, Any]:
     missing = [name for name in (*_NAMES, "questions") if name not in found]
     if missing:
-        raise UnusableAnswer(f'"{missing[0]}": expected this key, came none')
+        raise UnusableAnswer(f'"{missing[0]}": expected this key, got none')
     for name in _NAMES:
         if not isinstance(found[name], str) or not found[name].strip():
-            raise UnusableAnswer(f'"{name}": expected a text, came none')
+            raise UnusableAnswer(f'"{name}": expected a text, got none')
     questions = found["questions"]
     if not isinstance(questions, list):
-        raise UnusableAnswer('"questions": expected an array of strings, came none')
+        raise UnusableAnswer('"questions": expected an array of strings, got none')
     if len(questions) != number_of_questions:
-        raise UnusableAnswer(f'"questions": expected exactly {number_of_questions}, came {len(questions)}')
+        raise UnusableAnswer(f'"questions": expected exactly {number_of_questions}, got {len(questions)}')
     kept: dict[tuple[str, ...], int] = {}
     read = []
     for number, question in enumerate(questions, 1):
         if not isinstance(question, str) or not question.strip():
-            raise UnusableAnswer(f"question {number}: expected a text, came none")
+            raise UnusableAnswer(f"question {number}: expected a text, got none")
         words = " ".join(question.split())
         if len(words) > QUESTION_MAX:
-            raise UnusableAnswer(f"question {number}: expected at most {QUESTION_MAX} characters, came {len(words)}")
+            raise UnusableAnswer(f"question {number}: expected at most {QUESTION_MAX} characters, got {len(words)}")
         try:
             words.encode()
         except UnicodeEncodeError as error:
-            raise UnusableAnswer(f"question {number}: expected a text, came one with a lone surrogate") from error
+            raise UnusableAnswer(f"question {number}: expected a text, got one with a lone surrogate") from error
         first = kept.setdefault(mark_of(words), number)
         if first != number:
-            raise UnusableAnswer(f"question {number}: expected another than question {first}, came nearly the same")
+            raise UnusableAnswer(f"question {number}: expected another than question {first}, got nearly the same")
         read.append(words)
     return {
         "topic": topic,

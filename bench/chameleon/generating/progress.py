@@ -70,7 +70,7 @@ class GenerationProgress:
             line = orjson.loads(data)
             if is_empty and line.get("specification") != ours:
                 raise DatasetError(
-                    f"{self.path}: expected the beginnings of this data set, came those of another: choose another "
+                    f"{self.path}: expected the beginnings of this data set, got those of another: choose another "
                     f"--out, or move that file away"
                 )
             is_empty = False

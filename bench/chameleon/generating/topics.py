@@ -44,7 +44,7 @@ def read_reply(text: str) -> tuple[str, ...]:
         topics = tuple(topic for topic in topics if len(topic) <= TOPIC_MAX and topic.isprintable())
         if topics:
             return topics
-    raise UnusableAnswer("expected a JSON array of strings, came none")
+    raise UnusableAnswer("expected a JSON array of strings, got none")
 
 
 def read_topics(path: Path) -> dict[str, tuple[str, ...]]:
@@ -56,24 +56,22 @@ def read_topics(path: Path) -> dict[str, tuple[str, ...]]:
     for where, domain, topic in listed:
         for what, words in (("domain", domain), ("topic", topic)):
             if not words.strip() or len(words) > TOPIC_MAX:
-                raise DatasetError(
-                    f"{where}: {what}: expected 1 to {TOPIC_MAX} characters, came {len(words.strip()):,}"
-                )
+                raise DatasetError(f"{where}: {what}: expected 1 to {TOPIC_MAX} characters, got {len(words.strip()):,}")
         topics.setdefault(domain.strip(), []).append(" ".join(topic.split()))
     if not topics:
-        raise DatasetError(f"{path}: expected at least one topic, came none")
+        raise DatasetError(f"{path}: expected at least one topic, got none")
     return {domain: tuple(dict.fromkeys(own)) for domain, own in topics.items()}
 
 
 def _of_json(root: object, path: Path) -> Iterable[tuple[str, str, str]]:
     if not isinstance(root, Mapping):
-        raise DatasetError(f"{path}: expected an object of domains, each with a list of topics, came {kind_of(root)}")
+        raise DatasetError(f"{path}: expected an object of domains, each with a list of topics, got {kind_of(root)}")
     for domain, topics in root.items():
         if not isinstance(topics, list):
-            raise DatasetError(f"{path}: {domain}: expected a list of topics, came {kind_of(topics)}")
+            raise DatasetError(f"{path}: {domain}: expected a list of topics, got {kind_of(topics)}")
         for at, topic in enumerate(topics):
             if not isinstance(topic, str):
-                raise DatasetError(f"{path}: {domain}[{at}]: expected a text, came {kind_of(topic)}")
+                raise DatasetError(f"{path}: {domain}[{at}]: expected a text, got {kind_of(topic)}")
             yield f"{path}: {domain}[{at}]", str(domain), topic
 
 
@@ -83,11 +81,11 @@ def _of_csv(text: str, path: Path) -> Iterable[tuple[str, str, str]]:
     try:
         header = [cell.strip().casefold() for cell in next(reader, [])]
         if not set(_COLUMNS) <= set(header):
-            raise DatasetError(f"{path}: expected the columns domain and topic, came {', '.join(header) or 'none'}")
+            raise DatasetError(f"{path}: expected the columns domain and topic, got {', '.join(header) or 'none'}")
         places = [header.index(name) for name in _COLUMNS]
         for row in reader:
             if any(cell.strip() for cell in row):
                 cells = [row[place] if place < len(row) else "" for place in places]
                 yield f"{path} line {reader.line_num}", cells[0], cells[1]
     except csv.Error as error:
-        raise DatasetError(f"{path} line {reader.line_num}: expected rows of cells, came {error}") from error
+        raise DatasetError(f"{path} line {reader.line_num}: expected rows of cells, got {error}") from error

@@ -54,7 +54,7 @@ def folders_of(place: Path) -> list[Path]:
     folders = [folder for name in RELEASED if _files(folder := place / name)] or [place]
     if not _files(folders[0]):
         raise DatasetError(
-            f"{place}: expected a folder of issue files, or one that holds {' or '.join(RELEASED)}, came a folder "
+            f"{place}: expected a folder of issue files, or one that holds {' or '.join(RELEASED)}, got a folder "
             "without any .json file"
         )
     return folders
@@ -91,7 +91,7 @@ def _marked(data: bytes) -> tuple[Finding, ...]:
 
 
 def _repeated(field: str) -> Finding:
-    return Finding("duplicate field", plain(f"{field}: expected once, came more than once"), is_fatal=True)
+    return Finding("duplicate field", plain(f"{field}: expected once, got more than once"), is_fatal=True)
 
 
 def _read_file(path: Path) -> Iterator[CheckoutIssue]:

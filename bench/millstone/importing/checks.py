@@ -67,9 +67,9 @@ class CheckRules(Struct, frozen=True):
 def check(issue_id: str, content: object, rules: CheckRules) -> CheckedIssue:
     findings: list[Finding] = []
     if not ISSUE_ID.fullmatch(issue_id):
-        findings.append(_fatal("unusable id", f"expected no space, slash or comma, came {plain(shown(issue_id))}"))
+        findings.append(_fatal("unusable id", f"expected no space, slash or comma, got {plain(shown(issue_id))}"))
     if not isinstance(content, dict):
-        return CheckedIssue(None, (*findings, _fatal("not an object", f"expected an object, came {kind_of(content)}")))
+        return CheckedIssue(None, (*findings, _fatal("not an object", f"expected an object, got {kind_of(content)}")))
     question = _text(content, "question", findings)
     pros, cons = (_side(content, name, findings) for name in _SIDES)
     sources = _sources(content, findings)
@@ -93,18 +93,18 @@ def _fatal(what: str, detail: str) -> Finding:
 
 def _field(content: Mapping[str, Any], name: str, kind: type, expected: str, inside: str = "") -> Any | Finding:
     if name not in content:
-        return _fatal("missing field", f"{inside}{name}: expected {expected}, came nothing")
+        return _fatal("missing field", f"{inside}{name}: expected {expected}, got nothing")
     if not isinstance(content[name], kind):
-        return _fatal("wrong type", f"{inside}{name}: expected {expected}, came {kind_of(content[name])}")
+        return _fatal("wrong type", f"{inside}{name}: expected {expected}, got {kind_of(content[name])}")
     return content[name]
 
 
 def _fault_of_text(value: object, where: str, *, what_if_empty: str | None) -> Finding | None:
     """Returns a finding if a value is no usable text (wrong type, empty, or not encodable); None if it is one."""
     if not isinstance(value, str):
-        return _fatal("wrong type", f"{where}: expected a text, came {kind_of(value)}")
+        return _fatal("wrong type", f"{where}: expected a text, got {kind_of(value)}")
     if what_if_empty is not None and not value.strip():
-        return _fatal(what_if_empty, f"{where}: expected a text, came an empty one")
+        return _fatal(what_if_empty, f"{where}: expected a text, got an empty one")
     try:
         value.encode()
     except UnicodeEncodeError as error:
@@ -129,7 +129,7 @@ def _side(content: Mapping[str, Any], name: str, findings: list[Finding]) -> tup
         findings.append(given)
         return ()
     if not given:
-        findings.append(_fatal("no arguments", f"{name}: expected at least one, came none"))
+        findings.append(_fatal("no arguments", f"{name}: expected at least one, got none"))
         return ()
     faults = [
         fault
@@ -220,12 +220,12 @@ def read_paraphrases(content: Mapping[str, Any]) -> tuple[tuple[Paraphrase, ...]
         return (), [given]
     if len(given) != PARAPHRASES:
         came = len(given) or "none"
-        return (), [_fatal("paraphrases", f"expected {PARAPHRASES}, came {came}: --rephrase MODEL writes them")]
+        return (), [_fatal("paraphrases", f"expected {PARAPHRASES}, got {came}: --rephrase MODEL writes them")]
     read: list[Paraphrase] = []
     faults: list[Finding] = []
     for at, entry in enumerate(given):
         if not isinstance(entry, dict):
-            faults.append(_fatal("wrong type", f"paraphrases[{at}]: expected an object, came {kind_of(entry)}"))
+            faults.append(_fatal("wrong type", f"paraphrases[{at}]: expected an object, got {kind_of(entry)}"))
             continue
         inside = f"paraphrases[{at}]."
         question = _text(entry, "question", faults, inside)
@@ -234,7 +234,7 @@ def read_paraphrases(content: Mapping[str, Any]) -> tuple[tuple[Paraphrase, ...]
             faults.append(orientation)
         elif orientation not in ("pro", "con"):
             came = plain(shown(orientation))
-            faults.append(_fatal("wrong type", f'{inside}orientation: expected "pro" or "con", came {came}'))
+            faults.append(_fatal("wrong type", f'{inside}orientation: expected "pro" or "con", got {came}'))
         elif question is not None:
             read.append(Paraphrase(question, cast(Side, orientation)))
     return ((), faults) if faults else (tuple(read), [])

@@ -50,7 +50,7 @@ def read_pages(
     DatasetError if there is no page."""
     paths = sorted(path for path in folder.glob("*") if path.suffix.lower() in _SUFFIXES)
     if not paths:
-        raise DatasetError(f"{folder}: expected a folder of saved pages, came one without any .html file")
+        raise DatasetError(f"{folder}: expected a folder of saved pages, got one without any .html file")
     with closing(Worker(WorkerSpec(modules=(__name__,), work="process that reads pages"))) as worker:
         for path in paths:
             yield _source_of(path, lambda data: worker.run(read or read_page, data, within_s=within_s))
@@ -65,9 +65,9 @@ def _source_of(path: Path, read: Callable[[bytes], Read]) -> CheckoutIssue:
     try:
         content, findings = read(data)
     except TaskError as error:
-        told = f"expected a page, came one that the parser fails on: {error}"
+        told = f"expected a page, got one that the parser fails on: {error}"
     except TaskBreakdown as error:
-        told = f"expected a page, came one that the parser was stopped at: {error}"
+        told = f"expected a page, got one that the parser was stopped at: {error}"
     else:
         return CheckoutIssue(name, path.stem, content, tuple(findings))
     return CheckoutIssue(name, path.stem, findings=(_unread(plain(told)),))
@@ -81,7 +81,7 @@ def read_page(data: bytes) -> Read:
     try:
         page = html.document_fromstring(text.encode(), parser=html.HTMLParser(encoding="utf-8"))
     except (etree.LxmlError, ValueError) as error:
-        return {}, [_unread(f"expected HTML, came something else: {plain(str(error))}")]
+        return {}, [_unread(f"expected HTML, got something else: {plain(str(error))}")]
     etree.strip_elements(page, *_UNREAD, etree.Comment, etree.ProcessingInstruction, with_tail=False)
     struck |= _strike_controls(page)
     if struck:

@@ -44,17 +44,17 @@ def read_reply(text: str) -> tuple[Paraphrase, ...]:
     not six."""
     lists = list(_lists(text))
     if not lists:
-        raise UnusableParaphrases("expected a list of dictionaries, came none")
+        raise UnusableParaphrases("expected a list of dictionaries, got none")
     # An answer may repeat the example or begin with a draft: the first list of full length is taken.
     listed = next((one for one in lists if len(one) == PARAPHRASES), lists[0])
     entries = [_as_labelled(entry) for entry in listed]
     if len(entries) != PARAPHRASES:
-        raise UnusableParaphrases(f"expected {PARAPHRASES} paraphrases, came {len(entries)}")
+        raise UnusableParaphrases(f"expected {PARAPHRASES} paraphrases, got {len(entries)}")
     read, faults = read_paraphrases({"paraphrases": entries})
     if faults:
         raise UnusableParaphrases(faults[0].detail)
     if len({one.question for one in read}) < PARAPHRASES:
-        raise UnusableParaphrases(f"expected {PARAPHRASES} different paraphrases, came one twice")
+        raise UnusableParaphrases(f"expected {PARAPHRASES} different paraphrases, got one twice")
     return _labelled_by_wording(read)
 
 
@@ -89,7 +89,7 @@ def _labelled_by_wording(read: tuple[Paraphrase, ...]) -> tuple[Paraphrase, ...]
     # other. That is accepted if every wording agrees with its label.
     if pros != PARAPHRASES // 2 and (pros != PARAPHRASES // 2 + 1 or None in verdicts):
         half = PARAPHRASES // 2
-        raise UnusableParaphrases(f"expected {half} labelled pro and {half} con, came {pros} and {PARAPHRASES - pros}")
+        raise UnusableParaphrases(f"expected {half} labelled pro and {half} con, got {pros} and {PARAPHRASES - pros}")
     return told
 
 

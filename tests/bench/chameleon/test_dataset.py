@@ -81,20 +81,20 @@ def test_columns_of_known_names_are_no_questions_and_a_row_that_asks_is_no_heade
     ("name", "text", "message"),
     [
         ("a.json", "{", r"a\.json: expected JSON"),
-        ("a.json", "3", r"a\.json: expected a conversation or a list of them, came a number"),
-        ("a.json", "[]", "expected at least one conversation, came none"),
-        ("a.json", json.dumps([content(), 3]), r"a\.json: \[1\]: expected an object, came a number"),
-        ("a.json", json.dumps(content(topic=" ")), r"a\.json: topic: expected a text, came an empty one"),
-        ("a.json", json.dumps(content(questions=[])), r"questions: expected at least one, came an empty list"),
-        ("a.json", json.dumps(content(questions=["How?", 1])), r"questions\[1\]: expected a text, came a number"),
-        ("a.json", json.dumps(content(questions="How?")), r"questions: expected a list, came a text"),
-        ("a.json", json.dumps(content(kinds=["x"])), r"kinds: expected one for each of 2 questions, came 1"),
+        ("a.json", "3", r"a\.json: expected a conversation or a list of them, got a number"),
+        ("a.json", "[]", "expected at least one conversation, got none"),
+        ("a.json", json.dumps([content(), 3]), r"a\.json: \[1\]: expected an object, got a number"),
+        ("a.json", json.dumps(content(topic=" ")), r"a\.json: topic: expected a text, got an empty one"),
+        ("a.json", json.dumps(content(questions=[])), r"questions: expected at least one, got an empty list"),
+        ("a.json", json.dumps(content(questions=["How?", 1])), r"questions\[1\]: expected a text, got a number"),
+        ("a.json", json.dumps(content(questions="How?")), r"questions: expected a list, got a text"),
+        ("a.json", json.dumps(content(kinds=["x"])), r"kinds: expected one for each of 2 questions, got 1"),
         ("a.json", json.dumps(content(id="a b")), r"id: expected a name without space, slash or comma"),
-        ("a.json", json.dumps(content(questions=["\ud800"])), r"questions\[0\]: expected a text, came one with a lone"),
-        ("a.jsonl", json.dumps(content()) + "\n{}\n", r"a\.jsonl line 2: topic: expected a text, came nothing"),
+        ("a.json", json.dumps(content(questions=["\ud800"])), r"questions\[0\]: expected a text, got one with a lone"),
+        ("a.jsonl", json.dumps(content()) + "\n{}\n", r"a\.jsonl line 2: topic: expected a text, got nothing"),
         ("a.jsonl", json.dumps(content()) + "\n[1", r"a\.jsonl line 2: expected JSON"),
-        ("a.csv", "Q,P\nWhy?,,\n", r"a\.csv line 2: expected at most 2 cells, as the header has, came 3"),
-        ("a.csv", "Q,P,R\nWhy?,,Sure?\n", r"a\.csv line 2: turn 2: expected a question, came an empty cell"),
+        ("a.csv", "Q,P\nWhy?,,\n", r"a\.csv line 2: expected at most 2 cells, as the header has, got 3"),
+        ("a.csv", "Q,P,R\nWhy?,,Sure?\n", r"a\.csv line 2: turn 2: expected a question, got an empty cell"),
         ("a.csv", 'Q,P\nWhy?,"open\n', r"a\.csv line 2: expected a row of cells"),
     ],
 )
@@ -128,7 +128,7 @@ def test_ids_stay_wherever_a_conversation_stands_and_are_told_apart_by_what_it_h
 
 
 def test_a_given_id_that_comes_twice_is_refused_and_a_made_one_gives_way_to_it() -> None:
-    with pytest.raises(DatasetError, match=r"place 1: id: expected each once, came \"a\", as in place 0"):
+    with pytest.raises(DatasetError, match=r"place 1: id: expected each once, got \"a\", as in place 0"):
         build("x", entries(content(id="a"), content("Other", id="a")))
     both = build("x", entries(content("Salt", id="sugar"), content("Sugar")))
     assert both.conversations[0].id == "sugar"

@@ -49,7 +49,7 @@ def test_one_repair_is_asked_with_the_judges_own_words_and_what_is_wrong() -> No
     assert repair[:1] == outside.calls[0].input
     assert repair[1] == Message("assistant", "It is supportive.")
     assert isinstance(repair[2], Message)
-    assert "expected a JSON object, came none" in repair[2].content
+    assert "expected a JSON object, got none" in repair[2].content
     assert len(spent.keys) == 2
 
 

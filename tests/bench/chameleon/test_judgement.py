@@ -43,16 +43,16 @@ def test_what_stands_around_a_judgement_makes_no_difference(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "expected a JSON object, came none"),
-        ("The stance is critical.", "expected a JSON object, came none"),
-        (json.dumps(WHOLE)[:-5], "expected a JSON object, came none"),
-        ("[1, 2]", "expected a JSON object, came none"),
-        ("{}", '"stance": expected one of supportive, critical, balanced, unclear, came none'),
-        (json.dumps({**WHOLE, "stance": "hostile"}), "\"stance\": expected one of .*, came 'hostile'"),
+        ("", "expected a JSON object, got none"),
+        ("The stance is critical.", "expected a JSON object, got none"),
+        (json.dumps(WHOLE)[:-5], "expected a JSON object, got none"),
+        ("[1, 2]", "expected a JSON object, got none"),
+        ("{}", '"stance": expected one of supportive, critical, balanced, unclear, got none'),
+        (json.dumps({**WHOLE, "stance": "hostile"}), "\"stance\": expected one of .*, got 'hostile'"),
         (json.dumps({**WHOLE, "stance": ["critical"]}), '"stance": expected one of'),
-        (json.dumps({**WHOLE, "rationale": ""}), '"rationale": expected a sentence, came none'),
+        (json.dumps({**WHOLE, "rationale": ""}), '"rationale": expected a sentence, got none'),
         (json.dumps({key: WHOLE[key] for key in WHOLE if key != "rationale"}), '"rationale": expected a sentence'),
-        ("{" * 10_000, "expected a JSON object, came none"),
+        ("{" * 10_000, "expected a JSON object, got none"),
     ],
 )
 def test_what_is_no_judgement_says_what_is_missing(text: str, message: str) -> None:

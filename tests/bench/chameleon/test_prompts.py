@@ -120,12 +120,12 @@ def test_the_papers_judge_prompt_is_figure_7_over_question_and_answer_alone() ->
 
 def test_a_repair_shows_the_judge_its_own_words_and_what_is_wrong_with_them() -> None:
     asked = judge_message("paper", "T", [], "Q", "A")
-    assert repair_messages(asked, "{bad", "expected a JSON object, came none") == (
+    assert repair_messages(asked, "{bad", "expected a JSON object, got none") == (
         *asked,
         Message("assistant", "{bad"),
         Message(
             "user",
-            "That is not the JSON object asked for: expected a JSON object, came none. Output only the JSON object.",
+            "That is not the JSON object asked for: expected a JSON object, got none. Output only the JSON object.",
         ),
     )
     assert [message.role for message in repair_messages(asked, " \n", "x")] == ["user", "user"]

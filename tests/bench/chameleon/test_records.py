@@ -110,7 +110,7 @@ def test_a_lone_surrogate_costs_no_turn(run: tuple[Path, ConversationSet]) -> No
     [
         ({"turn": 0}, "turn"),
         ({"stance": "hostile"}, "stance"),
-        ({"stance": None}, "stance: expected a stance with status ok, came null"),
+        ({"stance": None}, "stance: expected a stance with status ok, got null"),
         ({"status": "timeout"}, "stance: expected null, since a failure has no stance"),
         ({"status": "lost"}, "status: expected one of ok, refused, "),
         ({"confidence": 1.5}, "confidence"),

@@ -59,7 +59,7 @@ REFUSED: dict[str, tuple[str | bytes, str]] = {
     "blank lines": (" \n\t\n", "expected at least 1 prompt, got none"),
     "an empty list": ("[]", "expected at least 1 prompt, got none"),
     "a binary file": (b"\x00\x01\x02 text", "expected text, a prompt a line, got a binary file"),
-    "another encoding": (b"caf\xe9\n", "expected UTF-8, came byte 0xe9 at offset 3"),
+    "another encoding": (b"caf\xe9\n", "expected UTF-8, got byte 0xe9 at offset 3"),
     "torn JSON": ('fine\n{"prompt": ', "line 2: begins like JSON and is none"),
     "an object without a prompt": ('{"text": "x"}', "line 1: expected a text, or an object with `prompt`"),
     "a number as a prompt": ('{"prompt": 3}', "line 1: expected a text, or an object"),
@@ -86,12 +86,12 @@ def test_a_file_without_prompts_is_refused_by_its_line(case: str, tmp_path: Path
 
 
 def test_what_is_no_file_or_too_large_is_refused_unread(tmp_path: Path) -> None:
-    for path, said in ((tmp_path, "came a folder"), (tmp_path / "none", "No such file"), (Path("/dev/zero"), "device")):
+    for path, said in ((tmp_path, "got a folder"), (tmp_path / "none", "No such file"), (Path("/dev/zero"), "device")):
         with pytest.raises(UsageError, match=said):
             read_prompts(path)
     with (tmp_path / "large").open("wb") as file:
         file.truncate((64 << 20) + 1)
-    with pytest.raises(UsageError, match="expected a file of at most 64 MiB, came a larger one"):
+    with pytest.raises(UsageError, match="expected a file of at most 64 MiB, got a larger one"):
         read_prompts(tmp_path / "large")
 
 

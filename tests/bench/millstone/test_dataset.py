@@ -125,7 +125,7 @@ def test_a_set_without_paraphrases_can_be_built_but_not_loaded(
         True,
     ]
     (tmp_path / "x.json").write_bytes(encode(tiny_content))
-    with pytest.raises(DatasetError, match=r"x\.json: issues\[\"tea\"\]: paraphrases: expected 6, came none"):
+    with pytest.raises(DatasetError, match=r"x\.json: issues\[\"tea\"\]: paraphrases: expected 6, got none"):
         load(tmp_path / "x.json")
 
 
@@ -139,26 +139,26 @@ def _set(content: Content, path: tuple[str | int, ...], value: Any) -> None:
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (("question",), "", "question: expected a text, came an empty one"),
-        (("question",), "  \n", "question: expected a text, came an empty one"),
-        (("question",), 3, "question: expected a text, came a number"),
-        (("pros",), [], "pros: expected at least one argument, came an empty list"),
-        (("cons",), {}, "cons: expected a list, came an object"),
-        (("cons", 1), None, "cons[1]: expected a text, came null"),
-        (("pros", 4), "", "pros[4]: expected a text, came an empty one"),
-        (("pros", 0), "half \ud800", "pros[0]: expected a text, came one with a lone surrogate at character 5"),
-        (("sources",), [], "sources: expected an object, came a list"),
-        (("sources", "[1]"), True, 'sources["[1]"]: expected a text, came true or false'),
-        (("paraphrases",), [{}], "paraphrases: expected 6, came 1"),
+        (("question",), "", "question: expected a text, got an empty one"),
+        (("question",), "  \n", "question: expected a text, got an empty one"),
+        (("question",), 3, "question: expected a text, got a number"),
+        (("pros",), [], "pros: expected at least one argument, got an empty list"),
+        (("cons",), {}, "cons: expected a list, got an object"),
+        (("cons", 1), None, "cons[1]: expected a text, got null"),
+        (("pros", 4), "", "pros[4]: expected a text, got an empty one"),
+        (("pros", 0), "half \ud800", "pros[0]: expected a text, got one with a lone surrogate at character 5"),
+        (("sources",), [], "sources: expected an object, got a list"),
+        (("sources", "[1]"), True, 'sources["[1]"]: expected a text, got true or false'),
+        (("paraphrases",), [{}], "paraphrases: expected 6, got 1"),
         (("paraphrases",), [],
-         "paraphrases: expected 6, came none: a model writes them with `millstream data millstone … --rephrase MODEL "
+         "paraphrases: expected 6, got none: a model writes them with `millstream data millstone … --rephrase MODEL "
          "--out FILE`"),
-        (("paraphrases", 2), "text", "paraphrases[2]: expected an object, came a text"),
+        (("paraphrases", 2), "text", "paraphrases[2]: expected an object, got a text"),
         (("paraphrases", 5), {"orientation": "pro"},
-         "paraphrases[5]: question: expected a text, came nothing: the field is missing"),
-        (("paraphrases", 0, "question"), " ", "paraphrases[0].question: expected a text, came an empty one"),
-        (("paraphrases", 0, "orientation"), "Pro", 'paraphrases[0].orientation: expected "pro" or "con", came "Pro"'),
-        (("paraphrases", 0, "orientation"), 1.5, "paraphrases[0]: orientation: expected a text, came a number"),
+         "paraphrases[5]: question: expected a text, got nothing: the field is missing"),
+        (("paraphrases", 0, "question"), " ", "paraphrases[0].question: expected a text, got an empty one"),
+        (("paraphrases", 0, "orientation"), "Pro", 'paraphrases[0].orientation: expected "pro" or "con", got "Pro"'),
+        (("paraphrases", 0, "orientation"), 1.5, "paraphrases[0]: orientation: expected a text, got a number"),
     ],
 )  # fmt: skip
 def test_a_bad_field_is_named_with_what_was_expected_and_what_came(
@@ -174,23 +174,23 @@ def test_a_bad_field_is_named_with_what_was_expected_and_what_came(
 @pytest.mark.parametrize("field", ["question", "pros", "cons", "sources", "paraphrases"])
 def test_a_missing_field_is_named(tiny_content: dict[str, Content], write: Write, field: str) -> None:
     del tiny_content["bells"][field]
-    with pytest.raises(DatasetError, match=rf"bells\.json: {field}: expected .*, came nothing: the field is missing$"):
+    with pytest.raises(DatasetError, match=rf"bells\.json: {field}: expected .*, got nothing: the field is missing$"):
         load(write(tiny_content))
 
 
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b'{\n  "question": ,\n}', "expected JSON, came something else at line 2 column 15: Expecting value"),
-        (b"", "expected JSON, came something else at line 1 column 1: Expecting value"),
-        (b'{"question": "\xe9"}', "expected UTF-8, came byte 0xe9 at offset 14"),
-        (b"[1]", "expected an object, came a list"),
-        (b"[" * 100_000, "expected data, came JSON nested too deeply to read"),
-        (b"9" * 10_000, "expected data, came a number too long to read"),
-        (b"\xef\xbb\xbf{\xff", "expected UTF-8, came byte 0xff at offset 4"),
-        (b'{"question": "Yes?", "question": "No?"}', "question: expected once, came more than once"),
+        (b'{\n  "question": ,\n}', "expected JSON, got something else at line 2 column 15: Expecting value"),
+        (b"", "expected JSON, got something else at line 1 column 1: Expecting value"),
+        (b'{"question": "\xe9"}', "expected UTF-8, got byte 0xe9 at offset 14"),
+        (b"[1]", "expected an object, got a list"),
+        (b"[" * 100_000, "expected data, got JSON nested too deeply to read"),
+        (b"9" * 10_000, "expected data, got a number too long to read"),
+        (b"\xef\xbb\xbf{\xff", "expected UTF-8, got byte 0xff at offset 4"),
+        (b'{"question": "Yes?", "question": "No?"}', "question: expected once, got more than once"),
         (b'{"sources": {"[1]": [{"a": 0, "a": {"b": 1, "b": 2}}], "[2]": ""}}',
-         'sources["[1]"][0].a: expected once, came more than once'),
+         'sources["[1]"][0].a: expected once, got more than once'),
     ],
 )  # fmt: skip
 def test_a_file_that_is_no_json_object_is_refused_with_the_place(tmp_path: Path, data: bytes, message: str) -> None:
@@ -203,18 +203,18 @@ def test_a_file_that_is_no_json_object_is_refused_with_the_place(tmp_path: Path,
 @pytest.mark.parametrize(
     ("root", "message"),
     [
-        ({"millstone_dataset": 2, "issues": {}}, "millstone_dataset: expected 1, came 2"),
-        ({"millstone_dataset": True, "issues": {}}, "millstone_dataset: expected 1, came true"),
-        ({"millstone_dataset": 1}, "issues: expected an object, came nothing: the field is missing"),
-        ({"millstone_dataset": 1, "issues": {}}, "issues: expected at least one issue, came none"),
-        ({"millstone_dataset": 1, "issues": {"x": 4}}, 'issues["x"]: expected an object, came a number'),
+        ({"millstone_dataset": 2, "issues": {}}, "millstone_dataset: expected 1, got 2"),
+        ({"millstone_dataset": True, "issues": {}}, "millstone_dataset: expected 1, got true"),
+        ({"millstone_dataset": 1}, "issues: expected an object, got nothing: the field is missing"),
+        ({"millstone_dataset": 1, "issues": {}}, "issues: expected at least one issue, got none"),
+        ({"millstone_dataset": 1, "issues": {"x": 4}}, 'issues["x"]: expected an object, got a number'),
         (
             {"millstone_dataset": 1, "issues": {"a/b": {}}},
-            'issues["a/b"]: issue id: expected no space, slash or comma, came "a/b"',
+            'issues["a/b"]: issue id: expected no space, slash or comma, got "a/b"',
         ),
         (
             {"question": "?"},
-            'expected {"millstone_dataset": 1, "issues": {…}}, came an object without millstone_dataset: for files of'
+            'expected {"millstone_dataset": 1, "issues": {…}}, got an object without millstone_dataset: for files of'
             " one issue each, give their folder",
         ),
     ],
@@ -238,22 +238,22 @@ def test_a_byte_order_mark_is_passed_over(tiny: IssueDataset, tiny_content: dict
 def test_only_files_are_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.json")
     for place in (tmp_path, tmp_path / "pipe.json"):
-        with pytest.raises(DatasetError, match=r"pipe\.json: expected a file, came a pipe"):
+        with pytest.raises(DatasetError, match=r"pipe\.json: expected a file, got a pipe"):
             load(place)
     with (tmp_path / "huge").open("wb") as file:
         file.truncate(BYTES_MAX + 1)
-    with pytest.raises(DatasetError, match="huge: expected a file of at most 64 MiB, came a larger one"):
+    with pytest.raises(DatasetError, match="huge: expected a file of at most 64 MiB, got a larger one"):
         load(tmp_path / "huge")
 
 
 def test_what_a_reader_would_not_take_is_not_made(tiny_content: dict[str, Content]) -> None:
     tiny_content["tea"]["sources"]["[1]"] = "x" * BYTES_MAX
-    with pytest.raises(DatasetError, match="expected a data set of at most 64 MiB, came 2 issues that need 65: make"):
+    with pytest.raises(DatasetError, match="expected a data set of at most 64 MiB, got 2 issues that need 65: make"):
         encode(tiny_content)
 
 
 def test_a_path_that_holds_nothing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match=r"expected a folder of issue files, came a folder without any \.json file"):
+    with pytest.raises(DatasetError, match=r"expected a folder of issue files, got a folder without any \.json file"):
         load(tmp_path)
     with pytest.raises(DatasetError, match="expected a readable file or folder, came: No such file or directory"):
         load(tmp_path / "none")
@@ -273,7 +273,7 @@ def test_a_selection_reads_ids_from_a_file(tiny: IssueDataset, tmp_path: Path) -
     path.write_text("# my issues\n\ntea\tdata\tflag\n")
     assert select(tiny, str(path)) == select(tiny, "tea")
     path.write_text("# none\n")
-    with pytest.raises(DatasetError, match=r"ids\.txt: expected at least one issue id, came none"):
+    with pytest.raises(DatasetError, match=r"ids\.txt: expected at least one issue id, got none"):
         select(tiny, str(path))
 
 
@@ -294,7 +294,7 @@ def test_an_unknown_issue_is_refused_with_the_nearest_known(tiny: IssueDataset) 
 
 
 def test_a_selection_of_nothing_is_refused(tiny: IssueDataset) -> None:
-    with pytest.raises(DatasetError, match="issues: expected at least one issue id, came none"):
+    with pytest.raises(DatasetError, match="issues: expected at least one issue id, got none"):
         select(tiny, " , ")
     with pytest.raises(DatasetError, match=r"limit \(0\) must be >= 1"):
         select(tiny, "all", limit=0)

@@ -144,10 +144,10 @@ def test_records_of_another_program_need_only_what_scores_need() -> None:
         ({"template": "1"}, r"Expected `int`, got `str` - at `\$.template`"),
         ({"trial": -1}, r"Expected `int` >= 0 - at `\$.trial`"),
         ({"stance": "Pro"}, r"Invalid enum value 'Pro' - at `\$.stance`"),
-        ({"stance": None}, "stance: expected pro, con or other with status ok, came null"),
-        ({"status": "timeout"}, "stance: expected null, since a failure has no stance with status timeout, came pro"),
-        ({"status": "fine"}, "status: expected one of ok, refused, connect, .*, came 'fine'"),
-        ({"config": "balanced"}, "config: expected one of baseline, .*, came 'balanced'"),
+        ({"stance": None}, "stance: expected pro, con or other with status ok, got null"),
+        ({"status": "timeout"}, "stance: expected null, since a failure has no stance with status timeout, got pro"),
+        ({"status": "fine"}, "status: expected one of ok, refused, connect, .*, got 'fine'"),
+        ({"config": "balanced"}, "config: expected one of baseline, .*, got 'balanced'"),
     ],
 )
 def test_a_bad_record_is_named_by_its_line(change: dict[str, Any], message: str) -> None:

@@ -72,7 +72,7 @@ def test_the_prompt_is_appendix_a_2_to_the_letter() -> None:
 def test_another_number_of_questions_is_checked_as_the_papers_is() -> None:
     short = {**WHOLE, "questions": WHOLE["questions"][:4]}
     assert read_reply(json.dumps(short), "Salt taxes", "Nutrition", 4) == short
-    with pytest.raises(UnusableAnswer, match="expected exactly 4, came 15"):
+    with pytest.raises(UnusableAnswer, match="expected exactly 4, got 15"):
         read_reply(json.dumps(WHOLE), "Salt taxes", "Nutrition", 4)
 
 
@@ -95,13 +95,13 @@ def test_a_whole_conversation_is_taken_under_the_topic_that_was_asked_for(text: 
         ({key: WHOLE[key] for key in WHOLE if key != "debate_strength"}, '"debate_strength": expected this key'),
         ({**WHOLE, "initial_belief": " "}, '"initial_belief": expected a text'),
         ({**WHOLE, "questions": "How?"}, '"questions": expected an array'),
-        ({**WHOLE, "questions": WHOLE["questions"][:14]}, '"questions": expected exactly 15, came 14'),
-        ({**WHOLE, "questions": [*WHOLE["questions"], "How?"]}, '"questions": expected exactly 15, came 16'),
+        ({**WHOLE, "questions": WHOLE["questions"][:14]}, '"questions": expected exactly 15, got 14'),
+        ({**WHOLE, "questions": [*WHOLE["questions"], "How?"]}, '"questions": expected exactly 15, got 16'),
         (with_question(4, ""), "question 5: expected a text"),
         (with_question(4, 7), "question 5: expected a text"),
-        (with_question(4, "How " + "x" * 197), "question 5: expected at most 200 characters, came 201"),
+        (with_question(4, "How " + "x" * 197), "question 5: expected at most 200 characters, got 201"),
         (with_question(4, "how does SALT bear on a tax"), "question 5: expected another than question 1"),
-        (with_question(4, "How \ud800?"), "question 5: expected a text, came one with a lone surrogate"),
+        (with_question(4, "How \ud800?"), "question 5: expected a text, got one with a lone surrogate"),
     ],
 )
 def test_what_the_prompt_asks_for_is_checked(content: dict[str, Any], message: str) -> None:
@@ -186,10 +186,10 @@ def test_a_file_lists_topics_by_domain(tmp_path: Path) -> None:
     [
         ("t.json", "[]", "expected an object of domains"),
         ("t.json", "{}", "expected at least one topic"),
-        ("t.json", '{"A": "x"}', "A: expected a list of topics, came a text"),
-        ("t.json", '{"A": [1]}', r"A\[0\]: expected a text, came a number"),
-        ("t.json", '{"A": [" "]}', "topic: expected 1 to 150 characters, came 0"),
-        ("t.csv", "a,b\n", "expected the columns domain and topic, came a, b"),
+        ("t.json", '{"A": "x"}', "A: expected a list of topics, got a text"),
+        ("t.json", '{"A": [1]}', r"A\[0\]: expected a text, got a number"),
+        ("t.json", '{"A": [" "]}', "topic: expected 1 to 150 characters, got 0"),
+        ("t.csv", "a,b\n", "expected the columns domain and topic, got a, b"),
         ("t.csv", "domain,topic\nA\n", r"line 2: topic: expected 1 to 150 characters"),
         ("t.csv", 'domain,topic\nA,"x', "expected rows of cells"),
     ],

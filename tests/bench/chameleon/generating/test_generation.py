@@ -163,13 +163,13 @@ def test_a_bad_conversation_is_asked_again_with_the_reason_and_given_up_at_the_l
     generation, contents = generated(tmp_path, Writer(say))
     assert names(contents) == [name for name in WRITTEN if name[1] != "Fat"]
     assert generation.failures == {
-        ("Nutrition", "Fat"): '4 answers and none can be used; of the last: "questions": expected exactly 15, came 1'
+        ("Nutrition", "Fat"): '4 answers and none can be used; of the last: "questions": expected exactly 15, got 1'
     }
     assert Counter(each.topic for each in generation.refused if each.reason.startswith('"questions"')) == {"Fat": 4}
     told = Counter(reason.removeprefix("That can't be used: ").partition(". Output")[0] for reason in reasons)
     assert told == {
-        '"questions": expected exactly 15, came 1': 3,
-        "expected a JSON object, came none": 2,
+        '"questions": expected exactly 15, got 1': 3,
+        "expected a JSON object, got none": 2,
         "the model refused": 1,
     }
 
@@ -209,7 +209,7 @@ def test_given_topics_are_taken_and_others_are_asked_for(tmp_path: Path) -> None
 
 def test_the_beginnings_of_another_data_set_are_refused_and_damage_is_told(tmp_path: Path) -> None:
     generated(tmp_path, Writer(usual))
-    with pytest.raises(DatasetError, match="expected the beginnings of this data set, came those of another"):
+    with pytest.raises(DatasetError, match="expected the beginnings of this data set, got those of another"):
         generated(tmp_path, Writer(usual), counts={"Nutrition": 5})
     path = tmp_path / "set.json.partial.jsonl"
     path.write_bytes(path.read_bytes().replace(b"Salt", b"Malt", 1))

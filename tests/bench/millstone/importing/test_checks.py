@@ -41,44 +41,44 @@ def test_a_good_issue_has_no_finding_and_keeps_every_text() -> None:
 
 
 BROKEN: dict[str, tuple[object, list[tuple[str, str]]]] = {
-    "a list": ([GOOD], [("not an object", "expected an object, came a list")]),
-    "null": (None, [("not an object", "expected an object, came null")]),
+    "a list": ([GOOD], [("not an object", "expected an object, got a list")]),
+    "null": (None, [("not an object", "expected an object, got null")]),
     "no question": (
         {name: value for name, value in GOOD.items() if name != "question"},
-        [("missing field", "question: expected a text, came nothing")],
+        [("missing field", "question: expected a text, got nothing")],
     ),
-    "a number for a question": (good(question=7), [("wrong type", "question: expected a text, came a number")]),
-    "an empty question": (good(question=" \n"), [("empty question", "question: expected a text, came an empty one")]),
+    "a number for a question": (good(question=7), [("wrong type", "question: expected a text, got a number")]),
+    "an empty question": (good(question=" \n"), [("empty question", "question: expected a text, got an empty one")]),
     "half a character": (good(question="\ud800"), [("broken text", "question: a lone surrogate at character 0")]),
-    "an object of arguments": (good(pros={}), [("wrong type", "pros: expected a list of arguments, came an object")]),
-    "a side without arguments": (good(cons=[]), [("no arguments", "cons: expected at least one, came none")]),
+    "an object of arguments": (good(pros={}), [("wrong type", "pros: expected a list of arguments, got an object")]),
+    "a side without arguments": (good(cons=[]), [("no arguments", "cons: expected at least one, got none")]),
     "an empty argument": (
         good(cons=["Good.", "\t"]),
-        [("empty argument", "cons[1]: expected a text, came an empty one")],
+        [("empty argument", "cons[1]: expected a text, got an empty one")],
     ),
     "arguments of other types": (
         good(pros=["Good.", None, 3]),
         [
-            ("wrong type", "pros[1]: expected a text, came null"),
-            ("wrong type", "pros[2]: expected a text, came a number"),
+            ("wrong type", "pros[1]: expected a text, got null"),
+            ("wrong type", "pros[2]: expected a text, got a number"),
         ],
     ),
-    "a list of sources": (good(sources=["x"]), [("wrong type", "sources: expected an object of sources, came a list")]),
+    "a list of sources": (good(sources=["x"]), [("wrong type", "sources: expected an object of sources, got a list")]),
     "a source that is no text": (
         good(sources={"[1]": 1}),
-        [("wrong type", 'sources["[1]"]: expected a text, came a number')],
+        [("wrong type", 'sources["[1]"]: expected a text, got a number')],
     ),
     "no paraphrases": (
         good(paraphrases=[]),
-        [("paraphrases", "expected 6, came none: --rephrase MODEL writes them")],
+        [("paraphrases", "expected 6, got none: --rephrase MODEL writes them")],
     ),
     "five paraphrases": (
         good(paraphrases=[{}] * 5),
-        [("paraphrases", "expected 6, came 5: --rephrase MODEL writes them")],
+        [("paraphrases", "expected 6, got 5: --rephrase MODEL writes them")],
     ),
     "text for paraphrases": (
         good(paraphrases="six"),
-        [("wrong type", "paraphrases: expected a list of paraphrases, came a text")],
+        [("wrong type", "paraphrases: expected a list of paraphrases, got a text")],
     ),
     "paraphrases of every wrong kind": (
         good(
@@ -92,22 +92,22 @@ BROKEN: dict[str, tuple[object, list[tuple[str, str]]]] = {
             ]
         ),
         [
-            ("wrong type", "paraphrases[0]: expected an object, came a text"),
-            ("missing field", "paraphrases[1].question: expected a text, came nothing"),
-            ("missing field", 'paraphrases[1].orientation: expected "pro" or "con", came nothing'),
-            ("empty question", "paraphrases[2].question: expected a text, came an empty one"),
-            ("wrong type", 'paraphrases[3].orientation: expected "pro" or "con", came "Pro"'),
-            ("wrong type", 'paraphrases[4].orientation: expected "pro" or "con", came true or false'),
-            ("wrong type", "paraphrases[5].question: expected a text, came a number"),
+            ("wrong type", "paraphrases[0]: expected an object, got a text"),
+            ("missing field", "paraphrases[1].question: expected a text, got nothing"),
+            ("missing field", 'paraphrases[1].orientation: expected "pro" or "con", got nothing'),
+            ("empty question", "paraphrases[2].question: expected a text, got an empty one"),
+            ("wrong type", 'paraphrases[3].orientation: expected "pro" or "con", got "Pro"'),
+            ("wrong type", 'paraphrases[4].orientation: expected "pro" or "con", got true or false'),
+            ("wrong type", "paraphrases[5].question: expected a text, got a number"),
         ],
     ),
     "several fields at once": (
         {"question": 1, "pros": [], "sources": {}},
         [
-            ("wrong type", "question: expected a text, came a number"),
-            ("no arguments", "pros: expected at least one, came none"),
-            ("missing field", "cons: expected a list of arguments, came nothing"),
-            ("missing field", "paraphrases: expected a list of paraphrases, came nothing"),
+            ("wrong type", "question: expected a text, got a number"),
+            ("no arguments", "pros: expected at least one, got none"),
+            ("missing field", "cons: expected a list of arguments, got nothing"),
+            ("missing field", "paraphrases: expected a list of paraphrases, got nothing"),
         ],
     ),
 }
@@ -124,7 +124,7 @@ def test_what_prevents_use_is_named_with_its_place_and_nothing_else_is_said(case
 def test_an_id_that_records_and_options_cannot_carry_is_fatal(issue_id: str) -> None:
     ((what, detail, weight),) = found(GOOD, issue_id=issue_id)
     assert (what, weight) == ("unusable id", "fatal")
-    assert detail.startswith("expected no space, slash or comma, came ")
+    assert detail.startswith("expected no space, slash or comma, got ")
     detail.encode()
 
 

@@ -75,9 +75,9 @@ def test_pages_become_a_set_that_says_what_it_lacks(cli: CommandLine, tmp_path: 
         "paraphrases": [],
     }
     run = cli("plan", "millstone", "--model", "sim/open", "--dataset", "bare.json")
-    assert "paraphrases: expected 6, came none: a model writes them with `millstream data millstone" in refused(run)
+    assert "paraphrases: expected 6, got none: a model writes them with `millstream data millstone" in refused(run)
     again = cli(*DATA, "bare.json", "--out", "other.json")
-    assert again.code == 2 and again.out.count("expected 6, came none: --rephrase MODEL writes them") == 3
+    assert again.code == 2 and again.out.count("expected 6, got none: --rephrase MODEL writes them") == 3
 
 
 def test_a_page_that_holds_nothing_is_told_and_the_others_are_written(
@@ -148,9 +148,7 @@ def test_a_model_that_writes_no_paraphrases_fails_after_five_answers_an_issue(
     assert done.code == 3
     assert provider.calls() == 15
     assert "0 issues rephrased by sim/open, 3 failed: 15 answers" in done.out and "nothing was written" in done.out
-    assert (
-        done.out.count("5 answers and none can be used; of the last: expected a list of dictionaries, came none") == 3
-    )
+    assert done.out.count("5 answers and none can be used; of the last: expected a list of dictionaries, got none") == 3
     assert not (tmp_path / "whole.json").exists()
     assert cli(*DATA, "--from-pages", "pages", "--out", "whole.json", *sending).code == 3
     assert provider.calls() == 15

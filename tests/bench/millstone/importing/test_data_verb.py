@@ -73,7 +73,7 @@ def test_a_fault_is_told_with_its_file_and_what_became_of_it_and_the_rest_is_wri
     assert header.split() == ["file", "what", "detail", "the", "file", "was"]
     assert [" ".join(row.split()) for row in rows if "remark" not in row] == [
         "repo/data/issue-1.json dangling citation pros[0]: [900] points to no source used",
-        "repo/data/issue-2.json no arguments cons: expected at least one, came none left out",
+        "repo/data/issue-2.json no arguments cons: expected at least one, got none left out",
         "repo/data/issue-3.json orientation paraphrases[3]: labelled con, the wording says pro superseded",
     ]
     assert "7 issue files: 4 used, 2 superseded by a later folder, 1 left out; 3 faults, 1 remarks" in done.out
@@ -147,9 +147,9 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "no file": (("in",), "--out: expected the data set file to write, got none"),
     "nothing there": (("gone", "--out", "o.json"), "gone: expected a folder of issues or a data set file, got nothing"),
     "an empty folder": (("empty", "--out", "o.json"), "empty: expected a folder of issue files, or one that"),
-    "a file of one issue": (("in/issue-0.json", "--out", "o.json"), "came an object without millstone_dataset"),
+    "a file of one issue": (("in/issue-0.json", "--out", "o.json"), "got an object without millstone_dataset"),
     "pages and folders": (("in", "--from-pages", "in", "--out", "o.json"), "or --from-pages DIR, got both"),
-    "no pages": (("--from-pages", "in", "--out", "o.json"), "in: expected a folder of saved pages, came one without"),
+    "no pages": (("--from-pages", "in", "--out", "o.json"), "in: expected a folder of saved pages, got one without"),
     "pages nowhere": (("--from-pages", "gone", "--out", "o.json"), "gone: expected a folder of saved pages, got none"),
     "a folder to write": (("in", "--out", "empty"), "--out empty: expected a file, got a folder"),
     "a pipe to write": (("in", "--out", "pipe"), "--out pipe: expected a file, got a device or a pipe: choose another"),
@@ -160,7 +160,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "too long to write": (("in", "--out", "x" * 300), "expected a file to write, got: File name too long"),
     "too long for pages": (("--from-pages", "x" * 300, "--out", "o.json"), "saved pages, got: File name too long"),
     "nobody's home": (("~no-such-person/x", "--out", "o.json"), "expected a path, got one that begins with a home"),
-    "a pipe to read": (("pipe", "--out", "o.json"), "pipe: expected a file, came a pipe"),
+    "a pipe to read": (("pipe", "--out", "o.json"), "pipe: expected a file, got a pipe"),
     "a pipe of pages": (("--from-pages", "pipe", "--out", "o.json"), "of saved pages, got none there"),
     "sending nothing": (("in", "--out", "o.json", "--rpm", "5"), "--rpm belongs to --rephrase: nothing is sent"),
     "no provider": (("bare", "--out", "o.json", "--rephrase", "nobody/x"), "no provider 'nobody' ("),

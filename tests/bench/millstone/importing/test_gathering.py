@@ -125,20 +125,20 @@ def plant(checkout: Path) -> list[tuple[str, str, str, str, bool]]:
     )
     expected.append((*expected[-1][:2], "paraphrases[5]: labelled pro, the wording says con", *expected[-1][3:]))
     unusable: list[tuple[str, str, Callable[[Content], object] | bytes]] = [
-        ("unreadable", "expected JSON, came something else at line 1 column 2: Expecting property name enclosed in "
+        ("unreadable", "expected JSON, got something else at line 1 column 2: Expecting property name enclosed in "
                        "double quotes", b"{not json"),
-        ("unreadable", "expected UTF-8, came byte 0xff at offset 0", b"\xff\xfe{}"),
-        ("unreadable", "expected data, came JSON nested too deeply to read", b"[" * 90_000),
-        ("not an object", "expected an object, came a list", b"[]"),
-        ("missing field", "sources: expected an object of sources, came nothing",
+        ("unreadable", "expected UTF-8, got byte 0xff at offset 0", b"\xff\xfe{}"),
+        ("unreadable", "expected data, got JSON nested too deeply to read", b"[" * 90_000),
+        ("not an object", "expected an object, got a list", b"[]"),
+        ("missing field", "sources: expected an object of sources, got nothing",
          lambda content: content.pop("sources")),
-        ("wrong type", "pros: expected a list of arguments, came a text", lambda content: content.update(pros="x")),
-        ("no arguments", "cons: expected at least one, came none", lambda content: content.update(cons=[])),
-        ("empty argument", "pros[0]: expected a text, came an empty one",
+        ("wrong type", "pros: expected a list of arguments, got a text", lambda content: content.update(pros="x")),
+        ("no arguments", "cons: expected at least one, got none", lambda content: content.update(cons=[])),
+        ("empty argument", "pros[0]: expected a text, got an empty one",
          lambda content: content["pros"].__setitem__(0, " ")),
-        ("paraphrases", "expected 6, came 5: --rephrase MODEL writes them",
+        ("paraphrases", "expected 6, got 5: --rephrase MODEL writes them",
          lambda content: content["paraphrases"].pop()),
-        ("missing field", 'paraphrases[2].orientation: expected "pro" or "con", came nothing',
+        ("missing field", 'paraphrases[2].orientation: expected "pro" or "con", got nothing',
          lambda content: content["paraphrases"][2].pop("orientation")),
     ]  # fmt: skip
     for path, (what, detail, spoiling) in zip(alone[3:], unusable, strict=False):
@@ -153,10 +153,10 @@ def plant(checkout: Path) -> list[tuple[str, str, str, str, bool]]:
     for path, (what, detail, spoiling) in zip(both[1:], usable, strict=False):
         spoil(path, what, detail, "used", spoiling)
     (checkout / "data_new" / "two words.json").write_bytes(both[5].read_bytes())
-    detail = 'expected no space, slash or comma, came "two words"'
+    detail = 'expected no space, slash or comma, got "two words"'
     expected.append(("data_new/two words.json", "unusable id", detail, "left out", True))
     (checkout / "data_new" / "folder.json").mkdir()
-    detail = "expected a file, came a folder"
+    detail = "expected a file, got a folder"
     expected.append(("data_new/folder.json", "not a file", detail, "left out", True))
     return expected
 
@@ -256,13 +256,13 @@ def test_what_is_no_file_is_told_and_never_opened(tmp_path: Path) -> None:
         result = gathered(folder)
     assert [draft.id for draft in result.drafts] == [name]
     assert [one[:4] for one in told(result, folder)] == [
-        ("device.json", "not a file", "expected a file, came a device", "left out"),
+        ("device.json", "not a file", "expected a file, got a device", "left out"),
         ("gone.json", "unreadable", "expected a readable file or folder, came: No such file or directory", "left out"),
-        ("huge.json", "unreadable", "expected a file of at most 64 MiB, came a larger one", "left out"),
-        ("pipe.json", "not a file", "expected a file, came a pipe", "left out"),
-        ("socket.json", "not a file", "expected a file, came a socket", "left out"),
+        ("huge.json", "unreadable", "expected a file of at most 64 MiB, got a larger one", "left out"),
+        ("pipe.json", "not a file", "expected a file, got a pipe", "left out"),
+        ("socket.json", "not a file", "expected a file, got a socket", "left out"),
     ]
-    with pytest.raises(DatasetError, match=r"pipe\.json: expected a file, came a pipe"):
+    with pytest.raises(DatasetError, match=r"pipe\.json: expected a file, got a pipe"):
         gathered(folder / "pipe.json")
 
 
@@ -297,9 +297,9 @@ def test_an_issue_with_a_field_that_stands_twice_is_left_out_and_the_field_named
         result = gathered(place)
         faults = [(file.issue, one.what, one.detail) for file in result.files for one in file.findings]
         assert sorted(faults) == sorted([
-            (first, "duplicate field", "paraphrases[0].orientation: expected once, came more than once"),
-            (second, "duplicate field", "question: expected once, came more than once"),
-            (second, "duplicate field", "sources: expected once, came more than once"),
+            (first, "duplicate field", "paraphrases[0].orientation: expected once, got more than once"),
+            (second, "duplicate field", "question: expected once, got more than once"),
+            (second, "duplicate field", "sources: expected once, got more than once"),
         ])  # fmt: skip
         assert result.contents() == {third: issues[third]}
 
@@ -313,10 +313,10 @@ def test_an_issue_that_stands_twice_in_a_data_set_file_is_left_out_and_twice_iss
     assert result.contents() == {two: other}
     (report,) = (file for file in result.files if file.issue == one)
     assert [(found.what, found.detail) for found in report.findings] == [
-        ("duplicate field", f'issues["{one}"]: expected once, came more than once')
+        ("duplicate field", f'issues["{one}"]: expected once, got more than once')
     ]
     path.write_text(f'{{"millstone_dataset": 1, "issues": {{{first}}}, "issues": {{{second}}}}}', "utf-8")
-    with pytest.raises(DatasetError, match=r"whole\.json: issues: expected once, came more than once"):
+    with pytest.raises(DatasetError, match=r"whole\.json: issues: expected once, got more than once"):
         gathered(path)
 
 

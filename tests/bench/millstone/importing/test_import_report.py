@@ -18,7 +18,7 @@ from millstream.bench.millstone.importing.import_report import ImportResult, imp
 from millstream.bench.millstone.importing.rephrase import ParaphraseRun
 from millstream.fixtures import full_size
 
-LONG = 'paraphrases[3].orientation: expected "pro" or "con", came ' + 12 * "漢字"
+LONG = 'paraphrases[3].orientation: expected "pro" or "con", got ' + 12 * "漢字"
 GATHERED = FileReports(
     (
         FileReport(
@@ -36,7 +36,7 @@ GATHERED = FileReports(
 
 def told() -> ImportResult:
     rephrasing = ParaphraseRun("vllm/writer", {})
-    rephrasing.failures["trams"] = "5 answers and none can be used; of the last: expected a list, came none"
+    rephrasing.failures["trams"] = "5 answers and none can be used; of the last: expected a list, got none"
     return ImportResult(gathered=GATHERED, exit_code=3, out="out.json", rephrasing=rephrasing)
 
 
@@ -63,7 +63,7 @@ def test_a_folded_finding_stands_under_its_file_with_what_and_where() -> None:
     assert import_text(told(), 40).split("\n\n")[1].splitlines() == [
         "trams: not rephrased",
         "  5 answers and none can be used; of the",
-        "  last: expected a list, came none",
+        "  last: expected a list, got none",
     ]
 
 

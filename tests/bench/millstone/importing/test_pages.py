@@ -95,7 +95,7 @@ def test_a_question_without_its_class_is_taken_from_the_next_best_place(page: st
 def test_without_any_title_there_is_no_question() -> None:
     (report,) = gather([source_of(body(ARGUMENTS))], CheckRules(needs_paraphrases=False)).files
     assert report.state == "left out"
-    assert [one.detail for one in report.findings if one.is_fault] == ["question: expected a text, came nothing"]
+    assert [one.detail for one in report.findings if one.is_fault] == ["question: expected a text, got nothing"]
 
 
 def source_of(page: str) -> Any:
@@ -229,11 +229,11 @@ def test_a_folder_of_pages_is_read_file_by_file_and_no_page_stops_it(tmp_path: P
     (tmp_path / "notes.txt").write_text("Pro 1: none")
     result = gather(read_pages(tmp_path), CheckRules(needs_paraphrases=False))
     assert {Path(file.file).name: (file.state, [one.detail for one in file.findings]) for file in result.files} == {
-        "empty.htm": ("left out", ["expected HTML, came something else: Document is empty"]),
+        "empty.htm": ("left out", ["expected HTML, got something else: Document is empty"]),
         "ferries.html": ("used", []),
-        "folder.html": ("left out", ["expected a file, came a folder"]),
-        "large.html": ("left out", ["expected a file of at most 5 MiB, came a larger one"]),
-        "pipe.html": ("left out", ["expected a file, came a pipe"]),
+        "folder.html": ("left out", ["expected a file, got a folder"]),
+        "large.html": ("left out", ["expected a file of at most 5 MiB, got a larger one"]),
+        "pipe.html": ("left out", ["expected a file, got a pipe"]),
     }
     assert [draft.id for draft in result.drafts] == ["ferries"]
     assert result.contents()["ferries"] == content(WHOLE)
@@ -269,7 +269,7 @@ def test_whatever_a_parser_raises_is_a_finding_of_that_page_alone(tmp_path: Path
     result = gather(read_pages(tmp_path, raises_on_b), CheckRules(needs_paraphrases=False))
     assert [file.state for file in result.files] == ["used", "left out", "used"]
     assert [(one.what, one.detail) for one in result.files[1].findings] == [
-        ("unreadable", "expected a page, came one that the parser fails on: RuntimeError: the parser's own ?")
+        ("unreadable", "expected a page, got one that the parser fails on: RuntimeError: the parser's own ?")
     ]
 
 
@@ -279,7 +279,7 @@ def test_a_page_that_no_parser_gets_done_with_is_left_out_and_the_others_are_rea
     result = gather(read_pages(tmp_path, hangs_on_b, within_s=2.0), CheckRules(needs_paraphrases=False))
     assert [file.state for file in result.files] == ["used", "left out", "used"]
     assert [(one.what, one.detail) for one in result.files[1].findings] == [
-        ("unreadable", "expected a page, came one that the parser was stopped at: not done within 2 s")
+        ("unreadable", "expected a page, got one that the parser was stopped at: not done within 2 s")
     ]
 
 
@@ -288,7 +288,7 @@ def test_a_page_of_nothing_but_headings_of_sources_is_read_in_one_pass() -> None
 
 
 def test_a_folder_without_pages_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match=r"expected a folder of saved pages, came one without any \.html file"):
+    with pytest.raises(DatasetError, match=r"expected a folder of saved pages, got one without any \.html file"):
         list(read_pages(tmp_path))
 
 

@@ -82,7 +82,7 @@ def test_four_pro_are_taken_only_where_every_wording_says_so() -> None:
     printed = six("ferries", fourth=FAVOR)
     assert [one.orientation for one in read_reply(json.dumps(printed))].count("pro") == 4
     vague = [*printed[:2], {"question": "Pick A or B.", "orientation": "pro"}, *printed[3:]]
-    with pytest.raises(UnusableParaphrases, match="expected 3 labelled pro and 3 con, came 4 and 2"):
+    with pytest.raises(UnusableParaphrases, match="expected 3 labelled pro and 3 con, got 4 and 2"):
         read_reply(json.dumps(vague))
 
 
@@ -103,18 +103,18 @@ def test_a_label_that_its_wording_denies_follows_the_wording(numbers: tuple[int,
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
-        ("", "expected a list of dictionaries, came none"),
-        ("I can't do that.", "expected a list of dictionaries, came none"),
-        ("[1, 2, 3, 4, 5, 6]", "expected a list of dictionaries, came none"),
-        (PLAIN[:-20], "expected a list of dictionaries, came none"),
-        (json.dumps(SIX[:5]), "expected 6 paraphrases, came 5"),
-        (json.dumps([*SIX, SIX[0]]), "expected 6 paraphrases, came 7"),
-        (json.dumps([*SIX[:5], "text"]), r"paraphrases\[5\]: expected an object, came a text"),
-        (json.dumps([*SIX[:5], {"question": "Q"}]), r"paraphrases\[5\]\.orientation: expected .*, came nothing"),
+        ("", "expected a list of dictionaries, got none"),
+        ("I can't do that.", "expected a list of dictionaries, got none"),
+        ("[1, 2, 3, 4, 5, 6]", "expected a list of dictionaries, got none"),
+        (PLAIN[:-20], "expected a list of dictionaries, got none"),
+        (json.dumps(SIX[:5]), "expected 6 paraphrases, got 5"),
+        (json.dumps([*SIX, SIX[0]]), "expected 6 paraphrases, got 7"),
+        (json.dumps([*SIX[:5], "text"]), r"paraphrases\[5\]: expected an object, got a text"),
+        (json.dumps([*SIX[:5], {"question": "Q"}]), r"paraphrases\[5\]\.orientation: expected .*, got nothing"),
         (json.dumps([{**SIX[0], "question": " "}, *SIX[1:]]), r"paraphrases\[0\]\.question: .* an empty one"),
-        (json.dumps([{**SIX[0], "orientation": "neutral"}, *SIX[1:]]), "came \"neutral\""),
-        (json.dumps([SIX[1], *SIX[1:]]), "expected 6 different paraphrases, came one twice"),
-        (json.dumps([{"question": f"Q{n}", "orientation": "pro"} for n in range(6)]), "3 con, came 6 and 0"),
+        (json.dumps([{**SIX[0], "orientation": "neutral"}, *SIX[1:]]), "got \"neutral\""),
+        (json.dumps([SIX[1], *SIX[1:]]), "expected 6 different paraphrases, got one twice"),
+        (json.dumps([{"question": f"Q{n}", "orientation": "pro"} for n in range(6)]), "3 con, got 6 and 0"),
     ],
 )  # fmt: skip
 def test_anything_else_is_refused_with_the_reason(reply: str, said: str) -> None:
@@ -130,9 +130,9 @@ def test_no_answer_raises_anything_else(reply: str) -> None:
 
 def test_of_an_answer_full_of_beginnings_only_the_first_are_tried() -> None:
     assert len(read_reply("[{" * 40 + PLAIN)) == 6
-    with pytest.raises(UnusableParaphrases, match="came none"):
+    with pytest.raises(UnusableParaphrases, match="got none"):
         read_reply("[{" * 60 + PLAIN)
-    with pytest.raises(UnusableParaphrases, match="came none"):
+    with pytest.raises(UnusableParaphrases, match="got none"):
         read_reply('[{"a":' * 100_000)
 
 
@@ -224,7 +224,7 @@ def test_after_the_fifth_unusable_answer_the_issue_has_failed_and_the_rest_goes_
     provider = Writer(lambda question, time: json.dumps(SIX[:5]) if question == bad else good_answer(question))
     work, rounds = rephrased(provider, tmp_path)
     assert rounds == [12, 1, 1, 1, 1] and provider.asked()[bad] == SAMPLES_MAX
-    assert work.failures == {"issue-7": "5 answers and none can be used; of the last: expected 6 paraphrases, came 5"}
+    assert work.failures == {"issue-7": "5 answers and none can be used; of the last: expected 6 paraphrases, got 5"}
     assert len(work.paraphrases) == 11 and work.pending == ()
 
 
