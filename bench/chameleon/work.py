@@ -195,7 +195,7 @@ def _load(path: Path) -> ConversationSet:
     try:
         return load(path)
     except OSError as error:
-        raise DatasetError(f"{path}: expected a readable file or folder, came: {error.strerror}") from error
+        raise DatasetError(f"{path}: expected a readable file or folder, got: {error.strerror}") from error
 
 
 def _cut_version(out: Path) -> int:

@@ -199,7 +199,7 @@ def _load(path: Path) -> IssueDataset:
     try:
         return load(path)
     except OSError as error:
-        raise DatasetError(f"{path}: expected a readable file or folder, came: {error.strerror}") from error
+        raise DatasetError(f"{path}: expected a readable file or folder, got: {error.strerror}") from error
 
 
 def _unset_max_tokens(out: Path, run: Options, settings: Settings) -> dict[str, int | None]:

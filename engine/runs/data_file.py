@@ -43,7 +43,7 @@ def read_bytes(path: Path, most: int = BYTES_MAX) -> bytes:
         with path.open("rb") as file:
             data = file.read(most + 1)
     except OSError as error:
-        raise DatasetError(f"{path}: expected a readable file or folder, came: {error.strerror}") from error
+        raise DatasetError(f"{path}: expected a readable file or folder, got: {error.strerror}") from error
     if len(data) > most:
         raise DatasetError(f"{path}: expected a file of at most {most >> 20} MiB, got a larger one")
     return data

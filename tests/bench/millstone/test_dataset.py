@@ -255,7 +255,7 @@ def test_what_a_reader_would_not_take_is_not_made(tiny_content: dict[str, Conten
 def test_a_path_that_holds_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"expected a folder of issue files, got a folder without any \.json file"):
         load(tmp_path)
-    with pytest.raises(DatasetError, match="expected a readable file or folder, came: No such file or directory"):
+    with pytest.raises(DatasetError, match="expected a readable file or folder, got: No such file or directory"):
         load(tmp_path / "none")
 
 

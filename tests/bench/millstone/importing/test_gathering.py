@@ -257,7 +257,7 @@ def test_what_is_no_file_is_told_and_never_opened(tmp_path: Path) -> None:
     assert [draft.id for draft in result.drafts] == [name]
     assert [one[:4] for one in told(result, folder)] == [
         ("device.json", "not a file", "expected a file, got a device", "left out"),
-        ("gone.json", "unreadable", "expected a readable file or folder, came: No such file or directory", "left out"),
+        ("gone.json", "unreadable", "expected a readable file or folder, got: No such file or directory", "left out"),
         ("huge.json", "unreadable", "expected a file of at most 64 MiB, got a larger one", "left out"),
         ("pipe.json", "not a file", "expected a file, got a pipe", "left out"),
         ("socket.json", "not a file", "expected a file, got a socket", "left out"),
