@@ -151,7 +151,7 @@ def _answers(result: RunResult) -> str:
     is_sent = result.cost > 0 or any(result.counted.of(pair).judge_tokens for pair in result.pairs())
     if answered and cached == answered and not (is_sent or result.failed or result.pending or result.already):
         return f"{told}, all from the cache; nothing was sent ({result.seconds:.1f} s)"
-    before = f", {count_text(result.already, 'item')} there before" if result.already else ""
+    before = f", {result.already:,} there before" if result.already else ""
     return f"{told}, {cached:,} of them from the cache{before} ({result.seconds:.1f} s)"
 
 

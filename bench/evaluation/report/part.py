@@ -16,7 +16,7 @@ from msgspec import Struct
 from ....engine.runs.pairs import Pair
 from ....report.headline import Headline, HeadlineScore
 from ....report.html_tables import table_html
-from ....report.interval_cells import cells_of_entry, interval_columns
+from ....report.interval_cells import FEW, cells_of_entry, interval_columns
 from ....report.labels import folder_labels
 from ....report.sections import PageContents, Section, figure_html, remarks_html, table_section
 from ....report.standings import AnswerStatus, RunOrigin, origins_html, standings_html, state_html
@@ -191,7 +191,7 @@ def _scores(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str])
     return Table(
         f"{subject.name}-scores",
         "Scores",
-        "Of each model, as scores.json has them; intervals are over items.",
+        f"Of each model, as scores.json has them; intervals are over items: {FEW}.",
         (Column("model", "Model"), *columns),
         rows,
     )
