@@ -188,12 +188,16 @@ class ItemBenchmark(Benchmark):
         kept, sending = options.get(self.name) or {}, options.get("sending") or {}
         if "model" not in kept:
             return ""
-        words = ["millstream", "run", self.name, *words_kept(self.Options, kept)]
+        words = ["millstream", "run", *self._words_of(kept)]
         if sending.get("base_url"):
             words += ["--base-url", sending["base_url"]]
         if sending.get("config"):
             words += ["--config", Path(sending["config"]).name]
         return f"{shlex.join(words)} --out DIR"
+
+    def _words_of(self, kept: Mapping[str, Any]) -> list[str]:
+        """Returns the words after `run` that name the benchmark and its options."""
+        return [self.name, *words_kept(self.Options, kept)]
 
     def prove(self, folder: Path, manifest: dict[str, Any]) -> Proof:
         from .item_work import digest_of, scores_of

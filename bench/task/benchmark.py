@@ -68,6 +68,10 @@ class TaskBenchmark(TaskRecords):
         kept = (manifest.get("options") or {}).get(self.name) or {}
         return super().command_of(manifest) if kept.get("file") else ""
 
+    def _words_of(self, kept: Mapping[str, Any]) -> list[str]:
+        _, *options = super()._words_of({**kept, "file": None})
+        return [Path(kept["file"]).name, *options]
+
     def forecast(self, prepared: PreparedRun, *, looks_into_cache: bool, pilot: Pilot | None = None) -> dict[str, Any]:
         from .forecast import forecast
 

@@ -286,3 +286,10 @@ def test_a_table_in_toml_is_the_same_task_with_flags_or_with_a_run_beside_it(
     assert {name: entry["mean"] for name, entry in own["capitals"]["models"].items()} == {
         name: entry["mean"] for name, entry in same["capitals"]["models"].items()
     }
+
+
+def test_the_page_names_the_file_as_run_takes_it(cli: CommandLine, provider: Provider, folder: Path) -> None:
+    assert cli(*asked(provider, "capitals.py", "--limit", "2")).code == 0
+    assert cli("report", "run").code == 0
+    page = (folder / "run/report.html").read_text()
+    assert "millstream run capitals.py --model sim/open sim/steady --limit 2" in page
