@@ -35,7 +35,7 @@ POLICY = RetryPolicy(
     attempts_max=3, wait_min_s=0.002, wait_max_s=0.004, patience_s=20.0, probe_every_s=0.01, breaker_failures=1_000
 )
 OUTPUT_MAX = 50
-LATE_S = 0.3
+LATE_S = 0.8
 TOLD_S = 0.2
 # Longer than a name can be, so that no server of names is asked.
 NO_HOST = f"http://{'.'.join(['no-such-host' * 4] * 6)}.invalid"
