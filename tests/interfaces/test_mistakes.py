@@ -71,7 +71,7 @@ MISTAKES = {
     # --- files ---
     "no such data set": Mistake((*ASKED, "--dataset", "gone.json"), 2, "gone.json.*No such file"),
     "a table as a data set": Mistake((*ASKED, "--dataset", "x.csv"), 2, "a table: make one of it by millstream data"),
-    "another benchmark's data": Mistake((*ASKED, "--dataset", "talk.json"), 2, "came conversations, .*another bench"),
+    "another benchmark's data": Mistake((*ASKED, "--dataset", "talk.json"), 2, "got conversations, .*another bench"),
     "no data in the data set": Mistake((*ASKED, "--dataset", "empty.json"), 2, r"empty\.json: expected"),
     "no such run file": Mistake(("run", "mine.toml"), 2, "'mine.toml' is unknown and no such file exists"),
     "data in place of its task": Mistake(("run", "x.csv"), 2, r"x\.csv is a file of data: name the task .*\.py or "),

@@ -101,7 +101,7 @@ def test_the_same_seed_gives_the_same_arrivals_and_another_one_others() -> None:
         (lambda: at_rate(1.0, "gamma", 0.0), r"burstiness \(0\) must be >= 0.01"),
         (lambda: at_rate(1.0, "poisson", 2.0), r"burstiness \(2\) is for gamma"),
         (lambda: Replay((2.0, 1.0)), r"time stamp 2 \(1 s\) must be >= the one before it \(2 s\)"),
-        (lambda: Replay(()), "came 0"),
+        (lambda: Replay(()), "got 0"),
         (lambda: Replay((1.0,), 0.0), r"speed \(0\) must be > 0"),
         (lambda: ClosedLoop(0), r"in_flight \(0\) must be >= 1"),
     ],
