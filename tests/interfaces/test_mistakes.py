@@ -132,16 +132,17 @@ def files(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("files")
 @pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES)
 def test_a_mistake_ends_at_once_with_one_line_that_says_what_to_do(mistake: Mistake, cli: CommandLine) -> None:
-    began = time.perf_counter()
+    # The processor's time too, since other tests run beside this one.
+    began, used = time.perf_counter(), time.process_time()
     done = cli(*mistake.words)
-    took = time.perf_counter() - began
+    took, used = time.perf_counter() - began, time.process_time() - used
     *remarks, line = done.err.rstrip("\n").split("\n")
     assert done.code == mistake.code, done.err
     assert line.startswith("millstream: ") and re.search(mistake.told, line), line
     # Remarks on the data come before it; there is no traceback, and no result.
     assert all(remark.startswith("millstream: ") for remark in remarks) and done.out == ""
     assert "sk-0123456789abcdef" not in done.err
-    assert took < WITHIN_S
+    assert used < WITHIN_S and took < 5 * WITHIN_S
 
 
 def closed_port() -> int:
