@@ -2,8 +2,8 @@
 
 Results of each test are kept in build/torture, so a run that was stopped goes on where it stopped, for the same commit.
 Words of the command line name promises (`1 7`); `--failed` tries again what failed, at this commit, and keeps the rest
-with the commit it was tried at; `--page` writes docs/reliability.md from the results; MILLSTREAM_TORTURE_SEED draws
-other attacks.
+with the commit it was tried at; `--page` writes docs/reliability.md and the table of README.md from the results;
+MILLSTREAM_TORTURE_SEED draws other attacks.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ RESULTS = ROOT / "build" / "torture"
 # How many of a promise's worst cases are told.
 WORST = 20
 PAGE = ROOT / "docs" / "reliability.md"
+README = ROOT / "README.md"
+BEGIN, END = "<!-- promises: make reliability -->\n", "<!-- end of promises -->\n"
 HEAD = """# What is promised
 
 Each promise, how it is kept, and what attacks it. `make test` makes every attack in a short form, `make torture` in a
@@ -123,6 +125,20 @@ def page(results: dict[str, Any]) -> str:
     return head + "".join(rows) + "\n".join(parts).rstrip() + "\n"
 
 
+def with_promises(readme: str, results: dict[str, Any]) -> str:
+    """Returns the README with a line a promise: what was tried and what survived."""
+    rows = []
+    for promise in promises():
+        found = summed(promise, results)
+        figures = f"{found['survived']:,} of {found['tried']:,}" if found else "not tried yet"
+        number = promise["number"]
+        anchor = f"docs/reliability.md#promise-{number}"
+        rows.append(f"| [{number}]({anchor}) | {promise['short']} | {figures} |\n")
+    before, _, rest = readme.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}| | promise | survived |\n|---|---|--:|\n{''.join(rows)}{END}{after}"
+
+
 def main() -> int:
     """Attacks the promises that are named, or all. Returns 1 if one was broken."""
     words = sys.argv[1:]
@@ -134,6 +150,7 @@ def main() -> int:
         if "tests" not in results:
             sys.exit("torture: there are no results yet: run `make torture` first")
         PAGE.write_text(page(results), "utf-8")
+        README.write_text(with_promises(README.read_text("utf-8"), results), "utf-8")
         return 0
     is_again = words == ["--failed"]
     if is_again and "tests" not in results:

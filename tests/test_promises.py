@@ -37,6 +37,20 @@ def test_the_page_has_every_promise_as_it_stands(torture: ModuleType) -> None:
         assert promise["promise"] in page and promise["kept"] in page, f"{promise['number']}: run: make reliability"
 
 
+def test_the_readme_states_every_promise_with_the_figures_of_the_page(torture: ModuleType) -> None:
+    readme, page = torture.README.read_text("utf-8"), torture.PAGE.read_text("utf-8")
+    assert torture.BEGIN in readme and torture.END in readme
+    table = readme.partition(torture.BEGIN)[2].partition(torture.END)[0]
+    for promise in torture.promises():
+        number = promise["number"]
+        stated = re.search(
+            rf"^\| \[{number}\]\(docs/reliability.md#promise-{number}\) \| (.*) \| (.*) \|$", table, re.M
+        )
+        assert stated and stated[1] == promise["short"], f"{number}: run: make reliability"
+        told = re.search(rf"^\| \[{number}\].* \| ([\d,]*) \| ([\d,]*) \|", page, re.M)
+        assert told and stated[2] == (f"{told[2]} of {told[1]}" if told[1] else "not tried yet"), number
+
+
 BROKEN = """
 from torture import record, times
 
