@@ -84,6 +84,7 @@ def looked_at(watched: Watched, width: int, path: Path) -> None:
     assert watched.page.eval_on_selector_all("nav a", missing) == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", SIZES)
 def test_the_page_fits_and_runs_nothing(
     browser: Browser, page: tuple[str, Path], screenshots: Path, width: int

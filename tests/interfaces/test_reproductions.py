@@ -53,6 +53,7 @@ def test_of_the_published_issues_five_models_are_asked_all_and_four_ten(cli: Com
     assert prompts == [105_930] * 5 + [9_900] * 4
 
 
+@pytest.mark.long
 @pytest.mark.needs_benchmark("millstone")
 def test_millstones_file_runs_whole_and_resumes_with_the_options_that_it_took(
     cli: CommandLine, provider: Provider, tmp_path: Path

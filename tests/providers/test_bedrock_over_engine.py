@@ -165,6 +165,7 @@ EVERY_END = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("fault", "stream"), EVERY_END)
 def test_a_run_ends_as_the_table_of_faults_says_and_no_key_comes_to_light(
     fault: str, stream: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture

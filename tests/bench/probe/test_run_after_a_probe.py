@@ -125,6 +125,7 @@ def test_the_same_holds_where_tokens_are_the_scarcer(rule: Any, share: float) ->
     assert max(result.requests_share, result.tokens_share or 0.0) >= 0.95
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("rule", "burst", "least"),
     # A small bucket loses for good what comes while it is full.

@@ -147,6 +147,7 @@ WRONG_TIER: dict[str, Callable[[], ScriptedProvider]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rpm", [300, None])
 @pytest.mark.parametrize("trouble", WRONG_TIER)
 def test_keys_in_the_wrong_tier_never_slow_the_good_ones(trouble: str, rpm: int | None, tmp_path: Path) -> None:

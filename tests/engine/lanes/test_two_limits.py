@@ -113,6 +113,7 @@ def used(
     return Used(tuple(shares), refusals, tuple(order), tuple(sends))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ratio", [0.8, 0.95, 1.0, 1.05, 1.25])
 @pytest.mark.parametrize("name", SIZES)
 def test_whichever_limit_binds_95_percent_of_it_are_used_and_nothing_is_refused(name: str, ratio: float) -> None:
