@@ -6,7 +6,7 @@ or of any provider; an implementation of `Endpoint` knows nothing of lanes or ca
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Literal, Protocol
 
 from msgspec import Struct
@@ -32,6 +32,12 @@ Hear = Callable[[str | None], None]
 which makes all earlier pieces void. Only the outcome says whether an answer was whole. Must not raise."""
 
 
+Clear = Callable[[], Awaitable[object] | None]
+"""The last check of an attempt, made just before the first byte of its request is written, when connecting is over.
+Returns None if it may be written now: the send counts from now on. Else returns what to await before it is asked
+again. Raises Withdrawn if the request may not be written any more."""
+
+
 class Request(Struct, frozen=True):
     """A call encoded in its provider's wire protocol."""
 
@@ -53,6 +59,15 @@ class Request(Struct, frozen=True):
     """The HTTP method."""
     hear: Hear | None = None
     """The caller's listener to the streamed text; None: nobody listens."""
+    clear: Clear | None = None
+    """What is asked just before the request is written; None: nothing."""
+
+
+async def await_clearance(request: Request) -> None:
+    """Waits until the request may be written. Raises Withdrawn if it may not be written any more."""
+    if request.clear is not None:
+        while (wait := request.clear()) is not None:
+            await wait
 
 
 class Response(Struct, frozen=True, array_like=True):
@@ -107,6 +122,10 @@ class SendError(Exception):
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.detail)
         self.fault = fault
+
+
+class Withdrawn(Exception):
+    """Raised by `Clear`: nothing was written, and the call asks its lane again."""
 
 
 class EncodeError(Exception):

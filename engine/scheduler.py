@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from random import Random
 from typing import Protocol
 
@@ -18,7 +19,7 @@ from .attempts.retry import RetryPolicy, Tries, told_to_wait
 from .call import Call, Failure, Outcome, Reply
 from .call_lookup import CallEncoding as CallEncoding
 from .call_lookup import CallLookup
-from .endpoint import Fault, Hear, Request, Response, SendError
+from .endpoint import Fault, Hear, Request, Response, SendError, Withdrawn
 from .events import Events
 from .fault import LocalFault, Stop, Stopped, StopReason
 from .lanes.key_gate import Permit
@@ -239,6 +240,10 @@ class Scheduler:
                 self.events.tell("sent", call.model)
                 try:
                     result, response = await self._attempt(route, permit, request)
+                except Withdrawn:
+                    permit.lane.withdraw(permit, loop.time())
+                    self.events.tell("retried", call.model, detail="withdrawn")
+                    continue
                 except BaseException:
                     tries.maybe_billed += 1  # cancelled in flight: the provider may finish it all the same
                     raise
@@ -298,7 +303,7 @@ class Scheduler:
         try:
             if request.hear is not None:
                 request.hear(None)
-            response = await endpoint.send(request)
+            response = await endpoint.send(structs.replace(request, clear=partial(permit.lane.clear, permit)))
             result = endpoint.decode(response)
             if response.headers and (limits := endpoint.limits(response)):
                 route.lane.learn(permit, limits, asyncio.get_running_loop().time())
@@ -307,6 +312,8 @@ class Scheduler:
             return result, response
         except SendError as error:
             return error.fault, None
+        except Withdrawn:
+            raise
         except Exception as error:  # noqa: BLE001
             # The one broad except: an attempt that broke in a way nobody foresaw may have been billed, and
             # must not take the other hundred thousand with it.

@@ -115,7 +115,7 @@ class Router:
         lane = capped_by_files(self._settings.lane_of(name))
         events, purse = Events(), CostBudget()
         key = KeyGate(lane, ledger=Ledger(declared_quota(lane)), purse=purse, policy=PAGE_POLICY, events=events)
-        endpoint = self._retrieval.page_endpoint(name, lambda: key.quota.spacing_s)
+        endpoint = self._retrieval.page_endpoint(name)
         group = LaneQueue([key], purse=purse, events=events)
         return Route((endpoint,), group, None, TokenEstimate(), policy=PAGE_POLICY, is_retrieval=True, is_page=True)
 

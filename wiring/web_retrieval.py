@@ -6,7 +6,7 @@ Built from allowed hosts and declared lanes; opens nothing before it is needed. 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,17 +54,16 @@ class WebRetrieval:
         except CorpusError as error:
             raise ConfigurationError(str(error)) from error
 
-    def page_endpoint(self, lane: str, spacing_s: Callable[[], float]) -> Endpoint:
+    def page_endpoint(self, lane: str) -> Endpoint:
         """Returns the endpoint for a lane of pages: the corpus for the lane without a host if there is a corpus, else
-        the web, under the limits that all hosts share. `spacing_s` returns the present seconds between two calls to the
-        host."""
+        the web, under the limits that all hosts share."""
         if lane == NO_HOST and self._corpus is not None:
             from ..providers.search.corpus import CorpusEndpoint
 
             return CorpusEndpoint(self._corpus)
         if self._together is None:
             self._together = PageLimits(self._lane.concurrency, self._lane.rpm)
-        return HostEndpoint(self._pages, self._together, spacing_s)
+        return HostEndpoint(self._pages, self._together)
 
     def corpus_search(self) -> Endpoint:
         if self._corpus is None:

@@ -203,6 +203,7 @@ class CostBudget:
         self.unsure = 0.0
         self.reserved = 0.0
         self.is_exhausted = False
+        self._has_overrun = False
         self._file: BudgetFile | None = None
         # What counts without any file: dollars, and those of them that may not have been billed.
         self._elsewhere = (spent, 0.0)
@@ -291,6 +292,11 @@ class CostBudget:
         return self.limit is not None
 
     @property
+    def is_overdrawn(self) -> bool:
+        """Whether calls cost so much more than was reserved for them that what is still reserved passes the limit."""
+        return self._has_overrun and self.limit is not None and self.charged + self.reserved > self.limit + _ROUNDING
+
+    @property
     def is_idle(self) -> bool:
         """Whether nothing is in flight that could still give money back."""
         return self.reserved <= 1e-12
@@ -303,6 +309,7 @@ class CostBudget:
         """Replaces a reservation by what was spent, in dollars; `unsure` is the part that may not have been billed."""
         self.reserved = max(0.0, self.reserved - reserved)
         self.spent += spent
+        self._has_overrun |= spent > reserved + _ROUNDING
         self.unsure += unsure
         if reserved:
             for wake in self._wakers:

@@ -41,6 +41,10 @@ class Payer(Protocol):
     def reserve(self, worst_cost: float) -> None:
         """Reserves `worst_cost` dollars for the next attempt, unless one is reserved. Raises NotPaid if it can't."""
 
+    def note_written(self) -> None:
+        """Notes that an attempt is about to be written: its send counts from now on. Raises Withdrawn if the budget is
+        overdrawn."""
+
     def pay(self, cost: float, *, is_sure: bool) -> None:
         """Replaces the attempt's reservation by its cost in dollars; called once for each attempt. `is_sure` False: the
         cost is not confirmed by an answer (assumed, or the attempt failed)."""

@@ -6,13 +6,14 @@ answer. Never waits: it returns for how long and for what. Who waits, and with w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from ..attempts.money import CostBudget
 from ..attempts.payer import Payer
 from ..attempts.retry import Breaker, RetryBudget, RetryPolicy
-from ..endpoint import Fault
+from ..endpoint import Fault, Withdrawn
 from ..events import Events
 from ..fault import Stop as Stop
 from ..fault import StopReason as StopReason
@@ -20,9 +21,12 @@ from ..lane import Lane
 from ..limits import Doubts, Limit, Tokens, declared_quota, quota_of
 from .adaptive import AdaptiveRate
 from .lane_memory import LaneMemory, LaneNote
-from .ledger import Ledger
+from .ledger import SPACED_BURST_S, Ledger
 
 _NO_TOKENS = Tokens()
+# Within this time of its admission a request is written or its slot given back: after a minute the ledger has forgotten
+# the slot.
+_GRANTED_S = 50.0
 
 
 class Hold(NamedTuple):
@@ -39,9 +43,9 @@ STOPPED = Hold(float("inf"), "stopped")
 
 class Permit:
     """The right to make one attempt, held from admission until the answer is safe on disk. `tokens` and `cost`
-    (dollars) are reserved for it; `sent_at` is the time of admission, in seconds of the clock that its gate reads;
-    `is_probe`: it tests a lane that its breaker holds back. `payer`: the budget that pays for the attempt beside the
-    engine's; None: there is none."""
+    (dollars) are reserved for it; `sent_at` is when it was admitted and, once its request is written, when that was, in
+    seconds of the clock that its gate reads; `is_probe`: it tests a lane that its breaker holds back. `payer`: the
+    budget that pays for the attempt beside the engine's; None: there is none."""
 
     __slots__ = ("cost", "is_probe", "is_settled", "lane", "payer", "sent_at", "tokens")
 
@@ -89,6 +93,7 @@ class KeyGate:
         self._doubts = Doubts()
         self._adaptive = AdaptiveRate(None)
         self._paused_until = 0.0
+        self._next_write_at = 0.0
         self._trouble_since: float | None = None
         self._is_suspect = False
         self._latest_fault = ""
@@ -163,6 +168,30 @@ class KeyGate:
         detail = f"{self.lane.model} {what} for {length} (--patience): try again when it is back{said}"
         self.stop("patience", detail)
         return STOPPED
+
+    def clear(self, permit: Permit) -> Awaitable[object] | None:
+        """Counts the send of a permit now, as its request is about to be written; see `Clear`. Connecting may have
+        taken long, so that many permits, granted one after the other, are used at one moment."""
+        now = asyncio.get_running_loop().time()
+        if now - permit.sent_at > _GRANTED_S or self._purse.is_overdrawn:
+            raise Withdrawn
+        if (spacing_s := self.quota.spacing_s) > 0:
+            if self._next_write_at > now:
+                return asyncio.sleep(self._next_write_at - now)
+            self._next_write_at = now + spacing_s - SPACED_BURST_S
+        if permit.payer is not None:
+            permit.payer.note_written()
+        self._ledger.move(permit.sent_at, now, permit.tokens)
+        permit.sent_at = now
+        return None
+
+    def withdraw(self, permit: Permit, now: float) -> None:
+        """Gives back all that was reserved for an attempt that was not written."""
+        self._ledger.settle(permit.sent_at, permit.tokens, _NO_TOKENS, requests=0)
+        if permit.is_probe:
+            self.breaker.abandon_probe(now)
+        self._pay(permit, 0.0, is_sure=True)
+        self.on_change()
 
     # What becomes of an attempt
 

@@ -39,7 +39,7 @@ _KEPT_SHARE = 1 / 200
 # A caller that was told how long to wait comes back at most this much later.
 _LATE_US = 500_000
 # How early a request may go where a quota asks for a distance between two.
-_SPACED_BURST_US = 50_000
+SPACED_BURST_S = 0.05
 _NO_LIMIT = float("inf")
 
 
@@ -107,7 +107,7 @@ class Ledger:
         self._made_up_us = 0 if quota.spacing_s else int(1e6 * quota.made_up_s) >> self._halvings
         paced_us = 0.0 if quota.rpm is None else 1e6 / (quota.rpm * PACED_SHARE)
         self._request_us = round(max(paced_us, 1e6 * quota.spacing_s))
-        self._burst_us = _SPACED_BURST_US if quota.spacing_s else _BURST_US
+        self._burst_us = int(1e6 * SPACED_BURST_S) if quota.spacing_s else _BURST_US
         self._token_us, self._input_us, self._output_us = (
             0.0 if amount is None else 1e6 / (amount * PACED_SHARE) for amount in (quota.tpm, quota.itpm, quota.otpm)
         )
@@ -163,6 +163,24 @@ class Ledger:
                 words[_NEXT_US + _INPUT] = max(words[_NEXT_US + _INPUT], from_us) + int(self._input_us * read)
                 words[_NEXT_US + _OUTPUT] = max(words[_NEXT_US + _OUTPUT], from_us) + int(self._output_us * written)
             return 0.0, ""
+        finally:
+            self._unlock()
+
+    def move(self, granted_at: float, now: float, tokens: Tokens) -> None:
+        """Counts a send, granted less than a minute ago, from `now` on: its request is written only now."""
+        old = int(granted_at / TICK_S)
+        if old == int(now / TICK_S):
+            return
+        self._lock()
+        try:
+            words = self._words
+            new = self._catch_up(words, now)
+            for kind, amount in enumerate((1, tokens.input, tokens.output)):
+                words[_FIELDS + _COUNTED * (new % _SLOTS) + kind] += amount
+                if old >= words[_TAIL]:
+                    words[_FIELDS + _COUNTED * (old % _SLOTS) + kind] -= amount
+                else:
+                    words[_SUMS + kind] += amount
         finally:
             self._unlock()
 

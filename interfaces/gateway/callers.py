@@ -15,7 +15,7 @@ from ...engine.attempts.money import CostBudget
 from ...engine.attempts.payer import NotPaid
 from ...engine.attempts.retry import RetryPolicy
 from ...engine.call import Outcome
-from ...engine.endpoint import Fault
+from ...engine.endpoint import Fault, Withdrawn
 from ...engine.events import Events
 from ...engine.fault import LocalFault
 from ...engine.lane import CONCURRENCY_DEFAULT, Lane
@@ -28,6 +28,8 @@ from .spending import caller_purse
 
 FOLDER = "gateway"
 _LANE = "caller"
+# A place in a caller's minute is renewed while its call waits: well before the minute is over.
+_RENEWED_S = 20.0
 # A call that was not sent does not count in the caller's minute.
 _NOT_SENT = Fault("connect", "", "never", quota="refund")
 
@@ -137,6 +139,7 @@ class CallPayment:
         self._spent = spent
         self._used = used
         self._permit: Permit | None = None
+        self._renewal: asyncio.TimerHandle | None = None
         self._reserved: float | None = None
         self._was_sent = False
 
@@ -144,6 +147,8 @@ class CallPayment:
         """Waits for the caller's lane, then reserves the first attempt. Raises RequestRefusal if the budget can't bear
         it, LocalFault if the budget's file can't be written."""
         self._permit = await self._caller.admit(tokens)
+        if self._permit is not None:
+            self._renew(self._permit)
         if self._caller.purse is not None:
             await self._caller.reserve(worst_cost)
             self._reserved = worst_cost
@@ -159,8 +164,25 @@ class CallPayment:
             raise NotPaid(self._caller.over_budget(worst_cost))
         self._reserved = worst_cost
 
-    def pay(self, cost: float, *, is_sure: bool) -> None:
+    def note_written(self) -> None:
+        if self._caller.purse is not None and self._caller.purse.is_overdrawn:
+            raise Withdrawn
+        if self._permit is not None and not self._was_sent:
+            self._renew(self._permit)
+            self._stop_renewal()
         self._was_sent = True
+
+    def _renew(self, permit: Permit) -> None:
+        """Counts the call in its caller's minute from now on, and again until it is written, since it may wait long
+        for the model's lane."""
+        permit.lane.clear(permit)
+        self._renewal = asyncio.get_running_loop().call_later(_RENEWED_S, self._renew, permit)
+
+    def _stop_renewal(self) -> None:
+        if self._renewal is not None:
+            self._renewal.cancel()
+
+    def pay(self, cost: float, *, is_sure: bool) -> None:
         if cost:
             self._spent(self.name, cost)
         if self._reserved is not None:
@@ -174,6 +196,7 @@ class CallPayment:
         if self._reserved is not None:
             reserved, self._reserved = self._reserved, None
             self._caller.settle(reserved, 0.0, is_sure=True)
+        self._stop_renewal()
         permit, self._permit = self._permit, None
         self._caller.give_back(permit, tokens if self._was_sent else None)
 

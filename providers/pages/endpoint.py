@@ -94,7 +94,7 @@ class PageEndpoint:
         progress, began = HopProgress(), time.perf_counter()
         try:
             async with asyncio.timeout(timeout_s):
-                hop = await fetch(self._connections, url, progress)
+                hop = await fetch(self._connections, url, progress, request)
         except PageTooLarge:
             detail = f"a page of more than {BODY_MAX >> 20} MiB, dropped there"
             raise SendError(Fault("too_large", detail, "never", progress.status)) from None

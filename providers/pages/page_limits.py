@@ -1,18 +1,18 @@
 """The limits for all pages of an engine, whatever their hosts: hops at once, and hops a minute.
 
-Applied between a host's lane and the endpoint, so a hop that waits here has passed its lane. Waiting can bring two hops
-to one host closer together, so the pause between them is enforced here again.
+Applied between a host's lane and the endpoint, so a hop that waits here has passed its lane.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable
 
 from aiolimiter import AsyncLimiter
+from msgspec import structs
 
 from ...engine.call import Call, Reply
-from ...engine.endpoint import Endpoint, Fault, Request, Response
+from ...engine.endpoint import Clear, Endpoint, Fault, Request, Response
 from ...engine.limits import Limit
 
 # With these values no sliding minute holds more than the quota, even if a start is half a second late.
@@ -31,15 +31,26 @@ class PageLimits:
             self.pace = AsyncLimiter(burst, burst / (rpm * _RATE))
 
 
-class HostEndpoint:
-    """The endpoint for one host's pages, which obeys the shared limits. `spacing_s` returns the seconds that the lane
-    at present leaves between two hops."""
+class _Paced:
+    """What is asked before one hop's request is written: a place in the pace of all pages, then the host's lane."""
 
-    def __init__(self, endpoint: Endpoint, together: PageLimits, spacing_s: Callable[[], float]) -> None:
+    def __init__(self, pace: AsyncLimiter, clear: Clear | None) -> None:
+        self._pace: AsyncLimiter | None = pace
+        self._clear = clear
+
+    def __call__(self) -> Awaitable[object] | None:
+        pace, self._pace = self._pace, None
+        if pace is not None:
+            return pace.acquire()
+        return None if self._clear is None else self._clear()
+
+
+class HostEndpoint:
+    """The endpoint for one host's pages, which obeys the shared limits."""
+
+    def __init__(self, endpoint: Endpoint, together: PageLimits) -> None:
         self._endpoint = endpoint
         self._together = together
-        self._spacing_s = spacing_s
-        self._next_at = float("-inf")
 
     def __repr__(self) -> str:
         return f"<HostEndpoint over {self._endpoint}>"
@@ -52,14 +63,9 @@ class HostEndpoint:
         return self._endpoint.encode(call)
 
     async def send(self, request: Request) -> Response:
+        if self._together.pace is not None:
+            request = structs.replace(request, clear=_Paced(self._together.pace, request.clear))
         async with self._together.slots:
-            if self._together.pace is not None:
-                await self._together.pace.acquire()
-            loop = asyncio.get_running_loop()
-            wait_s = self._next_at - loop.time()
-            self._next_at = max(self._next_at, loop.time()) + self._spacing_s()
-            if wait_s > 0:
-                await asyncio.sleep(wait_s)
             return await self._endpoint.send(request)
 
     def decode(self, response: Response) -> Reply | Fault:

@@ -17,7 +17,7 @@ import aiohttp
 from aiohttp.connector import Connection
 from yarl import URL
 
-from ...engine.endpoint import Request, Response, SendError
+from ...engine.endpoint import Request, Response, SendError, await_clearance
 from .connection_faults import fault_of
 from .deadlines import Deadlines
 from .http_connection import ExchangeError, HttpAnswer, HttpConnection, Tap
@@ -194,8 +194,9 @@ class Channel:
         try:
             held = head.pool.take()
             if held is None:
-                held, answer = await self._over_new_line(head.pool, wire, tap, rest)
+                held, answer = await self._over_new_line(head.pool, request, wire, tap, rest)
             else:
+                await _await_clearance(held, head.pool, request)
                 asked = held.line.ask(wire, tap, rest)
                 self._deadlines.watch(asked)
                 try:
@@ -232,10 +233,11 @@ class Channel:
         )
 
     async def _over_new_line(
-        self, pool: Pool, wire: bytes, tap: Tap | None, rest: bytes
+        self, pool: Pool, request: Request, wire: bytes, tap: Tap | None, rest: bytes
     ) -> tuple[PooledConnection, HttpAnswer]:
         async with asyncio.timeout(self._timeout_s):
             held = await pool.connect()
+            await _await_clearance(held, pool, request)
             asked = held.line.ask(wire, tap, rest)
             try:
                 return held, await asked
@@ -280,6 +282,14 @@ class Channel:
             pool = self._transport.pool(request, aiohttp.ClientTimeout(total=None, connect=connect_s))
             self._pools[origin, is_alone] = pool
         return pool
+
+
+async def _await_clearance(held: PooledConnection, pool: Pool, request: Request) -> None:
+    try:
+        await await_clearance(request)
+    except BaseException:
+        pool.give_back(held)  # nothing was written to it
+        raise
 
 
 def _lines(headers: Mapping[str, str]) -> bytes:

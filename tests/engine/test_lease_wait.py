@@ -287,6 +287,9 @@ class CountedPayer:
     def reserve(self, worst_cost: float) -> None:
         pass
 
+    def note_written(self) -> None:
+        pass
+
     def pay(self, cost: float, *, is_sure: bool) -> None:
         pass
 

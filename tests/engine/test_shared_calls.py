@@ -43,6 +43,9 @@ class ScriptedPayer:
         if not self._has_money:
             raise NotPaid(Refused(self.name))
 
+    def note_written(self) -> None:
+        pass
+
     def pay(self, cost: float, *, is_sure: bool) -> None:
         self.paid += 1
 

@@ -6,13 +6,13 @@ import asyncio
 import os
 import socket
 import ssl
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from certificates import make_certificate
 from endpoints import ask, endpoint, fault_in, transport
 from loops import on_each_loop, run_on
 from raw_server import Visit, answer, http
@@ -23,6 +23,7 @@ from millstream.engine.endpoint import Fault
 # Another process, since OpenSSL reads its variables once.
 ASKING = """
 import sys
+from certificates import make_certificate
 from endpoints import ask, endpoint, transport
 from loops import run_on
 from millstream.engine.call import Reply
@@ -42,12 +43,7 @@ SUPPORT = Path(__file__).parents[1] / "support"
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """A certificate for localhost that nobody vouches for, and its key."""
-    folder = tmp_path_factory.mktemp("certificate")
-    found, key = str(folder / "certificate"), str(folder / "key")
-    name = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *name]
-    subprocess.run([*command, "-keyout", key, "-out", found], check=True, capture_output=True)
-    return found, key
+    return make_certificate(tmp_path_factory.mktemp("certificate"))
 
 
 @asynccontextmanager

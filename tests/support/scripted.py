@@ -12,7 +12,7 @@ from millstream.engine.attempts.estimate import TokenEstimate
 from millstream.engine.attempts.money import CostBudget, Price
 from millstream.engine.attempts.retry import RetryPolicy
 from millstream.engine.call import WEB, Call, Outcome, Reply, Usage
-from millstream.engine.endpoint import Fault, Request, Response, SendError
+from millstream.engine.endpoint import Fault, Request, Response, SendError, await_clearance
 from millstream.engine.events import Events
 from millstream.engine.fault import LocalFault
 from millstream.engine.lane import Lane
@@ -31,13 +31,19 @@ Script = Callable[[str, float], Fault | str | None]
 
 
 class ScriptedProvider:
-    """Answers after `latency_s`, unless the script has a fault for it. Keeps when each prompt arrived. Of several
-    messages the prompt is all that they say."""
+    """Answers after `latency_s`, unless the script has a fault for it; each connection takes `connecting_s`. Keeps when
+    each prompt arrived. Of several messages the prompt is all that they say."""
 
     base_url = "script://"
 
-    def __init__(self, script: Script | None = None, latency_s: float | Callable[[], float] = 0.1) -> None:
+    def __init__(
+        self,
+        script: Script | None = None,
+        latency_s: float | Callable[[], float] = 0.1,
+        connecting_s: float | Callable[[], float] = 0.0,
+    ) -> None:
         self.script = script
+        self.connecting = connecting_s if callable(connecting_s) else lambda: connecting_s
         self.latency = latency_s if callable(latency_s) else lambda: latency_s
         self.arrivals: list[tuple[float, str]] = []
         self.faults: list[tuple[str, Fault]] = []
@@ -52,6 +58,9 @@ class ScriptedProvider:
     async def send(self, request: Request) -> Response:
         loop = asyncio.get_running_loop()
         prompt = request.body.decode()
+        if (connecting_s := self.connecting()) > 0:
+            await asyncio.sleep(connecting_s)
+        await await_clearance(request)
         self.arrivals.append((loop.time(), prompt))
         said = self.script(prompt, loop.time()) if self.script is not None else None
         fault = said if isinstance(said, Fault) else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from itertools import pairwise
 
 import pytest
 from scripted import ScriptedProvider, worst_minute
@@ -13,8 +12,8 @@ from millstream.engine.call import WEB, Call
 from millstream.providers.pages.page_limits import HostEndpoint, PageLimits
 
 
-def host(provider: ScriptedProvider, together: PageLimits, spacing_s: float = 0.0) -> HostEndpoint:
-    return HostEndpoint(provider, together, lambda: spacing_s)
+def host(provider: ScriptedProvider, together: PageLimits) -> HostEndpoint:
+    return HostEndpoint(provider, together)
 
 
 async def send(endpoint: HostEndpoint, url: str) -> None:
@@ -47,25 +46,6 @@ def test_no_more_are_in_flight_together_than_are_allowed() -> None:
 
     assert run_virtually(main()) == pytest.approx(10.0, abs=0.01)
     assert provider.peak == 7
-
-
-def test_waiting_among_all_brings_no_two_hops_to_one_host_together() -> None:
-    """Their lane lets both go, a second apart; the crowd before the first is gone when the second comes."""
-    provider = ScriptedProvider(latency_s=0.1)
-
-    async def main() -> None:
-        together = PageLimits(1000, 1800)
-        crowd, one = host(provider, together), host(provider, together, 1.0)
-        tasks = [asyncio.create_task(send(crowd, f"http://crowd{n}/")) for n in range(300)]
-        await asyncio.sleep(0)
-        for number in range(4):
-            tasks.append(asyncio.create_task(send(one, f"http://one/{number}")))
-            await asyncio.sleep(1)
-        await asyncio.gather(*tasks)
-
-    run_virtually(main())
-    starts = [at for at, url in provider.arrivals if "one" in url]
-    assert min(b - a for a, b in pairwise(starts)) >= 0.999
 
 
 def test_who_leaves_while_waiting_takes_no_place() -> None:
