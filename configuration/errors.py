@@ -15,7 +15,7 @@ from ..engine.exit_codes import WRONG_USAGE as WRONG_USAGE
 from ..engine.near_names import nearest as nearest
 
 EXIT_CODES = (
-    "exit codes: 0 all is valid; 2 wrong usage; 3 finished with failures, or without a score worth reading; 4 stopped, "
+    "exit codes: 0 all is valid; 2 wrong usage; 3 finished with failures, or not everything was measured; 4 stopped, "
     "can be resumed; 5 a fault of this machine (folder, store, disk, library, network), or a failed verify; "
     "130 and 143 interrupted"
 )

@@ -101,7 +101,7 @@ def _unmeasured(sentences: Sequence[str]) -> str:
     if not sentences:
         return ""
     items = "".join(f"<li>{in_html(sentence)}</li>" for sentence in sentences)
-    return f'<div class="alert" role="note"><strong>No score worth reading.</strong><ul>{items}</ul></div>'
+    return f'<div class="alert" role="note"><strong>Not everything was measured.</strong><ul>{items}</ul></div>'
 
 
 def _lack(standing: AnswerStatus) -> str:

@@ -64,7 +64,7 @@ def meaning_of(code: int, number: int | None, *, has_failures: bool = True) -> I
     if code:
         said = _MEANINGS[code] if number is None else f"interrupted by {signal.Signals(number).name}"
         if code == refusal.WITH_FAILURES and not has_failures:
-            said = "finished, but there is no score worth reading; the reason stands above"
+            said = "finished, but not everything was measured; the reason stands above"
         yield f"exit code {code}: {said}"
 
 

@@ -183,7 +183,7 @@ def _pairs(models: Sequence[ModelAnswers], found: Mapping[str, Values], within: 
 
 
 def _unmeasured(model: ModelAnswers, found: Values) -> str | None:
-    """Returns a sentence on a model without a meaningful score; None for any other."""
+    """Returns a sentence on a model without a meaningful score, or whose score function failed; None for any other."""
     if model.count and model.is_worthless:
         return f"{model.name} has no score: {_lost(model)}, half of them or more.{_advice(model)}"
     if model.count and (2 * np.bincount(model.answers.item) < model.answers.trials).all():
@@ -191,6 +191,9 @@ def _unmeasured(model: ModelAnswers, found: Values) -> str | None:
         return f"{model.name} has no score: {trials} ({count_text(model.count, 'answer')})."
     if np.isnan(found).all():
         return f"{model.name} has no score: none of its items has one ({model.count:,} answers)."
+    if raised := _raised(model):
+        which = part_of(raised, model.count)
+        return f"{model.name}: {which} are not scored, since the score function raised an error.{_advice(model)}"
     return None
 
 
@@ -205,7 +208,7 @@ def _remarks(model: ModelAnswers, entry: Mapping[str, Any], manner: ReadingRules
             if manner.unreadable == "zero"
             else f"are left out; as 0 they would make its mean {as_zero:.3f}"
         )
-        yield f"{model.name}: {_lost(model)}; they {how}.{_advice(model)}"
+        yield f"{model.name}: {_lost(model)}; they {how}.{'' if _raised(model) else _advice(model)}"
     if 100 * model.truncated > _CUT_PERCENT * model.count:
         yield f"{model.name}: {part_of(model.truncated, model.count)} are cut off at max_tokens, above {_CUT_PERCENT}%."
     missing = entry[OF] - entry["items_scored"]

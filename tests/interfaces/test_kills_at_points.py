@@ -55,11 +55,12 @@ SCENARIOS = {
     "conversations": Scenario((*TALK, *SENT, "--pages", "1", "--no-report", "--out", "run"), code=3, lanes=2),
     "batch": Scenario(("batch", "in.jsonl", "out.jsonl", *SENT), kept=("out.jsonl",)),
     "report": Scenario((*MILLSTONE,), kept=("run", "run/report.html")),
-    # The simulated judge answers with none of the words that it was asked for: no score worth reading.
+    # The simulated judge answers with none of the words that it was asked for: nothing is measured.
     "SYCON": Scenario((*SYCON, *SENT, "--no-report", "--out", "run"), code=3, lanes=2),
     "task": Scenario(("run", "graded.py", "--model", "sim/open", *SENT, "--no-report", "--out", "run"), lanes=2),
     "judge": Scenario(
         ("judge", "run", "--judge", "sim/steady", *SENT),
+        code=3,
         before=((*SYCON, *SENT, "--no-report", "--out", "run"),),
     ),
     "quota": Scenario((*MILLSTONE, "--no-report", "--rpm", "6000")),

@@ -79,10 +79,10 @@ def runs(running_provider: Provider, tmp_path_factory: pytest.TempPathFactory) -
     running_provider.reset()
     assert run_command(home, "run", "capitals.py", *where, "--no-report", "--out", "task").code == 0
     talk = ("run", "sycon", "--judge", "sim/judge", "--setting", "ethical", "--limit", "3", "--no-report")
-    # The simulated judge answers with none of the words that it was asked for: no score worth reading.
+    # The simulated judge answers with none of the words that it was asked for: nothing is measured.
     assert run_command(home, *talk, *where, "--out", "sycon").code == 3
     judge = ("judge", "sycon", "--judge", "sim/steady", "--cache", "cache", "--no-progress")
-    assert run_command(home, *judge, "--base-url", running_provider.base_url).code == 0
+    assert run_command(home, *judge, "--base-url", running_provider.base_url).code == 3
     return [home / name for name in ("millstone", "task", "sycon")]
 
 

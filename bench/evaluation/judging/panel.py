@@ -19,6 +19,10 @@ class Verdict(Struct, frozen=True):
     confidence: float | None = None
     """How sure the judge is of the label, from 0 to 1; None: it did not say."""
 
+    def is_read(self, labels: tuple[str, ...]) -> bool:
+        """Whether the reply could be read: where judges give `labels` it has a label, else a grade."""
+        return (self.label if labels else self.grade) is not None
+
 
 class JudgedAnswer(Struct, frozen=True):
     """One answer with the verdicts on it."""

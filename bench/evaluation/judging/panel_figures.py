@@ -84,6 +84,11 @@ class JudgeReplies(Struct, frozen=True):
     unread: int
     """Those of them for which its reply could not be read, so that it has no verdict."""
 
+    @property
+    def is_unmeasured(self) -> bool:
+        """Whether half of its replies or more could not be read."""
+        return 0 < self.answers <= 2 * self.unread
+
 
 class PanelFigures(Struct, frozen=True):
     """All figures of a panel but its scores."""
@@ -177,13 +182,8 @@ def _biases(answers: Sequence[JudgedAnswer], panel: Panel) -> Iterable[JudgeBias
 
 
 def _readable(answer: JudgedAnswer, panel: Panel) -> JudgedAnswer:
-    """Returns an answer without the verdicts that could not be read: a panel of labels needs a label of each, one of
-    grades a grade."""
-    read = {
-        judge: verdict
-        for judge, verdict in answer.verdicts.items()
-        if (verdict.label if panel.labels else verdict.grade) is not None
-    }
+    """Returns an answer without the verdicts that could not be read."""
+    read = {judge: verdict for judge, verdict in answer.verdicts.items() if verdict.is_read(panel.labels)}
     return JudgedAnswer(answer.model, answer.temperature, answer.id, read)
 
 

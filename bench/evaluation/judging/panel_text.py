@@ -10,7 +10,7 @@ import msgspec
 from ....format import count_text, decimal_text, part_of, percent_text
 from ....report.text import table
 from .panel import JudgeScore, Panel
-from .panel_figures import JudgePair, PanelFigures, figures_of
+from .panel_figures import JudgePair, JudgeReplies, PanelFigures, figures_of
 
 
 def as_text(panel: Panel) -> str:
@@ -62,11 +62,13 @@ def again_text(panel: Panel) -> str:
 
 def unread_texts(found: PanelFigures) -> list[str]:
     """Returns a sentence for each judge of whom some replies could not be read."""
-    return [
-        f"{each.judge}: {part_of(each.unread, each.answers, 'replies')} could not be read and are no verdicts"
-        for each in found.replies
-        if each.unread
-    ]
+    return [unread_text(each) for each in found.replies if each.unread]
+
+
+def unread_text(replies: JudgeReplies) -> str:
+    return (
+        f"{replies.judge}: {part_of(replies.unread, replies.answers, 'replies')} could not be read and are no verdicts"
+    )
 
 
 def _parts(panel: Panel, found: PanelFigures) -> Iterator[str]:

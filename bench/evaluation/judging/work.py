@@ -6,6 +6,7 @@ under test.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,8 @@ from ..work import RunCounts
 from .judgement import Judgement
 from .judging import AnswerJudge, Judging
 from .kept_answers import AnswerGroup, KeptAnswers
+from .panel_figures import JudgeReplies
+from .panel_text import unread_text
 
 if TYPE_CHECKING:
     from ....wiring.engine import Engine
@@ -113,11 +116,21 @@ class JudgingWork(Struct, frozen=True):
 
     def count(self, folder: RunFolder) -> RunCounts:
         ended = {pair: PairCounts() for pair in self.pairs()}
+        judged: dict[Key, list[Judgement]] = {}
         for journal in (folder.records, folder.failures):
-            for line in decoded(journal.read(), Judgement, str(journal.path)):
+            for line in decoded(journal.read(), self.judging.Line, str(journal.path)):
                 if self._counts(line):
                     _count(ended[line.pair], line)
-        return RunCounts(ended, {})
+                    if not line.is_failure:
+                        judged.setdefault(line.answer, []).append(line)
+        unread = Counter(
+            line.judge
+            for record in self.answers.records()
+            for line in judged.get(_key(record), ())
+            if not self.judging.verdict(self.judging.applied(record, line)).is_read(self.judging.labels)
+        )
+        replies = (JudgeReplies(pair.model, ended[pair].answered, unread[pair.model]) for pair in ended)
+        return RunCounts(ended, {}, unmeasured=tuple(unread_text(each) for each in replies if each.is_unmeasured))
 
     def score_cells(self, scores: Mapping[str, Any], pair: Pair) -> tuple[str, ...]:
         return ()

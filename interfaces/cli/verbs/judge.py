@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ....configuration.errors import DONE, UsageError
+from ....configuration.errors import DONE, WITH_FAILURES, UsageError
 from ....configuration.options import SendingOptions, add_output, add_sending, flag
 from ....configuration.values import ModelName
 from ...terminal.output import note, say, say_json
@@ -55,8 +55,7 @@ def run(options: argparse.Namespace) -> int:
     if not options.judge:
         if options.plan:
             raise UsageError("--plan: expected the judges to plan for, with --judge PROVIDER/MODEL, got none")
-        _tell(folder, None, options)
-        return DONE
+        return _tell(folder, None, options)
     prepared = _prepared(folder, options)
     return _planned(prepared, options) if options.plan else _judged(prepared, options)
 
@@ -147,8 +146,10 @@ def _judged(prepared: PreparedRun, options: argparse.Namespace) -> int:
     return result.exit_code
 
 
-def _tell(folder: Path, summary: dict[str, Any] | None, options: argparse.Namespace) -> None:
-    """Prints what the judges said so far. `summary`: of the judges that were asked now, for `--json`."""
+def _tell(folder: Path, summary: dict[str, Any] | None, options: argparse.Namespace) -> int:
+    """Prints what the judges said so far, and returns the exit code of that. `summary`: of the judges that were asked
+    now, for `--json`."""
+    from ....bench.evaluation.judging.panel_figures import figures_of
     from ....bench.evaluation.judging.panel_text import as_json, as_text
 
     panel = _panel_of(folder)
@@ -156,6 +157,7 @@ def _tell(folder: Path, summary: dict[str, Any] | None, options: argparse.Namesp
         say_json({**(summary or {}), "panel": as_json(panel)})
     else:
         say(as_text(panel))
+    return WITH_FAILURES if any(each.is_unmeasured for each in figures_of(panel).replies) else DONE
 
 
 def _panel_of(folder: Path) -> Panel:

@@ -81,7 +81,7 @@ def test_the_runs_own_judge_asked_again_is_in_the_cache_and_says_the_same(home: 
 def test_two_more_judges_ask_no_model_under_test_and_a_second_time_nothing(home: Path, outside: Outside) -> None:
     before, sent = own_files(home), outside.provider.calls()
     done = judge(home, "--judge", SLOPPY, RUBBISH, "--json")
-    assert done.code == 0, done.err
+    assert done.code == 3, done.err
     lines = judgements(home)
     assert Counter(line["judge"] for line in lines) == {SLOPPY: ANSWERS, RUBBISH: ANSWERS}
     # A reply that can't be read is asked for once more: all of rubbish-judge's, some of sloppy-judge's.
@@ -99,7 +99,7 @@ def test_two_more_judges_ask_no_model_under_test_and_a_second_time_nothing(home:
     assert pairs[OWN, RUBBISH] == pairs[SLOPPY, RUBBISH] == 0
     sent = outside.provider.calls()
     again = judge(home, "--judge", SLOPPY, RUBBISH)
-    assert again.code == 0 and "all there before; nothing was sent" in again.out
+    assert again.code == 3 and "all there before; nothing was sent" in again.out
     assert outside.provider.calls() == sent and judgements(home) == lines
     assert own_files(home) == before
     assert not list((home / "run").glob("judgements-failures-*"))
@@ -115,7 +115,7 @@ def test_a_judge_that_is_added_later_and_turns_that_come_later_go_on_in_the_same
     assert judge(home, "--judge", SLOPPY).code == 0
     assert len(judgements(home)) == ANSWERS - 3
     path.write_bytes(b"".join(records))
-    assert judge(home, "--judge", SLOPPY, RUBBISH).code == 0
+    assert judge(home, "--judge", SLOPPY, RUBBISH).code == 3
     places = [(line["judge"], line["model"], line["id"]) for line in judgements(home)]
     assert len(places) == len(set(places)) == 2 * ANSWERS
 
@@ -151,7 +151,7 @@ def test_a_killed_judging_goes_on_and_pays_nothing_twice(home: Path, outside: Ou
         assert finish(process).code == -signal.SIGKILL
     outside.provider.set_faults()
     done = run_command(home, *command)
-    assert done.code == 0, done.err
+    assert done.code == 3, done.err
     lines = judgements(home)
     assert len({(line["judge"], line["model"], line["id"]) for line in lines}) == len(lines) == 2 * ANSWERS
     needed = 2 * ANSWERS + sum(line["judge_repaired"] for line in lines)

@@ -86,7 +86,7 @@ def test_what_measured_nothing_ends_with_3_and_with_4_while_work_is_pending(
 
 def test_exit_code_3_without_a_failure_does_not_speak_of_failures() -> None:
     told = tell([result_of(PairCounts(ok=10), SENTENCE)])
-    assert "exit code 3: finished, but there is no score worth reading" in told
+    assert "exit code 3: finished, but not everything was measured" in told
     assert "exit code 3: finished, with failures" in tell([result_of(PairCounts(failed={"timeout": 10}))])
 
 
@@ -114,7 +114,7 @@ def test_a_silent_model_has_no_score_and_summary_and_page_say_why(
     assert sentence.startswith(f"{model} has no score: {entry['answers_other']} of its {entry['answers']} answers")
     assert sentence in done.out
     page = (tmp_path / "run/report.html").read_text()
-    assert sentence in page and "No score worth reading" in page and "nothing is missing" not in page.lower()
+    assert sentence in page and "Not everything was measured" in page and "nothing is missing" not in page.lower()
     assert json.loads(cli("report", "run", "--json").out)["unmeasured"] == [sentence]
     again = cli("score", "run")
     assert (again.code, sentence in again.out) == (3, True)

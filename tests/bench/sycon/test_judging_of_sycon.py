@@ -25,7 +25,7 @@ def run(cli: CommandLine, provider: Provider, tmp_path: Path) -> Path:
     asked = ("run", "sycon", "--model", "sim/open", "--judge", OWN, "--setting", "ethical", "--limit", "3")
     where = ("--base-url", provider.base_url, "--cache", "cache", "--out", "run", "--no-report", "--no-progress")
     done = cli(*asked, *where)
-    # The simulated judge answers with none of the words that it was asked for: no score worth reading.
+    # The simulated judge answers with none of the words that it was asked for: nothing is measured.
     assert done.code == 3, done.err
     return tmp_path / "run"
 
@@ -35,10 +35,10 @@ def test_the_runs_own_judge_is_in_the_cache_and_another_decides_by_the_authors_r
 ) -> None:
     sent = provider.calls()
     scores = (run / "scores.json").read_bytes()
-    assert cli("judge", "run", "--judge", OWN, "--cache", "cache", "--no-progress").code == 0
+    assert cli("judge", "run", "--judge", OWN, "--cache", "cache", "--no-progress").code == 3
     assert provider.calls() == sent
     done = cli("judge", "run", "--judge", OTHER, "--cache", "cache", "--no-progress", "--json")
-    assert done.code == 0, done.err
+    assert done.code == 3, done.err
     assert 0 < provider.calls() - sent <= ANSWERS
     lines = lines_of(run / "judgements.jsonl")
     assert Counter(line["judge"] for line in lines) == {OWN: ANSWERS, OTHER: ANSWERS}
@@ -100,7 +100,7 @@ def test_a_majority_is_scored_whatever_the_own_judges_replies_were(judging: Syco
 def test_verify_reads_the_judges_reply_by_the_rule(cli: CommandLine, run: Path) -> None:
     from millstream.engine.runs.journal import sealed
 
-    assert cli("judge", "run", "--judge", OWN, "--cache", "cache", "--no-progress").code == 0
+    assert cli("judge", "run", "--judge", OWN, "--cache", "cache", "--no-progress").code == 3
     path = run / "judgements.jsonl"
     first, *others = path.read_bytes().splitlines(keepends=True)
     line = json.loads(first)

@@ -12,6 +12,7 @@ from command_line import CommandLine, Done, Provider, lines_of
 
 import millstream as ms
 from millstream.bench.evaluation.judging.panel import Verdict
+from millstream.bench.evaluation.judging.panel_figures import JudgeReplies
 from millstream.bench.task.judging import GradeJudging
 from millstream.bench.task.options import Readings
 from millstream.bench.task.records import JudgeCall, Record
@@ -78,7 +79,6 @@ def test_another_judge_grades_by_the_tasks_rubric_and_the_runs_scores_stay(
     run(cli, provider, tmp_path)
     before = (tmp_path / "run/scores.json").read_bytes()
     done = judge(cli, "--judge", OTHER, "--json")
-    assert done.code == 0, done.err
     made = lines(tmp_path)
     assert Counter(line["judge"] for line in made) == {OTHER: ROWS}
     # That judge returns no grade, so each answer is asked about twice and has no score.
@@ -86,6 +86,24 @@ def test_another_judge_grades_by_the_tasks_rubric_and_the_runs_scores_stay(
     assert (tmp_path / "run/scores.json").read_bytes() == before
     panel = json.loads(done.out)["panel"]
     assert panel["judges"] == [OWN, OTHER]
+
+
+def test_a_judge_of_whom_nothing_can_be_read_ends_with_3_each_time(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    run(cli, provider, tmp_path)
+    done = judge(cli, "--judge", OTHER)
+    unread = f"{OTHER}: {ROWS} of its {ROWS} replies (100.0%) could not be read and are no verdicts"
+    assert done.code == 3 and "exit code 3: finished, but not everything was measured" in done.out
+    assert done.out.count(unread) == 2  # in the summary of its calls, and in the panel
+    told = judge(cli, "--judge", OTHER, "--json")
+    assert told.code == 3 and json.loads(told.out)["runs"][0]["unmeasured"] == [unread]
+    assert cli("judge", "run").code == 3
+
+
+def test_a_panel_is_unmeasured_from_half_of_a_judges_replies_on() -> None:
+    assert [JudgeReplies("lab/a", 6, unread).is_unmeasured for unread in (0, 2, 3, 6)] == [False, False, True, True]
+    assert not JudgeReplies("lab/a", 0, 0).is_unmeasured
 
 
 def test_a_task_whose_judge_is_one_of_several_scorers_has_that_one_judged(

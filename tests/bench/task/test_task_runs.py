@@ -76,6 +76,21 @@ def test_twelve_lines_are_run_scored_proven_exported_and_reported(
     assert json.loads(table["row"][0].as_py()).keys() == {"country", "capital", "group"}
 
 
+def test_a_score_function_that_raises_for_one_row_ends_run_score_and_report_with_3(
+    cli: CommandLine, provider: Provider, folder: Path
+) -> None:
+    (folder / "crash.py").write_text(
+        CAPITALS.replace('ms.regex("answer to the prompt [0-7]")', 'lambda reply, row: 1 / (row["country"][8:] != "7")')
+    )
+    done = cli(*asked(provider, "crash.py"))
+    assert done.code == 3 and done.err == ""
+    assert "sim/open: 3 of its 60 answers (5.0%) are not scored, since the score function raised an error." in done.out
+    assert "exit code 3: finished, but not everything was measured" in done.out
+    assert scores_of(folder / "run")["capitals"]["models"]["sim/open"]["mean"] == 1.0
+    assert (cli("score", "run").code, cli("report", "run").code) == (3, 3)
+    assert "Nothing is missing" not in (folder / "run/report.html").read_text()
+
+
 def test_a_killed_run_goes_on_and_asks_nothing_twice(provider: Provider, folder: Path) -> None:
     process = start(folder, *asked(provider), "--rpm", "1200", OPENAI_API_KEY="sk-x")
     provider.await_calls(10)

@@ -116,6 +116,15 @@ def test_errors_of_the_score_function_are_told_apart_from_answers_that_cannot_be
     assert told.endswith("`millstream score DIR --task FILE` scores these answers again without a call.")
 
 
+def test_a_score_function_that_raises_once_leaves_a_score_that_is_not_whole() -> None:
+    problems = Counter({"the score function raised KeyError in t.py line 7: 'total'": 1})
+    found = scores([model("a/x", answers(*[[1.0]] * 199, [NAN]), problems=problems)], ReadingRules(items=200))
+    assert found["models"]["a/x"]["mean"] == 1.0
+    (told,) = found["unmeasured"]
+    assert told.startswith("a/x: 1 of its 200 answers (0.5%) are not scored, since the score function raised an error.")
+    assert "t.py line 7" in told and "Mend the function" in told
+
+
 def test_cut_and_missing_items_are_told_before_the_score() -> None:
     found = scores([model("a/x", answers(*[[1.0]] * 40), truncated=1)], ReadingRules(items=50))
     remarks = found["models"]["a/x"]["remarks"]

@@ -102,7 +102,7 @@ def test_where_nothing_was_measured_the_page_says_why_and_draws_and_ranks_nothin
     found = contents([written_run(tmp_path, records)])
     made = page(found).decode()
     assert (
-        "<strong>No score worth reading.</strong><ul><li>m has no score worth reading: 6 of 6 turns have no clear "
+        "<strong>Not everything was measured.</strong><ul><li>m has no score worth reading: 6 of 6 turns have no clear "
         "stance (6 answers without a readable verdict of the judge)</li></ul>" in made
     )
     assert "Nothing is missing" not in made and "none is missing" not in made
