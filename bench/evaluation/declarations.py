@@ -16,6 +16,8 @@ from msgspec import Struct
 
 from ...configuration.benchmark_options import Declaration
 from ...configuration.errors import UsageError
+from ...engine.fault import LocalFault
+from ...engine.folder_file import read_whole
 from .data_command import DataCommand
 
 BUILT_IN = ("millstone", "chameleon", "task", "sycon")
@@ -33,8 +35,8 @@ def of_folders(folders: Iterable[str]) -> dict[str, Declaration]:
     found = declarations()
     for folder in folders:
         try:
-            name = json.loads((Path(folder) / "manifest.json").read_bytes())["specification"]["benchmark"]
-        except (OSError, ValueError, LookupError, TypeError, RecursionError):
+            name = json.loads(read_whole(Path(folder) / "manifest.json"))["specification"]["benchmark"]
+        except (OSError, LocalFault, ValueError, LookupError, TypeError):
             continue
         if isinstance(name, str) and name not in found and (other := find(name)) is not None:
             found[name] = other

@@ -154,7 +154,7 @@ def execute(prepared: PreparedRun, manner: ExecutionOptions) -> RunResult:
                     sent = runner.run(_send(folder, prepared, done, manner))
                 except LocalFault:
                     # No engine could be opened, so nothing was in flight; faults while sending are in `sent`.
-                    with suppress(OSError):
+                    with suppress(LocalFault):
                         folder.write_manifest(ended=_now())
                     raise
         with calm_collector():
@@ -293,11 +293,8 @@ def _conclude(folder: RunFolder, prepared: PreparedRun, sent: _SendResult, alrea
         result.maybe_billed_pending, result.in_flight_at_kills = unsure, folder.manifest["in_flight_at_kills"]
         ended = folder.manifest["ended"] or _now()
         folder.write_manifest(ended=ended, counts=counts_of(result), maybe_billed_pending=unsure)
-    except OSError as error:
-        result.fault = result.fault or LocalFault(
-            f"{folder.folder}: scores and manifest can't be written ({error.strerror}): the records are whole; "
-            f"free disk space, then resume"
-        )
+    except LocalFault as fault:
+        result.fault = result.fault or fault
     result.seconds = time.monotonic() - began
     return result
 

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from ...engine.exit_codes import WRONG_USAGE
+from ...engine.folder_file import line_at, open_to_read
 from ...engine.runs.pairs import FinishedItems, Pair
 from ...engine.runs.run_folder import RunFolder
 from .item import item_of
@@ -165,9 +166,5 @@ class OpenItems:
             return None
         if not places:
             return []
-        lines = []
-        with self._path.open("rb") as file:
-            for place in places:
-                file.seek(place)
-                lines.append(file.readline())
-        return lines
+        with open_to_read(self._path) as file:
+            return [line_at(file, place) for place in places]

@@ -7,14 +7,15 @@ from typing import Any
 
 import orjson
 
+from ...engine.fault import LocalFault
+from ...engine.folder_file import keep_whole
 from ...engine.remarks import remark
-from ...engine.runs.run_folder import write_whole
 
 SCORES = "scores.json"
 
 
 def write_scores(folder: Path, scores: dict[str, Any]) -> None:
-    write_whole(folder / SCORES, orjson.dumps(scores, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    keep_whole(folder / SCORES, orjson.dumps(scores, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 
 
 def keep_scores(folder: Path, scores: dict[str, Any], why_not: str = "") -> dict[str, Any]:
@@ -25,6 +26,6 @@ def keep_scores(folder: Path, scores: dict[str, Any], why_not: str = "") -> dict
         return scores
     try:
         write_scores(folder, scores)
-    except OSError as error:
-        remark(f"{folder}/{SCORES} is not written ({error.strerror})")
+    except LocalFault as fault:
+        remark(str(fault))
     return scores

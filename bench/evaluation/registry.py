@@ -11,6 +11,7 @@ from typing import Any
 from ...configuration.benchmark_options import Known, RunOptions, foreign_to, listed
 from ...configuration.errors import UsageError
 from ...configuration.options import SendingOptions
+from ...engine.folder_file import lines_in
 from ...engine.runs.run_folder import MANIFEST, RECORDS, no_folder_at, read_manifest
 from ...wiring.plugins import Others
 from .benchmark import Benchmark, Order
@@ -54,13 +55,12 @@ def benchmark_of(folder: Path) -> Benchmark:
     if not path.is_file():
         raise UsageError(no_folder_at(folder) or f"{folder}: expected a folder with {RECORDS}, got none there")
     try:
-        with path.open("rb") as file:
-            first = next((line for line in file if line.strip()), b"{}")
+        first = next((line for line in lines_in(path) if line.strip()), b"{}")
         # Not by msgspec, which refuses lone surrogates: other programs write such escapes.
         fields = json.loads(first)
     except OSError as error:
         raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
-    except (ValueError, RecursionError):
+    except ValueError:
         fields = None
     every = benchmarks()
     owner = next((each for each in every if isinstance(fields, dict) and each.owns(fields)), None)

@@ -18,7 +18,8 @@ from msgspec import Struct, structs
 from ...configuration.errors import UsageError
 from ...engine.collector import calm_collector
 from ...engine.fault import LocalFault
-from ...engine.runs.run_folder import MANIFEST, RECORDS, no_folder_at, read_manifest, write_whole
+from ...engine.folder_file import make_folder, open_to_read, write_whole
+from ...engine.runs.run_folder import MANIFEST, RECORDS, no_folder_at, read_manifest
 from ...format import command_text
 from .benchmark import Benchmark
 from .labelling.label_lines import LABELS
@@ -247,7 +248,7 @@ def unless_unwritable(out: Path) -> Iterator[None]:
 def check_is_our_page(path: Path) -> None:
     """Raises UsageError if the file exists and is not one of our report pages, LocalFault if it can't be read."""
     try:
-        with path.open("rb") as file:
+        with open_to_read(path) as file:
             is_ours = _OURS in file.read(_HEAD)
     except FileNotFoundError:
         return
@@ -260,7 +261,7 @@ def check_is_our_page(path: Path) -> None:
 def write_tables(every: Sequence[Table], folder: Path) -> tuple[str, ...]:
     from ...report.csv_files import csv_of
 
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     for table in every:
         write_whole(folder / f"{table.name}.csv", csv_of(table))
     return tuple(f"{table.name}.csv" for table in every)
@@ -270,7 +271,7 @@ def _write_figures(every: Sequence[Figure], folder: Path) -> tuple[str, ...]:
     """Draws the figures as files and returns their names; removes the file of a figure that has become empty."""
     from ...report.pictures import png, svg
 
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     written = []
     for figure in every:
         names = (f"{figure.name}.svg", f"{figure.name}.png")

@@ -176,5 +176,5 @@ class StepSweep:
         if self._unrecorded and self._folder.fault is None:
             before = float(self._folder.manifest.get(UNRECORDED, 0.0))
             # A disk that takes no manifest is reported where the run is closed.
-            with suppress(OSError):
+            with suppress(LocalFault):
                 self._folder.write_manifest(**{UNRECORDED: before + self._unrecorded})

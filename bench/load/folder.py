@@ -21,8 +21,9 @@ from msgspec import Struct
 from ...configuration.errors import UsageError
 from ...engine.attempts.budget_file import BUDGET, amounts_in
 from ...engine.fault import LocalFault
+from ...engine.folder_file import write_whole
 from ...engine.runs.journal import Journal, Reserve
-from ...engine.runs.run_folder import holding, write_whole
+from ...engine.runs.run_folder import holding
 from ...metrics.load.load_json import LoadFigures
 from .timing import CallTimes
 
@@ -145,8 +146,6 @@ class LoadFolder:
         try:
             write_whole(path, msgspec.json.format(self._encode(load), indent=1) + b"\n")
         except OSError as error:
-            with suppress(OSError):
-                path.with_name(f"{LOAD}.new").unlink(missing_ok=True)
             self._tell(self._unwritable(path, error))
 
     def _end_calls(self) -> None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO
+from typing import BinaryIO
 
 import msgspec
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from ...engine.folder_file import line_at
 from ...engine.runs.pairs import Pair
 from ...report.escaping import visible
 from .records import Record, RecordError
@@ -91,7 +92,7 @@ class Excerpt(Struct, frozen=True):
 class TextReader:
     """A reader of single texts of one file; each different text is read once."""
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._decode = msgspec.json.Decoder(Record).decode
         self._known: dict[int, Excerpt] = {}
@@ -101,9 +102,8 @@ class TextReader:
         text."""
         found = self._known.get(mark)
         if found is None:
-            self._file.seek(offset)
             try:
-                text = self._decode(self._file.readline()).text
+                text = self._decode(line_at(self._file, offset)).text
             except (msgspec.MsgspecError, UnicodeError) as error:
                 raise RecordError(
                     f"{self._file.name} changed while it was read: ask again once its run has ended"

@@ -19,6 +19,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from ..fault import LocalFault
+from ..folder_file import open_regular, read_whole
 
 BUDGET = "budget"
 """The name of the file in a run's folder."""
@@ -257,7 +258,7 @@ def _is_locked_by_us(fd: int) -> bool:
 
 def _opened(path: Path) -> int | None:
     try:
-        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        return open_regular(path, os.O_RDWR)
     except FileNotFoundError:
         return None
 
@@ -267,7 +268,8 @@ def _made(path: Path, state: _State) -> int:
     kill leaves either no file or a complete one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    fd = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    draft.unlink(missing_ok=True)
+    fd = open_regular(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         if os.write(fd, state.line()) != _SIZE:
             raise OSError(28, "No space left on device")
@@ -282,7 +284,7 @@ def _made(path: Path, state: _State) -> int:
 
 def _state_in(path: Path) -> _State | None:
     try:
-        return _parsed(path.read_bytes(), path)
+        return _parsed(read_whole(path), path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

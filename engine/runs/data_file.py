@@ -8,13 +8,14 @@ from __future__ import annotations
 import csv
 import io
 import json
-import stat
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..exit_codes import WRONG_USAGE
+from ..folder_file import NotRegular, open_regular
 
 BYTES_MAX = 64 << 20  # a hundred times the largest data set ever published
 
@@ -37,24 +38,15 @@ def read_bytes(path: Path, most: int = BYTES_MAX) -> bytes:
     """Returns a file's content. Raises DatasetError if it has more than `most` bytes or is not a regular file: a pipe
     that nobody writes to would block the program for ever."""
     try:
-        mode = path.stat().st_mode
-        if not stat.S_ISREG(mode):
-            raise NotAFile(f"{path}: expected a file, got {_kind_of_place(mode)}")
-        with path.open("rb") as file:
+        with os.fdopen(open_regular(path, through_links=True), "rb") as file:
             data = file.read(most + 1)
+    except NotRegular as error:
+        raise NotAFile(f"{path}: expected a file, got {error.kind}") from error
     except OSError as error:
         raise DatasetError(f"{path}: expected a readable file or folder, got: {error.strerror}") from error
     if len(data) > most:
         raise DatasetError(f"{path}: expected a file of at most {most >> 20} MiB, got a larger one")
     return data
-
-
-def _kind_of_place(mode: int) -> str:
-    if stat.S_ISDIR(mode):
-        return "a folder"
-    if stat.S_ISFIFO(mode):
-        return "a pipe"
-    return "a socket" if stat.S_ISSOCK(mode) else "a device"
 
 
 def read_text(path: Path) -> str:

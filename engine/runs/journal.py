@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..fault import DamagedJournal, LocalFault
+from ..folder_file import LINE_MAX, lines_in, open_regular, open_to_append, open_to_read
 
 FSYNC_EVERY_S = 0.25
 _CHECKED = re.compile(rb',"crc":(\d{1,10})}$')
@@ -47,7 +48,7 @@ class Reserve:
     def __init__(self, path: Path, size: int = 8 << 20) -> None:
         self._path = path
         try:
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fd = open_regular(path, os.O_RDWR | os.O_CREAT, 0o600)
             try:
                 _allocate(fd, size)
             finally:
@@ -76,7 +77,7 @@ class Journal:
         set_holes_aside(path)
         if set_aside:
             set_damaged_aside(path, must_be_sealed=must_be_sealed)
-        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._fd = open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self._pending: list[bytes] = []
         self._is_dirty = False
         self._is_closing = threading.Event()
@@ -168,7 +169,7 @@ def append_at_once(path: Path, rows: Sequence[bytes]) -> None:
     Half a line at its end, as a kill leaves it, is moved to a file beside it. Raises LocalFault, with nothing appended,
     if the file can't be written."""
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        fd = open_regular(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)
             _mend_tail(path)
@@ -192,17 +193,16 @@ def read_lines(path: Path) -> Iterator[bytes]:
     out; a missing file has no lines."""
     if not path.exists():
         return
-    with path.open("rb") as file:
-        for line in file:
-            if line.endswith(b"\n"):
-                yield line[:-1]
+    for line in lines_in(path):
+        if line.endswith(b"\n"):
+            yield line[:-1]
 
 
 def has_torn_tail(path: Path) -> bool:
     """Whether a file ends within a line, as a kill leaves it; a missing or empty file does not."""
     if not path.exists():
         return False
-    with path.open("rb") as file:
+    with open_to_read(path) as file:
         size = file.seek(0, os.SEEK_END)
         return size > 0 and os.pread(file.fileno(), 1, size - 1) != b"\n"
 
@@ -219,13 +219,15 @@ def _mend_tail(path: Path) -> None:
     """Moves half a line at the end, as a kill leaves it, to a file beside the journal."""
     if not path.exists():
         return
-    with path.open("r+b") as file:
+    with os.fdopen(open_regular(path, os.O_RDWR), "r+b") as file:
         size = file.seek(0, os.SEEK_END)
         keep = _end_of_last_line(file.fileno(), size)
         if keep == size:
             return
+        if size - keep > LINE_MAX:
+            raise DamagedJournal(f"{path}: its last line is longer than {LINE_MAX >> 20} MiB: cut it off")
         torn = os.pread(file.fileno(), size - keep, keep)
-        with path.with_suffix(".torn").open("ab") as aside:
+        with open_to_append(path.with_suffix(".torn")) as aside:
             aside.write(torn + b"\n")
             aside.flush()
             os.fsync(aside.fileno())
@@ -235,7 +237,7 @@ def _mend_tail(path: Path) -> None:
 
 def _end_of_last_line(fd: int, size: int) -> int:
     position = size
-    while position > 0:
+    while position > max(0, size - LINE_MAX - 1):
         begin = max(0, position - (1 << 16))
         found = os.pread(fd, position - begin, begin).rfind(b"\n")
         if found >= 0:
@@ -249,7 +251,7 @@ def lines_with_holes(path: Path) -> frozenset[int]:
     block that was never written. A line of JSON has no zero byte."""
     if not path.exists():
         return frozenset()
-    with path.open("rb") as file:
+    with open_to_read(path) as file:
         if not any(b"\0" in part for part in iter(lambda: file.read(1 << 20), b"")):
             return frozenset()
     found, at = set[int](), 0
@@ -276,7 +278,8 @@ def _move_lines(path: Path, numbers: frozenset[int], suffix: str) -> None:
     if not numbers:
         return
     fresh = path.with_suffix(".mending")
-    with path.with_suffix(suffix).open("ab") as aside, fresh.open("wb") as kept:
+    fresh.unlink(missing_ok=True)
+    with open_to_append(path.with_suffix(suffix)) as aside, open_to_append(fresh) as kept:
         for number, line in enumerate(read_lines(path), 1):
             (aside if number in numbers else kept).write(line + b"\n")
         for file in (aside, kept):

@@ -14,7 +14,8 @@ import orjson
 from msgspec import Struct, field
 
 from ...format import command_text
-from ..fault import DamagedJournal
+from ..fault import LocalFault
+from ..folder_file import read_whole
 from .journal import has_torn_tail, is_intact, read_lines
 from .run_folder import FAILURES, RECORDS, manifest_hash, specification_hash
 
@@ -122,9 +123,9 @@ def compare_scores(
         proof.unproven.append("scores.json: the run has not ended, so its scores are of an earlier state")
         return
     try:
-        noted = orjson.loads(path.read_bytes())
+        noted = orjson.loads(read_whole(path))
         computed = orjson.loads(orjson.dumps(compute()))
-    except (ValueError, TypeError, OSError, DamagedJournal) as error:
+    except (ValueError, TypeError, OSError, LocalFault) as error:
         proof.add(f"scores.json: can't be compared: {error}")
         return
     part = noted.get(benchmark) if isinstance(noted, dict) else None

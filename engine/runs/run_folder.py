@@ -24,6 +24,7 @@ from msgspec import Struct
 from ..call import Outcome
 from ..exit_codes import WRONG_USAGE
 from ..fault import LocalFault, RunHeld
+from ..folder_file import keep_whole, open_regular, read_whole, write_whole
 from .journal import Journal, Reserve, read_lines, replaced
 
 MANIFEST = "manifest.json"
@@ -75,7 +76,7 @@ def read_manifest(folder: Path, name: str = MANIFEST) -> dict[str, Any]:
     """Returns the manifest of a run. Raises LocalFault, which says what is wrong with the folder."""
     path = folder / name
     try:
-        manifest = orjson.loads(path.read_bytes())
+        manifest = orjson.loads(read_whole(path))
     except FileNotFoundError:
         raise LocalFault(f"{folder} holds no run: {name} is missing") from None
     except (OSError, orjson.JSONDecodeError) as error:
@@ -94,16 +95,6 @@ def no_folder_at(folder: Path) -> str:
     return f"{folder} does not exist: give the folder of a run"
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Replaces a file at once: a reader, or a kill, finds either the old file or the new one."""
-    fresh = path.with_name(path.name + ".new")
-    with fresh.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)
-
-
 @contextmanager
 def holding(folder: Path) -> Iterator[None]:
     """Holds the run's lock during the block, so that nobody else writes the run. Raises RunHeld if it is taken."""
@@ -117,11 +108,12 @@ def holding(folder: Path) -> Iterator[None]:
 def note_in_manifest(folder: Path, **changes: Any) -> None:
     """Changes fields of a run's manifest. The caller holds the run's lock."""
     manifest = {**read_manifest(folder), **changes}
+    _write_manifest(folder / MANIFEST, manifest)
+
+
+def _write_manifest(path: Path, manifest: dict[str, Any]) -> None:
     manifest["manifest_hash"] = manifest_hash(manifest)
-    try:
-        write_whole(folder / MANIFEST, orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
-    except OSError as error:
-        raise LocalFault(f"{folder / MANIFEST} can't be written ({error.strerror}): free disk space first") from error
+    keep_whole(path, orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
 
 
 class RunFolder:
@@ -178,8 +170,7 @@ class RunFolder:
     def write_manifest(self, **changes: Any) -> None:
         self.check_is_own()
         self.manifest.update(changes)
-        self.manifest["manifest_hash"] = manifest_hash(self.manifest)
-        write_whole(self.folder / self.files.manifest, orjson.dumps(self.manifest, option=orjson.OPT_INDENT_2))
+        _write_manifest(self.folder / self.files.manifest, self.manifest)
 
     def close(self) -> None:
         self._opened.close()
@@ -239,19 +230,20 @@ class RunSink:
 
 
 def _lock(folder: Path) -> int:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        fd = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise LocalFault(f"{folder} can't be written ({error.strerror}): choose another --out") from error
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        holder = _holder(fd)
-        os.close(fd)
-        raise RunHeld(f"{folder} is being written by {holder}: wait for it, or choose another --out") from error
-    os.ftruncate(fd, 0)
-    os.pwrite(fd, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+    with ExitStack() as opened:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            fd = open_regular(folder / ".lock", os.O_RDWR | os.O_CREAT)
+            opened.callback(os.close, fd)
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+        except BlockingIOError as error:
+            said = f"{folder} is being written by {_holder(fd)}: wait for it, or choose another --out"
+            raise RunHeld(said) from error
+        except OSError as error:
+            raise LocalFault(f"{folder} can't be written ({error.strerror}): choose another --out") from error
+        opened.pop_all()
     return fd
 
 
@@ -277,8 +269,8 @@ def _retire(path: Path, *, of_all: bool) -> None:
         path.rename(aside)
         return
     # Killed between the two, the next start does it once more.
-    write_whole(aside, path.read_bytes())
-    write_whole(path, b"".join(line + b"\n" for line in read_lines(path) if _REDIRECT not in line))
+    write_whole(aside, (line + b"\n" for line in read_lines(path)))
+    write_whole(path, (line + b"\n" for line in read_lines(path) if _REDIRECT not in line))
 
 
 def _holds_something(path: Path) -> bool:

@@ -18,6 +18,7 @@ import msgspec
 
 from ...configuration.errors import UsageError
 from ...engine.fault import DamagedJournal, LocalFault
+from ...engine.folder_file import open_to_append
 from ...engine.runs.journal import Journal, Reserve, is_intact, lines_with_holes, read_lines, set_damaged_aside
 from ...engine.runs.pairs import PairCounts
 from ...engine.runs.run_folder import MANIFEST, RunFolder, WrongSpecification
@@ -256,7 +257,7 @@ class Book:
                     yield row + b"\n"
                     continue
                 if aside not in moved:
-                    moved[aside] = opened.enter_context((self.folder.folder / aside).open("ab"))
+                    moved[aside] = opened.enter_context(open_to_append(self.folder.folder / aside))
                 moved[aside].write(row + b"\n")
 
 

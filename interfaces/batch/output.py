@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ...engine.fault import LocalFault, RunHeld
+from ...engine.folder_file import open_regular
 from ...engine.runs.journal import read_lines
 from .rows import line_of
 
@@ -68,7 +69,7 @@ class Output:
 
 def _held(path: Path) -> int:
     while True:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fd = open_regular(path, os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # False if the file was replaced between the two.

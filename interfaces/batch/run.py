@@ -139,8 +139,7 @@ def _settings(batch: Batch, book: Book, source: InputFile, survey: InputSurvey, 
         budget = place_of(book.folder.folder, Amounts(at_most, cost))
     was_killed = manifest.get("started") is not None and manifest.get("ended") is None
     kills = manifest.get("in_flight_at_kills", 0) + (manifest.get("in_flight_max", 0) if was_killed else 0)
-    _note(
-        book,
+    book.folder.write_manifest(
         maybe_billed_pending=manifest.get("maybe_billed_pending", 0),
         in_flight_at_kills=kills,
         in_flight_max=0,
@@ -185,7 +184,7 @@ async def send(
         def reached(_: str) -> None:
             """Records a model's calls that may be in flight if the process is killed."""
             if book is not None:
-                _note(book, in_flight_max=sum(map(batch.settings.concurrency_of, models.reached)))
+                book.folder.write_manifest(in_flight_max=sum(map(batch.settings.concurrency_of, models.reached)))
 
         questions = Questions(lines, models, sink, is_done, repeats_are_new=batch.repeats_are_new, reached=reached)
         stream: TextIO | None = sys.stderr
@@ -243,20 +242,10 @@ def _conclude(batch: Batch, book: Book, survey: InputSurvey, sent: SendingEnd, *
         unsure = manifest["maybe_billed_pending"] + sent.maybe_billed
         result.maybe_billed_pending, result.in_flight_at_kills = unsure, manifest["in_flight_at_kills"]
         counts = {"answered": result.ended.answered, "failed": result.ended.failures}
-        _note(book, ended=_now(), counts=counts, maybe_billed_pending=unsure)
+        book.folder.write_manifest(ended=_now(), counts=counts, maybe_billed_pending=unsure)
     except LocalFault as fault:
         sent.fault = sent.fault or fault
     return result
-
-
-def _note(book: Book, **changes: Any) -> None:
-    try:
-        book.folder.write_manifest(**changes)
-    except OSError as error:
-        raise LocalFault(
-            f"{book.folder.folder}: the manifest can't be written ({error.strerror}): free disk space, then go on with "
-            f"the same command"
-        ) from error
 
 
 def _now() -> str:

@@ -19,6 +19,7 @@ from msgspec import UNSET
 from ...bench.evaluation.record_lines import record_lines
 from ...configuration.errors import UsageError
 from ...engine.fault import DamagedJournal
+from ...engine.folder_file import open_regular
 from ...engine.runs.journal import is_intact, read_lines
 from ...engine.runs.run_folder import FAILURES, RECORDS
 from ..batch.place import BatchPlace
@@ -63,7 +64,7 @@ class _NotePlaces:
                 if number >= len(places):
                     places.extend(array("Q", bytes(8 * (number + 1 - len(places)))))
                 places[number], place = place, place + len(line) + 1
-            self._places.append((os.open(path, os.O_RDONLY | os.O_CLOEXEC), places))
+            self._places.append((open_regular(path), places))
         self._decode = decode
 
     def of(self, line: int, row_crc: int, where: str) -> Note | None:

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from ...configuration.errors import UsageError
 from ...engine.fault import LocalFault
+from ...engine.folder_file import open_to_read
 from ..batch.place import BatchPlace
 from .batch import rows_of_batch
 from .columns import decoder_of, schema_of, table_of
@@ -90,7 +91,7 @@ def _name(fresh: Path, target: Path) -> None:
 def _remove_what_kills_left(target: Path) -> None:
     """Removes unfinished files of killed exports. One that is still being written is locked, and stays."""
     for left in target.parent.glob(f".{glob.escape(target.name)}.*{_FRESH}"):
-        with contextlib.suppress(OSError), left.open("rb") as file:
+        with contextlib.suppress(OSError, LocalFault), open_to_read(left) as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             left.unlink()
 

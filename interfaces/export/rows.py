@@ -64,7 +64,7 @@ def sources_at(place: Path) -> list[RecordSource]:
     """Returns the run of a folder, all runs of a sweep's folder, or the batch of an output file."""
     batch = place_at(place)
     if place.is_file() or (batch is not None and batch.out.is_file()):
-        return [_batch(batch or BatchPlace(place))]
+        return [_batch(batch or BatchPlace(place.resolve()))]
     if not place.is_dir():
         raise UsageError(f"{place}: expected a run's folder or a batch's output, got nothing there")
     if (place / MANIFEST).exists() or (place / RECORDS).exists():

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, BinaryIO
 
 import msgspec
 from msgspec import Struct
 
+from ....engine.folder_file import line_at, open_to_read
 from ....metrics.chameleon.figures import ConversationFigures, steps
 from ....metrics.chameleon.lines import STANCES
 from ....metrics.chameleon.traces import ConversationTrace
@@ -135,7 +136,7 @@ def browser(panel: ConversationScores, budget: int = BUDGET) -> ConversationBrow
     with ExitStack() as opened:
         # A run without turns may have no file either.
         paths = dict.fromkeys(panel.origin[panel.samples[at].pair][0].records for at, _, _ in held)
-        files = {path: opened.enter_context(path.open("rb")) for path in paths}
+        files = {path: opened.enter_context(open_to_read(path)) for path in paths}
         for name in _by_extremes(names, held):
             if pool.is_full:
                 break
@@ -252,14 +253,13 @@ class _ConversationTexts:
 
 
 def _turns(
-    panel: ConversationScores, trace: ConversationTrace, file: IO[bytes], path: Path, pool: _ConversationTexts
+    panel: ConversationScores, trace: ConversationTrace, file: BinaryIO, path: Path, pool: _ConversationTexts
 ) -> Iterator[BrowserTurn]:
     decode = msgspec.json.Decoder(_RecordTexts).decode
     for step in steps(trace.turns, panel.readings):
         turn = step.turn
-        file.seek(turn.place)
         try:
-            line = decode(file.readline())
+            line = decode(line_at(file, turn.place))
         except (msgspec.MsgspecError, UnicodeError) as error:
             raise ValueError(f"{path} changed while it was read: ask again once its run has ended") from error
         cited = set(line.cited or ())

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from ....engine.folder_file import line_at, open_to_read
 from ....engine.runs.pairs import Pair
 from ..journals import RecordError
 from ..labelling.sample import Key, key_of
@@ -62,12 +63,8 @@ class KeptAnswers:
 
     def records_of(self, group: AnswerGroup) -> list[Any]:
         """Returns all records of a conversation, in order of the file."""
-        records = []
-        with self.path.open("rb") as file:
-            for place in self._places[group.pair, group.name]:
-                file.seek(place)
-                records.append(self._decode(file.readline()))
-        return records
+        with open_to_read(self.path) as file:
+            return [self._decode(line_at(file, place)) for place in self._places[group.pair, group.name]]
 
     def records(self) -> Iterator[Any]:
         """Yields every record of the file."""

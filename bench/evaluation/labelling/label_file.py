@@ -16,7 +16,8 @@ from types import MappingProxyType
 
 from ....configuration.errors import UsageError
 from ....engine.fault import LocalFault
-from ....engine.runs.run_folder import write_whole
+from ....engine.folder_file import write_whole
+from ....engine.runs.data_file import read_bytes
 from ....report.text import inert
 from .label import COLUMNS_AFTER, COLUMNS_BEFORE, Label, history_text, listed, text_hash
 from .rater_labels import GivenLabel
@@ -186,11 +187,7 @@ def begin(path: Path, sample: Sequence[SampleEntry], given: Mapping[Key, GivenLa
 
 def read(path: Path) -> LabelSheet:
     """Reads a file that our dialogue, a person or a spreadsheet saved. Raises UsageError, which names the line."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"{path}: expected a readable file of labels, got: {error.strerror}") from error
-    text = _decoded(data)
+    text = _decoded(read_bytes(path))
     if text is None:
         raise UsageError(f"{path}: expected a CSV file of labels, got something else: save it as CSV again")
     header, delimiter = _header_of(path, text)

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct, field
 
 from ....configuration.errors import UsageError
+from ....engine.folder_file import line_at, open_to_read
 from ....engine.runs.journal import read_lines
 from ....engine.runs.pairs import Pair
 from ....engine.runs.run_folder import FAILURES, RECORDS
@@ -115,9 +116,5 @@ def _noted(lines: Iterable[bytes], run: ReadRun, kind: type[Record], name: str) 
 
 def records_of(run: ReadRun, item: str, kind: type[Record]) -> list[Any]:
     """Returns the records of one item, read again from the file."""
-    found = []
-    with (run.path / RECORDS).open("rb") as file:
-        for place in run.places.get(item, ()):
-            file.seek(place)
-            found.append(msgspec.json.decode(file.readline(), type=kind))
-    return found
+    with open_to_read(run.path / RECORDS) as file:
+        return [msgspec.json.decode(line_at(file, place), type=kind) for place in run.places.get(item, ())]

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
+from ....engine.folder_file import lines_in
 from ....metrics.load.load_json import LoadFigures
 from ....metrics.load.traffic import CallSpans
 from ..folder import CALLS
@@ -56,14 +57,13 @@ def calls_in(folder: Path, load: LoadFigures) -> Mapping[str, CallSpans]:
     columns = {model: _Columns() for model in load.models}
     decode = msgspec.json.Decoder(_Line).decode
     try:
-        with (folder / CALLS).open("rb") as file:
-            for number, text in enumerate(file, 1):
-                try:
-                    line = decode(text)
-                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                    raise UnfitCalls(f"line {number} of {CALLS} can't be read") from error
-                if line.model in columns:
-                    columns[line.model].take(line)
+        for number, text in enumerate(lines_in(folder / CALLS), 1):
+            try:
+                line = decode(text)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                raise UnfitCalls(f"line {number} of {CALLS} can't be read") from error
+            if line.model in columns:
+                columns[line.model].take(line)
     except OSError as error:
         raise UnfitCalls(f"{CALLS} can't be read ({error.strerror})") from error
     for model, own in load.models.items():

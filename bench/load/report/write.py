@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from ....configuration.errors import UsageError
-from ....engine.runs.run_folder import MANIFEST, RECORDS, write_whole
+from ....engine.folder_file import read_whole, write_whole
+from ....engine.runs.run_folder import MANIFEST, RECORDS
 from ....format import command_text
 from ...evaluation.reporting import PAGE, TABLES, check_is_our_page, unless_unwritable, write_tables
 from ..folder import CALLS, LOAD
@@ -22,9 +23,6 @@ from ..folder import CALLS, LOAD
 if TYPE_CHECKING:
     from ....metrics.load.load_json import LoadFigures
     from .series import LoadTest
-
-# A load.json has some hundred thousand characters.
-_LARGEST = 64 << 20
 
 
 class LoadReport(Struct, frozen=True):
@@ -124,14 +122,11 @@ def read(folder: Path) -> LoadFigures:
 
     path = folder / LOAD
     try:
-        with path.open("rb") as file:
-            data = file.read(_LARGEST + 1)
+        data = read_whole(path)
     except FileNotFoundError as error:
         raise UsageError(f"{folder}: expected a folder with {LOAD}, got none there") from error
     except OSError as error:
         raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
-    if len(data) > _LARGEST:
-        raise UsageError(f"{path}: expected the figures of a load test, got more than {_LARGEST >> 20} MiB")
     try:
         return load_of(data)
     except DamagedLoad as error:

@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from ....engine.folder_file import open_to_read
 from ....metrics.millstone.answers import AnswerReading, AnswerRows
 from ....metrics.millstone.counts import counts_of
 from ....metrics.millstone.openness import CASES, CONFIGS
@@ -62,7 +63,7 @@ def explorer(
     with ExitStack() as opened:
         readers: dict[Path, TextReader] = {}
         for path in dict.fromkeys(model.texts.path for model in models):
-            readers[path] = TextReader(opened.enter_context(path.open("rb")))
+            readers[path] = TextReader(opened.enter_context(open_to_read(path)))
         for number, longest in LEVELS:
             pool = _AnswerTexts(longest)
             made = [_model(model, reading, number, pool, readers[model.texts.path], scripts) for model in models]

@@ -22,6 +22,7 @@ from torture import record, times
 
 from millstream.engine.call import Call, Failure, Outcome, Reply
 from millstream.engine.fault import DamagedJournal, LocalFault, RunHeld
+from millstream.engine.folder_file import write_whole
 from millstream.engine.runs.journal import read_lines
 from millstream.engine.runs.run_folder import (
     RunFolder,
@@ -29,7 +30,6 @@ from millstream.engine.runs.run_folder import (
     read_manifest,
     specification_hash,
     whole_lines,
-    write_whole,
 )
 
 STARTS = times(20, 50)
@@ -329,7 +329,7 @@ def test_a_disk_without_room_for_the_reserve_is_refused_before_anything_is_sent(
 def test_a_file_in_the_place_of_a_journal_is_a_local_fault_that_leaves_nothing_open(tmp_path: Path) -> None:
     (tmp_path / "failures.jsonl").mkdir()
     before = (len(os.listdir("/proc/self/fd")), threading.active_count())
-    with pytest.raises(LocalFault, match="can't be written"):
+    with pytest.raises(LocalFault, match=r"failures\.jsonl is a folder, and only a regular file is read or written"):
         RunFolder(tmp_path, SPECIFICATION)
     assert (len(os.listdir("/proc/self/fd")), threading.active_count()) == before
     assert not (tmp_path / ".reserve").exists()

@@ -19,6 +19,7 @@ from millstream.bench.evaluation.labelling.rater_labels import GivenLabel
 from millstream.bench.evaluation.labelling.sample import Key, SampleEntry
 from millstream.configuration.errors import UsageError
 from millstream.engine.fault import LocalFault
+from millstream.engine.runs.data_file import DatasetError
 
 CHOICES = (LabelChoice("A"), LabelChoice("B"), LabelChoice("O", "other"))
 COLUMNS = ("model", "temperature", "id", "text_sha256", "issue", "question", "text", "label")
@@ -226,7 +227,7 @@ def test_a_file_that_is_no_text_is_told_as_such(data: bytes, tmp_path: Path) -> 
 
 
 def test_a_folder_in_its_place_is_told(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="expected a readable file of labels, got: Is a directory"):
+    with pytest.raises(DatasetError, match="expected a file, got a folder"):
         read(tmp_path)
 
 

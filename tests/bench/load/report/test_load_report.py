@@ -166,8 +166,8 @@ WRONG: dict[str, tuple[Callable[[Path], Any], tuple[str, ...], int, str]] = {
     "a folder in its place": (
         a_folder,
         ("test",),
-        2,
-        "load.json: expected a readable file, got: Is a directory",
+        5,
+        "load.json is a folder, and only a regular file is read or written there",
     ),
     "a reading of runs": (lambda home: None, ("test", "--topics", "last"), 2, "--topics reads records of a run"),
     "no place to write": (

@@ -1,0 +1,138 @@
+"""The one way to open a file of a run's folder, which may come from somebody else.
+
+Opens regular files only, never through a link (the folder itself may be one) and without waiting for a pipe. Bounds a
+line, a whole file and the depth of JSON.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+from .fault import DamagedJournal, LocalFault
+
+LINE_MAX = 64 << 20  # an answer has at most 16 MiB; escapes and a copy in base64 make its line longer
+WHOLE_MAX = 64 << 20
+# Below Python's 1,000, at which decoders raise RecursionError.
+DEPTH_MAX = 900
+_TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+_BRACKET = re.compile(rb"[\[\]{}]")
+
+
+class NotRegular(LocalFault):
+    """Raised for what is no regular file. `kind` says what it is."""
+
+    def __init__(self, path: Path, kind: str) -> None:
+        super().__init__(f"{path} is {kind}, and only a regular file is read or written there: move it away")
+        self.kind = kind
+
+
+def open_regular(path: Path, flags: int = os.O_RDONLY, mode: int = 0o644, *, through_links: bool = False) -> int:
+    """Returns a descriptor of a regular file. Raises NotRegular for anything else, and OSError as `os.open` does."""
+    follow = 0 if through_links else os.O_NOFOLLOW
+    try:
+        fd = os.open(path, flags | follow | os.O_NONBLOCK | os.O_CLOEXEC, mode)
+    except OSError as error:
+        if error.errno == errno.ELOOP and path.is_symlink():
+            raise NotRegular(path, "a link") from error
+        if error.errno == errno.ENXIO:  # a pipe that nobody reads, or a socket
+            raise NotRegular(path, _kind_of(os.stat(path).st_mode)) from error
+        raise
+    found = os.fstat(fd).st_mode
+    if not stat.S_ISREG(found):
+        os.close(fd)
+        raise NotRegular(path, _kind_of(found))
+    return fd
+
+
+def _kind_of(mode: int) -> str:
+    if stat.S_ISDIR(mode):
+        return "a folder"
+    if stat.S_ISFIFO(mode):
+        return "a pipe"
+    return "a socket" if stat.S_ISSOCK(mode) else "a device"
+
+
+def open_to_read(path: Path) -> BinaryIO:
+    return os.fdopen(open_regular(path), "rb")
+
+
+def open_to_append(path: Path) -> BinaryIO:
+    return os.fdopen(open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "ab")
+
+
+def lines_in(path: Path) -> Iterator[bytes]:
+    """Yields each line with its newline, which the last may lack. Raises DamagedJournal for a line that is too long, or
+    nested too deeply to decode."""
+    with open_to_read(path) as file:
+        for number, line in enumerate(iter(partial(file.readline, LINE_MAX + 1), b""), 1):
+            check_bounded(line, f"{path} line {number}")
+            yield line
+
+
+def line_at(file: BinaryIO, place: int) -> bytes:
+    """Returns the line that begins at a byte of a file that was read by `lines_in` before."""
+    file.seek(place)
+    return file.readline(LINE_MAX + 1)
+
+
+def read_whole(path: Path, most: int = WHOLE_MAX) -> bytes:
+    """Returns the JSON text of a file. Raises DamagedJournal if it is larger than `most`, or nested too deeply."""
+    with open_to_read(path) as file:
+        data = file.read(most + 1)
+    check_bounded(data, str(path), most)
+    return data
+
+
+def check_bounded(data: bytes, where: str, most: int = LINE_MAX) -> None:
+    if len(data) > most:
+        raise DamagedJournal(f"{where} is longer than {most >> 20} MiB: no run writes that: take it out")
+    if data.count(b"[") + data.count(b"{") > DEPTH_MAX and _is_deep(data):
+        raise DamagedJournal(f"{where} is nested more than {DEPTH_MAX} deep: no run writes that: take it out")
+
+
+def _is_deep(data: bytes) -> bool:
+    depth = 0
+    for bracket in _BRACKET.finditer(_TEXT.sub(b"", data)):
+        depth += 1 if bracket[0] in b"[{" else -1
+        if depth > DEPTH_MAX:
+            return True
+    return False
+
+
+def write_whole(path: Path, data: bytes | Iterable[bytes]) -> None:
+    """Replaces a file at once: a reader, or a kill, finds either the old file or the new one."""
+    fresh = path.with_name(path.name + ".new")
+    fresh.unlink(missing_ok=True)
+    try:
+        with os.fdopen(open_regular(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
+            file.writelines((data,) if isinstance(data, bytes) else data)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
+
+
+def keep_whole(path: Path, data: bytes) -> None:
+    """Does the same for a file that belongs to a run's records. Raises LocalFault if it can't be written."""
+    try:
+        write_whole(path, data)
+    except OSError as error:
+        raise LocalFault(
+            f"{path} can't be written ({error.strerror}): the records are whole; free disk space, then resume"
+        ) from error
+
+
+def make_folder(path: Path) -> None:
+    """Creates a folder within a run's. Raises NotRegular if a link stands there."""
+    path.mkdir(parents=True, exist_ok=True)
+    if path.is_symlink():
+        raise NotRegular(path, "a link")
