@@ -238,7 +238,7 @@ def _entries(document: Document, table: str) -> list[tuple[str, Any]]:
     rows = document.rows((table,), document.values.get(table, {}))
     for model in rows:
         if table == "lanes" and is_page(model):
-            if model != model.lower() or model == f"{WEB}/":
+            if model != model.lower() or model == f"{WEB}/" or ("*" in model and model != EVERY_HOST):
                 raise document.refusal(
                     (table, model),
                     f"expected {WEB} for all pages together, {WEB}/HOST in lower case, or {EVERY_HOST} for every host",
@@ -279,6 +279,7 @@ def settings_for(
         lanes += tuple(lane for name, lane in declared.items() if name in searches or is_page(name))
         return Settings(
             lanes=lanes,
+            declared=tuple(declared),
             providers=configuration.providers,
             searches=configuration.searches,
             key_variables={m: names for m, names in configuration.key_variables.items() if m in (*models, *searches)},

@@ -47,7 +47,9 @@ def _shown(kind: ValueKind[Any], value: object) -> str:
         scheme = "" if "://" in value else "http://"
         value = shown_address(scheme + value).removeprefix(scheme)
     text = f'"{value}"' if isinstance(value, str) else repr(value)
-    hint = ": separate models by spaces" if isinstance(kind, ModelName) and "," in text else ""
+    hint = ""
+    if isinstance(kind, ModelName):
+        hint = ": separate models by spaces" if "," in text else ": name each model, without *" if "*" in text else ""
     return (text if len(text) <= 60 else f"{text[:59]}…") + hint
 
 
@@ -208,7 +210,7 @@ class ModelName:
         if not isinstance(value, str) or not value.isprintable() or " " in value or "," in value:
             raise ValueError(value)
         provider, _, model = value.partition("/")
-        if not provider or not model:
+        if not provider or not model or "*" in value:
             raise ValueError(value)
         return value
 

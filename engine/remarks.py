@@ -1,12 +1,11 @@
 """Remarks: warnings that a person should read beside a result, and troubles that need a person now. They are logged;
-only an interface prints them."""
+the command line and `evaluate` print them, and Python itself does on stderr where a program configures no logging."""
 
 from __future__ import annotations
 
 import logging
 
 LOG = logging.getLogger("millstream")
-LOG.addHandler(logging.NullHandler())
 
 
 def remark(text: str) -> None:

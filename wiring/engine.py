@@ -28,6 +28,7 @@ from ..engine.store.cache import Cache, Mode
 from ..engine.store.cache_policy import Ages, CachePolicy
 from ..engine.store.leases import FolderLeases
 from ..engine.store.snapshot import Snapshot
+from ..providers.access import ConfigurationError
 from ..providers.pages.extraction import Extraction
 from ..providers.pages.page import Page
 from ..providers.pages.reader import PageReader
@@ -92,6 +93,8 @@ class Engine:
         self._routing = Router(settings, self.purse, self.events, self._retrieval, self._spare_loop)
         for lane in settings.lanes:
             if not is_page(lane.model):
+                if "*" in lane.model:
+                    raise ConfigurationError(f"lane {lane.model}: name one model; each model has a lane of its own")
                 accesses_to(lane.model, settings)
 
     def __repr__(self) -> str:

@@ -21,6 +21,7 @@ from ..engine.lanes.lane_memory import LaneNote
 from ..engine.lanes.lane_queue import LaneQueue
 from ..engine.lanes.ledger import Ledger
 from ..engine.limits import declared_quota
+from ..engine.remarks import remark
 from ..engine.scheduler import Route
 from ..providers.access import Access, ConfigurationError, endpoint_to, keyless_endpoint_to
 from ..providers.credentials.authorizer import Authorizer
@@ -30,6 +31,7 @@ from ..providers.search.access import is_search
 from ..providers.transport.no_retry_endpoint import NoRetryEndpoint
 from ..providers.transport.transport import Transport
 from .file_limits import capped_by_files
+from .lane_names import without_lane
 from .reach import accesses_to, stem_of
 from .settings import Settings
 from .web_retrieval import WebRetrieval
@@ -85,6 +87,8 @@ class Router:
         if model in self._routed:
             # Opened anew: its credentials may have been corrected, in their file too.
             self._authorizers.clear()
+        elif settings.default_lane is None and (told := without_lane(model, settings)):
+            remark(told)
         self._routed.add(model)
         accesses = accesses_to(model, settings)
         lane = capped_by_files(settings.lane_of(model), len(accesses))

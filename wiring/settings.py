@@ -36,6 +36,8 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     lanes: tuple[Lane, ...] = ()
     """The declared quotas."""
+    declared: tuple[str, ...] = ()
+    """The names of all lanes in the configuration's file, those of other models too."""
     default_lane: Lane | None = None
     """The quota of models without a lane; None: a lane with its defaults."""
     providers: Mapping[str, Provider] = {}

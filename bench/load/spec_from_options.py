@@ -17,6 +17,7 @@ from ...configuration.errors import UsageError
 from ...configuration.options import SendingOptions
 from ...providers.search.access import is_search
 from ...wiring import Settings, accesses_to
+from ...wiring.lane_names import unused_lanes
 from ..evaluation.preparation import check_prices
 from ..made_prompts.prompts import CallParameters
 from . import prompt_sources
@@ -82,7 +83,7 @@ def spec_from(options: argparse.Namespace) -> CheckedSpec:
         said=_said(options, models, plan),
     )
     notes = [*_notes_on_lanes(options.sending, models, configuration), *([chosen.told] if chosen.told else [])]
-    return CheckedSpec(spec, (*notes, *_notes_on_trace(options, trace)))
+    return CheckedSpec(spec, (*notes, *_notes_on_trace(options, trace), *unused_lanes([settings])))
 
 
 def _source(

@@ -20,12 +20,14 @@ from ...configuration import errors as refusal
 from ...engine.attempts.budget_file import NOTHING, Amounts
 from ...engine.collector import calm_collector
 from ...engine.fault import LocalFault, Stop, Stopped
+from ...engine.remarks import remark
 from ...engine.runs.pairs import PairCounts
 from ...engine.version import VERSION
 from ...wiring import Settings
 from ...wiring.engine import Engine
 from ...wiring.event_loop import loop_factory
 from ...wiring.folder_budget import drop_budget, money_of, place_of, unsure_of
+from ...wiring.lane_names import without_lane
 from ...wiring.signals import DRAIN_S, Interruption
 from ..terminal.output import note
 from .batch_store import Book
@@ -181,8 +183,10 @@ async def send(
         def cancel() -> None:
             task.cancel()
 
-        def reached(_: str) -> None:
+        def reached(model: str) -> None:
             """Records a model's calls that may be in flight if the process is killed."""
+            if told := without_lane(model, batch.settings):
+                remark(told)
             if book is not None:
                 book.folder.write_manifest(in_flight_max=sum(map(batch.settings.concurrency_of, models.reached)))
 

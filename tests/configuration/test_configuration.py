@@ -75,6 +75,13 @@ WRONG = {
     "NaN": ('[lanes."a/b"]\ntpm = nan', "got nan"),
     "an inline table": ('[lanes]\n"a/b" = {rpm = 0}', 'line 2: [lanes."a/b"] rpm: expected'),
     "a lane without provider": ("[lanes.gpt]\nrpm = 1", "line 1: [lanes] gpt: expected a model as provider/model"),
+    "a pattern for a lane": (
+        '[lanes."openai/*"]\nrpm = 5',
+        '[lanes] openai/*: expected a model as provider/model, such as openai/gpt-4o-mini, got "openai/*": name each '
+        "model, without *",
+    ),
+    "a pattern for a price": ('[prices."openai/*"]\ninput = 1\noutput = 1', "name each model, without *"),
+    "a pattern of hosts": ('[lanes."web/*.org"]\nrpm = 1', 'or web/* for every host'),
     "no table": ("lanes = 3", "line 1: [lanes]: expected a table, got int"),
     "an unknown kind": (
         '[providers.x]\nkind = "telepathy"\nbase_url = "http://h"',

@@ -19,6 +19,8 @@ from ....configuration.configuration import read_configuration, settings_for
 from ....configuration.data_files import found_at, make_room, out_file, path_of, write_once
 from ....configuration.errors import DONE, RESUMABLE, SIGNAL, WITH_FAILURES, UsageError
 from ....configuration.options import SendingOptions
+from ....engine.remarks import remark
+from ....wiring.lane_names import unused_lanes
 from ...evaluation.ask_all import ask_all
 from ...evaluation.preparation import check_cost_is_bounded
 from ...evaluation.watch import Watch, unwatched
@@ -66,6 +68,8 @@ def write_conversations(options: argparse.Namespace, watch: Watch = unwatched) -
         make_room(out)
     settings = settings_for((options.model,), sending, read_configuration(sending.config))
     check_cost_is_bounded({options.model: None}, settings, has_option=False)
+    for told in unused_lanes([settings]):
+        remark(told)
     with _beginnings(out, is_there=is_there) as path:
         with GenerationProgress(path, specification(options.model, counts, topics, options.questions)) as progress:
             generation = ConversationGeneration(options.model, counts, progress, topics, options.questions)

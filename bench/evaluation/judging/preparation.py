@@ -19,6 +19,7 @@ from ....configuration.options import SendingOptions
 from ....engine.runs.pairs import FinishedItems
 from ....engine.runs.run_folder import RECORDS, read_manifest
 from ....wiring import access_to
+from ....wiring.lane_names import unused_lanes
 from ..journals import decoded
 from ..preparation import (
     PreparedRun,
@@ -80,7 +81,11 @@ def prepare(order: JudgingOrder) -> PreparedRun:
         },
         options={"judges": _servers(folder, judges, work), "sending": kept(order.sending)},
         dataset={"path": str(answers.path), "answers": len(answers)},
-        notes=_notes(folder, judges, judging.own, manifest),
+        notes=(
+            *_notes(folder, judges, judging.own, manifest),
+            # The configuration is the run's, whose models have lanes in it.
+            *unused_lanes([settings], manifest["specification"].get("endpoints", ())),
+        ),
         files=FILES,
         budget_name=BUDGET,
         command=shlex.join(["millstream", "judge", str(folder), *(f"--judge={judge}" for judge in judges)]),

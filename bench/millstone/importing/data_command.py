@@ -158,6 +158,8 @@ def _rephrase(
 ) -> tuple[ParaphraseRun, int | None]:
     from ....configuration.configuration import read_configuration, settings_for
     from ....configuration.data_files import make_room
+    from ....engine.remarks import remark
+    from ....wiring.lane_names import unused_lanes
     from ...evaluation.preparation import check_cost_is_bounded
     from .write_paraphrases import write_paraphrases
 
@@ -171,6 +173,8 @@ def _rephrase(
         make_room(out)
     settings = settings_for((model,), sending, read_configuration(sending.config))
     check_cost_is_bounded({model: None}, settings, has_option=False)
+    for told in unused_lanes([settings]):
+        remark(told)
     rephrasing, signal = write_paraphrases(model, questions, settings, watch)
     missing = sum(reason.startswith("not_cached") for reason in rephrasing.failures.values())
     if is_there and missing:

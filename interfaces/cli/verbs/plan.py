@@ -48,9 +48,12 @@ def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) ->
 
 
 def run(options: argparse.Namespace) -> int:
+    from ....wiring.lane_names import unused_lanes
+
     has_pilot = options.pilot is not None
     prepared = run_verb.prepared_from(options, is_sent=False, needs_keys=has_pilot)
-    for remark in dict.fromkeys(remark for each in prepared for remark in (*each.notes, *each.warnings)):
+    notes = dict.fromkeys(remark for each in prepared for remark in (*each.notes, *each.warnings))
+    for remark in (*notes, *unused_lanes([each.settings for each in prepared])):
         note(f"millstream: {remark}")
     return _with_pilot(prepared, options) if has_pilot else _tell(prepared, options)
 

@@ -171,10 +171,13 @@ def carry_out(
     from ....bench.evaluation.execution import ExecutionOptions, RunResult, execute
     from ....configuration.errors import LOCAL_FAULT
     from ....engine.fault import LocalFault
+    from ....wiring.lane_names import unused_lanes
     from ...terminal.progress import watch_on_stderr
     from ..run_summary import as_json, exit_code_of, tell
 
     results: list[RunResult] = []
+    for remark in unused_lanes([each.settings for each in prepared]):
+        note(f"millstream: {remark}")
     for number, each in enumerate(prepared, 1):
         for remark in (*each.notes, *each.warnings):
             note(f"millstream: {remark}")

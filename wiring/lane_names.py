@@ -1,0 +1,44 @@
+"""Remarks on declared lanes whose names are no model that is asked: their quotas and keys apply to nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..engine.near_names import nearest
+from ..providers.access import UnknownProvider, row_of
+from ..providers.retrieval import is_page
+from ..providers.search.access import is_search
+from .settings import Settings
+
+
+def unused_lanes(together: Sequence[Settings], others: Iterable[str] = ()) -> list[str]:
+    """Returns a sentence for each lane that a configuration declares and that nothing asks in these settings together,
+    if its provider is asked or unknown. `others`: models that may have lanes although they are not asked."""
+    asked = {lane.model for settings in together for lane in settings.lanes}
+    providers = {_provider(model) for model in asked}
+    declared = {name: settings for settings in together for name in settings.declared}
+    return [
+        f"the lane {name} is not used: no model of this name is asked{nearest(name, asked)}"
+        for name, settings in declared.items()
+        if not (name in asked or name in others or is_page(name))
+        and (_provider(name) in providers or _is_unknown(name, settings))
+    ]
+
+
+def without_lane(model: str, settings: Settings) -> str:
+    """Returns a sentence on a model that has no lane while others of its provider have; empty for any other model."""
+    lanes = [lane.model for lane in settings.lanes if _provider(lane.model) == _provider(model)]
+    if not lanes or model in lanes:
+        return ""
+    return f"{model} has no lane of its own{nearest(model, lanes, cutoff=0.0)}: no declared quota or key applies to it"
+
+
+def _provider(model: str) -> str:
+    return model.partition("/")[0]
+
+
+def _is_unknown(model: str, settings: Settings) -> bool:
+    try:
+        return not (is_search(model) or row_of(model, settings.means))
+    except UnknownProvider:
+        return True
