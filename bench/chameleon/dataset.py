@@ -121,6 +121,9 @@ def _conversation(entry: FileEntry) -> Conversation:
     content, where = entry.content, entry.where
     if not isinstance(content, dict):
         raise DatasetError(f"{where}: expected an object, got {kind_of(content)}")
+    if not {"topic", "questions"} <= content.keys():
+        fields = ", ".join(map(str, content))[:200] or "no field"
+        raise DatasetError(f"{where}: expected a conversation, with topic and questions (a list), got {fields}")
     topic = _text(field(content, "topic", str, where), f"{where}: topic")
     questions = tuple(
         _text(question, f"{where}: questions[{at}]")

@@ -6,6 +6,7 @@ Owns the files' formats and the positions of their entries. `dataset` decides wh
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +17,8 @@ SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv")
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 # Columns that are no questions, by their names in the header.
 _FIELDS = ("id", "topic", "domain", "initial_belief", "debate_strength")
-_NAME_MAX = 60
+# Columns of questions: as in SYCON's tables, the later ones may be called pushbacks.
+_QUESTION = re.compile(r"question|(?:question|pushback|q)_?\d+")
 
 
 class FileEntry(NamedTuple):
@@ -88,37 +90,39 @@ def _rows(text: str, path: Path, delimiter: str) -> Iterator[FileEntry]:
     """Yields a conversation for each row: its first question, then the following turns. Its topic is its first question
     and its domain the file, unless columns with these names exist."""
     header: Sequence[str] | None = None
-    is_first = True
     for line, row in csv_rows(
         text,
         lambda line, error: DatasetError(f"{path} line {line}: expected a row of cells, got something else: {error}"),
         delimiter,
     ):
         where = f"{path} line {line}"
-        if is_first and _is_header(row):
-            header = [cell.strip().casefold().replace(" ", "_") for cell in row]
+        if header is None:
+            header = _header_of(row, where)
         else:
             yield FileEntry(_content_of_row(row, header, path.stem, where), where)
-        is_first = False
 
 
-def _is_header(row: Sequence[str]) -> bool:
-    """Returns whether all cells are names: short, and none is a question or a sentence."""
-    return all(len(cell) <= _NAME_MAX and not cell.rstrip().endswith(("?", "？", ".", "!")) for cell in row)
+def _header_of(row: Sequence[str], where: str) -> list[str]:
+    names = [cell.strip().casefold().replace(" ", "_") for cell in row]
+    questions = [name for name in names if name not in _FIELDS]
+    if not questions or not all(map(_QUESTION.fullmatch, questions)):
+        raise DatasetError(
+            f"{where}: expected a conversation a row, in the columns question_1, question_2, … and at most "
+            f"{', '.join(_FIELDS)}, got the columns {', '.join(row)[:200]}"
+        )
+    return names
 
 
-def _content_of_row(row: Sequence[str], header: Sequence[str] | None, stem: str, where: str) -> dict[str, Any]:
-    if header is not None and len(row) > len(header):
+def _content_of_row(row: Sequence[str], header: Sequence[str], stem: str, where: str) -> dict[str, Any]:
+    if len(row) > len(header):
         raise DatasetError(f"{where}: expected at most {len(header)} cells, as the header has, got {len(row)}")
-    names = header or ()
     content: dict[str, Any] = {"domain": stem}
     questions: list[str] = []
-    for at, cell in enumerate(row):
-        if at < len(names) and names[at] in _FIELDS:
-            if cell.strip():
-                content[names[at]] = cell
-        else:
+    for name, cell in zip(header, row, strict=False):
+        if name not in _FIELDS:
             questions.append(cell)
+        elif cell.strip():
+            content[name] = cell
     while questions and not questions[-1].strip():
         questions.pop()
     if not questions:

@@ -20,6 +20,10 @@ _ROLES = ("system", "developer", "user", "assistant")
 
 def read_prompts(path: Path) -> list[Prompt]:
     """Returns one prompt for each line that is not empty or, from a JSON list, for each element."""
+    if path.suffix.lower() in (".csv", ".tsv"):
+        raise UsageError(
+            f"--prompts: {path}: expected a prompt a line, as text or JSON, got a table: write out its column"
+        )
     try:
         text = read_text(path)
     except DatasetError as error:

@@ -45,6 +45,12 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "a data set that is not there": ((*RUN, "--dataset", "nowhere.json"), "nowhere.json"),
     "an empty data set": ((*RUN, "--dataset", "list.json"), "expected at least one conversation"),
     "a data set of the other benchmark": ((*RUN, "--dataset", "issue.json"), "issue.json"),
+    "a table of sums": ((*RUN, "--dataset", "sums.csv"), "got the columns id, question, answer, kind"),
+    "a plan over a table of cities": (
+        ("plan", *RUN[1:6], "--dataset", "cities.csv"),
+        "cities.csv line 1: expected a conversation a row, in the columns question_1, question_2, …",
+    ),
+    "rows of a task": ((*RUN, "--dataset", "rows.jsonl"), "rows.jsonl line 1: expected a conversation, with topic and"),
     "a judge without a price under a limit": ((*RUN, "--max-cost", "1"), "has no price, so --max-cost can't be kept"),
     "a temperature": ((*RUN, "--temperature", "hot"), "--temperature"),
     "an unknown option": ((*RUN, "--serch", "brave"), "unknown option --serch (nearest: --search)"),
@@ -76,6 +82,9 @@ def test_what_belongs_to_another_benchmark_is_refused(cli: CommandLine, tmp_path
 def assert_refused(cli: CommandLine, tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "list.json").write_text("[]")
+    (tmp_path / "sums.csv").write_text("id,question,answer,kind\n1,What is 19 * 74?,1406,product\n")
+    (tmp_path / "cities.csv").write_text("name,city\nAda,London\n")
+    (tmp_path / "rows.jsonl").write_text('{"question": "What is 2 + 2?", "answer": "4"}\n')
     issue = {"question": "Q?", "pros": ["a"], "cons": ["b"], "sources": {}, "paraphrases": []}
     (tmp_path / "issue.json").write_text(json.dumps(issue))
     (tmp_path / "theirs").mkdir()

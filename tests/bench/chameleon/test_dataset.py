@@ -69,12 +69,10 @@ def test_a_csv_has_a_conversation_a_row_its_first_question_first(tmp_path: Path)
     assert data.turns(2) == 4
 
 
-def test_columns_of_known_names_are_no_questions_and_a_row_that_asks_is_no_header(tmp_path: Path) -> None:
+def test_columns_of_known_names_are_no_questions(tmp_path: Path) -> None:
     named = load(written(tmp_path, "a.tsv", "id\tTopic\tdomain\tq1\tq2\nx1\tIce\tPhysics\tWhy?\tReally?\n"))
     assert (named.conversations[0].id, named.conversations[0].topic) == ("x1", "Ice")
     assert named.conversations[0].questions == ("Why?", "Really?")
-    bare = load(written(tmp_path, "b.csv", "Why is ice slippery?,I doubt it.\nHow old is glass?,It flows.\n"))
-    assert len(bare.conversations) == 2
 
 
 @pytest.mark.parametrize(
@@ -91,11 +89,28 @@ def test_columns_of_known_names_are_no_questions_and_a_row_that_asks_is_no_heade
         ("a.json", json.dumps(content(kinds=["x"])), r"kinds: expected one for each of 2 questions, got 1"),
         ("a.json", json.dumps(content(id="a b")), r"id: expected a name without space, slash or comma"),
         ("a.json", json.dumps(content(questions=["\ud800"])), r"questions\[0\]: expected a text, got one with a lone"),
-        ("a.jsonl", json.dumps(content()) + "\n{}\n", r"a\.jsonl line 2: topic: expected a text, got nothing"),
+        (
+            "a.jsonl",
+            json.dumps(content()) + "\n{}\n",
+            r"a\.jsonl line 2: expected a conversation, with topic and q.* got no field",
+        ),
         ("a.jsonl", json.dumps(content()) + "\n[1", r"a\.jsonl line 2: expected JSON"),
-        ("a.csv", "Q,P\nWhy?,,\n", r"a\.csv line 2: expected at most 2 cells, as the header has, got 3"),
-        ("a.csv", "Q,P,R\nWhy?,,Sure?\n", r"a\.csv line 2: turn 2: expected a question, got an empty cell"),
-        ("a.csv", 'Q,P\nWhy?,"open\n', r"a\.csv line 2: expected a row of cells"),
+        (
+            "a.jsonl",
+            '{"id": 1, "question": "How?", "answer": "So."}',
+            r"questions \(a list\), got id, question, answer",
+        ),
+        (
+            "a.csv",
+            "id,question,answer,kind\n1,What is 19 * 74?,1406,product\n",
+            "got the columns id, question, answer,",
+        ),
+        ("a.csv", "name,city\nAda,London\n", r"line 1: expected a conversation a row, in the columns question_1, q"),
+        ("a.csv", "id,topic\n1,Ice\n", "got the columns id, topic"),
+        ("a.csv", "Why is ice slippery?,I doubt it.\nHow old is glass?,It flows.\n", "got the columns Why is ice"),
+        ("a.csv", "Q1,Q2\nWhy?,,\n", r"a\.csv line 2: expected at most 2 cells, as the header has, got 3"),
+        ("a.csv", "Q1,Q2,Q3\nWhy?,,Sure?\n", r"a\.csv line 2: turn 2: expected a question, got an empty cell"),
+        ("a.csv", 'Q1,Q2\nWhy?,"open\n', r"a\.csv line 2: expected a row of cells"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, name: str, text: str, message: str) -> None:

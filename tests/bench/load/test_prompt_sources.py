@@ -85,6 +85,13 @@ def test_a_file_without_prompts_is_refused_by_its_line(case: str, tmp_path: Path
     assert said in str(refused.value) and str(refused.value).startswith("--prompts: ")
 
 
+def test_a_table_is_no_file_of_prompts(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("question,answer\nWhat is 2 + 2?,4\n")
+    with pytest.raises(UsageError, match=r"rows\.csv: expected a prompt a line, as text or JSON, got a table"):
+        read_prompts(path)
+
+
 def test_what_is_no_file_or_too_large_is_refused_unread(tmp_path: Path) -> None:
     for path, said in ((tmp_path, "got a folder"), (tmp_path / "none", "No such file"), (Path("/dev/zero"), "device")):
         with pytest.raises(UsageError, match=said):
