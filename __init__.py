@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .engine.fault import LocalFault, Stop, Stopped
     from .engine.lane import Lane
     from .engine.sink import Sink
-    from .interfaces.python.evaluate import evaluate
+    from .interfaces.python.evaluate import EvaluationStopped, evaluate
     from .metrics.statistics.comparisons import Comparison, compare
     from .metrics.statistics.intervals import Interval, interval
     from .providers.credentials.authorizer import Authorizer, bearer, key_in
@@ -64,6 +64,7 @@ __all__ = [
     "EncodeError",
     "Engine",
     "Evaluation",
+    "EvaluationStopped",
     "Event",
     "Failure",
     "Fault",
@@ -137,6 +138,7 @@ _HOMES = {
     "EncodeError": "engine.endpoint",
     "Engine": "wiring.engine",
     "Evaluation": "bench.task.result",
+    "EvaluationStopped": "interfaces.python.evaluate",
     "Event": "engine.events",
     "Failure": "engine.call",
     "Fault": "engine.endpoint",

@@ -23,6 +23,7 @@ NAMES = [
     "EncodeError",
     "Engine",
     "Evaluation",
+    "EvaluationStopped",
     "Event",
     "Failure",
     "Fault",

@@ -33,8 +33,13 @@ from ...configuration.benchmark_options import RunOptions
 from ...configuration.configuration import read_configuration
 from ...configuration.errors import UsageError
 from ...configuration.options import SendingOptions
-from ...engine.fault import LocalFault
+from ...engine.events import Event
+from ...engine.exit_codes import RESUMABLE
+from ...engine.fault import LocalFault, Stop, Stopped
+from ...engine.remarks import remark, trouble
 from ...wiring.engine import Engine
+from ...wiring.lane_names import unused_lanes
+from ..terminal.remarks import shown_remarks
 
 
 class EvaluateOptions(TypedDict, total=False):
@@ -86,16 +91,19 @@ def evaluate(
     out: str | Path,
     *,
     retry: bool = False,
+    allow_partial: bool = False,
     progress: bool = False,
     report: bool = True,
     **options: Unpack[EvaluateOptions],
 ) -> Evaluation:
-    """Asks every model every row of a task, scores the answers, and returns the evaluation.
+    """Asks every model every row of a task, scores the answers, and returns the evaluation. Raises EvaluationStopped if
+    not everything could be asked; prints the cause on stderr as soon as it appears.
 
     task: what is asked.
     models: who is asked, as "openai/gpt-4o-mini".
     out: the run's folder. The same call goes on where it stopped, and a finished one is read from there.
     retry: ask the questions again that failed for good.
+    allow_partial: return an evaluation with pending questions; otherwise it is in the EvaluationStopped that is raised.
     progress: show the progress on stderr.
     report: write report.html and tables/ into the folder.
     options: those of `millstream run`, as `rpm=500` or `max_cost=5`: see EvaluateOptions.
@@ -111,10 +119,30 @@ def evaluate(
         known = ", ".join(EvaluateOptions.__annotations__)
         raise TypeError(f"evaluate() has no option {sorted(unknown)[0]!r}: it has {known}")
     prepared = _prepared(task, (models,) if isinstance(models, str) else tuple(models), Path(out).absolute(), options)
-    result = _executed(prepared, ExecutionOptions(retry=retry, watch=_watch_on_stderr() if progress else unwatched))
-    if result.fault is not None:
-        raise result.fault
-    return _evaluation(result, _written(result) if report else None)
+    manner = ExecutionOptions(retry=retry, watch=_watch_on_stderr() if progress else unwatched)
+    with shown_remarks():
+        for told in unused_lanes([prepared.settings]):
+            remark(told)
+        result = _executed(prepared, manner)
+        if result.fault is not None:
+            raise result.fault
+        evaluation = _evaluation(result, _written(result) if report else None)
+    if result.exit_code == RESUMABLE and not allow_partial:
+        raise EvaluationStopped(result.stops, evaluation)
+    return evaluation
+
+
+class EvaluationStopped(Stopped):
+    """Raised by `evaluate` if it could not ask every question; the same call goes on. `evaluation` has what was
+    answered."""
+
+    def __init__(self, stops: Sequence[Stop], evaluation: Evaluation) -> None:
+        super().__init__(stops)
+        self.evaluation = evaluation
+
+    def __str__(self) -> str:
+        pending = f"{self.evaluation.pending:,} questions are pending in {self.evaluation.folder}"
+        return f"{pending}: {'; '.join(self.evaluation.stops) or super().__str__()}"
 
 
 def _prepared(task: Task, models: tuple[str, ...], out: Path, options: EvaluateOptions) -> PreparedRun:
@@ -150,12 +178,25 @@ class _Under:
 
     @contextmanager
     def watch(self, engine: Engine, total: int, already: int, item: str) -> Iterator[ItemProgress]:
-        """Notes the run's engine and loop, and shows its progress, during the block; begins with the first call."""
+        """Notes the run's engine and loop, shows its progress and logs why a lane stops, during the block; begins with
+        the first call."""
         self._loop, self._engine, self._task = asyncio.get_running_loop(), engine, asyncio.current_task()
+
+        reported: set[str] = set()
+
+        def hear(event: Event) -> None:
+            if event.kind == "stopped" and event.detail != "interrupted":
+                details = {stop.detail for _, stop in engine.scheduler.routes[event.lane].lane.stopped_keys}
+                for detail in sorted(details - reported):
+                    trouble(detail)
+                reported.update(details)
+
+        unsubscribe = engine.events.subscribe(hear)
         try:
             with self._watch(engine, total, already, item) as progress:
                 yield progress
         finally:
+            unsubscribe()
             self._loop = None
 
     def drain(self) -> None:
@@ -204,7 +245,6 @@ def _executed(prepared: PreparedRun, manner: ExecutionOptions) -> RunResult:
 def _written(result: RunResult) -> Path | None:
     """Writes the report and returns its page; None if there is no answer, or the report failed."""
     from ...bench.evaluation.reporting import read, write
-    from ...engine.remarks import remark
 
     if not result.answered:
         return None
