@@ -7,7 +7,7 @@ failure. Nothing here sends, stores or waits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -15,6 +15,8 @@ from msgspec.structs import force_setattr
 from .content import Content, Native, Part, Tool, ToolCall, checked_content, unmarked, words_of, wrong_type
 from .message_dicts import role_and_content
 from .page_urls import host_of
+from .usage import Usage as Usage
+from .usage import known_sum as known_sum
 
 WEB = "web"
 # What a cache and a journal can hold.
@@ -238,38 +240,6 @@ class Call(Struct, frozen=True):
     def messages(self) -> Iterable[Message]:
         """Returns the messages to send; a bare prompt is one user message."""
         return (Message("user", self.input),) if isinstance(self.input, str) else self.input
-
-
-class Usage(Struct, frozen=True, omit_defaults=True):
-    """The tokens of a call, as the provider counted them. In files `reasoning` and `cached_input` are left out if they
-    are 0."""
-
-    input: int
-    """Tokens of the prompt."""
-    output: int
-    """Tokens of the answer."""
-    reasoning: int = 0
-    """How many of the output tokens were spent on thinking."""
-    cached_input: int = 0
-    """How many of the input tokens the provider had cached."""
-
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.input + other.input,
-            self.output + other.output,
-            self.reasoning + other.reasoning,
-            self.cached_input + other.cached_input,
-        )
-
-
-_Amount = TypeVar("_Amount", float, Usage)
-
-
-def known_sum(known: _Amount | None, more: _Amount | None) -> _Amount | None:
-    """Returns the sum of the amounts that are known; None if neither is."""
-    if known is None or more is None:
-        return more if known is None else known
-    return known + more
 
 
 class TokenLogprob(Struct, frozen=True):
