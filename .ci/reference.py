@@ -27,7 +27,10 @@ the source. How the names are used: [inside other tools](embedding.md), [your ow
 # The sections in their order: a heading, and the rooms whose names stand under it.
 SECTIONS = (
     ("Engines", ("wiring", "engine.lane", "engine.events", "engine.sink")),
-    ("Calls and their outcomes", ("engine.call", "engine.content", "providers.search.joined", "providers.pages")),
+    (
+        "Calls and their outcomes",
+        ("engine.call", "engine.usage", "engine.content", "providers.search.joined", "providers.pages"),
+    ),
     ("Money, retries and faults", ("engine.attempts", "engine.fault")),
     ("Benchmarks of one's own", ("bench", "interfaces", "configuration")),
     ("Statistics", ("metrics",)),

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 from msgspec.structs import force_setattr
 
 from .content import Content, Native, Part, Tool, ToolCall, checked_content, unmarked, words_of, wrong_type
 from .message_dicts import role_and_content
 from .page_urls import host_of
+from .usage import NOT_REPORTED as NOT_REPORTED
 from .usage import Usage as Usage
 from .usage import known_sum as known_sum
 
@@ -312,6 +313,12 @@ class Reply(Struct, frozen=True):
     parts: tuple[Part, ...] = ()
     """Everything that the model wrote, in its order, where that is more than the text: tool calls, thoughts."""
 
+    def __post_init__(self) -> None:
+        """Takes no output tokens beside an answer for what they are: a count that the provider did not make."""
+        usage = self.usage
+        if usage is not None and usage.output == 0 and (self.text or self.parts):
+            force_setattr(self, "usage", structs.replace(usage, output=None))
+
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The tool calls among the parts."""
@@ -358,7 +365,8 @@ class Outcome(Struct, frozen=True):
     maybe_billed: int = 0
     """How many attempts failed although the provider may have billed them."""
     cost: float | None = None
-    """Dollars; 0.0 from the cache; None: not known, as for a failure or a model without a price."""
+    """Dollars; 0.0 from the cache; None: not known, as for a failure or a model without a price. Tokens that the
+    provider did not report (`usage.is_whole` is False) count at their worst."""
     latency_ms: float | None = None
     """Milliseconds from send to last byte of the last attempt; None for a reply from the cache, unless it is a page."""
 

@@ -112,8 +112,9 @@ class Fault(Struct, frozen=True):
     """Whether an adaptive lane lowers its rate."""
     attempts_max: int | None = None
     """A lower limit of attempts than the policy's, for this fault; None: the policy's."""
-    usage_tokens: int = 0
-    """The tokens that the provider counted for the attempt, input and output together."""
+    usage_tokens: int | None = None
+    """The tokens that the provider counted for the attempt, input and output together; None: it did not report them.
+    """
 
 
 class SendError(Exception):

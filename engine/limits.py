@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 from msgspec import Struct, structs
 
 from .lane import Lane
+from .usage import Usage
 
 Amount = Literal["requests", "tokens", "input", "output"]
 
@@ -38,6 +39,16 @@ class Tokens(Struct, frozen=True):
     @property
     def total(self) -> int:
         return self.input + self.output
+
+    def settled(self, usage: Usage | None) -> Tokens:
+        """Returns the tokens that were used instead of these; a count that was not reported stays as reserved."""
+        if usage is None:
+            return self
+        if usage.total is not None:
+            return Tokens(min(self.input, usage.total), max(0, usage.total - self.input))
+        return Tokens(
+            self.input if usage.input is None else usage.input, self.output if usage.output is None else usage.output
+        )
 
 
 class Limit(Struct, frozen=True):

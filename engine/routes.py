@@ -20,7 +20,7 @@ from .endpoint import Endpoint, Fault
 from .fault import StopReason
 from .lanes.key_gate import Permit
 from .lanes.lane_queue import LaneQueue
-from .limits import Limit, Tokens
+from .limits import Limit
 
 HOSTS_KEPT = 1000
 # A host that was given up is tried again after this many seconds: a run may last for days.
@@ -66,13 +66,18 @@ class Route(Struct):
         """The first endpoint, for uses in which the API key does not matter."""
         return self.endpoints[0]
 
-    def settle(self, permit: Permit, call: Call, reply: Reply) -> None:
-        """Replaces what was reserved for an attempt by what its reply used, and records the success."""
+    def cost_of(self, call: Call, reply: Reply) -> float | None:
+        """Returns the cost of an answered call in dollars; None if it is not known."""
+        return cost_of(reply.usage, call, self.price, self.estimate)
+
+    def settle(self, permit: Permit, call: Call, reply: Reply, cost: float | None) -> None:
+        """Replaces what was reserved for an attempt by what its reply used, and records the success. `cost`: that of
+        `cost_of`."""
         usage = reply.usage
-        tokens = permit.tokens if usage is None else Tokens(usage.input, usage.output)
         if usage is not None:
             self.estimate.observe(call, usage)
-        permit.lane.succeeded(permit, tokens, cost_of(usage, self.price))
+        is_reported = self.price is None or self.price.is_by_call or (usage is not None and usage.is_whole)
+        permit.lane.succeeded(permit, permit.tokens.settled(usage), cost, is_reported=is_reported)
         self.lane.note_answer(reply)
 
 

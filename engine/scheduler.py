@@ -14,7 +14,6 @@ from typing import Protocol
 
 from msgspec import MsgspecError, structs
 
-from .attempts.money import cost_of
 from .attempts.retry import RetryPolicy, Tries, told_to_wait
 from .call import Call, Failure, Outcome, Reply
 from .call_lookup import CallEncoding as CallEncoding
@@ -25,7 +24,6 @@ from .fault import LocalFault, Stop, Stopped, StopReason
 from .lanes.key_gate import Permit
 from .lanes.lane_queue import LaneStopped
 from .lease_wait import take_lease
-from .limits import Tokens
 from .own_machine import own_fault_of, own_stop
 from .repeats import is_left_pending, may_repeat, wait_to_repeat
 from .routes import Route as Route
@@ -183,7 +181,7 @@ class Scheduler:
             return outcome
         finally:
             usage = None if outcome is None or outcome.reply is None else outcome.reply.usage
-            payer.end(pending.tokens if usage is None else Tokens(usage.input, usage.output))
+            payer.end(pending.tokens.settled(usage))
 
     async def _send(self, shared: SharedCall) -> Outcome:
         pending = shared.pending
@@ -251,7 +249,7 @@ class Scheduler:
                     tries.attempts += 1
                     outcome = self._success(pending, result, response, tries)
                     await self._tell_early(shared, outcome)
-                    route.settle(permit, call, result)
+                    route.settle(permit, call, result, outcome.cost)
                     await self._store(shared, response, outcome)
                     self.events.tell("answered", call.model, response.latency_ms, outcome.status)
                     return outcome
@@ -392,7 +390,7 @@ class Scheduler:
             key=pending.key.hex(),
             attempts=tries.sent,
             maybe_billed=tries.maybe_billed,
-            cost=cost_of(reply.usage, pending.route.price),
+            cost=pending.route.cost_of(pending.call, reply),
             latency_ms=response.latency_ms,
         )
 

@@ -1,4 +1,4 @@
-"""The tokens of a call, as its provider counted them. Values alone."""
+"""The tokens of a call, as its provider counted them: what it did not count is unknown, and never 0. Values alone."""
 
 from __future__ import annotations
 
@@ -8,25 +8,42 @@ from msgspec import Struct
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):
-    """The tokens of a call, as the provider counted them. In files `reasoning` and `cached_input` are left out if they
-    are 0."""
+    """The tokens of a call, as the provider counted them; a count that it did not report is None and never 0. In files
+    the fields after `output` are left out if they have their default."""
 
-    input: int
+    input: int | None
     """Tokens of the prompt."""
-    output: int
+    output: int | None
     """Tokens of the answer."""
     reasoning: int = 0
     """How many of the output tokens were spent on thinking."""
     cached_input: int = 0
     """How many of the input tokens the provider had cached."""
+    total: int | None = None
+    """Tokens of prompt and answer together, where the provider reported only their sum."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the provider reported both the tokens of the prompt and those of the answer."""
+        return self.input is not None and self.output is not None
+
+    @property
+    def tokens(self) -> int | None:
+        """Tokens of prompt and answer together; None: not known."""
+        return self.total if self.input is None or self.output is None else self.input + self.output
 
     def __add__(self, other: Usage) -> Usage:
+        """Returns the sum; a count that is unknown in one of the two is unknown in it."""
         return Usage(
-            self.input + other.input,
-            self.output + other.output,
+            None if self.input is None or other.input is None else self.input + other.input,
+            None if self.output is None or other.output is None else self.output + other.output,
             self.reasoning + other.reasoning,
             self.cached_input + other.cached_input,
         )
+
+
+NOT_REPORTED = Usage(None, None)
+"""The usage of an answer whose provider reported none."""
 
 
 _Amount = TypeVar("_Amount", float, Usage)

@@ -66,16 +66,16 @@ def drop_budget(folder: Path, name: str = BUDGET) -> None:
         (folder / name).unlink()
 
 
-def money_of(place: BudgetPlace | None, cost: float) -> Amounts | None:
-    """Returns what a folder's calls cost in dollars, certainly and at most. `cost` is that of its records. None without
-    a limit, or if the budget is damaged."""
+def money_of(place: BudgetPlace | None, cost: float, at_worst: float) -> Amounts | None:
+    """Returns what a folder's calls cost in dollars, certainly and at most. `cost` is that of its records, `at_worst`
+    the part of it whose tokens were not reported. None without a limit, or if the budget is damaged."""
     if place is None:
         return None
     try:
         found = amounts_in(place.path) or place.before
     except LocalFault:
         return None  # reported when it is opened
-    return Amounts(max(found.granted, cost), max(min(found.spent, found.granted), cost))
+    return Amounts(max(found.granted, cost), max(min(found.spent, found.granted), cost), at_worst)
 
 
 def money_lines(money: Amounts | None, max_cost: float | None, *, shared_by: int = 0) -> Iterable[str]:
@@ -84,11 +84,14 @@ def money_lines(money: Amounts | None, max_cost: float | None, *, shared_by: int
     if money is None or max_cost is None:
         return
     limit = f"--max-cost ${max_cost:,.4f}" + (f" of {shared_by + 1} folders together" if shared_by else "")
+    spent = f"${money.spent:,.4f} spent"
+    if money.at_worst >= 5e-5:
+        spent += f" (${money.at_worst:,.4f} of it at its worst, since the provider did not report the tokens)"
     if money.granted - money.spent < 5e-5:
-        yield f"${money.spent:,.4f} spent of {limit}"
+        yield f"{spent} of {limit}"
     else:
         yield (
-            f"${money.spent:,.4f} spent; up to ${money.granted:,.4f} counting calls in flight at a kill and attempts "
+            f"{spent}; up to ${money.granted:,.4f} counting calls in flight at a kill and attempts "
             f"without a whole answer; the limit: {limit}"
         )
 
@@ -96,4 +99,9 @@ def money_lines(money: Amounts | None, max_cost: float | None, *, shared_by: int
 def money_as_json(money: Amounts | None, max_cost: float | None) -> dict[str, Any] | None:
     if money is None:
         return None
-    return {"spent": round(money.spent, 9), "at_most": round(money.granted, 9), "max_cost": max_cost}
+    return {
+        "spent": round(money.spent, 9),
+        "at_worst": round(money.at_worst, 9),
+        "at_most": round(money.granted, 9),
+        "max_cost": max_cost,
+    }

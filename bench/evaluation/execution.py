@@ -81,6 +81,11 @@ class RunResult(Struct, kw_only=True):
         return sum(self.counted.of(pair).cost or 0.0 for pair in self.pairs())
 
     @property
+    def at_worst(self) -> float:
+        """The part of `cost` for answers whose tokens the provider did not report."""
+        return sum(self.counted.of(pair).at_worst for pair in self.pairs())
+
+    @property
     def answered(self) -> int:
         return sum(self.counted.of(pair).answered for pair in self.pairs())
 
@@ -285,7 +290,7 @@ def _conclude(folder: RunFolder, prepared: PreparedRun, sent: _SendResult, alrea
         fault=sent.fault or folder.fault,
         lost_keys=sent.lost_keys,
     )
-    result.money = money_of(prepared.settings.budget, result.cost)
+    result.money = money_of(prepared.settings.budget, result.cost, result.at_worst)
     try:
         if prepared.files == RUN_FILES:
             write_scores(folder.folder, result.counted.scores)
@@ -345,6 +350,7 @@ def counts_of(result: RunResult) -> list[dict[str, Any]]:
                 "maybe_billed": ended.maybe_billed,
                 "usage": {"input": ended.input_tokens, "output": ended.output_tokens},
                 "cost": ended.cost,
+                **({"cost_at_worst": round(ended.at_worst, 9)} if ended.at_worst else {}),
             }
         )
     return rows

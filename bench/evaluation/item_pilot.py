@@ -16,7 +16,7 @@ from msgspec import Struct, field, structs
 
 from ...configuration import errors as refusal
 from ...engine.attempts.money import Prices
-from ...engine.call import WEB, Call, Outcome
+from ...engine.call import NOT_REPORTED, WEB, Call, Outcome
 from ...engine.endpoint import Hear
 from ...engine.fault import Stop
 from ...engine.remarks import remark
@@ -138,12 +138,13 @@ class _PilotEngine(Engine):
             return
         price, usage = self._prices.get(lane), outcome.reply.usage
         if usage is not None:
-            spent.input += usage.input
-            spent.output += usage.output
-        elif price is None or not price.is_by_call:
+            spent.input += usage.input or 0
+            spent.output += usage.output or 0
+        if not (usage.is_whole if usage is not None else price is not None and price.is_by_call):
             pilot.unmeasured.add(lane)
         if price is not None:
-            spent.cost += price.of_call(usage.input if usage else 0, usage.output if usage else 0)
+            counted = usage or NOT_REPORTED
+            spent.cost += price.of_call(counted.input or 0, counted.output or 0)
 
 
 async def send_items(chosen: ItemsOfPilot, watch: Watch) -> ItemPilot:

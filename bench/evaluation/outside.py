@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from ...engine.call import Call, Failure, Hit, Outcome, Usage, known_sum
+from ...engine.call import NOT_REPORTED, Call, Failure, Hit, Outcome, Usage, known_sum
 from ...engine.fault import StopReason
 
 
@@ -91,7 +91,7 @@ class CallTotals:
         self.usage_cached: Usage | None = None
 
     def add(self, outcome: Outcome) -> None:
-        usage = None if outcome.reply is None else outcome.reply.usage
+        usage = None if outcome.reply is None else outcome.reply.usage or NOT_REPORTED
         self.count += 1
         self.usage = known_sum(self.usage, usage)
         if outcome.cached:

@@ -76,7 +76,7 @@ def _seen(outcomes: Sequence[Outcome]) -> list[_TokenSample]:
     found = []
     for outcome in outcomes:
         usage = None if outcome.reply is None else outcome.reply.usage
-        if usage is not None:
+        if usage is not None and usage.input is not None and usage.output is not None:
             found.append(_TokenSample(max(1, chars_of(outcome.call)), usage.input, usage.output))
     return found
 

@@ -93,15 +93,18 @@ class StepTotals(Struct):
         judging.cost = known_sum(judging.cost, line.cost_judge)
         # Other programs' lines say only that they are cached.
         stored = line.from_cache or (FromCache(line.usage, line.usage_judge) if line.cached else FromCache())
+        is_reported = True
         for counts, usage, unsent in (
             (ended, line.usage, stored.usage),
             (judging, line.usage_judge, stored.usage_judge),
         ):
             if usage is not None:
-                counts.input_tokens += usage.input - (unsent or _NONE).input
-                counts.output_tokens += usage.output - (unsent or _NONE).output
+                counts.input_tokens += (usage.input or 0) - ((unsent or _NONE).input or 0)
+                counts.output_tokens += (usage.output or 0) - ((unsent or _NONE).output or 0)
+                is_reported = is_reported and usage.is_whole
         ended.judge_tokens = judging.input_tokens + judging.output_tokens
         ended.cost = known_sum(ended.cost, line.cost)
+        ended.at_worst += 0.0 if is_reported else line.cost or 0.0
 
 
 _Counted = TypeVar("_Counted", bound=StepTotals)

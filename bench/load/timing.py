@@ -137,7 +137,7 @@ class Stopwatch:
         if reply is None:
             return timed
         timed = structs.replace(timed, is_empty=not reply.text.strip(), is_cut=reply.truncated)
-        if reply.usage is None:
+        if reply.usage is None or reply.usage.input is None or reply.usage.output is None:
             return timed
         return structs.replace(timed, input_tokens=reply.usage.input, output_tokens=reply.usage.output)
 

@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from ...engine.runs.pairs import Pair, PairCounts
+from ...engine.runs.proof import ANSWERED
 from ...metrics.millstone.answers import AnswerTally
 from ...metrics.millstone.gaps import Shape
 from ...metrics.millstone.intervals import Over
@@ -129,11 +130,7 @@ def _count(ended: PairCounts, record: Record) -> None:
     ended.cached += record.cached
     ended.truncated += record.truncated
     ended.maybe_billed += record.maybe_billed
-    if record.usage is not None and not record.cached:
-        ended.input_tokens += record.usage.input
-        ended.output_tokens += record.usage.output
-    if record.cost is not None:
-        ended.cost = (ended.cost or 0.0) + record.cost
+    ended.charge(record.usage, record.cost, is_answered=record.status in ANSWERED, is_cached=record.cached)
 
 
 def _letters() -> Callable[[str], tuple[Letter | None, Letter | None]]:

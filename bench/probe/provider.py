@@ -113,7 +113,7 @@ class EngineProvider:
         if outcome.reply is not None:
             self._answered.add(model)
             usage = outcome.reply.usage
-            used = 0 if usage is None else usage.input + usage.output
+            used = (0 if usage is None else usage.tokens) or 0
             cost = outcome.cost if outcome.cost is not None else self.worst_cost(model, tokens)
             return Answer("admitted", used, cost, limits=limits)
         assert outcome.failure is not None
@@ -121,7 +121,7 @@ class EngineProvider:
         if fault is not None and fault.kind == "empty":
             # The call was admitted: with this little output an answer may have no room for a word.
             self._answered.add(model)
-            return Answer("admitted", fault.usage_tokens, self.worst_cost(model, tokens), limits=limits)
+            return Answer("admitted", fault.usage_tokens or 0, self.worst_cost(model, tokens), limits=limits)
         if fault is not None and _is_refusal(fault):
             return Answer("refused", retry_after_s=fault.retry_after_s, limits=limits, detail=detail)
         is_hopeless = model not in self._answered and outcome.failure.kind in _HOPELESS

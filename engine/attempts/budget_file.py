@@ -29,10 +29,12 @@ _MOST = 10**18
 
 
 class Amounts(Struct, frozen=True):
-    """Two amounts in dollars: `granted` is the most that may have been spent, `spent` what was certainly spent."""
+    """Amounts in dollars: `granted` is the most that may have been spent, `spent` what was certainly spent, `at_worst`
+    the part of that for answers whose tokens the provider did not report (not known to a budget's file)."""
 
     granted: float = 0.0
     spent: float = 0.0
+    at_worst: float = 0.0
 
 
 NOTHING = Amounts()

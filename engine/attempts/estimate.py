@@ -109,11 +109,12 @@ class TokenEstimate:
 
     def observe(self, call: Call, usage: Usage) -> None:
         chars = call_weight(call)
-        if chars and usage.input:
+        if chars and usage.input is not None:
             # A slow average: one odd prompt must not swing the reservations of the next thousand.
             self.tokens_per_char += (usage.input / chars - self.tokens_per_char) / (8 if self._seen < 8 else 32)
-        self._outputs.append(usage.output)
         self._seen += 1
-        if self._seen % _REFRESH == 0:
+        if usage.output is not None:
+            self._outputs.append(usage.output)
+        if self._outputs and self._seen % _REFRESH == 0:
             ordered = sorted(self._outputs)
             self.output_p95 = max(1, ordered[int(0.95 * (len(ordered) - 1))])

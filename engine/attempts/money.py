@@ -17,7 +17,8 @@ from msgspec import Struct, structs
 
 from ..call import Call, Usage
 from ..fault import LocalFault
-from .budget_file import BudgetFile, Leftover
+from ..limits import Tokens
+from .budget_file import Amounts, BudgetFile, Leftover
 from .estimate import TokenEstimate, call_weight, most_input
 
 # What providers call the number of answers to one prompt, and the most tokens of an answer.
@@ -151,6 +152,11 @@ def bundled_prices() -> Prices:
 def worst_cost(call: Call, price: Price, estimate: TokenEstimate) -> float | None:
     """Returns the most that one attempt of this call can cost, in dollars, which a budget has to reserve before it is
     sent. None: there is no bound, since the call sets no max_tokens and `price.output_max` is not known."""
+    most = _most_tokens(call, price, estimate)
+    return None if most is None else price.of_call(most.input, most.output)
+
+
+def _most_tokens(call: Call, price: Price, estimate: TokenEstimate) -> Tokens | None:
     output = call.max_tokens if call.max_tokens is not None else price.output_max
     if output is None:
         if price.output or (price.long is not None and price.long.output):
@@ -159,8 +165,8 @@ def worst_cost(call: Call, price: Price, estimate: TokenEstimate) -> float | Non
     if call.extra is not None:
         output = _output_with(call.extra, output)
     # What a provider counted for this lane's prompts may be more than their text explains.
-    tokens = max(most_input(call), 1.5 * call_weight(call) * estimate.tokens_per_char)
-    return price.of_call(tokens, output)
+    tokens = max(most_input(call), math.ceil(1.5 * call_weight(call) * estimate.tokens_per_char))
+    return Tokens(tokens, output)
 
 
 def _output_with(extra: Mapping[str, Any], output: int) -> int:
@@ -193,7 +199,8 @@ class CostBudget:
     """Money spent and reserved under a hard limit, in dollars (`limit` None: it is only counted).
 
     `spent` counts everything that was charged; `unsure` is the part of it that may not have been billed: attempts
-    without a whole answer, and what was in flight at a kill. With a file, `spent + reserved` never exceeds what the
+    without a whole answer, and what was in flight at a kill. `at_worst` is the cost of answers whose tokens were not
+    all reported, so that they count at their worst. With a file, `spent + reserved` never exceeds what the
     file grants, so that the limit holds over kills too.
     """
 
@@ -201,6 +208,7 @@ class CostBudget:
         self.limit = limit
         self.spent = spent
         self.unsure = 0.0
+        self.at_worst = 0.0
         self.reserved = 0.0
         self.is_exhausted = False
         self._has_overrun = False
@@ -243,6 +251,11 @@ class CostBudget:
     def leftover(self) -> Leftover | None:
         """The budget file of a killed program that this program continues; None: it continues none."""
         return None if self._file is None else self._file.leftover
+
+    @property
+    def amounts(self) -> Amounts:
+        """The dollars of all that counts against the limit."""
+        return Amounts(self.spent, self.sure, self.at_worst)
 
     @property
     def own(self) -> float:
@@ -305,12 +318,14 @@ class CostBudget:
         """Reserves `cost` dollars, for which `fits` must have returned True."""
         self.reserved += cost
 
-    def settle(self, reserved: float, spent: float, *, unsure: float = 0.0) -> None:
-        """Replaces a reservation by what was spent, in dollars; `unsure` is the part that may not have been billed."""
+    def settle(self, reserved: float, spent: float, *, unsure: float = 0.0, at_worst: float = 0.0) -> None:
+        """Replaces a reservation by what was spent, in dollars; `unsure` is the part that may not have been billed,
+        `at_worst` the part whose tokens were not reported."""
         self.reserved = max(0.0, self.reserved - reserved)
         self.spent += spent
         self._has_overrun |= spent > reserved + _ROUNDING
         self.unsure += unsure
+        self.at_worst += at_worst
         if reserved:
             for wake in self._wakers:
                 wake()
@@ -350,9 +365,19 @@ def over_budget(what: str, cost: float, purse: CostBudget, option: str = "--max-
     return told
 
 
-def cost_of(usage: Usage | None, price: Price | None) -> float | None:
+def cost_of(usage: Usage | None, call: Call, price: Price | None, estimate: TokenEstimate) -> float | None:
+    """Returns the cost of an answered call in dollars; a count of tokens that its provider did not report counts at its
+    worst. None: there is no price, or no bound of what was not reported."""
     if price is None:
         return None
-    if usage is None:
-        return price.call if price.is_by_call else None
-    return price.of_call(usage.input, usage.output)
+    if price.is_by_call:
+        return price.call
+    if usage is not None and usage.input is not None and usage.output is not None:
+        return price.of_call(usage.input, usage.output)
+    if usage is not None and usage.total is not None:
+        return max(price.of_call(usage.total, 0), price.of_call(0, usage.total))
+    most = _most_tokens(call, price, estimate)
+    if most is None:
+        return None
+    used = most.settled(usage)
+    return price.of_call(used.input, used.output)

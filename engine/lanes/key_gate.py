@@ -204,8 +204,9 @@ class KeyGate:
                 self.breaker.abandon_probe(now)
                 self.on_change()
 
-    def succeeded(self, permit: Permit, tokens: Tokens, cost: float | None) -> None:
-        """Records a success. `cost` is in dollars; None: the answer does not report it, so the worst cost counts."""
+    def succeeded(self, permit: Permit, tokens: Tokens, cost: float | None, *, is_reported: bool = True) -> None:
+        """Records a success. `cost` is in dollars; None: it is not known, so what was reserved counts. `is_reported`
+        False: the provider reported only a part of the tokens, and the others count at their worst."""
         self._trouble_since = None
         self._is_suspect = False
         if self.breaker.record_success():
@@ -213,7 +214,7 @@ class KeyGate:
         self.budget.record(success=True)
         self._adaptive.note_answer(permit.sent_at)
         self._settle_tokens(permit, tokens)
-        self._pay(permit, permit.cost if cost is None else cost, is_sure=cost is not None)
+        self._pay(permit, permit.cost if cost is None else cost, is_sure=cost is not None, is_reported=is_reported)
 
     def failed(self, permit: Permit, fault: Fault, now: float, *, is_alone: bool = False) -> None:
         """Learns from a fault: returns reserved tokens, pauses, cuts the rate, opens the breaker or stops, as the fault
@@ -222,7 +223,7 @@ class KeyGate:
             self._ledger.make_up_less()
         if fault.quota == "refund":
             self._ledger.settle(permit.sent_at, permit.tokens, _NO_TOKENS, requests=0)
-        elif fault.quota == "settle":
+        elif fault.quota == "settle" and fault.usage_tokens is not None:
             # A fault reports one sum of tokens: the reserved input is taken from it first, the rest is output.
             read = min(permit.tokens.input, fault.usage_tokens)
             self._settle_tokens(permit, Tokens(read, fault.usage_tokens - read))
@@ -328,11 +329,12 @@ class KeyGate:
             if tokens.total < permit.tokens.total:
                 self.on_change()
 
-    def _pay(self, permit: Permit, cost: float, *, is_sure: bool) -> None:
+    def _pay(self, permit: Permit, cost: float, *, is_sure: bool, is_reported: bool = True) -> None:
         if not permit.is_settled:
             permit.is_settled = True
             if permit.cost or cost:
-                self._purse.settle(permit.cost, cost, unsure=0.0 if is_sure else cost)
+                unsure, at_worst = 0.0 if is_sure else cost, 0.0 if is_reported else cost
+                self._purse.settle(permit.cost, cost, unsure=unsure, at_worst=at_worst)
                 self._events.tell("spent", self.lane.model, cost, "" if is_sure else "unsure")
             if permit.payer is not None:
                 permit.payer.pay(cost, is_sure=is_sure)

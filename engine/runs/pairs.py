@@ -12,6 +12,7 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 from ..alike import gist_of
+from ..call import Usage, known_sum
 
 # More different messages than this are not kept: if each is different, none is the commonest.
 _REASONS_MAX = 512
@@ -55,8 +56,9 @@ class PairCounts(Struct):
     """How the items of one pair ended, as counts. `ok`, `refused` (by the model) and `truncated` (at max_tokens) count
     answers; `cached`: items for which the model was not called; `held`: items not asked, since what they build on
     failed; `failed`: by kind of failure; `maybe_billed`: attempts that may have been billed. Tokens are those of
-    calls that were sent; `judge_tokens` those of judges' calls. `cost` is in dollars; None as long as no line has a
-    price."""
+    calls that were sent, as far as providers reported them; `judge_tokens` those of judges' calls. `cost` is in
+    dollars; None as long as no line has a price. `at_worst` is the part of it for answers whose tokens were not
+    reported."""
 
     ok: int = 0
     refused: int = 0
@@ -67,9 +69,19 @@ class PairCounts(Struct):
     output_tokens: int = 0
     judge_tokens: int = 0
     cost: float | None = None
+    at_worst: float = 0.0
     failed: dict[str, int] = field(default_factory=dict)
     held: int = 0
     reasons: dict[tuple[str, str], Reason] = field(default_factory=dict)
+
+    def charge(self, usage: Usage | None, cost: float | None, *, is_answered: bool, is_cached: bool) -> None:
+        """Adds the tokens and the cost in dollars of one line."""
+        if usage is not None and not is_cached:
+            self.input_tokens += usage.input or 0
+            self.output_tokens += usage.output or 0
+        self.cost = known_sum(self.cost, cost)
+        if cost and is_answered and not (usage is not None and usage.is_whole):
+            self.at_worst += cost
 
     def fail(self, kind: str, said: str) -> None:
         """Counts one final failure of this kind, and its message (`said`) among the similar ones in `reasons`."""

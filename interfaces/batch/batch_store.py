@@ -271,9 +271,7 @@ def count_note(ended: PairCounts, note: Note) -> None:
     ended.cached += note.cached and note.is_answer
     ended.truncated += note.truncated
     ended.maybe_billed += note.maybe_billed
-    if note.usage is not None and not note.cached:
-        ended.input_tokens += note.usage.input
-        ended.output_tokens += note.usage.output
+    ended.charge(note.usage, note.cost, is_answered=note.is_answer, is_cached=note.cached)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import msgspec
 import orjson
 from msgspec import UNSET, Struct, UnsetType
 
-from ...engine.call import Outcome, Usage, known_sum
+from ...engine.call import NOT_REPORTED, Outcome, Usage, known_sum
 from ...providers.llm.serve_problems import problem_of_failure
 from .requests import BadLine, BatchRequest
 
@@ -110,7 +110,8 @@ def _note(request: BatchRequest, outcomes: Sequence[Outcome], row_crc: int | Non
     usage: Usage | None = None
     cost: float | None = None
     for outcome in outcomes:
-        usage = known_sum(usage, outcome.reply.usage if outcome.reply is not None else None)
+        if outcome.reply is not None:
+            usage = known_sum(usage, outcome.reply.usage or NOT_REPORTED)
         cost = known_sum(cost, outcome.cost)
     took_ms = [outcome.latency_ms for outcome in outcomes if outcome.latency_ms is not None]
     # The worst of several samples: a refusal among answers is one to look at.

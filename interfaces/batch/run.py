@@ -215,7 +215,7 @@ async def send(
         sent.signal, sent.seen = interruption.number, questions.seen
         sent.maybe_billed = engine.scheduler.maybe_billed_pending
         route_lanes = [route.lane for route in engine.scheduler.routes.values()]
-        sent.charged = Amounts(engine.purse.spent, engine.purse.spent - engine.purse.unsure)
+        sent.charged = engine.purse.amounts
         sent.lost_keys = [lost for lane in route_lanes if lane.stopped is None for lost in lane.stopped_keys]
         if not sent.stops and sent.signal is None and sent.fault is None:
             engine.forget_run()
@@ -237,7 +237,7 @@ def _conclude(batch: Batch, book: Book, survey: InputSurvey, sent: SendingEnd, *
     result = BatchResult(
         place=book.place, ended=book.count(is_unchanged=is_unchanged), requests=survey.requests, sent=sent
     )
-    result.money = money_of(batch.settings.budget, result.ended.cost or 0.0)
+    result.money = money_of(batch.settings.budget, result.ended.cost or 0.0, result.ended.at_worst)
     result.max_cost = batch.settings.max_cost
     try:
         if batch.in_order and not result.pending:

@@ -146,7 +146,7 @@ def _told(model: str, key: str, outcome: Outcome, seconds: float) -> Check:
     if outcome.failure is not None:
         return Check(model, key, outcome.failure.kind, outcome.failure.detail, seconds)
     usage = outcome.reply.usage if outcome.reply is not None else None
-    tokens = None if usage is None else usage.input + usage.output
+    tokens = None if usage is None else usage.tokens
     results = len(outcome.reply.hits) if outcome.reply is not None and is_search(model) else None
     return Check(model, key, outcome.status, "", seconds, tokens, results, outcome.cost)
 

@@ -137,8 +137,8 @@ class Metrics(Collector):
 
     def used(self, name: str, outcome: Outcome) -> None:
         if outcome.reply is not None and outcome.reply.usage is not None:
-            self._tokens["input", name] += outcome.reply.usage.input
-            self._tokens["output", name] += outcome.reply.usage.output
+            self._tokens["input", name] += outcome.reply.usage.input or 0
+            self._tokens["output", name] += outcome.reply.usage.output or 0
 
     def _hear(self, event: Event) -> None:
         if event.kind == "answered" and len(self._shown) < self._shown_max:

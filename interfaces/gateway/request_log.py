@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import add
 
-from ...engine.call import Outcome
+from ...engine.call import NOT_REPORTED, Outcome, Usage
 from ...format import dollars, measured_time
 from ...providers.llm.serve_dialect import Problem
 
@@ -40,10 +42,10 @@ class RequestLog:
 
 
 def _facts_of(outcomes: Sequence[Outcome]) -> list[str]:
-    usages = [one.reply.usage for one in outcomes if one.reply is not None and one.reply.usage is not None]
+    usage = reduce(add, (one.reply.usage or NOT_REPORTED for one in outcomes if one.reply is not None), Usage(0, 0))
     told = []
-    if len(usages) == len(outcomes):
-        told.append(f"{sum(one.input for one in usages):,} + {sum(one.output for one in usages):,} tokens")
+    if usage.input is not None and usage.output is not None and all(one.reply is not None for one in outcomes):
+        told.append(f"{usage.input:,} + {usage.output:,} tokens")
     sent = [one for one in outcomes if not one.cached]
     if not sent:
         return [*told, "cached"]

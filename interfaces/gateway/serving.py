@@ -19,7 +19,6 @@ from msgspec import Struct, structs
 
 from ...configuration.errors import UsageError
 from ...configuration.gateway_settings import ANYONE, CallerSettings, GatewaySettings
-from ...engine.attempts.budget_file import Amounts
 from ...engine.collector import calm_collector
 from ...engine.scheduler import Scheduler
 from ...providers.table import PROVIDERS
@@ -170,7 +169,7 @@ class RunningGateway:
             "sent": metrics.sent,
             "unpriced": metrics.unpriced,
             "cost": round(purse.own, 10),
-            "money": None if max_cost is None else money_as_json(Amounts(purse.spent, purse.sure), max_cost),
+            "money": None if max_cost is None else money_as_json(purse.amounts, max_cost),
             "stopped": sorted(model for model, route in routes.items() if route.lane.stopped is not None),
         }
 

@@ -164,7 +164,7 @@ def _usage_of(outcomes: Sequence[Outcome]) -> ModelUsage | None:
     total: ModelUsage | None = None
     for outcome in outcomes:
         usage = outcome.reply.usage if outcome.reply is not None else None
-        if usage is None:
+        if usage is None or usage.input is None or usage.output is None:
             continue
         # Inspect counts what the provider had in its prompt cache apart from the rest of the input.
         one = ModelUsage(

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from msgspec import structs
+
 from ...engine.call import Citation, Usage
 from .repair import mended
 
@@ -40,21 +42,59 @@ def is_number(value: Any) -> bool:
 def count_in(holder: Any, name: str) -> int | None:
     """Returns the number of tokens in a field; None if it is missing or makes no sense."""
     value: Any = as_object(holder).get(name)
-    return int(value) if is_number(value) and 0 <= value < TOKENS_MAX else None
+    return int(value) if is_number(value) and 0 <= value < TOKENS_MAX and value == int(value) else None
+
+
+def sum_in(holder: Any, name: str, *more: str) -> int | None:
+    """Returns the sum of several counts of tokens, of which all but the first may be missing; None if one of them makes
+    no sense."""
+    fields = (name, *(each for each in more if as_object(holder).get(each) is not None))
+    counts = [count for each in fields if (count := count_in(holder, each)) is not None]
+    return sum(counts) if len(counts) == len(fields) else None
 
 
 def usage_of(
-    input_tokens: int, output_tokens: int, reasoning: int = 0, cached: int = 0, total: int | None = None
+    input_tokens: int | None,
+    output_tokens: int | None,
+    reasoning: int | None = None,
+    cached: int | None = None,
+    total: int | None = None,
 ) -> Usage | None:
-    """Returns the usage in tokens; None if a count is negative or impossibly large. `reasoning` is added to the output
-    only if `total` shows that the output does not include it."""
-    if not (0 <= input_tokens < TOKENS_MAX and 0 <= output_tokens < TOKENS_MAX):
-        return None
-    if not reasoning and not cached:
-        return Usage(input_tokens, output_tokens)
-    if reasoning and total == input_tokens + output_tokens + reasoning:
-        output_tokens += reasoning  # xAI does not include them in the answer's tokens, as others do
-    return Usage(input_tokens, output_tokens, min(max(reasoning, 0), output_tokens), min(max(cached, 0), input_tokens))
+    """Returns the usage in tokens; None if nothing of it is known. A count that is missing, negative or impossibly
+    large is unknown unless `total` shows it, and so is an input of 0, since every prompt has tokens. `reasoning` is
+    added to the output only if `total` shows that the output does not include it."""
+    read, written, total = _sensible(input_tokens) or None, _sensible(output_tokens), _sensible(total) or None
+    reasoning, cached = _sensible(reasoning) or 0, _sensible(cached) or 0
+    if read is None and written is None:
+        return None if total is None else Usage(None, None, total=total)
+    if written is None and read is not None and total is not None and total >= read:
+        written = total - read
+    elif reasoning and read is not None and written is not None and total == read + written + reasoning:
+        written += reasoning  # xAI does not include them in the answer's tokens, as others do
+    return Usage(
+        read,
+        written,
+        reasoning if written is None else min(reasoning, written),
+        cached if read is None else min(cached, read),
+    )
+
+
+def later_usage(known: Usage | None, told: Usage | None, *, has_more: bool) -> Usage | None:
+    """Returns the usage of a stream up to an event that reports `told` (None: nothing). With `has_more` the event holds
+    a part of the answer, which no earlier count of the output includes."""
+    if told is None:
+        return structs.replace(known, output=None, total=None) if known is not None and has_more else known
+    if known is None or told.is_whole or told.total is not None:
+        return told
+    return structs.replace(
+        told,
+        input=known.input if told.input is None else told.input,
+        output=known.output if told.output is None and not has_more else told.output,
+    )
+
+
+def _sensible(count: int | None) -> int | None:
+    return count if count is not None and 0 <= count < TOKENS_MAX else None
 
 
 def citation_of(url: Any, title: Any) -> Citation | None:

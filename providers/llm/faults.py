@@ -140,7 +140,7 @@ def broken_answer(why: str) -> Fault:
 
 
 def empty_answer(what: str, usage: Usage | None) -> Fault:
-    tokens = 0 if usage is None else usage.input + usage.output
+    tokens = None if usage is None else usage.tokens
     return Fault("empty", f"200 with {what}", "retry", 200, quota="settle", attempts_max=2, usage_tokens=tokens)
 
 

@@ -5,14 +5,15 @@ Pure: values in, values and bytes out. Knows no dialect's words.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import reduce
 from hashlib import sha256
+from operator import add
 from typing import Any
 
 import orjson
 
-from ...engine.call import Call, Outcome, Reply, Usage, known_sum
+from ...engine.call import NOT_REPORTED, Call, Outcome, Reply, Usage
 from ...engine.content import ToolCall
 from .repair import mended
 
@@ -33,10 +34,11 @@ def digest(call: Call) -> str:
     return sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:ID_CHARS]
 
 
-def usage_of(outcomes: Sequence[Outcome]) -> Usage | None:
-    """Returns the sum of the tokens of all outcomes; None if none of them is known."""
-    known: Usage | None = None
-    return reduce(known_sum, (reply_of(outcome).usage for outcome in outcomes), known)
+def usage_of(outcomes: Iterable[Outcome]) -> Usage | None:
+    """Returns the sum of the tokens of all outcomes; None if one of them was not reported in whole, since no dialect
+    has a word for that."""
+    usage = reduce(add, (reply_of(outcome).usage or NOT_REPORTED for outcome in outcomes))
+    return usage if usage.is_whole else None
 
 
 def own_fields(call: ToolCall, family: str) -> Mapping[str, Any]:

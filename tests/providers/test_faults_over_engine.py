@@ -174,7 +174,7 @@ def assert_is_as_told(row: FaultRow, end: Ended, prompt: str) -> None:
 
 def total_of(outcome: Outcome) -> int:
     assert outcome.reply is not None and outcome.reply.usage is not None
-    return outcome.reply.usage.input + outcome.reply.usage.output
+    return outcome.reply.usage.tokens or 0
 
 
 def assert_reply_is_as_told(row: FaultRow, outcome: Outcome) -> None:
@@ -191,7 +191,7 @@ def assert_quota_is_as_told(row: FaultRow, end: Ended) -> None:
     sent = sum(end.received.values())
     faults = 0 if row.action is None else sent - len(answered)
     counted = [
-        OUTPUT_MAX if one.reply is None or one.reply.usage is None else one.reply.usage.output for one in answered
+        OUTPUT_MAX if one.reply is None or one.reply.usage is None else one.reply.usage.output or 0 for one in answered
     ]
     if row.quota == "settle" and faults:
         # Every answer, empty or not, counts the same tokens; a fault tells one sum of both.

@@ -77,8 +77,9 @@ def test_fifty_calls_are_answered_with_their_usage_and_once_each(asking: Asking,
     assert sum(outcome.attempts for outcome in outcomes) == 50 + sum(outcome.maybe_billed for outcome in outcomes)
     for outcome in outcomes:
         assert outcome.reply is not None and outcome.reply.usage is not None
-        assert outcome.reply.usage.input > 10
-        assert 0 < outcome.reply.usage.output <= 8
+        usage = outcome.reply.usage
+        assert usage.input is not None and usage.input > 10
+        assert usage.output is not None and 0 < usage.output <= 8
     assert [outcome.cached for outcome in asking(*prompts(50, stream=stream))] == [True] * 50
 
 
@@ -139,6 +140,7 @@ def test_a_conversation_and_extra_parameters_reach_the_server(asking: Asking) ->
     short = asking.reply(Call(MODEL, "B", temperature=0, max_tokens=4))
     long = asking.reply(Call(MODEL, talk, temperature=0, max_tokens=4))
     assert short.usage is not None and long.usage is not None
+    assert long.usage.input is not None and short.usage.input is not None
     assert long.usage.input > short.usage.input + 20
     forced = asking.reply(Call(MODEL, "B", max_tokens=4, extra={"grammar": 'root ::= "yes"'}))
     assert (forced.text, forced.finish_reason) == ("yes", "stop")

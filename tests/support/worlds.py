@@ -89,7 +89,7 @@ class WatchedModel(ScriptedProvider):
         self._expect(self.in_flight <= self.lane.concurrency * self._world.engines, f"{self.in_flight} calls in flight")
         tokens = _tokens(request.body.decode())
         if fault is None or fault.quota != "refund":
-            self._count(now, fault.usage_tokens if fault is not None and fault.quota == "settle" else tokens + 1)
+            self._count(now, fault.usage_tokens or 0 if fault is not None and fault.quota == "settle" else tokens + 1)
         if self._world.price is not None and (fault is None or fault.is_billed_maybe or fault.quota == "settle"):
             self.billed += self._world.price.of(tokens, 1)
         try:

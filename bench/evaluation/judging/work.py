@@ -222,11 +222,7 @@ def _count(ended: PairCounts, line: Judgement) -> None:
         ended.fail(line.status, line.error or "")
     ended.cached += line.cached
     ended.maybe_billed += line.maybe_billed
-    if line.usage is not None and not line.cached:
-        ended.input_tokens += line.usage.input
-        ended.output_tokens += line.usage.output
-    if line.cost is not None:
-        ended.cost = (ended.cost or 0.0) + line.cost
+    ended.charge(line.usage, line.cost, is_answered=line.status in ANSWERED, is_cached=line.cached)
 
 
 def _places(records: list[Any], wanted: frozenset[Key]) -> Iterator[int]:

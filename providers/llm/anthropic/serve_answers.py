@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from ....engine.call import Outcome, Reply, Usage
+from ....engine.call import NOT_REPORTED, Outcome, Reply, Usage
 from ....engine.content import Native, Part, ToolCall
 from ..families import parts_for
 from ..serve_dialect import ServedRequest
@@ -23,7 +23,6 @@ _STOPS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", 
 # Anthropic's own stop reasons, which go on unchanged.
 _OWN_STOPS = frozenset({"stop_sequence", "pause_turn", "model_context_window_exceeded"})
 _ID_CHARS = 24
-_NOTHING_USED = Usage(0, 0)
 
 
 def whole(asked: ServedRequest, outcomes: Sequence[Outcome]) -> bytes:
@@ -96,12 +95,12 @@ def stop_of(reply: Reply) -> dict[str, Any]:
 
 def usage_of(usage: Usage | None) -> dict[str, Any]:
     """Returns the token counts, 0 for unknown ones. Anthropic counts input from the provider's cache apart."""
-    known = usage or _NOTHING_USED
+    known = usage or NOT_REPORTED
     counts: dict[str, Any] = {
-        "input_tokens": max(known.input - known.cached_input, 0),
+        "input_tokens": max((known.input or 0) - known.cached_input, 0),
         "cache_creation_input_tokens": 0,
         "cache_read_input_tokens": known.cached_input,
-        "output_tokens": known.output,
+        "output_tokens": known.output or 0,
     }
     if known.reasoning:
         counts["output_tokens_details"] = {"thinking_tokens": known.reasoning}

@@ -10,13 +10,14 @@ from typing import Any
 
 from ....engine.call import Citation, Reply, Usage
 from ....engine.content import Part, ToolCall
-from ..answer_values import as_index, as_text, citation_of, count_in, each_once, objects_in
+from ..answer_values import as_index, as_text, citation_of, count_in, each_once, objects_in, sum_in
 from ..answer_values import usage_of as checked_usage
 from ..blocks import AnswerContent, finish_with, native_of, object_in, written
 from ..repair import mended
 from .turns import FAMILY
 
 # A paused turn waits for a request to continue, which is never sent: it is an answer that stopped before its end.
+_CACHE_READ = "cache_read_input_tokens"
 _FINISHES = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -100,13 +101,10 @@ class MessageReader:
     def usage(self) -> Usage | None:
         """The tokens, None if unknown. The input includes tokens that its cache has read or written, which Anthropic
         counts apart."""
-        read, written = count_in(self._counts, "input_tokens"), count_in(self._counts, "output_tokens")
-        if read is None or written is None:
-            return None
-        cached = count_in(self._counts, "cache_read_input_tokens") or 0
-        stored = count_in(self._counts, "cache_creation_input_tokens") or 0
-        thoughts = count_in(self._counts.get("output_tokens_details"), "thinking_tokens") or 0
-        return checked_usage(read + cached + stored, written, thoughts, cached)
+        read = sum_in(self._counts, "input_tokens", _CACHE_READ, "cache_creation_input_tokens")
+        thoughts = count_in(self._counts.get("output_tokens_details"), "thinking_tokens")
+        cached = count_in(self._counts, _CACHE_READ)
+        return checked_usage(read, count_in(self._counts, "output_tokens"), thoughts, cached)
 
     def add_message(self, message: dict[str, Any]) -> None:
         for block in objects_in(message.get("content")):
@@ -120,6 +118,7 @@ class MessageReader:
             case "message_start":
                 if isinstance(event.get("message"), dict):
                     self.add_message(event["message"])
+                    self._counts.pop("output_tokens", None)  # that of the first words; `message_delta` has all
             case "content_block_start":
                 self._add_block(event.get("content_block"), as_index(event.get("index")))
             case "content_block_delta":

@@ -12,7 +12,7 @@ from typing import Any
 
 from ....engine.call import Citation, Usage
 from ....engine.content import Native, Part, ToolCall
-from ..answer_values import as_index, as_object, citation_of, count_in, each_once, objects_in
+from ..answer_values import as_index, as_object, citation_of, count_in, each_once, objects_in, sum_in
 from ..answer_values import usage_of as checked_usage
 from ..blocks import AnswerContent, native_of, object_in, written
 from ..repair import mended
@@ -168,8 +168,5 @@ def usage_of(given: Any) -> Usage | None:
     apart."""
     if not isinstance(given, dict):
         return None
-    cached, stored = (count_in({name: given.get(name) or 0}, name) for name in _CACHE_COUNTS)
-    fresh, output = count_in(given, "inputTokens"), count_in(given, "outputTokens")
-    if fresh is None or output is None or cached is None or stored is None:
-        return None
-    return checked_usage(fresh + cached + stored, output, 0, cached)
+    output, cached, total = (count_in(given, name) for name in ("outputTokens", _CACHE_COUNTS[0], "totalTokens"))
+    return checked_usage(sum_in(given, "inputTokens", *_CACHE_COUNTS), output, None, cached, total)

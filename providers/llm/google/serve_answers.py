@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from ....engine.call import Citation, Outcome, Reply, TokenLogprob, Usage
+from ....engine.call import NOT_REPORTED, Citation, Outcome, Reply, TokenLogprob, Usage
 from ....engine.content import Image, Native, Part, ToolCall
 from ..families import parts_for
 from ..serve_dialect import Problem, ServedModel, ServedRequest
@@ -48,7 +48,6 @@ _STATUSES = {
 }
 _METHODS = ["generateContent", "streamGenerateContent"]
 _ID_CHARS = 23
-_NOTHING_USED = Usage(0, 0)
 
 
 def whole(asked: ServedRequest, outcomes: Sequence[Outcome]) -> bytes:
@@ -61,7 +60,7 @@ def _response(
 ) -> dict[str, Any]:
     return {
         "candidates": candidates,
-        "usageMetadata": _usage(usage_of(outcomes) or _NOTHING_USED),
+        "usageMetadata": _usage(usage_of(outcomes) or NOT_REPORTED),
         "modelVersion": asked.model.removeprefix("models/"),
         "responseId": number,
     }
@@ -153,9 +152,9 @@ def _finish(reply: Reply) -> str:
 def _usage(usage: Usage) -> dict[str, int]:
     """Returns the counts of tokens. Google counts thoughts apart from the answer."""
     counts = {
-        "promptTokenCount": usage.input,
-        "candidatesTokenCount": max(usage.output - usage.reasoning, 0),
-        "totalTokenCount": usage.input + usage.output,
+        "promptTokenCount": usage.input or 0,
+        "candidatesTokenCount": max((usage.output or 0) - usage.reasoning, 0),
+        "totalTokenCount": usage.tokens or 0,
     }
     if usage.reasoning:
         counts["thoughtsTokenCount"] = usage.reasoning

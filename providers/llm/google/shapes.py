@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ....engine.call import Citation, TokenLogprob, Usage
 from ....engine.content import Native, Part
-from ..answer_values import as_object, citation_of, count_in, each_once, objects_in
+from ..answer_values import as_object, citation_of, count_in, each_once, later_usage, objects_in, sum_in
 from ..answer_values import usage_of as checked_usage
 from ..blocks import AnswerContent, native_of
 from ..repair import mended
@@ -21,7 +21,7 @@ from .turns import FAMILY
 
 # The fields by which an answer is recognised among other JSON.
 _KNOWN = frozenset({"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId"})
-_COUNTS = ("promptTokenCount", "toolUsePromptTokenCount", "candidatesTokenCount", "thoughtsTokenCount")
+_COUNTS = ("candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount", "totalTokenCount")
 _SIGNATURE = "thoughtSignature"
 _CITING = frozenset({"groundingMetadata", "citationMetadata"})
 
@@ -110,11 +110,13 @@ def candidate_answer(chunks: Iterable[dict[str, Any]]) -> CandidateAnswer:
     said = _CandidateParts()
     cited: list[Citation | None] = []
     for chunk in chunks:
+        told = None
         if "usageMetadata" in chunk:
-            whole.usage = usage_of(chunk["usageMetadata"]) or whole.usage
+            told = usage_of(chunk["usageMetadata"])
         if "promptFeedback" in chunk:
             whole.blocked = _blocked(chunk["promptFeedback"]) or whole.blocked
         candidate = _first(chunk.get("candidates"))
+        whole.usage = later_usage(whole.usage, told, has_more=candidate is not None)
         if candidate is None:
             whole.is_known = whole.is_known or not _KNOWN.isdisjoint(chunk)
             continue
@@ -138,16 +140,12 @@ def usage_of(given: Any) -> Usage | None:
     """Returns the tokens, None if unknown. Thoughts count as output, as they are billed; tools' additions as input."""
     if not isinstance(given, dict):
         return None
-    # Google leaves out what is 0.
-    counts = [count_in({name: 0, **given}, name) for name in _COUNTS]
-    if None in counts:
-        return None
-    prompt, tool, output, thoughts = (count or 0 for count in counts)
-    prompt += tool
+    prompt = sum_in(given, "promptTokenCount", "toolUsePromptTokenCount")
+    output, thoughts, cached, total = (count_in(given, name) for name in _COUNTS)
     # If the total leaves no room for thoughts, the answer's number already includes them.
-    if given.get("totalTokenCount") != prompt + output or thoughts > output:
-        output += thoughts
-    return checked_usage(prompt, output, thoughts, count_in(given, "cachedContentTokenCount") or 0)
+    if prompt is None or output is None or total != prompt + output or (thoughts or 0) > output:
+        output = sum_in(given, "candidatesTokenCount", "thoughtsTokenCount")
+    return checked_usage(prompt, output, thoughts, cached, total)
 
 
 def _blocked(feedback: Any) -> str | None:

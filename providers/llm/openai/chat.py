@@ -11,10 +11,11 @@ from typing import Any
 
 import msgspec
 
-from ....engine.call import Call, Citation, Reply, TokenLogprob
+from ....engine.call import Call, Citation, Reply, TokenLogprob, Usage
 from ....engine.content import Part
 from ....engine.endpoint import Fault, Request, Response
 from ..answer_listeners import chat_text, listener_of
+from ..answer_values import later_usage
 from ..families import written_for
 from ..faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault, unreadable
 from ..protocol import (
@@ -35,7 +36,6 @@ from .shapes import (
     ChatChoice,
     CompletionMessage,
     CompletionMessageOfParts,
-    RawUsage,
     answer_of,
     citations_of,
     logprobs_of,
@@ -126,12 +126,13 @@ def decode(response: Response) -> Reply | Fault:
     if choice.message.says_more:
         said = MessageParts()
         said.take(choice.message, is_whole=True)
-    return _reply(choice, answer, logprobs, response, raw, said)
+    return _reply(choice, answer, usage_of(answer.usage), logprobs, response, raw, said)
 
 
 def _reply(
     choice: ChatChoice,
     answer: ChatAnswer,
+    usage: Usage | None,
     logprobs: list[TokenLogprob] | None,
     response: Response,
     raw: bytes | None,
@@ -146,7 +147,7 @@ def _reply(
         is_refused = is_refused or finish == "content_filter"
         finish = FINISHES.get(finish, finish)
     if message.is_empty and (finish == "stop" or finish is None) and not is_refused:
-        return empty_answer("a message that says nothing", usage_of(answer.usage))
+        return empty_answer("a message that says nothing", usage)
     raw_hash = sha256(response.body).hexdigest()
     parts: tuple[Part, ...] = ()
     if said is not None:
@@ -158,7 +159,7 @@ def _reply(
         citations = citations_of(message.annotations, answer.citations, answer.search_results)
     return Reply(
         text if raw is None else mended(text),
-        usage_of(answer.usage),
+        usage,
         finish,
         is_refused,
         raw_hash,
@@ -189,13 +190,12 @@ class _ChatChunks:
         self.notes: list[Any] = []
         self.logprobs: list[TokenLogprob] | None = None
         self.finish: str | None = None
-        self.usage: RawUsage | None = None
+        self.usage: Usage | None = None
         self.citations: list[Any] | None = None
         self.results: list[Any] | None = None
 
     def take(self, chunk: ChatAnswer) -> None:
-        if usage_of(chunk.usage) is not None:
-            self.usage = chunk.usage
+        self.usage = later_usage(self.usage, usage_of(chunk.usage), has_more=bool(chunk.choices))
         self.citations = chunk.citations or self.citations
         self.results = chunk.search_results or self.results
 
@@ -221,9 +221,9 @@ class _ChatChunks:
         message = CompletionMessage("".join(texts) if texts else None, "".join(self.refusals), self.notes, self.tools)
         if len(texts) < len(self.spoken):
             message = with_parts(message, self.spoken)
-        answer = ChatAnswer(usage=self.usage, citations=self.citations, search_results=self.results)
+        answer = ChatAnswer(citations=self.citations, search_results=self.results)
         choice = ChatChoice(message=message, finish_reason=self.finish)
-        return _reply(choice, answer, self.logprobs, response, raw, self.said)
+        return _reply(choice, answer, self.usage, self.logprobs, response, raw, self.said)
 
 
 def _decode_stream(response: Response) -> Reply | Fault:
@@ -252,7 +252,7 @@ def _decode_stream(response: Response) -> Reply | Fault:
     if joined.finish is not None:
         return joined.reply(response, raw)
     if is_ended and not has_choices:
-        return empty_answer("a stream without a choice", usage_of(joined.usage))
+        return empty_answer("a stream without a choice", joined.usage)
     return cut_stream("its finish reason")
 
 

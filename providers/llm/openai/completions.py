@@ -10,10 +10,10 @@ import math
 from hashlib import sha256
 from typing import Any
 
-from ....engine.call import Call, Reply, TokenLogprob
+from ....engine.call import Call, Reply, TokenLogprob, Usage
 from ....engine.endpoint import EncodeError, Fault, Request, Response
 from ..answer_listeners import completion_text, listener_of
-from ..answer_values import is_number
+from ..answer_values import is_number, later_usage
 from ..faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault, unreadable
 from ..protocol import Target, WireProtocol, add_extra, check_known_parameters, request_of, sampling_of
 from ..repair import is_strict, mended, object_of, parse_leniently
@@ -68,7 +68,7 @@ def decode(response: Response) -> Reply | Fault:
     if not joined.is_one:
         return bad_json("200 with JSON that is no completion")
     if not joined.has_choices:
-        return empty_answer("an empty list of choices", usage_of(joined.usage))
+        return empty_answer("an empty list of choices", joined.usage)
     if not joined.texts and joined.finish != "stop":
         return bad_json("200 with a choice that holds no text")
     return joined.reply(response, None if is_strict(response.body) else response.body)
@@ -94,7 +94,7 @@ def _decode_stream(response: Response) -> Reply | Fault:
     if joined.finish is not None:
         return joined.reply(response, raw)
     if is_ended and not joined.has_choices:
-        return empty_answer("a stream without a choice", usage_of(joined.usage))
+        return empty_answer("a stream without a choice", joined.usage)
     return cut_stream("its finish reason")
 
 
@@ -105,7 +105,7 @@ class _CompletionChunks:
         self.texts: list[str] = []
         self.logprobs: list[TokenLogprob] | None = None
         self.finish: str | None = None
-        self.usage: Any = None
+        self.usage: Usage | None = None
         self.is_one = self.has_choices = False
 
     def take(self, given: dict[str, Any], response: Response, said: bytes) -> Reply | Fault | None:
@@ -113,8 +113,7 @@ class _CompletionChunks:
         answer = answer_of(given)
         if answer.error:
             return refusal_or_fault(response, said)
-        if usage_of(answer.usage) is not None:
-            self.usage = answer.usage
+        self.usage = later_usage(self.usage, usage_of(answer.usage), has_more=bool(answer.choices))
         self.is_one = self.is_one or answer.choices is not None
         raw_choices = [one for one in given.get("choices") or () if isinstance(one, dict)] if answer.choices else []
         for choice, raw in zip(answer.choices or (), raw_choices, strict=True):
@@ -142,10 +141,10 @@ class _CompletionChunks:
         if finish in BROKEN:
             return broken_answer(f"finish reason is `{finish}`")
         if not self.texts and finish == "stop":
-            return empty_answer("a choice that says nothing", usage_of(self.usage))
+            return empty_answer("a choice that says nothing", self.usage)
         return Reply(
             mended("".join(self.texts)),
-            usage_of(self.usage),
+            self.usage,
             None if finish is None else FINISHES.get(finish, finish),
             finish == "content_filter",
             sha256(response.body).hexdigest(),

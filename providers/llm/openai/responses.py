@@ -194,11 +194,9 @@ def _citations_of(parts: list[dict[str, Any]]) -> tuple[Citation, ...]:
 def _usage_of(usage: Any) -> Usage | None:
     if not isinstance(usage, dict):
         return None
-    read, written = count_in(usage, "input_tokens"), count_in(usage, "output_tokens")
-    if read is None or written is None:
-        return None
-    reasoning = count_in(usage.get("output_tokens_details"), "reasoning_tokens") or 0
-    return usage_of(read, written, reasoning, count_in(usage.get("input_tokens_details"), "cached_tokens") or 0)
+    read, written, total = (count_in(usage, name) for name in ("input_tokens", "output_tokens", "total_tokens"))
+    reasoning = count_in(usage.get("output_tokens_details"), "reasoning_tokens")
+    return usage_of(read, written, reasoning, count_in(usage.get("input_tokens_details"), "cached_tokens"), total)
 
 
 PROTOCOL = WireProtocol("openai-responses", encode, decode, listen=listener_of(response_text))

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ....engine.call import Citation, Outcome, Reply, TokenLogprob, Usage, known_sum
+from ....engine.call import Citation, Outcome, Reply, TokenLogprob, Usage
 from ....engine.content import Native, ToolCall
 from ..serve_dialect import ServedRequest
-from ..serve_replies import ID_CHARS, LOGPROB_MIN, digest, is_writable, reply_of
+from ..serve_replies import ID_CHARS, LOGPROB_MIN, digest, is_writable, reply_of, usage_of
 from .serve_turns import BESIDE, FAMILY
 
 _FINISHES = frozenset({"stop", "length", "tool_calls", "content_filter"})
@@ -19,10 +19,8 @@ _FINISHES = frozenset({"stop", "length", "tool_calls", "content_filter"})
 
 def completion(asked: ServedRequest, outcomes: Sequence[Outcome], created: int) -> dict[str, Any]:
     choices = []
-    usage: Usage | None = None
     for index, outcome in enumerate(outcomes):
         reply = reply_of(outcome)
-        usage = known_sum(usage, reply.usage)
         choices.append(
             {
                 "index": index,
@@ -31,6 +29,7 @@ def completion(asked: ServedRequest, outcomes: Sequence[Outcome], created: int) 
                 "finish_reason": finish_of(reply, asked),
             }
         )
+    usage = usage_of(outcomes)
     return {
         "id": "chatcmpl-" + (outcomes[0].key[:ID_CHARS] or digest(asked.call)),
         "object": "chat.completion",
@@ -45,7 +44,7 @@ def counted(usage: Usage) -> dict[str, Any]:
     return {
         "prompt_tokens": usage.input,
         "completion_tokens": usage.output,
-        "total_tokens": usage.input + usage.output,
+        "total_tokens": usage.tokens,
         "prompt_tokens_details": {"cached_tokens": usage.cached_input},
         "completion_tokens_details": {"reasoning_tokens": usage.reasoning},
     }

@@ -71,7 +71,7 @@ def ended(begun: Mapping[str, Any], reply: Reply, items: Sequence[Mapping[str, A
         "status": status_of(reply),
         "incomplete_details": None if reason is None else {"reason": reason},
         "output": items,
-        "usage": None if reply.usage is None else _counted(reply.usage),
+        "usage": None if reply.usage is None or not reply.usage.is_whole else _counted(reply.usage),
     }
 
 
@@ -85,7 +85,7 @@ def _counted(usage: Usage) -> dict[str, Any]:
         "input_tokens_details": {"cached_tokens": usage.cached_input, "cache_write_tokens": 0},
         "output_tokens": usage.output,
         "output_tokens_details": {"reasoning_tokens": usage.reasoning},
-        "total_tokens": usage.input + usage.output,
+        "total_tokens": usage.tokens,
     }
 
 

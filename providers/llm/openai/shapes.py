@@ -62,7 +62,6 @@ class ChatChoice(Struct, frozen=True):
     error: Any = None
 
 
-_COUNTS = ("prompt_tokens", "completion_tokens")
 _MORE = ("tool_calls", "function_call", "reasoning_content", "reasoning", "reasoning_details")
 
 
@@ -77,8 +76,8 @@ class InputDetails(Struct, frozen=True):
 class RawUsage(Struct, frozen=True):
     """Counts of tokens. The last two fields are DeepSeek's and Mistral's names for cached tokens."""
 
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
     total_tokens: int | None = None
     completion_tokens_details: OutputDetails | None = None
     prompt_tokens_details: InputDetails | None = None
@@ -100,10 +99,10 @@ def usage_of(usage: RawUsage | None) -> Usage | None:
     if usage is None:
         return None
     details, given = usage.completion_tokens_details, usage.prompt_tokens_details
-    reasoning = details.reasoning_tokens if details is not None else 0
-    cached = given.cached_tokens if given is not None else 0
+    reasoning = details.reasoning_tokens if details is not None else None
+    cached = given.cached_tokens if given is not None else None
     cached = cached or usage.prompt_cache_hit_tokens or usage.num_cached_tokens
-    return checked_usage(usage.prompt_tokens, usage.completion_tokens, reasoning or 0, cached or 0, usage.total_tokens)
+    return checked_usage(usage.prompt_tokens, usage.completion_tokens, reasoning, cached, usage.total_tokens)
 
 
 def logprobs_of(given: Any, text: str | None) -> list[TokenLogprob] | None:
@@ -230,14 +229,11 @@ def _text_of(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _usage_of(usage: dict[str, Any]) -> RawUsage | None:
-    counts = [count_in({"prompt_tokens": 0, "completion_tokens": 0, **usage}, name) for name in _COUNTS]
-    if None in counts:
-        return None
+def _usage_of(usage: dict[str, Any]) -> RawUsage:
     details, given = usage.get("completion_tokens_details"), usage.get("prompt_tokens_details")
     return RawUsage(
-        counts[0] or 0,
-        counts[1] or 0,
+        count_in(usage, "prompt_tokens"),
+        count_in(usage, "completion_tokens"),
         count_in(usage, "total_tokens"),
         OutputDetails(count_in(details, "reasoning_tokens")),
         InputDetails(count_in(given, "cached_tokens")),

@@ -35,13 +35,31 @@ def test_prices_are_dollars_a_million_tokens() -> None:
     price = Price(input=0.15, output=0.60)
     assert price.of(1_000_000, 0) == pytest.approx(0.15)
     assert price.of(2_000, 500) == pytest.approx(0.0003 + 0.0003)
-    assert cost_of(Usage(2_000, 500), price) == pytest.approx(0.0006)
+    assert cost(Usage(2_000, 500), price) == pytest.approx(0.0006)
 
 
-def test_without_a_price_or_a_usage_the_cost_is_unknown_and_not_zero() -> None:
-    assert cost_of(None, Price(1, 1)) is None
-    assert cost_of(Usage(1, 1), None) is None
-    assert cost_of(Usage(0, 0), Price(1, 1)) == 0.0
+SHORT = Call("a/b", "x" * 100, max_tokens=50)
+
+
+def cost(usage: Usage | None, price: Price | None, call: Call = SHORT) -> float | None:
+    return cost_of(usage, call, price, TokenEstimate())
+
+
+def test_without_a_price_or_a_bound_the_cost_is_unknown_and_not_zero() -> None:
+    assert cost(Usage(1, 1), None) is None
+    assert cost(None, Price(1, 1), Call("a/b", "x")) is None
+    assert cost(Usage(None, 7), Price(1, 1), Call("a/b", "x")) is None
+
+
+def test_what_a_provider_does_not_report_counts_at_its_worst_and_only_a_total_as_the_dearer_kind() -> None:
+    price = Price(1.0, 5.0)
+    reserved = worst_cost(SHORT, price, TokenEstimate())
+    assert reserved is not None and reserved >= (100 + 5 * 50) / 1e6
+    assert cost(None, price) == cost(Usage(None, None), price) == reserved
+    assert cost(Usage(60, None), price) == pytest.approx((60 + 5 * 50) / 1e6)
+    assert cost(Usage(None, 7), price) == pytest.approx(reserved - 5 * (50 - 7) / 1e6)
+    assert cost(Usage(None, None, total=90), price) == pytest.approx(5 * 90 / 1e6)
+    assert cost(None, Price(0, 0, call=0.005)) == 0.005
 
 
 @pytest.mark.parametrize("wrong", [-0.01, math.nan, math.inf, 1e6])
@@ -91,8 +109,8 @@ def test_the_papers_models_have_a_price(model: str) -> None:
 
 def test_a_long_prompt_costs_what_long_prompts_do() -> None:
     price = Price(1.0, 5.0, LongPrompts(100_000, 2.0, 7.5))
-    assert cost_of(Usage(100_000, 1_000), price) == pytest.approx(0.1 + 0.005)
-    assert cost_of(Usage(100_001, 1_000), price) == pytest.approx(0.200002 + 0.0075)
+    assert cost(Usage(100_000, 1_000), price) == pytest.approx(0.1 + 0.005)
+    assert cost(Usage(100_001, 1_000), price) == pytest.approx(0.200002 + 0.0075)
     call = Call("a/b", "x" * 1_000_000, max_tokens=10)
     assert worst(call, price) >= 1_000_000 * 2.0 / 1e6
 

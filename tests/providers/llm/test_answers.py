@@ -12,7 +12,7 @@ from msgspec import structs
 from protocols import CONVERSE, ROWS, TEXT, ProtocolRow
 from torture import record
 
-from millstream.engine.call import Reply
+from millstream.engine.call import Reply, Usage
 from millstream.engine.content import Native
 from millstream.engine.endpoint import Fault, Response
 
@@ -163,13 +163,19 @@ def test_an_answer_that_was_cut_or_filtered_before_its_first_word_is_a_reply(row
 
 # --- what is odd ---
 
-ODD_COUNTS: tuple[Any, ...] = (None, "5", -5, True, 10**18, [])
+ODD_COUNTS: tuple[Any, ...] = (None, "5", -5, True, 2.5, 10**18, [])
+
+
+def _without_input(row: ProtocolRow) -> Usage:
+    return structs.replace(row.shape.counts.usage, input=None)
+
+
 USAGES: list[tuple[ProtocolRow, Any, Any]] = [
     (row, usage, known)
     for row in ROWS.values()
     for usage, known in (
         *row.shape.counts.others,
-        *(({**row.shape.counts.given, row.shape.counts.input: odd}, None) for odd in ODD_COUNTS),
+        *(({**row.shape.counts.given, row.shape.counts.input: odd}, _without_input(row)) for odd in ODD_COUNTS),
         (None, None),
         ([], None),
         ("many", None),
@@ -178,7 +184,7 @@ USAGES: list[tuple[ProtocolRow, Any, Any]] = [
 
 
 @pytest.mark.parametrize(("row", "usage", "known"), USAGES, ids=[row.name for row, *_ in USAGES])
-def test_an_odd_usage_is_none_and_costs_no_answer(row: ProtocolRow, usage: Any, known: Any) -> None:
+def test_an_odd_count_is_unknown_and_costs_no_answer(row: ProtocolRow, usage: Any, known: Any) -> None:
     for stream in BOTH:
         reply = row.reply(row.answer(TEXT, stream=stream, usage=usage))
         assert (reply.text, reply.usage) == (TEXT, known)

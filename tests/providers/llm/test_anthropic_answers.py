@@ -96,7 +96,7 @@ def test_the_last_counts_of_a_stream_replace_those_before_them() -> None:
         ({"output_tokens": 50}, Usage(36, 50, 0, 12)),
         ({"output_tokens": 50, "input_tokens": None, "cache_read_input_tokens": None}, Usage(36, 50, 0, 12)),
         ({**USAGE, "input_tokens": 30}, Usage(46, 87, 64, 12)),
-        (None, Usage(36, 1, 0, 12)),
+        (None, Usage(36, None, 0, 12)),
     ):
         body = streamed(opened(0, SAID), ended(usage=usage), STOP)
         assert reply_of(body, stream=True).usage == expected

@@ -44,10 +44,10 @@ def fault_of(response: Response | bytes) -> Fault:
 # --- whole answers ---
 
 
-def test_the_last_usage_of_a_stream_is_kept_where_its_last_chunk_has_no_sound_one() -> None:
+def test_an_earlier_usage_of_a_stream_does_not_count_what_was_said_after_it() -> None:
     for more in ({}, {"usageMetadata": None}, {"usageMetadata": {"promptTokenCount": "many"}}):
         last = event(said({"text": "!"}, finish="STOP", **more))
-        assert reply_of(streamed(*STREAM[:2], last)).usage == Usage(19, 0)
+        assert reply_of(streamed(*STREAM[:2], last)).usage == Usage(19, None)
 
 
 def test_an_answer_with_a_finish_reason_was_not_blocked() -> None:
@@ -120,7 +120,7 @@ def test_a_prompt_that_was_blocked_is_a_refusal_with_its_usage(reason: str, stre
         True,
         "content_filter",
     )
-    assert reply.usage == Usage(7, 0)
+    assert reply.usage == Usage(7, None)
 
 
 def test_googles_own_word_for_a_block_is_the_text_and_ratings_alone_block_nothing() -> None:

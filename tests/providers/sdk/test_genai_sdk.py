@@ -303,7 +303,7 @@ def assert_read_alike(ours: Reply, theirs: list[types.GenerateContentResponse]) 
         # Theirs counts thoughts beside the answer; ours in it, since they are paid so.
         assert ours.usage.output == (usage.candidates_token_count or 0) + thought
         assert (ours.usage.input, ours.usage.reasoning) == (usage.prompt_token_count, thought)
-        assert ours.usage.input + ours.usage.output == usage.total_token_count
+        assert ours.usage.tokens == usage.total_token_count
     if one.logprobs_result is not None:
         chosen, tops = one.logprobs_result.chosen_candidates, one.logprobs_result.top_candidates
         assert chosen is not None and tops is not None and ours.logprobs is not None
