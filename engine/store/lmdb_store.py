@@ -97,8 +97,8 @@ def store_fault(folder: Path, error: Exception) -> LocalFault:
         return damaged_store(folder, str(error), "used")
     # LMDB reports most errors of the system by their words alone.
     is_told = any(os.strerror(number) in str(error) for number in _FULL)
-    if isinstance(error, lmdb.MapFullError | lmdb.DiskError) or is_told or _is_full(folder):
-        return LocalFault(f"cache {folder} can't be written ({error}): free disk space, then resume")
+    if isinstance(error, lmdb.MapFullError | lmdb.DiskError) or is_told or is_full(folder):
+        return LocalFault(f"cache {folder} can't be written ({reason_of(error, folder)}): free disk space, then resume")
     return LocalFault(f"cache {folder} can't be used ({error}): check its disk and its permissions, then resume")
 
 
@@ -109,7 +109,12 @@ def damaged_store(folder: Path, why: str, what: str = "opened") -> LocalFault:
     )
 
 
-def _is_full(folder: Path) -> bool:
+def reason_of(error: Exception, folder: Path) -> str:
+    """Returns what an error of LMDB in a folder says; of a full disk by its name."""
+    return os.strerror(errno.ENOSPC) if is_full(folder) else str(error)
+
+
+def is_full(folder: Path) -> bool:
     """Whether the disk is full. LMDB reports a write that a full disk cut short as an input/output error."""
     try:
         found = os.statvfs(folder)
@@ -151,7 +156,7 @@ def _open_file(folder: Path, *, read_only: bool) -> _OpenStore:
         if not read_only:
             folder.mkdir(parents=True, exist_ok=True)
             _create(folder)
-            _allocate_locks(folder / "lock.mdb")
+            allocate_locks(folder / "lock.mdb")
         elif not path.exists():
             raise LocalFault(f"cache {folder} does not exist: nothing has been stored there")
         file = TrustedFile(path, _NAMES, read_only=read_only)
@@ -232,7 +237,7 @@ def _unopened(folder: Path, problem: Exception | None) -> LocalFault:
     )
 
 
-def _allocate_locks(path: Path) -> None:
+def allocate_locks(path: Path) -> None:
     """Fills LMDB's lock file: LMDB maps it with holes, and touching one on a full disk would kill the process."""
     if hasattr(os, "posix_fallocate"):
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

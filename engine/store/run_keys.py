@@ -17,6 +17,7 @@ from ..fault import DamagedJournal, LocalFault
 from ..runs.journal import is_intact, read_lines
 from ..runs.run_folder import FAILURES, RECORDS
 from .entries import KEY_BYTES
+from .lmdb_store import allocate_locks, reason_of
 
 _BATCH = 4096
 _MAP_SIZE = 1 << 36
@@ -62,10 +63,16 @@ class SortedKeys:
     def __init__(self, beside: Path) -> None:
         try:
             self._folder = tempfile.TemporaryDirectory(prefix=".millstream-", dir=beside)
+        except OSError as error:
+            raise LocalFault(f"{beside} can't be written ({error.strerror}): choose another folder") from error
+        try:
+            allocate_locks(Path(self._folder.name) / "lock.mdb")
             self._environment = lmdb.open(self._folder.name, map_size=_MAP_SIZE, sync=False)
-            self._waiting: list[tuple[bytes, bytes]] = []
         except (OSError, lmdb.Error) as error:
-            raise LocalFault(f"{beside} can't be written ({error}): choose another folder") from error
+            fault = self._unwritable(error)
+            self._folder.cleanup()
+            raise fault from error
+        self._waiting: list[tuple[bytes, bytes]] = []
 
     def __enter__(self) -> SortedKeys:
         return self
@@ -87,7 +94,11 @@ class SortedKeys:
                 for key, mark in waiting:
                     transaction.put(key, mark, overwrite=False)
         except lmdb.Error as error:
-            raise LocalFault(f"{self._folder.name} can't be written ({error}): free disk space first") from error
+            raise self._unwritable(error) from error
+
+    def _unwritable(self, error: Exception) -> LocalFault:
+        folder = Path(self._folder.name)
+        return LocalFault(f"{folder} can't be written ({reason_of(error, folder)}): free disk space first")
 
     def begin_with(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Yields the keys that begin with `prefix`, without it and sorted, with their marks; perhaps not those added

@@ -19,7 +19,7 @@ import pytest
 from command_line import SMALL, Done, Provider, run_command
 from torture import IS_LONG, record
 
-pytestmark = pytest.mark.needs_benchmark("millstone")
+pytestmark = [pytest.mark.needs_benchmark("millstone"), pytest.mark.timeout(3600)]
 
 TREE = Path(__file__).parents[2]
 FILES = (
