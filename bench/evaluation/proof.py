@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from ...engine.runs.pairs import Pair
-from ...engine.runs.proof import Proof, compare_counts, compare_scores, proof_of, whole_records
+from ...engine.runs.proof import OwnCalls, Proof, compare_counts, compare_scores, proof_of, whole_records
 from ...engine.runs.run_folder import FAILURES, RECORDS
 from .item import Item, item_of, line_ids, steps_in
 from .record import Record
@@ -98,7 +98,7 @@ def prove(folder: Path, manifest: Mapping[str, Any], of: Provable) -> Proof:
     items = of.items or {}
     steps = {item.id: item.steps for item in items.values()}
     roll = None if of.items is None else Roll(dict.fromkeys(of.pairs, steps), proof)
-    costs: dict[Pair, float] = {}
+    costs, calls = dict[Pair, float](), OwnCalls(proof)
     for name, kind in ((RECORDS, of.kind), (FAILURES, Record)):
         for here, record in whole_records(folder, name, kind, of.title, proof):
             costs[record.pair] = costs.get(record.pair, 0.0) + (record.cost or 0.0)
@@ -108,6 +108,7 @@ def prove(folder: Path, manifest: Mapping[str, Any], of: Provable) -> Proof:
                 assert item is not None
                 if (record.item, record.group) != (item.of or item.id, item.group):
                     proof.add(f"{here}: id {record.id} has the item {record.item!r} and the group {record.group!r}")
+            calls.add(here, (record.pair, record.item, record.step), record.keys)
             if name == RECORDS and not record.is_failure and (wrong := of.check(record, item)):
                 proof.add(f"{here}: {wrong}")
     if roll is None:

@@ -15,7 +15,7 @@ from msgspec import structs
 
 from ...engine.runs.journal import read_lines
 from ...engine.runs.pairs import Pair
-from ...engine.runs.proof import Proof, compare_counts, compare_scores, proof_of, whole_records
+from ...engine.runs.proof import OwnCalls, Proof, compare_counts, compare_scores, proof_of, whole_records
 from ...engine.runs.run_folder import FAILURES, RECORDS
 from ...metrics.millstone.scores import scores as scores_of
 from ...metrics.millstone.stance import Reading, letter_of, stance_of
@@ -38,10 +38,12 @@ def prove(folder: Path, manifest: Mapping[str, Any], dataset: IssueDataset | Non
     shown = _shown(specification, dataset)
     if shown is None:
         proof.unproven.append("arguments: the run's prompts can't be built here, so nobody compared what they showed")
+    calls = OwnCalls(proof)
     for name in (RECORDS, FAILURES):
         for here, record in whole_records(folder, name, Record, "MillStone", proof):
             pair = Pair(record.model, record.temperature)
             roll.add(here, pair, record.id, record.id, is_failure=name == FAILURES)
+            calls.add(here, (pair, record.issue, record.template, record.config), (record.key,))
             for wrong in _wrong_in(record, specification["stance"], shown):
                 proof.add(f"{here}: {record.id}: {wrong}")
     roll.close()

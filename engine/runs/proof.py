@@ -5,15 +5,16 @@ Reports what is wrong and changes nothing. Knows no benchmark: what else to chec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import msgspec
 import orjson
 from msgspec import Struct, field
 
 from ...format import command_text
+from ..call import Usage
 from ..fault import LocalFault
 from ..folder_file import read_whole
 from .journal import has_torn_tail, is_intact, read_lines
@@ -22,10 +23,14 @@ from .run_folder import FAILURES, RECORDS, manifest_hash, specification_hash
 WRONGS_KEPT = 1_000
 # The statuses of a record; every other is the kind of a failure.
 ANSWERED = ("ok", "refused")
+_AMOUNTS = ("attempts", "maybe_billed", "latency_ms")
+_AMOUNT_MAX = 10**12
 
 
 class StatusRecord(Protocol):
-    """The interface of a record of any benchmark, of which only the status is read."""
+    """The interface of a record of any benchmark: a struct with a status."""
+
+    __struct_fields__: ClassVar[tuple[str, ...]]
 
     @property
     def status(self) -> str: ...
@@ -89,11 +94,41 @@ def whole_records(
         except (msgspec.MsgspecError, UnicodeError) as error:
             proof.add(f"{here}: no record of {benchmark}: {error}")
             continue
+        for wrong in _impossible(record):
+            proof.add(f"{here}: {wrong}")
         if (record.status not in ANSWERED) != (name == FAILURES):
             proof.add(f"{here}: status {record.status} does not belong in this file")
         yield here, record
     if has_torn_tail(folder / name):
         proof.torn.append(f"{name}: its last line is torn, as a kill leaves it; the next start sets it aside")
+
+
+def _impossible(record: StatusRecord) -> Iterator[str]:
+    """Yields the counts and amounts of a record that no run writes: below 0, or beyond what any call has."""
+    for name in record.__struct_fields__:
+        value = getattr(record, name)
+        if isinstance(value, Usage):
+            counts = {f"{name}.{count}": getattr(value, count) for count in value.__struct_fields__}
+        elif name.startswith("cost") or name in _AMOUNTS:
+            counts = {name: value}
+        else:
+            continue
+        for count, amount in counts.items():
+            if isinstance(amount, int | float) and not 0 <= amount <= _AMOUNT_MAX:
+                yield f"{count} {amount:,}: expected 0 to {_AMOUNT_MAX:,}"
+
+
+class OwnCalls:
+    """Finds copies: two trials of one item never have the same calls, since a call's key has the trial's number."""
+
+    def __init__(self, proof: Proof) -> None:
+        self._proof = proof
+        self._places: dict[Hashable, str] = {}
+
+    def add(self, here: str, item: Hashable, keys: tuple[str, ...]) -> None:
+        """Notes a record's line, its item (with model, temperature and step) and the cache keys of its calls."""
+        if any(keys) and (first := self._places.setdefault((item, keys), here)) != here:
+            self._proof.add(f"{here}: its calls are those of {first}: one of both is a copy")
 
 
 def compare_counts(manifest: Mapping[str, Any], proof: Proof) -> None:

@@ -177,6 +177,36 @@ def test_a_record_of_a_task_with_another_trial_or_step_than_its_id_is_found(
     assert done.code == 5 and "records.jsonl line 1: " in done.out and "its fields are of trial" in done.out
 
 
+def test_a_trial_that_copies_another_is_found_by_its_calls_and_both_lines_are_named(task: Path) -> None:
+    path = task / "records.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    at = {line["id"]: number for number, line in enumerate(lines_of(path))}
+    first, other = sorted(name for name in at if name.endswith(("/0", "/1")))[:2]
+    copy = {**lines_of(path)[at[first]], "id": other, "trial": 1}
+    del copy["crc"]
+    lines[at[other]] = sealed(json.dumps(copy, separators=(",", ":")).encode())
+    path.write_bytes(b"".join(lines))
+    done = run_command(task.parent, "verify", "run")
+    one, two = sorted((at[first] + 1, at[other] + 1))
+    said = f"records.jsonl line {two}: its calls are those of records.jsonl line {one}: one of both is a copy"
+    assert done.code == 5 and said in done.out
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"usage": {"input": -5, "output": -5}}, "usage.input -5: expected 0 to 1,000,000,000,000"),
+        ({"usage": {"input": 5, "output": 10**15}}, "usage.output 1,000,000,000,000,000: expected 0 to"),
+        ({"attempts": -1}, "attempts -1: expected 0 to"),
+        ({"latency_ms": -0.5}, "latency_ms -0.5: expected 0 to"),
+    ],
+)
+def test_counts_that_no_call_has_are_found(task: Path, values: dict[str, object], said: str) -> None:
+    reseal(task, **values)
+    done = run_command(task.parent, "verify", "run")
+    assert done.code == 5 and f"records.jsonl line 1: {said}" in done.out
+
+
 def test_a_line_that_a_tasks_scorers_cant_read_is_named_and_the_manifest_is_not_blamed(task: Path) -> None:
     path = task / "records.jsonl"
     reseal(task, row={"country": "France"})
