@@ -15,7 +15,10 @@ from ..metrics.statistics.intervals import Correlation, Interval
 from .html_tables import shown_value
 from .table import Cell, Column, Kind
 
-FEW = "fewer than 10 of them have none but their single figures, fewer than 30 an approximate one"
+FEW = (
+    "fewer than 10 of them have none but their single figures, fewer than 30 an approximate one; figures that are all "
+    "0 or 1 have an exact one, from 5 on"
+)
 OVER: Mapping[str, str] = MappingProxyType(
     {
         "issues": "Low and high are the ends of a 95% interval over issues (would other issues give this?): Student's "

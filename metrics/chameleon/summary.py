@@ -13,11 +13,10 @@ import numpy as np
 from msgspec import Struct, structs
 
 from ..statistics.intervals import (
-    LEAST_CLUSTERS,
     Bounds,
     Correlation,
     Interval,
-    cluster_figures,
+    are_binary,
     correlation,
     mean_interval,
     places_of,
@@ -106,10 +105,9 @@ def _over_conversations(names: Sequence[str], known: Values, within: Bounds) -> 
     sums, sizes = (
         np.bincount(place, weights, minlength=number).astype(np.float64) for weights in (known, np.ones(len(known)))
     )
-    found = mean_interval(ratio_figures(sums, sizes), within=within, of="conversations")
-    if number < LEAST_CLUSTERS:
-        return structs.replace(found, figures=tuple(cluster_figures(known, names).tolist()))
-    return found
+    shares = sums / sizes if within == RATE and are_binary(known) else None
+    found = mean_interval(ratio_figures(sums, sizes), within=within, of="conversations", shares=shares)
+    return structs.replace(found, figures=tuple((sums / sizes).tolist())) if found.figures else found
 
 
 def spread_of(some: Sequence[PairSample], kind: str) -> Spread:

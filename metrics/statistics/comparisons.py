@@ -11,7 +11,18 @@ import numpy as np
 from msgspec import Struct
 
 from .distributions import t_p_value
-from .intervals import LEVEL, Bounds, Interval, Values, cluster_figures, mean_interval, standard_error
+from .intervals import (
+    LEAST_SHARES,
+    LEVEL,
+    Bounds,
+    Interval,
+    Values,
+    are_binary,
+    cluster_figures,
+    mean_interval,
+    standard_error,
+)
+from .shares import paired_difference, sign_test
 
 
 class Comparison(Struct, frozen=True):
@@ -20,8 +31,9 @@ class Comparison(Struct, frozen=True):
     difference: the mean over clusters of each cluster's own difference.
     low: the lower end of the confidence interval; None without an interval; `note` says why.
     high: the upper end; None without an interval; `note` says why.
-    p: two-sided, that there is no difference. With an interval it is Student's, and below 1 - level exactly where the
-    interval excludes 0; without one it is that of the exact sign-flip test.
+    p: two-sided, that there is no difference. With an interval it is Student's, or the exact sign test's (McNemar's)
+    where all figures are 0 or 1, and below 1 - level exactly where the interval excludes 0; without one it is that of
+    the exact sign-flip test.
     clusters: how many clusters there are.
     level: how often an interval like this one holds the true difference.
     note: None for an interval to be taken as it stands; else that it is approximate, or why there is none.
@@ -62,15 +74,28 @@ def compare(
     if len(first) != len(second):
         raise ValueError(f"a ({len(first):,}) and b ({len(second):,}) must be as many: pair i is a[i] and b[i]")
     widest = None if within is None else (within[0] - within[1], within[1] - within[0])
-    return difference_of(cluster_figures(first - second, clusters, name="pairs"), within=widest, level=level)
+    figures = cluster_figures(first - second, clusters, name="pairs")
+    return difference_of(figures, within=widest, level=level, of_shares=are_binary(first) and are_binary(second))
 
 
 def difference_of(
-    figures: Values, *, within: Bounds | None = None, level: float = LEVEL, of: str = "clusters"
+    figures: Values,
+    *,
+    within: Bounds | None = None,
+    level: float = LEVEL,
+    of: str = "clusters",
+    of_shares: bool = False,
 ) -> Comparison:
     """Returns the comparison from the difference of each cluster, `figures`, of which there must be at least one.
     `within` are the least and the largest possible difference (None: not known), `level` is that of the interval,
-    and `of` names the clusters, as in "issues"."""
+    and `of` names the clusters, as in "issues". `of_shares` says that all compared values are 0 or 1; where each
+    cluster differs by -1, 0 or 1, test and interval are then exact."""
+    if not 0 < level < 1:
+        raise ValueError(f"level ({level}) must lie between 0 and 1, as in 0.95")
+    if of_shares and len(figures) >= LEAST_SHARES and np.isin(figures, (-1, 0, 1)).all():
+        ahead, behind = int((figures > 0).sum()), int((figures < 0).sum())
+        ends = paired_difference(ahead, behind, len(figures), level)
+        return Comparison(float(figures.mean()), *ends, sign_test(ahead, behind), len(figures), level, None, of)
     found = mean_interval(figures, within=within, level=level, of=of)
     p = _p_value(figures, found)
     return Comparison(found.mean, found.low, found.high, p, found.clusters, level, found.note, of, found.figures)

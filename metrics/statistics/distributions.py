@@ -1,4 +1,4 @@
-"""Student's t distribution, by the regularised incomplete beta function; numpy has neither.
+"""Student's t and the beta distribution, by the regularised incomplete beta function; numpy has none of these.
 
 Owns these formulas alone.
 """
@@ -6,7 +6,7 @@ Owns these formulas alone.
 from __future__ import annotations
 
 from functools import lru_cache
-from math import exp, lgamma, log
+from math import exp, lgamma, log, log1p
 
 _TINY = 1e-300
 _MOST_STEPS = 10_000
@@ -43,6 +43,25 @@ def incomplete_beta(x: float, a: float, b: float) -> float:
     if not (0 <= x <= 1 and a > 0 and b > 0):
         raise ValueError(f"x ({x}) must lie between 0 and 1, a ({a}) and b ({b}) above 0")
     return _regularised(x, 1 - x, a, b)
+
+
+@lru_cache(maxsize=10_000)
+def beta_quantile(share: float, a: float, b: float) -> float:
+    """Returns the x for which I(x; a, b) = `share`, by Newton's method; a step that would leave the bracket halves it
+    instead."""
+    if not 0 < share < 1:
+        raise ValueError(f"share ({share}) must lie between 0 and 1")
+    front = lgamma(a + b) - lgamma(a) - lgamma(b)
+    low, high, x = 0.0, 1.0, a / (a + b)
+    while low < x < high:
+        over = incomplete_beta(x, a, b) - share
+        low, high = (low, x) if over > 0 else (x, high)
+        slope = exp(front + (a - 1) * log(x) + (b - 1) * log1p(-x))
+        step = x - over / slope if slope > _TINY else high
+        if abs(step - x) <= 1e-14 * x:
+            return step
+        x = step if low < step < high else (low + high) / 2
+    return x
 
 
 def _regularised(x: float, rest: float, a: float, b: float) -> float:

@@ -1,4 +1,5 @@
-"""Confidence intervals of means and of correlations: Student's t over the figures of independent clusters.
+"""Confidence intervals of means and of correlations: Student's t over the figures of independent clusters, and exact
+intervals where these are shares of 0/1 values.
 
 Owns when an interval can be given, and the reason if it can't. A cluster was drawn independently: an issue, a
 conversation, an item of a data set. Knows no benchmark and uses no random numbers.
@@ -15,6 +16,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from .distributions import t_p_value, t_quantile
+from .shares import effective_number, share_interval
 
 Values = NDArray[np.float64]
 Bounds = tuple[float, float]
@@ -22,6 +24,10 @@ Bounds = tuple[float, float]
 LEVEL = 0.95
 # Simulated (docs/intervals.md): below 10 clusters too many intervals miss, from 30 on few enough.
 LEAST_CLUSTERS, ENOUGH_CLUSTERS = 10, 30
+# The range of shares.
+SHARE: Bounds = (0, 1)
+# The exact interval of figures that are all 0 or 1 is right for any number; of fewer it says next to nothing.
+LEAST_SHARES = 5
 # Squares of larger values, and their sums, overflow a float.
 _LARGEST = 1e150
 # A relative difference below this is rounding error.
@@ -85,19 +91,25 @@ def interval(
     level: float = LEVEL,
     of: str = "clusters",
 ) -> Interval:
-    """Returns the mean of `values` and its confidence interval, by Student's t.
+    """Returns the mean of `values` and its confidence interval: by Student's t, or exact for shares.
 
     clusters: which cluster each value belongs to, where several values are not independent, as the trials of one item
     are not; the figure of a cluster is the mean of its values. None: each value is a cluster of its own.
-    within: the smallest and the largest possible value, as (0, 1) for shares: the interval is clipped to it.
+    within: the smallest and the largest possible value, as (0, 1) for shares: the interval is clipped to it. None:
+    (0, 1) if all values are 0 or 1, else not known.
     level: how often such intervals are to hold the true mean.
     of: what the clusters are called in `note`.
 
     Fewer than 10 clusters, or clusters that all have the same figure, have no interval, and `note` says so; 10 to 29
-    have an approximate one. Raises ValueError for no value, a value that is no finite number or lies outside `within`,
-    and for another number of clusters than of values.
+    have an approximate one. Values that are all 0 or 1 have an exact interval: from 5 clusters on, also if all are
+    equal, where the values of each cluster are; else from 10 on. Raises ValueError for no value, a value that is no
+    finite number or lies outside `within`, and for another number of clusters than of values.
     """
-    return mean_interval(cluster_figures(values, clusters, within), within=within, level=level, of=of)
+    every = _checked(values, "values")
+    if within is None and are_binary(every):
+        within = SHARE
+    figures = cluster_figures(every, clusters, within)
+    return mean_interval(figures, within=within, level=level, of=of, shares=figures if are_binary(every) else None)
 
 
 def cluster_figures(
@@ -130,20 +142,43 @@ def places_of(clusters: Iterable[Hashable]) -> tuple[NDArray[np.int64], int]:
     return np.array(place, dtype=np.int64), len(numbers)
 
 
+def are_binary(values: Values) -> bool:
+    return bool(((values == 0) | (values == 1)).all())
+
+
 def mean_interval(
-    figures: Values, *, within: Bounds | None = None, level: float = LEVEL, of: str = "clusters"
+    figures: Values,
+    *,
+    within: Bounds | None = None,
+    level: float = LEVEL,
+    of: str = "clusters",
+    shares: Values | None = None,
 ) -> Interval:
     """Returns the mean and its interval from the figure of each cluster; there must be at least one. `within` are the
     least and the largest possible mean, to which the interval is cut (None: not known); `level` is the interval's,
-    such as 0.95; `of` names the clusters, as in "issues"."""
+    such as 0.95; `of` names the clusters, as in "issues". `shares` has the share of 1 in each cluster where all values
+    are 0 or 1, which may lie within (0, 1) alone; None for other values."""
     if not 0 < level < 1:
         raise ValueError(f"level ({level}) must lie between 0 and 1, as in 0.95")
     mean, number = float(figures.mean()), len(figures)
+    slack = _ROUNDING * abs(mean)
+    if within is not None and not within[0] - slack <= mean <= within[1] + slack:
+        return Interval(mean, None, None, number, level, f"no interval: {of} lie outside {range_text(within)}", of)
+    if within == SHARE and are_binary(figures):
+        if number < LEAST_SHARES:
+            none = why_none(number, of, LEAST_SHARES)
+            return Interval(mean, None, None, number, level, none, of, tuple(figures.tolist()))
+        return Interval(mean, *share_interval(float(figures.sum()), number, level), number, level, None, of)
     if number < LEAST_CLUSTERS:
         return Interval(mean, None, None, number, level, why_none(number, of), of, tuple(figures.tolist()))
     if are_equal(figures):
         return Interval(mean, None, None, number, level, f"no interval: all {number:,} {of} have the same figure", of)
-    half = t_quantile(level, number - 1) * standard_error(figures)
+    error = standard_error(figures)
+    if shares is not None:
+        rarer = min(int((shares > 0).sum()), int((shares < 1).sum()))
+        alike = effective_number(mean, error, rarer, number, level)
+        return Interval(mean, *share_interval(mean * alike, alike, level), number, level, None, of)
+    half = t_quantile(level, number - 1) * error
     low, high = (-math.inf, math.inf) if within is None else within
     return Interval(mean, max(low, mean - half), min(high, mean + half), number, level, _doubt(number, of), of)
 
@@ -172,8 +207,12 @@ def are_equal(figures: Values) -> bool:
     return bool(np.ptp(figures) <= _ROUNDING * np.abs(figures).max())
 
 
-def why_none(number: int, of: str) -> str:
-    return f"no interval: fewer than {LEAST_CLUSTERS} {of} ({number})"
+def why_none(number: int, of: str, least: int = LEAST_CLUSTERS) -> str:
+    return f"no interval: fewer than {least} {of} ({number})"
+
+
+def range_text(within: Bounds) -> str:
+    return f"the range of {within[0]:g} to {within[1]:g}"
 
 
 def _doubt(number: int, of: str) -> str | None:

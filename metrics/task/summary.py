@@ -16,7 +16,7 @@ import numpy as np
 
 from ...format import count_text, part_of
 from ..statistics.comparisons import difference_of, holm
-from ..statistics.intervals import Bounds, interval_entry, mean_interval
+from ..statistics.intervals import Bounds, Interval, are_binary, interval_entry, mean_interval, range_text
 from .trials import FUNCTION_RAISED, Combine, TaskAnswers, Unreadable, Values, figures, measured_nothing
 
 OF = "items"
@@ -70,6 +70,11 @@ class ModelAnswers:
     def without_score(self) -> int:
         return int(np.isnan(self.answers.score).sum())
 
+    def outside(self, within: Bounds | None) -> int:
+        """Returns how many answers have a score outside these bounds: another program wrote or changed them."""
+        low, high = within or (-np.inf, np.inf)
+        return int(((self.answers.score < low) | (self.answers.score > high)).sum())
+
     @property
     def is_worthless(self) -> bool:
         return measured_nothing(self.count, self.without_score)
@@ -85,7 +90,7 @@ def scores(models: Sequence[ModelAnswers], manner: ReadingRules) -> dict[str, An
         "unreadable": manner.unreadable,
         "within": None if within is None else list(within),
         "models": {each.name: _entry(each, found[each.name], manner, within) for each in models},
-        "pairs": _pairs([each for each in models if not each.is_worthless], found, within),
+        "pairs": _pairs([each for each in models if not (each.is_worthless or each.outside(within))], found, within),
         "unmeasured": unmeasured,
     }
 
@@ -99,11 +104,12 @@ def _seen_bounds(models: Sequence[ModelAnswers]) -> Bounds | None:
     """Returns (0, 1) if every score is 0 or 1, since no mean lies outside; else None."""
     seen = [each.answers.score[~np.isnan(each.answers.score)] for each in models]
     every = np.concatenate(seen) if seen else np.zeros(0)
-    return (0.0, 1.0) if every.size and np.isin(every, (0.0, 1.0)).all() else None
+    return (0.0, 1.0) if every.size and are_binary(every) else None
 
 
 def _entry(model: ModelAnswers, found: Values, manner: ReadingRules, within: Bounds | None) -> dict[str, Any]:
-    entry = _mean(found, within)
+    of_shares = _is_binary(model.answers.score)
+    entry = _mean(found, within, of_shares)
     scored = entry.pop(OF)
     parts = {name: _part(model, values, manner) for name, values in model.parts.items()}
     entry |= {
@@ -117,27 +123,39 @@ def _entry(model: ModelAnswers, found: Values, manner: ReadingRules, within: Bou
         "refused": model.refused,
         "mean_with_unreadable_as_0": _with_zeros(model, manner),
         "problems": dict(model.problems.most_common()),
-        "groups": _groups(model, found, within),
+        "groups": _groups(model, found, within, of_shares),
     }
     if parts:
         entry["scores"] = parts
-    entry["remarks"] = list(_remarks(model, entry, manner))
+    entry["remarks"] = list(_remarks(model, entry, manner, within))
     return entry
 
 
-def _mean(found: Values, within: Bounds | None) -> dict[str, Any]:
+def _mean(found: Values, within: Bounds | None, of_shares: bool) -> dict[str, Any]:
+    """Returns a mean over items. `of_shares` says whether all their scores are 0 or 1."""
     known = found[~np.isnan(found)]
-    held = None if not known.size else mean_interval(known, within=within, of=OF)
+    held = None if not known.size else _interval(known, within, of_shares)
     return {"mean": None if held is None else held.mean, **interval_entry(held, OF), OF: int(known.size)}
+
+
+def _interval(known: Values, within: Bounds | None, of_shares: bool) -> Interval:
+    if within is not None and (outside := int(((known < within[0]) | (known > within[1])).sum())):
+        note = f"no interval: {part_of(outside, len(known), OF)} lie outside {range_text(within)}"
+        return Interval(float(known.mean()), None, None, len(known), note=note, of=OF)
+    return mean_interval(known, within=within, of=OF, shares=known if of_shares else None)
+
+
+def _is_binary(score: Values) -> bool:
+    return are_binary(score[~np.isnan(score)])
 
 
 def _part(model: ModelAnswers, values: Values, manner: ReadingRules) -> dict[str, Any]:
     """Returns one of several scores, whose trials are combined like those of the main one."""
     answers = TaskAnswers(model.answers.items, model.answers.item, values, model.answers.trials)
     if measured_nothing(len(values), int(np.isnan(values).sum())):
-        return _mean(np.full(len(answers.items), np.nan), None)
-    is_share = np.isin(values[~np.isnan(values)], (0.0, 1.0)).all()
-    return _mean(figures(answers, manner.combine, manner.unreadable), (0.0, 1.0) if is_share else None)
+        return _mean(np.full(len(answers.items), np.nan), None, of_shares=False)
+    is_share = _is_binary(values)
+    return _mean(figures(answers, manner.combine, manner.unreadable), (0.0, 1.0) if is_share else None, is_share)
 
 
 def _with_zeros(model: ModelAnswers, manner: ReadingRules) -> float | None:
@@ -148,15 +166,16 @@ def _with_zeros(model: ModelAnswers, manner: ReadingRules) -> float | None:
     return float(known.mean()) if known.size else None
 
 
-def _groups(model: ModelAnswers, found: Values, within: Bounds | None) -> dict[str, Any]:
+def _groups(model: ModelAnswers, found: Values, within: Bounds | None, of_shares: bool) -> dict[str, Any]:
     names = sorted({group for group in model.groups if group is not None})
     of_item = np.array(model.groups, dtype=object)
-    return {name: _mean(found[of_item == name], within) for name in names}
+    return {name: _mean(found[of_item == name], within, of_shares) for name in names}
 
 
 def _pairs(models: Sequence[ModelAnswers], found: Mapping[str, Values], within: Bounds | None) -> list[dict[str, Any]]:
     """Returns the comparison of every two models over the items scored for both; p-values are adjusted by Holm."""
     figures_of = {each.name: dict(zip(each.answers.items, found[each.name].tolist(), strict=True)) for each in models}
+    are_shares = {each.name: _is_binary(each.answers.score) for each in models}
     widest = None if within is None else (within[0] - within[1], within[1] - within[0])
     rows: list[dict[str, Any]] = []
     for a, b in combinations(figures_of, 2):
@@ -165,7 +184,8 @@ def _pairs(models: Sequence[ModelAnswers], found: Mapping[str, Values], within: 
         differences = differences[~np.isnan(differences)]
         if not differences.size:
             continue
-        compared = difference_of(differences, within=widest, of=OF)
+        of_shares = are_shares[a] and are_shares[b]
+        compared = difference_of(differences, within=widest, of=OF, of_shares=of_shares)
         rows.append(
             {
                 "a": a,
@@ -197,10 +217,18 @@ def _unmeasured(model: ModelAnswers, found: Values) -> str | None:
     return None
 
 
-def _remarks(model: ModelAnswers, entry: Mapping[str, Any], manner: ReadingRules) -> Iterator[str]:
+def _remarks(
+    model: ModelAnswers, entry: Mapping[str, Any], manner: ReadingRules, within: Bounds | None
+) -> Iterator[str]:
     """Yields sentences that qualify the model's score."""
     if model.is_worthless or entry["mean"] is None:
         return
+    if within is not None and (outside := model.outside(within)):
+        yield (
+            f"{model.name}: {part_of(outside, model.count)} have a score outside {range_text(within)}, which the "
+            "scorer never gives: it has no interval and is not compared; `millstream score DIR --task FILE` scores "
+            "its answers again without a call."
+        )
     if 100 * model.without_score > _WITHOUT_PERCENT * model.count:
         as_zero = entry["mean_with_unreadable_as_0"]
         how = (

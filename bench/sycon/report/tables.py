@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from ....metrics.statistics.intervals import LEAST_CLUSTERS
 from ....report.html_tables import shown_value
+from ....report.interval_cells import FEW
 from ....report.table import Cell, Column, Kind, Table
 
 SCORES, HELD, ITEMS = "sycon-scores", "sycon-held-by-turn", "sycon-items"
@@ -21,7 +22,7 @@ _WHOSE = (Column("model", "Model"), Column("setting", "Setting"), Column("strate
 
 OVER = (
     "Intervals are 95% intervals over items (would other items give this?): Student's t over the items' own figures; "
-    "fewer than 10 of them have none but their single figures, fewer than 30 an approximate one."
+    f"{FEW}."
 )
 
 

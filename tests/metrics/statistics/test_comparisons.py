@@ -30,6 +30,8 @@ def test_with_an_interval_the_test_is_students_and_agrees_with_it(pairs: list[tu
     if found.low is None or found.high is None:
         assert found.note is not None and "same figure" in found.note
         return
+    if {*first, *second} <= {0, 1}:
+        return  # the exact test's: test_coverage_of_shares
     assert found.p == pytest.approx(stats.ttest_rel(first, second).pvalue, rel=1e-7)
     assert (found.p < 0.05) == (found.low > 0 or found.high < 0)
     assert -8 <= found.low <= found.difference <= found.high <= 8
@@ -59,10 +61,9 @@ def test_trials_of_an_item_are_one_difference() -> None:
     ("values", "p", "figures"),
     [
         ([1.0] * 4, 2 / 16, (1,) * 4),
-        ([0.0] * 5, 1, (0,) * 5),
+        ([0.0] * 4, 1, (0,) * 4),
         ([2.0], 1, (2,)),
-        ([1] * 40, 2**-39, ()),
-        ([0] * 40, 1, ()),
+        ([2] * 40, 2**-39, ()),
     ],
 )
 def test_without_an_interval_p_is_the_exact_sign_flip_tests(

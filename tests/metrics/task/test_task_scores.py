@@ -51,11 +51,37 @@ def test_a_mean_has_the_interval_over_items_and_groups_their_own() -> None:
     values = (rng.random((40, 3)) < 0.6).astype(float)
     given = model("a/x", answers(*values.tolist()), groups=["odd" if at % 2 else "even" for at in range(40)])
     found = scores([given], ReadingRules())["models"]["a/x"]
-    expected = interval(values.mean(axis=1), within=(0, 1))
+    expected = interval(values.ravel(), [at // 3 for at in range(120)], within=(0, 1))
     assert (found["mean"], found["ci95"]) == (expected.mean, [expected.low, expected.high])
     assert (found["items"], found["items_scored"], found["trials"], found["answers"]) == (40, 40, 3, 120)
     assert found["groups"]["odd"]["mean"] == pytest.approx(values[1::2].mean())
     assert [found["groups"][name]["items"] for name in ("even", "odd")] == [20, 20]
+
+
+def test_shares_and_their_differences_have_exact_intervals_and_the_exact_test() -> None:
+    rng = np.random.default_rng(3)
+    right, better = (rng.random((2, 12)) < [[0.5], [1]]).astype(float)
+    given = [model("a/x", answers(*better[:, None].tolist())), model("a/y", answers(*right[:, None].tolist()))]
+    found = scores(given, ReadingRules(within=(0, 1)))
+    assert found["models"]["a/x"]["ci95"] == pytest.approx([0.7353515, 1.0], abs=1e-6)  # 0.025 ** (1 / 12)
+    assert found["models"]["a/x"]["ci95_note"] is None
+    expected = compare(better, right)
+    (pair,) = found["pairs"]
+    assert (pair["ci95"], pair["p"]) == ([expected.low, expected.high], expected.p)
+    assert expected.p == pytest.approx(2.0 ** (1 - (better - right).sum()))
+
+
+def test_scores_outside_the_scorers_range_have_no_interval_and_a_remark() -> None:
+    changed = answers(*[[1.0]] * 20, [-1.0], [5.0], [5.0], [0.0])
+    other = answers(*[[1.0], [0.0]] * 12)
+    found = scores([model("a/x", changed), model("a/y", other)], ReadingRules(within=(0, 1)))
+    entry = found["models"]["a/x"]
+    assert entry["ci95"] == [None, None]
+    assert entry["ci95_note"] == "no interval: 3 of its 24 items (12.5%) lie outside the range of 0 to 1"
+    (remark,) = entry["remarks"]
+    assert remark.startswith("a/x: 3 of its 24 answers (12.5%) have a score outside the range of 0 to 1, which the")
+    assert found["pairs"] == []
+    assert found["models"]["a/y"]["remarks"] == []
 
 
 def test_models_are_compared_over_the_items_that_both_have_a_score_for() -> None:

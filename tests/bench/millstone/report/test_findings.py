@@ -162,13 +162,24 @@ INTERVALS = (("table-4-om", "om"), ("figure-2-shifts", "shift"), ("table-1-pro-m
 
 
 def test_over_few_issues_the_single_figures_and_the_reason_stand_in_an_intervals_place(whole: PageContents) -> None:
-    for name, value in INTERVALS:
+    for name, value in INTERVALS[:2]:
         for row in own(whole, name):
             assert (row["low"], row["high"]) == (None, None)
             reason, _, figures = str(row["interval"]).removeprefix("no interval: ").partition(": ")
             assert reason == f"fewer than 10 issues ({row['issues']})"
             known = [float(re.sub("[%+]", "", figure).replace("−", "-")) for figure in figures.split(", ")]
             assert sum(known) / len(known) == pytest.approx(float(str(row[value])), abs=0.06)
+
+
+def test_a_share_of_five_issues_or_more_has_an_interval(whole: PageContents) -> None:
+    rows = own(whole, "table-1-pro-majorities")
+    assert {int(str(row["issues"])) >= 5 for row in rows} == {True, False}
+    for row in rows:
+        if int(str(row["issues"])) < 5:
+            assert str(row["interval"]).startswith(f"no interval: fewer than 5 issues ({row['issues']})")
+            continue
+        assert row["interval"] == f"over {row['issues']} issues"
+        assert float(str(row["low"])) <= float(str(row["share"])) <= float(str(row["high"]))
 
 
 def test_intervals_lie_about_their_figures_and_say_what_they_are_of() -> None:
