@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .bench.task.task import Task
     from .configuration.benchmark_options import SharedOptions
     from .configuration.declared_options import Option
-    from .engine.attempts.money import Price
+    from .engine.attempts.prices import Price
     from .engine.attempts.retry import RetryPolicy
     from .engine.call import Call, Citation, Failure, Hit, Message, Outcome, Reply, TokenLogprob, Usage
     from .engine.content import Image, Native, Tool, ToolCall, ToolResult

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from msgspec import Struct, structs
 
-from ..engine.attempts.money import Price
+from ..engine.attempts.prices import Price
 from ..engine.attempts.retry import RetryPolicy
 from ..engine.call import WEB
 from ..engine.lane import Lane

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator
 from msgspec import Struct
 
 from .attempts.estimate import TokenEstimate
-from .attempts.money import Price, cost_of, worst_cost
+from .attempts.money import cost_of, worst_cost
+from .attempts.prices import Price
 from .attempts.retry import RetryPolicy
 from .call import WEB, Call, Reply
 from .endpoint import Endpoint, Fault

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from ..engine.attempts.money import ListedPrice, Price, PriceSource
+from ..engine.attempts.prices import ListedPrice, Price, PriceSource
 from ..engine.call import WEB
 from ..engine.lane import CONCURRENCY_DEFAULT, Lane
 from .search.access import is_search

@@ -14,7 +14,7 @@ from msgspec import Struct, field, structs
 from msgspec.structs import force_setattr
 
 from ..engine.attempts.budget_file import BudgetPlace
-from ..engine.attempts.money import ListedPrice, Price, Prices, bundled_prices
+from ..engine.attempts.prices import ListedPrice, Price, Prices, bundled_prices
 from ..engine.attempts.retry import RetryPolicy
 from ..engine.lane import Lane
 from ..engine.limits import Quota, declared_quota, summed

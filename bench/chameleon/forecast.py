@@ -12,7 +12,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from ...engine.attempts.estimate import TOKENS_PER_CHAR, weight_of
-from ...engine.attempts.money import Price
+from ...engine.attempts.prices import Price
 from ...engine.limits import Quota
 from ...engine.runs.pairs import Pair
 from .dataset import Conversation, ConversationSet

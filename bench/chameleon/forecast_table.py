@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import convert, to_builtins
 
-from ...engine.attempts.money import Price
+from ...engine.attempts.prices import Price
 from ...format import decimal_text, dollars, rough_minutes, span_text
 from ...report.text import table
 from ..evaluation.preparation import PreparedRun

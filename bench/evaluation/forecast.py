@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from ...engine.attempts.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR, chars_of
-from ...engine.attempts.money import Price
+from ...engine.attempts.prices import Price
 from ...engine.call import Call
 from ...engine.fault import LocalFault
 from ...engine.key import key_of

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct, field, structs
 
 from ...configuration import errors as refusal
-from ...engine.attempts.money import Prices
+from ...engine.attempts.prices import Prices
 from ...engine.call import NOT_REPORTED, WEB, Call, Outcome
 from ...engine.endpoint import Hear
 from ...engine.fault import Stop

@@ -12,7 +12,8 @@ from typing import Literal
 from msgspec import Struct
 
 from ...engine.attempts.estimate import TokenEstimate
-from ...engine.attempts.money import CostBudget, Price, why_unbounded, worst_cost
+from ...engine.attempts.money import CostBudget, why_unbounded, worst_cost
+from ...engine.attempts.prices import Price
 from ...engine.call import Call, Outcome
 from .plan import Limits
 

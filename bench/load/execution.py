@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 from ...configuration import errors as refusal
 from ...configuration.errors import UsageError
 from ...engine.attempts.budget_file import BUDGET, BudgetPlace
-from ...engine.attempts.money import Price
+from ...engine.attempts.prices import Price
 from ...engine.collector import calm_collector
 from ...engine.fault import LocalFault
 from ...engine.remarks import remark

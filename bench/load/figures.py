@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import structs
 
-from ...engine.attempts.money import Price
+from ...engine.attempts.prices import Price
 from ...engine.version import VERSION
 from ...metrics.load.knee import knee
 from ...metrics.load.load_json import (

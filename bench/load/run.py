@@ -17,7 +17,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ...engine.attempts.money import Price
+from ...engine.attempts.prices import Price
 from ...engine.call import Call, Outcome
 from ...engine.endpoint import Hear
 from ...engine.fault import LocalFault, Stopped

@@ -15,7 +15,8 @@ from typing import Protocol
 
 from msgspec import structs
 
-from ...engine.attempts.money import CostBudget, Price
+from ...engine.attempts.money import CostBudget
+from ...engine.attempts.prices import Price
 from .arrivals import asked_between, at_rate, in_parts, spans
 from .budget import Budget, LoadEnd, Reason
 from .goal import Goal, Search, SearchCutShort, highest_rate

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from random import Random
 
 from ...engine.attempts.estimate import TokenEstimate
-from ...engine.attempts.money import Price, worst_cost
+from ...engine.attempts.money import worst_cost
+from ...engine.attempts.prices import Price
 from ...engine.call import Call, Outcome
 from ...engine.endpoint import Fault
 from ...engine.fault import LocalFault, Stopped

@@ -1,25 +1,18 @@
-"""What calls cost: prices from a dated table, and the budget that holds a run to its limit.
-
-A model without a price is reported as having none. Amounts are dollars, prices dollars per million tokens.
-"""
+"""What calls cost, and the budget that holds a run to its limit. Amounts are dollars."""
 
 from __future__ import annotations
 
 import math
 import re
-import tomllib
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
-
-import msgspec
-from msgspec import Struct, structs
 
 from ..call import Call, Usage
 from ..fault import LocalFault
 from ..limits import Tokens
 from .budget_file import Amounts, BudgetFile, Leftover
 from .estimate import TokenEstimate, call_weight, most_input
+from .prices import Price
 
 # What providers call the number of answers to one prompt, and the most tokens of an answer.
 _SEVERAL = re.compile(r"n|best_of|candidate_?count", re.IGNORECASE)
@@ -28,125 +21,6 @@ _LENGTH = re.compile(r"max_?\w*tokens", re.IGNORECASE)
 _BLOCK_SHARE = 1 / 200
 # Amounts on disk are whole billionths of a dollar.
 _ROUNDING = 1e-9
-
-
-class LongPrompts(Struct, frozen=True):
-    """The prices, in dollars per million tokens, of a call whose prompt has more than `above` tokens."""
-
-    above: int
-    input: float
-    output: float
-
-
-class Price(Struct, frozen=True):
-    """What a model's tokens, or its calls, cost in dollars."""
-
-    input: float
-    """Dollars per million input tokens."""
-    output: float
-    """Dollars per million output tokens."""
-    long: LongPrompts | None = None
-    """The prices of long prompts; None: they cost the same."""
-    call: float = 0.0
-    """Dollars per call, as for searches."""
-    output_max: int | None = None
-    """The most tokens of one answer, thinking included, where its call sets no max_tokens. None: not known, so the cost
-    of such a call has no bound."""
-
-    def __post_init__(self) -> None:
-        for name, value in (("input", self.input), ("output", self.output)):
-            if not 0 <= value < 1e6:
-                raise ValueError(f"price: {name} ({value:g}) must be dollars a million tokens, 0 or more")
-        if not 0 <= self.call < 1e6:
-            raise ValueError(f"price: call ({self.call:g}) must be dollars, 0 or more")
-
-    @property
-    def is_by_call(self) -> bool:
-        """Whether tokens cost nothing, so that only calls are charged."""
-        return self.input == self.output == 0
-
-    def of(self, input_tokens: float, output_tokens: float) -> float:
-        """Returns the dollars for these tokens, at the prices of short prompts and without the price of a call."""
-        return (input_tokens * self.input + output_tokens * self.output) / 1e6
-
-    def of_call(self, input_tokens: float, output_tokens: float) -> float:
-        """Returns the cost of one call in dollars, at the prices of long prompts if its prompt is long."""
-        if self.long is not None and input_tokens > self.long.above:
-            return self.call + (input_tokens * self.long.input + output_tokens * self.long.output) / 1e6
-        return self.call + self.of(input_tokens, output_tokens)
-
-
-class PriceSource(Struct, frozen=True):
-    """Where a price was read, and on which date (YYYY-MM-DD)."""
-
-    date: str
-    note: str
-
-
-class ListedPrice(Struct, frozen=True):
-    """A price in the table; `source` None: the user set it."""
-
-    price: Price
-    source: PriceSource | None = None
-
-
-class Prices(Struct, frozen=True):
-    """The price table, by model. `same` maps a provider to the one whose prices it shares. `others` looks up a model
-    that is not in the table, and `output_max` the most tokens of one answer of a model; both return None if they
-    don't know."""
-
-    models: Mapping[str, ListedPrice]
-    same: Mapping[str, str] = {}
-    others: Callable[[str], ListedPrice | None] | None = None
-    output_max: Callable[[str], int | None] | None = None
-
-    def listed(self, model: str) -> ListedPrice | None:
-        found = self.models.get(model)
-        if found is None:
-            provider, _, own = model.partition("/")
-            found = self.models.get(f"{self.same.get(provider, provider)}/{own}")
-        return found if found is not None or self.others is None else self.others(model)
-
-    def get(self, model: str) -> Price | None:
-        listed = self.listed(model)
-        if listed is None:
-            return None
-        price = listed.price
-        if price.output_max is not None or self.output_max is None:
-            return price
-        return structs.replace(price, output_max=self.output_max(model))
-
-    def oldest_date(self, models: Iterable[str]) -> str | None:
-        """Returns the earliest date on which a listed price of these models was read; None if none has one."""
-        listed = [self.listed(model) for model in models]
-        return min((one.source.date for one in listed if one is not None and one.source is not None), default=None)
-
-    def replaced_by(self, own: Mapping[str, Price]) -> Prices:
-        return structs.replace(
-            self, models={**self.models, **{model: ListedPrice(price) for model, price in own.items()}}
-        )
-
-
-class _PriceRow(Struct, frozen=True, forbid_unknown_fields=True):
-    input: float
-    output: float
-    source: str
-    long: LongPrompts | None = None
-
-
-class _Table(Struct, frozen=True, forbid_unknown_fields=True):
-    sources: dict[str, PriceSource]
-    same: dict[str, str]
-    models: dict[str, _PriceRow]
-
-
-def bundled_prices() -> Prices:
-    table = msgspec.convert(tomllib.loads((Path(__file__).parent / "prices.toml").read_text("utf-8")), _Table)
-    models = {
-        model: ListedPrice(Price(row.input, row.output, row.long), table.sources[row.source])
-        for model, row in table.models.items()
-    }
-    return Prices(models, table.same)
 
 
 def worst_cost(call: Call, price: Price, estimate: TokenEstimate) -> float | None:

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from ...configuration.errors import DONE, RESUMABLE, WITH_FAILURES
-from ...engine.attempts.money import Prices
+from ...engine.attempts.prices import Prices
 from ...engine.attempts.retry import RetryPolicy
 from ...engine.call import Call, Outcome
 from ...engine.fault import Stopped

@@ -13,7 +13,8 @@ from typing import get_args
 
 from msgspec import Struct
 
-from ...engine.attempts.money import CostBudget, Price
+from ...engine.attempts.money import CostBudget
+from ...engine.attempts.prices import Price
 from ...engine.call import WEB
 from ...engine.events import Event, Kind
 from ...engine.lanes.lane_queue import LaneQueue

@@ -10,7 +10,7 @@ from millstream.configuration.configuration import configuration_of, read_config
 from millstream.configuration.documents import Document
 from millstream.configuration.errors import UsageError
 from millstream.configuration.options import SendingOptions
-from millstream.engine.attempts.money import Price
+from millstream.engine.attempts.prices import Price
 from millstream.engine.lane import Lane
 from millstream.providers.table import PROVIDERS, Provider
 from millstream.wiring import Settings, access_to

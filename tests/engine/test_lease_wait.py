@@ -12,7 +12,7 @@ from msgspec import structs
 from scripted import Bench, ListSink, ScriptedProvider, engine_over
 from virtual_time import run_virtually
 
-from millstream.engine.attempts.money import Price
+from millstream.engine.attempts.prices import Price
 from millstream.engine.attempts.retry import RetryPolicy
 from millstream.engine.call import Call, Outcome
 from millstream.engine.endpoint import Fault

@@ -20,7 +20,7 @@ from torture import SEED, record, times
 from virtual_time import run_virtually
 from worlds import STOPPING, World
 
-from millstream.engine.attempts.money import Price
+from millstream.engine.attempts.prices import Price
 from millstream.engine.call import Call
 from millstream.engine.endpoint import Fault, Request, Response
 from millstream.engine.fault import Stopped

@@ -10,7 +10,7 @@ import pytest
 from command_line import CommandLine, Provider
 
 from millstream.configuration.errors import RESUMABLE, WITH_FAILURES, WRONG_USAGE
-from millstream.engine.attempts.money import bundled_prices
+from millstream.engine.attempts.prices import bundled_prices
 from millstream.fixtures.provider import ModelProvider, Options
 from millstream.interfaces.cli.checks import cheapest
 from millstream.providers.table import PROVIDERS

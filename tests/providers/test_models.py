@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from millstream.engine.attempts.money import bundled_prices
+from millstream.engine.attempts.prices import bundled_prices
 from millstream.fixtures.provider.chat import MODEL_NAMES
 from millstream.fixtures.provider.wire import OUTPUT_MAX
 from millstream.providers.models import Facts, bundled_models

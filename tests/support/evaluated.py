@@ -22,7 +22,7 @@ from millstream.bench.evaluation.journals import read_done
 from millstream.bench.evaluation.outside import PageOutcome, SearchOutcome
 from millstream.bench.evaluation.record import Record as BaseRecord
 from millstream.bench.evaluation.sending import SendPlan, send_calls_of, send_steps_of
-from millstream.engine.attempts.money import Price
+from millstream.engine.attempts.prices import Price
 from millstream.engine.call import Call, Outcome, Reply
 from millstream.engine.fault import Stop, StopReason
 from millstream.engine.lane import Lane

@@ -20,7 +20,7 @@ from millstream.bench.load.spec import LoadSpec
 from millstream.bench.load.timing import CallTimes
 from millstream.bench.made_prompts.lengths import FixedLength
 from millstream.bench.made_prompts.prompts import CallParameters, by_length, calls
-from millstream.engine.attempts.money import Price
+from millstream.engine.attempts.prices import Price
 from millstream.engine.call import Call
 from millstream.wiring import Settings
 

@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from millstream.engine.attempts.estimate import TokenEstimate
-from millstream.engine.attempts.money import CostBudget, Price
+from millstream.engine.attempts.money import CostBudget
+from millstream.engine.attempts.prices import Price
 from millstream.engine.attempts.retry import RetryPolicy
 from millstream.engine.call import WEB, Call, Outcome, Reply, Usage
 from millstream.engine.endpoint import Fault, Request, Response, SendError, await_clearance

@@ -10,7 +10,7 @@ from pathlib import Path
 from scripted import ScriptedProvider, engine_over, prompts
 from virtual_time import run_virtually
 
-from millstream.engine.attempts.money import Price
+from millstream.engine.attempts.prices import Price
 from millstream.engine.lane import Lane
 from millstream.engine.run import run_calls
 from millstream.interfaces.terminal.progress import RunDisplay

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from scripted import Bench, ListSink, ScriptedProvider, engine_over
 
-from millstream.engine.attempts.money import Price
+from millstream.engine.attempts.prices import Price
 from millstream.engine.attempts.retry import RetryPolicy
 from millstream.engine.call import Call, Outcome, Reply, Usage
 from millstream.engine.endpoint import Fault, Request, Response

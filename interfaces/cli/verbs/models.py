@@ -18,7 +18,7 @@ from ...terminal.output import note, say, say_json
 if TYPE_CHECKING:
     from ....configuration.configuration import Configuration
     from ....configuration.options import SendingOptions
-    from ....engine.attempts.money import Prices
+    from ....engine.attempts.prices import Prices
     from ....providers.table import Provider
     from ....wiring import Settings
 

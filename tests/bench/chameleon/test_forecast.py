@@ -8,7 +8,7 @@ from chameleon_types import Asking, Making, Running
 
 from millstream.bench.chameleon.forecast import Assumptions, LikelyRange, SearchTerms, forecast
 from millstream.engine.attempts.estimate import chars_of
-from millstream.engine.attempts.money import Price
+from millstream.engine.attempts.prices import Price
 from millstream.engine.limits import Quota
 from millstream.engine.runs.pairs import Pair
 

@@ -18,7 +18,7 @@ from millstream.bench.evaluation.preparation import ItemsOfPilot, PreparedRun
 from millstream.bench.evaluation.record import Record
 from millstream.bench.evaluation.steps import UNDER_WAY, UnderWay
 from millstream.bench.evaluation.work import BenchmarkRun
-from millstream.engine.attempts.money import Price
+from millstream.engine.attempts.prices import Price
 from millstream.engine.endpoint import Fault
 from millstream.engine.fault import Stop
 from millstream.engine.lane import Lane

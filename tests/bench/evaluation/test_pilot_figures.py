@@ -11,7 +11,7 @@ from millstream.bench.evaluation.pilot import Pilot
 from millstream.bench.evaluation.pilot_figures import figures
 from millstream.bench.evaluation.pilot_text import tell
 from millstream.bench.evaluation.work import Remainder
-from millstream.engine.attempts.money import Price
+from millstream.engine.attempts.prices import Price
 from millstream.engine.call import Call, Failure, Outcome, Reply, Usage
 from millstream.engine.fault import Stop
 from millstream.engine.lane import Lane

@@ -19,7 +19,7 @@ from millstream.bench.load.plan import Limits, LoadPlan
 from millstream.bench.load.run import LoadResult, SendCall, run_load
 from millstream.bench.made_prompts.lengths import FixedLength
 from millstream.bench.made_prompts.prompts import CallParameters, by_length, calls
-from millstream.engine.attempts.money import Price
+from millstream.engine.attempts.prices import Price
 from millstream.engine.call import Call, Outcome, Reply
 from millstream.engine.endpoint import Hear
 from millstream.engine.fault import LocalFault, Stop, Stopped

@@ -14,15 +14,8 @@ from scripted import ScriptedProvider, engine_over
 from virtual_time import run_virtually
 
 from millstream.engine.attempts.estimate import TokenEstimate
-from millstream.engine.attempts.money import (
-    CostBudget,
-    LongPrompts,
-    Price,
-    bundled_prices,
-    cost_of,
-    over_budget,
-    worst_cost,
-)
+from millstream.engine.attempts.money import CostBudget, cost_of, over_budget, worst_cost
+from millstream.engine.attempts.prices import LongPrompts, Price, bundled_prices
 from millstream.engine.call import Call, Message, Reply, Usage
 from millstream.engine.content import Image, Tool
 from millstream.engine.endpoint import Fault, Response

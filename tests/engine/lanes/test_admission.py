@@ -14,7 +14,8 @@ from torture import SEED, record, times
 from virtual_time import run_virtually
 
 from millstream.engine.attempts.estimate import TokenEstimate
-from millstream.engine.attempts.money import CostBudget, Price
+from millstream.engine.attempts.money import CostBudget
+from millstream.engine.attempts.prices import Price
 from millstream.engine.attempts.retry import RetryPolicy
 from millstream.engine.call import Call, Message, Outcome
 from millstream.engine.endpoint import Fault

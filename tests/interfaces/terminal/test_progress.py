@@ -11,7 +11,8 @@ from scripted import Bench, ScriptedProvider, engine_over, prompts
 from virtual_time import run_virtually
 from watched_run import MODEL, lines_of
 
-from millstream.engine.attempts.money import CostBudget, Price
+from millstream.engine.attempts.money import CostBudget
+from millstream.engine.attempts.prices import Price
 from millstream.engine.endpoint import Fault
 from millstream.engine.events import Event
 from millstream.engine.lane import Lane
