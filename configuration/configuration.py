@@ -108,7 +108,11 @@ _PROVIDER = {
 _SEARCH = {name: _PROVIDER[name] for name in ("base_url", "key", "identity")}
 _FACTS = ("version", "region", "project")
 _PRICE = {"input": values.PRICE, "output": values.PRICE}
-_MODEL = {"thinks": values.Switch(), "max_output": values.WholeNumber("tokens", 1, 100_000_000)}
+_MODEL = {
+    "thinks": values.Switch(),
+    "max_output": values.WholeNumber("tokens", 1, 100_000_000),
+    "window": values.WholeNumber("tokens", 1, 100_000_000),
+}
 
 
 def configuration_of(document: Document) -> Configuration:

@@ -79,7 +79,7 @@ class CallLookup:
             )
             return self._unsent(call, Failure("rejected", detail), key.hex())
         if lane.purse.is_limited and route.is_unbounded(call):
-            return self._unsent(call, Failure("rejected", why_unbounded(call.model)), key.hex())
+            return self._unsent(call, Failure("rejected", why_unbounded(call, route.price)), key.hex())
         return PendingCall(call, route, request, key, tokens)
 
     def stored(self, call: Call, route: Route, key: bytes) -> Outcome | None:

@@ -19,16 +19,19 @@ DATED = re.compile(r"[-@](?:\d{8}|\d{4}-\d{2}-\d{2}|\d{3}|latest)$")
 
 class Facts(Struct, frozen=True):
     """The known facts about one model; None where unknown. `thinks`: whether it thinks before it answers unless asked
-    not to. `max_output`: the most tokens of an answer, thinking included, if max_tokens is not set."""
+    not to. `max_output`: the most tokens of an answer, thinking included, if max_tokens is not set. `window`: the
+    most tokens of a prompt (known ones: windows)."""
 
     thinks: bool | None = None
     max_output: int | None = None
+    window: int | None = None
 
     def over(self, other: Facts) -> Facts:
         """Returns these facts where they are known, else the other's."""
         return Facts(
             other.thinks if self.thinks is None else self.thinks,
             other.max_output if self.max_output is None else self.max_output,
+            other.window if self.window is None else self.window,
         )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -40,6 +41,7 @@ class Windows(Struct, frozen=True, forbid_unknown_fields=True):
         return self.known(model) or self.default
 
 
+@cache
 def bundled_windows() -> Windows:
     return msgspec.convert(tomllib.loads(Path(__file__).with_name("windows.toml").read_text("utf-8")), Windows)
 

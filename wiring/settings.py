@@ -27,6 +27,8 @@ from ..providers.retrieval import lane_of as retrieval_lane_of
 from ..providers.search.access import is_search, row_of
 from ..providers.search.table import SearchEngine
 from ..providers.table import Provider
+from ..providers.unsized import unsized_in
+from ..providers.windows import bundled_windows
 from .file_limits import capped_by_files
 from .plugins import Others
 
@@ -170,7 +172,14 @@ class Settings(Struct, frozen=True, kw_only=True):
         """Returns the bundled prices, with the prices of these settings in their place where there are any."""
         bundled = bundled_prices()
         models = {**bundled.models, **search_prices()}
-        table = structs.replace(bundled, models=models, others=self._price_by_others, output_max=self.output_max)
+        table = structs.replace(
+            bundled,
+            models=models,
+            others=self._price_by_others,
+            output_max=self.output_max,
+            window=self.window,
+            unsized=unsized_in,
+        )
         return table.replaced_by(self.prices)
 
     def facts_of(self, model: str) -> Facts:
@@ -187,6 +196,11 @@ class Settings(Struct, frozen=True, kw_only=True):
         except ConfigurationError:
             sent = None
         return self.facts_of(model).max_output if sent is None else sent
+
+    def window(self, model: str) -> int | None:
+        """Returns the most tokens of a prompt to a model; None: not known."""
+        declared = self.models.get(model, Facts()).window
+        return bundled_windows().known(model) if declared is None else declared
 
     def _price_by_others(self, model: str) -> ListedPrice | None:
         """Returns a search's price from the row of its engine; None for anything but a search with a row."""

@@ -114,9 +114,9 @@ def check_cost_is_bounded(max_tokens: Mapping[str, int | None], settings: Settin
         return
     prices, estimate = settings.price_table(), TokenEstimate()
     for model, limit in max_tokens.items():
-        price = prices.get(model)
-        if price is not None and worst_cost(Call(model, "", max_tokens=limit), price, estimate) is None:
-            raise UsageError(why_unbounded(model, has_option=has_option))
+        price, call = prices.get(model), Call(model, "", max_tokens=limit)
+        if price is not None and worst_cost(call, price, estimate) is None:
+            raise UsageError(why_unbounded(call, price, has_option=has_option))
 
 
 def worst_costs(calls: Iterable[Call], settings: Settings) -> dict[str, float]:

@@ -81,7 +81,7 @@ class Budget:
         worst = 0.0 if price is None else worst_cost(call, price, self._estimates[call.model])
         if worst is None:
             if self.purse.is_limited:
-                self.end("cost", why_unbounded(call.model))
+                self.end("cost", why_unbounded(call, price))
                 return None
             worst = 0.0
         if not self.purse.fits(worst):

@@ -25,7 +25,7 @@ _ROUNDING = 1e-9
 
 def worst_cost(call: Call, price: Price, estimate: TokenEstimate) -> float | None:
     """Returns the most that one attempt of this call can cost, in dollars, which a budget has to reserve before it is
-    sent. None: there is no bound, since the call sets no max_tokens and `price.output_max` is not known."""
+    sent. None: there is no bound, as `why_unbounded` says."""
     most = _most_tokens(call, price, estimate)
     return None if most is None else price.of_call(most.input, most.output)
 
@@ -40,6 +40,10 @@ def _most_tokens(call: Call, price: Price, estimate: TokenEstimate) -> Tokens | 
         output = _output_with(call.extra, output)
     # What a provider counted for this lane's prompts may be more than their text explains.
     tokens = max(most_input(call), math.ceil(1.5 * call_weight(call) * estimate.tokens_per_char))
+    if (unsized := price.unsized(call)) is not None:
+        if unsized.is_run or price.window is None:
+            return None
+        tokens = max(tokens, price.window)
     return Tokens(tokens, output)
 
 
@@ -59,9 +63,21 @@ def _output_with(extra: Mapping[str, Any], output: int) -> int:
     return answers * output
 
 
-def why_unbounded(model: str, limit: str = "--max-cost", *, has_option: bool = True) -> str:
+def why_unbounded(call: Call, price: Price | None, limit: str = "--max-cost", *, has_option: bool = True) -> str:
     """Returns the message for a call whose worst cost has no bound: why `limit` can't be kept, and what to set.
     `has_option`: an option or a field sets the call's max_tokens."""
+    model = call.model
+    if price is not None and (unsized := price.unsized(call)) is not None:
+        if unsized.is_run:
+            return (
+                f"{model}: the provider runs {unsized.name} itself and nothing bounds what that costs, so {limit} "
+                f"can't be kept: leave it out, or set no limit"
+            )
+        if price.window is None:
+            return (
+                f"{model}: how many tokens {unsized.name} stands for is not known, nor is the model's window, so "
+                f'{limit} can\'t be kept: give window under [models."{model}"] in a --config file, or send the text'
+            )
     option = "set --max-tokens (max_tokens of a call), or " if has_option else "no option sets it for all calls; give "
     return (
         f"{model}: how long an answer can be is not known and max_tokens is not set, so {limit} can't be kept: {option}"

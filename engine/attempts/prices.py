@@ -11,6 +11,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, structs
 
+from ..call import Call
+
 
 class LongPrompts(Struct, frozen=True):
     """The prices, in dollars per million tokens, of a call whose prompt has more than `above` tokens."""
@@ -18,6 +20,18 @@ class LongPrompts(Struct, frozen=True):
     above: int
     input: float
     output: float
+
+
+def _nothing(_: object) -> None:
+    """Knows nothing of any model or call."""
+
+
+class Unsized(Struct, frozen=True):
+    """A part of a call whose size is not known before it is sent. `name`: the field that holds it. `is_run`: a tool
+    that the provider runs itself, as often as it likes."""
+
+    name: str
+    is_run: bool = False
 
 
 class Price(Struct, frozen=True):
@@ -34,6 +48,10 @@ class Price(Struct, frozen=True):
     output_max: int | None = None
     """The most tokens of one answer, thinking included, where its call sets no max_tokens. None: not known, so the cost
     of such a call has no bound."""
+    window: int | None = None
+    """The most tokens of a prompt, which a part of unknown size counts as. None: not known."""
+    unsized: Callable[[Call], Unsized | None] = _nothing
+    """Finds a part of unknown size in a call."""
 
     def __post_init__(self) -> None:
         for name, value in (("input", self.input), ("output", self.output)):
@@ -74,13 +92,15 @@ class ListedPrice(Struct, frozen=True):
 
 class Prices(Struct, frozen=True):
     """The price table, by model. `same` maps a provider to the one whose prices it shares. `others` looks up a model
-    that is not in the table, and `output_max` the most tokens of one answer of a model; both return None if they
-    don't know."""
+    that is not in the table, `output_max` the most tokens of one answer of a model, and `window` those of a prompt;
+    all return None if they don't know. `unsized` finds a part of unknown size in a call."""
 
     models: Mapping[str, ListedPrice]
     same: Mapping[str, str] = {}
     others: Callable[[str], ListedPrice | None] | None = None
-    output_max: Callable[[str], int | None] | None = None
+    output_max: Callable[[str], int | None] = _nothing
+    window: Callable[[str], int | None] = _nothing
+    unsized: Callable[[Call], Unsized | None] = _nothing
 
     def listed(self, model: str) -> ListedPrice | None:
         found = self.models.get(model)
@@ -93,10 +113,9 @@ class Prices(Struct, frozen=True):
         listed = self.listed(model)
         if listed is None:
             return None
-        price = listed.price
-        if price.output_max is not None or self.output_max is None:
-            return price
-        return structs.replace(price, output_max=self.output_max(model))
+        price, most = listed.price, listed.price.output_max
+        most = self.output_max(model) if most is None else most
+        return structs.replace(price, output_max=most, window=self.window(model), unsized=self.unsized)
 
     def oldest_date(self, models: Iterable[str]) -> str | None:
         """Returns the earliest date on which a listed price of these models was read; None if none has one."""

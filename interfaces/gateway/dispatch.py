@@ -220,7 +220,7 @@ def _worst_cost(pending: PendingCall) -> float:
         raise RequestRefusal(said, "model")
     most = pending.route.worst_cost(pending.call)
     if most is None:
-        raise RequestRefusal(why_unbounded(pending.call.model, "max_cost"), "max_tokens")
+        raise RequestRefusal(why_unbounded(pending.call, pending.route.price, "max_cost"), "max_tokens")
     return most
 
 
