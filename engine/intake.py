@@ -23,8 +23,8 @@ PASSED_OVER_MAX = 1_000_000
 
 
 class Intake:
-    """The shared reader of a run's calls. `lane_of` names a call's lane; `begin_lane` is called with each lane at its
-    first call, and with a short-lived lane (`is_passing`) at every call, since its workers leave when no call is at
+    """The shared reader of a run's calls. `lane_of` names a call's lane; `begin_lane` is called with a lane
+    at every call that is read ahead for it. The workers of a short-lived lane (`is_passing`) leave when no call is at
     hand."""
 
     def __init__(
@@ -204,14 +204,12 @@ class Intake:
         is_passing = self._is_passing(lane)
         if lane not in self._ahead:
             self._ahead[lane] = deque()
-            if not is_passing:
-                self._begin_lane(lane)
         if lane in self._dropped:
             return False
         self._ahead[lane].append(call)
+        self._begin_lane(lane)
         if is_passing:
             self._passing += 1
-            self._begin_lane(lane)
             if self._passing == PASSING_MAX:
                 self._full.add(_PASSING)
         self._stir()

@@ -1,13 +1,14 @@
-"""One run over many calls, carried out by a fixed number of workers.
+"""One run over many calls, carried out by a bounded number of workers.
 
-A lane has as many workers as it may have calls in flight; all draw from one lazy iterator and put what they finish into
-a bounded outlet. Owns their lives; how one call is answered is the scheduler's.
+A lane has at most as many workers as it may have calls in flight, and begins one when a call is at hand that no worker
+waits for. All draw from one lazy iterator and put what they finish into a bounded outlet. Owns their lives; how one
+call is answered is the scheduler's.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Coroutine, Iterable
 
 from .call import WEB, Call, Outcome
@@ -49,7 +50,9 @@ class CallRun:
         self._scheduler = scheduler
         self._sink = sink
         self._intake = Intake(calls, _lane_of, self._begin_lane, is_host)
-        self._at_hosts: dict[str, int] = {}
+        # How many workers each lane has, and how many of them wait for a call.
+        self._begun: Counter[str] = Counter()
+        self._waiting: Counter[str] = Counter()
         self._is_reading = False
         self._outlet: deque[Outcome] = deque()
         self._news = asyncio.Event()
@@ -106,21 +109,13 @@ class CallRun:
             await asyncio.gather(*self._workers, return_exceptions=True)
 
     def _begin_lane(self, lane: str) -> None:
-        """Starts all workers of a lane; for a web host one more, up to its concurrency."""
-        count = self._scheduler.route_of(lane).lane.concurrency
-        begun = 0
-        if is_host(lane):
-            self._begin_reading()
-            begun = self._at_hosts.get(lane, 0)
-            count = min(count, begun + 1)
-            self._at_hosts[lane] = count
-        for number in range(begun, count):
-            self._start(self._work(lane), f"{lane} worker {number}")
-
-    def _begin_reading(self) -> None:
-        if not self._is_reading:
+        """Starts one more worker of a lane, if none waits for a call, up to the lane's concurrency."""
+        if is_host(lane) and not self._is_reading:
             self._is_reading = True
             self._start(self._intake.read_on(), "reader")
+        if not self._waiting[lane] and self._begun[lane] < self._scheduler.route_of(lane).lane.concurrency:
+            self._begun[lane] += 1
+            self._start(self._work(lane), f"{lane} worker {self._begun[lane]}")
 
     def _start(self, work: Coroutine[None, None, None], name: str) -> None:
         worker = asyncio.create_task(work, name=name)
@@ -129,10 +124,10 @@ class CallRun:
 
     def _leave(self, lane: str) -> None:
         """Removes a worker that found no call. No await may come between: a call read then needs another worker."""
+        self._begun[lane] -= 1
         if is_host(lane):
-            self._at_hosts[lane] -= 1
-            if not self._at_hosts[lane]:
-                del self._at_hosts[lane]
+            if not self._begun[lane]:
+                del self._begun[lane], self._waiting[lane]
                 self._intake.leave(lane)
             if self._scheduler.halted is not None:
                 self._stops[WEB] = Stop(WEB, *self._scheduler.halted)
@@ -155,7 +150,11 @@ class CallRun:
             if call is None:
                 self._pass_on()
                 if not is_passing:
-                    call = await intake.take(lane)
+                    self._waiting[lane] += 1
+                    try:
+                        call = await intake.take(lane)
+                    finally:
+                        self._waiting[lane] -= 1
                 if call is None:
                     self._leave(lane)
                     return
@@ -166,6 +165,8 @@ class CallRun:
                     sink.write(outcome)
             else:
                 self._pass_on()
+                if not is_passing:
+                    self._begin_lane(lane)  # this worker is busy from now on
                 try:
                     outcome = await scheduler.fetch(found, sink)
                 except LaneStopped as error:

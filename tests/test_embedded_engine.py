@@ -21,6 +21,7 @@ from recorder import recording
 
 import millstream as ms
 from millstream.fixtures.provider import ModelProvider, Options, parse_latency
+from millstream.providers.transport.transport import KEEPALIVE_S
 
 M = "openai/open"
 CHAT = (
@@ -263,7 +264,9 @@ def test_two_thousand_cancels_at_random_moments_leave_every_slot_and_file_as_it_
         async with ModelProvider(options) as server:
             lane = ms.Lane(M, concurrency=32)
             async with ms.Engine(lane, base_url=server.base_url, cache=tmp_path) as engine:
-                await engine.ask(ms.Call(M, "Warm?"))
+                # So many keys that every file of leases is open.
+                assert len([outcome async for outcome in engine.run(calls(200, " Warm?"))]) == 200
+                await asyncio.sleep(KEEPALIVE_S + 0.5)
                 before = descriptors()
                 for round_number in range(10):
                     asks = (

@@ -10,9 +10,11 @@ import resource
 from msgspec import structs
 
 from ..engine.lane import Lane
+from ..providers.transport.transport import CONNECTIONS_MAX
 
 FILES_WANTED = 65_536
 FILES_SPARED = 128
+LEDGERS_WANTED = 256
 
 
 def raise_file_limit() -> None:
@@ -27,9 +29,22 @@ def raise_file_limit() -> None:
 
 def connections_max() -> int:
     """Returns how many clients may be connected at once: each may need a connection to a provider, too."""
+    return max(1, (_files() - FILES_SPARED) // 2)
+
+
+def sockets_max() -> int:
+    """Returns how many connections to providers may be open at once."""
+    return min(CONNECTIONS_MAX, max(1, _files() - FILES_SPARED - 2 * ledgers_max()))
+
+
+def ledgers_max() -> int:
+    """Returns how many lanes' files of the last minute may be open at once."""
+    return min(LEDGERS_WANTED, max(1, _files() // 8))
+
+
+def _files() -> int:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    files = FILES_WANTED if soft == resource.RLIM_INFINITY else soft
-    return max(1, (files - FILES_SPARED) // 2)
+    return FILES_WANTED if soft == resource.RLIM_INFINITY else soft
 
 
 def capped_by_files(lane: Lane, keys: int = 1) -> Lane:

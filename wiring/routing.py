@@ -19,7 +19,7 @@ from ..engine.lanes.key_gate import KeyGate
 from ..engine.lanes.lane_files import open_lane_files
 from ..engine.lanes.lane_memory import LaneNote
 from ..engine.lanes.lane_queue import LaneQueue
-from ..engine.lanes.ledger import Ledger
+from ..engine.lanes.ledger import Ledger, LedgerFiles
 from ..engine.limits import declared_quota
 from ..engine.remarks import remark
 from ..engine.scheduler import Route
@@ -29,8 +29,8 @@ from ..providers.pages.endpoint import POLICY as PAGE_POLICY
 from ..providers.retrieval import CORPUS_LANE, is_page
 from ..providers.search.access import is_search
 from ..providers.transport.no_retry_endpoint import NoRetryEndpoint
-from ..providers.transport.transport import Transport
-from .file_limits import capped_by_files
+from ..providers.transport.transport import LOOK_EVERY_S, Transport
+from .file_limits import capped_by_files, ledgers_max, sockets_max
 from .lane_names import without_lane
 from .reach import accesses_to, stem_of
 from .settings import Settings
@@ -57,8 +57,10 @@ class Router:
         # A measurement cuts answers off on purpose.
         self._policy = structs.replace(settings.policy, cut_max=None) if settings.measures else settings.policy
         # A measurement reads the limits of every answer.
-        patience_s = self._policy.patience_s if self._policy.attempts_max > 1 else None
-        self._transport = Transport(look_every_s=0.0) if settings.measures else Transport(patience_s=patience_s)
+        look_every_s = 0.0 if settings.measures else LOOK_EVERY_S
+        patience_s = self._policy.patience_s if self._policy.attempts_max > 1 and not settings.measures else None
+        self._transport = Transport(look_every_s, patience_s, sockets_max())
+        self._ledgers = LedgerFiles(ledgers_max())
         self._authorizers: dict[object, Authorizer] = {}
         self._routed: set[str] = set()
 
@@ -125,7 +127,7 @@ class Router:
 
     def _open_key(self, access: Access, lane: Lane) -> KeyGate:
         note = LaneNote(lane.model, access.variable, access.target.base_url, lane)
-        ledger, memory = open_lane_files(stem_of(access, self._settings), note)
+        ledger, memory = open_lane_files(stem_of(access, self._settings), note, self._ledgers)
         return KeyGate(
             lane,
             ledger=ledger,

@@ -94,11 +94,13 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Whether the provider is measured: every call is sent once, and none is repeated, cached or slowed down."""
     others: Others = field(default_factory=Others)
     """What installed packages offer."""
+    _by_model: Mapping[str, Lane] = {}
 
     def __post_init__(self) -> None:
         for name in ("cache", "snapshot", "corpus", "budget"):
             if isinstance(given := getattr(self, name), str | Path):
                 force_setattr(self, name, BudgetPlace(Path(given)) if name == "budget" else Path(given))
+        force_setattr(self, "_by_model", {lane.model: lane for lane in reversed(self.lanes)})
         if self.mode not in MODES:
             raise ConfigurationError(f"mode {self.mode!r} is none of {', '.join(MODES)}")
         if self.measures and self.mode == "record":
@@ -154,7 +156,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         return structs.replace(self.default_lane, model=model) if self.default_lane is not None else Lane(model)
 
     def _declared(self, model: str) -> Lane | None:
-        return next((lane for lane in self.lanes if lane.model == model), None)
+        return self._by_model.get(model)
 
     def quota_of(self, model: str) -> Quota:
         """Returns the quota of all API keys of a model together: each has the declared quota."""

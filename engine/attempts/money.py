@@ -110,7 +110,7 @@ class CostBudget:
         # What the file grants to this process, and what of the money that is certainly spent is already written to it.
         self._granted = 0.0
         self._told = 0.0
-        self._wakers: list[Callable[[], None]] = []
+        self._wakers: dict[Callable[[], None], None] = {}
 
     def __repr__(self) -> str:
         limit = "no limit" if self.limit is None else f"limit ${self.limit:.4f}"
@@ -175,8 +175,8 @@ class CostBudget:
         return math.inf if self.limit is None else max(0.0, self.limit - self.charged - self.reserved)
 
     def watch(self, waker: Callable[[], None]) -> None:
-        """Adds a function that is called whenever a reservation is settled, since a waiting call may then fit."""
-        self._wakers.append(waker)
+        """Adds a function that is called once, when the next reservation is settled: a waiting call may then fit."""
+        self._wakers[waker] = None
 
     def fits(self, cost: float) -> bool:
         """Whether `cost` dollars can be reserved now. Raises LocalFault if the budget's file can't be written."""
@@ -216,8 +216,9 @@ class CostBudget:
         self._has_overrun |= spent > reserved + _ROUNDING
         self.unsure += unsure
         self.at_worst += at_worst
-        if reserved:
-            for wake in self._wakers:
+        if reserved and self._wakers:
+            wakers, self._wakers = self._wakers, {}
+            for wake in wakers:
                 wake()
         if self._file is not None:
             self._tell(self._file)

@@ -11,7 +11,7 @@ from pathlib import Path
 from ..fault import LocalFault
 from ..limits import declared_quota
 from .lane_memory import SUFFIX, LaneMemory, LaneNote
-from .ledger import Ledger
+from .ledger import Ledger, LedgerFiles
 
 _LEDGER = ".ledger"
 
@@ -34,10 +34,10 @@ def note_path(stem: Path) -> Path:
     return stem.with_suffix(SUFFIX)
 
 
-def open_lane_files(stem: Path, note: LaneNote) -> tuple[Ledger, LaneMemory]:
+def open_lane_files(stem: Path, note: LaneNote, files: LedgerFiles | None = None) -> tuple[Ledger, LaneMemory]:
     path = ledger_path(stem)
     try:
-        ledger = Ledger(declared_quota(note.declared), path)
+        ledger = Ledger(declared_quota(note.declared), path, files)
     except OSError as error:
         raise LocalFault(
             f"{path.parent} can't be written ({error.strerror}): the quota of {note.model} is kept there; mend it, "

@@ -68,7 +68,6 @@ class LaneQueue:
         self._is_serving = False
         self._must_serve_again = False
         self._stop_signal = asyncio.Event()
-        purse.watch(self._serve)
         self._early = EarlyStop(keys[0].policy, is_of_pages=self.lane.model.startswith(f"{WEB}/"))
         for number, key in enumerate(self.keys):
             key.number = number
@@ -232,6 +231,8 @@ class LaneQueue:
         if self.purse.is_idle:
             self.purse.is_exhausted = True
             self.stop("budget", over_budget(f"the next call to {self.lane.model}", cost, self.purse))
+        else:
+            self.purse.watch(self._serve)
         return False
 
     def _in_turn(self, tokens: Tokens, refused_by: int) -> Sequence[KeyGate]:

@@ -7,9 +7,11 @@ every process of a machine until it boots.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import mmap
 import os
+from collections import OrderedDict
 from pathlib import Path
 
 from ..limits import Quota, Tokens
@@ -80,21 +82,55 @@ def _is_sound(words: memoryview) -> bool:
     )
 
 
-class Ledger:
-    """The requests and tokens of a sliding minute under a quota, which may change. `path` None: only in memory."""
+class LedgerFiles:
+    """The open files of one engine's ledgers: at most `most`, since each takes two descriptors. Those that were unused
+    for longest are closed for others."""
 
-    def __init__(self, quota: Quota, path: Path | None = None) -> None:
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._open: OrderedDict[Ledger, None] = OrderedDict()
+
+    def __repr__(self) -> str:
+        return f"<LedgerFiles [{len(self._open)} of {self._most} open]>"
+
+    def use(self, ledger: Ledger) -> None:
+        """Opens a ledger's file, if it is closed. Raises OSError."""
+        if ledger in self._open:
+            self._open.move_to_end(ledger)
+            return
+        while len(self._open) >= self._most:
+            self._close_oldest()
+        while True:
+            try:
+                ledger.open_file()
+                break
+            except OSError as error:
+                if error.errno not in (errno.EMFILE, errno.ENFILE) or not self._open:
+                    raise
+                self._close_oldest()
+        self._open[ledger] = None
+
+    def forget(self, ledger: Ledger) -> None:
+        self._open.pop(ledger, None)
+
+    def _close_oldest(self) -> None:
+        self._open.popitem(last=False)[0].close_file()
+
+
+class Ledger:
+    """The requests and tokens of a sliding minute under a quota, which may change. `path` None: only in memory; `files`
+    None: its file stays open until `close`."""
+
+    def __init__(self, quota: Quota, path: Path | None = None, files: LedgerFiles | None = None) -> None:
         self._halvings = 0
         self.set_quota(quota)
         self._owed: list[tuple[int, int, int, int]] = []
         self._fd: int | None = None
         self._map: mmap.mmap | None = None
+        self._path = path
+        self._files = files if files is not None or path is None else LedgerFiles(1)
         if path is None:
             self._words = memoryview(bytearray(8 * _WORDS)).cast("q")
-        else:
-            self._fd = _open_file(path, 8 * _WORDS)
-            self._map = mmap.mmap(self._fd, 8 * _WORDS)
-            self._words = memoryview(self._map).cast("q")
         self._open(_boot_mark() if path is not None else 0)
 
     def set_quota(self, quota: Quota) -> None:
@@ -210,15 +246,33 @@ class Ledger:
                 self._catch_up(self._words, self._words[_HEAD] * TICK_S)
             finally:
                 self._unlock()
-        self._words.release()
-        if self._map is not None:
+        if self._files is not None:
+            self._files.forget(self)
+        self.close_file()
+
+    def open_file(self) -> None:
+        assert self._path is not None
+        self._fd = _open_file(self._path, 8 * _WORDS)
+        try:
+            self._map = mmap.mmap(self._fd, 8 * _WORDS)
+        except OSError:
+            os.close(self._fd)
+            self._fd = None
+            raise
+        self._words = memoryview(self._map).cast("q")
+
+    def close_file(self) -> None:
+        """Closes the file, which the next use opens again."""
+        if self._fd is not None and self._map is not None:
+            self._words.release()
             self._map.close()
-        if self._fd is not None:
             os.close(self._fd)
             self._fd = None
 
     def _lock(self) -> None:
-        if self._fd is not None:
+        if self._files is not None:
+            self._files.use(self)
+            assert self._fd is not None
             fcntl.flock(self._fd, fcntl.LOCK_EX)
 
     def _unlock(self) -> None:

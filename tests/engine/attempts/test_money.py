@@ -190,6 +190,7 @@ def test_a_purse_never_spends_more_than_its_limit_where_nobody_exceeds_a_reserva
 
     def wake() -> None:
         wakes[0] += 1
+        purse.watch(wake)  # it is called once for each time that it is added
 
     purse.watch(wake)
     held: list[float] = []
