@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import structs
 
 from ...engine.runs.pairs import Pair
-from ...metrics.task.summary import ReadingRules
+from ...metrics.task.summary import ALL_PAIRS_MOST, ReadingRules
 from ...metrics.task.summary import scores as scores_of
 from ...report.interval_text import interval_cell
 from .declared import scorers_from
@@ -56,6 +56,11 @@ def scores_in(records: Iterable[Record], specified: Mapping[str, Any], readings:
     has_trials = any(entry["trials"] > 1 for entry in found["models"].values())
     remarks = [_COMBINED[manner.combine]] if has_trials and manner.combine in _COMBINED else []
     remarks += [remark for entry in found["models"].values() for remark in entry["remarks"]]
+    if left_out := found["pairs_left_out"]:
+        remarks.append(
+            f"Of more than {ALL_PAIRS_MOST} models each is compared with the next one alone, in the order of their "
+            f"means; {left_out:,} other pairs are left out, in scores.json too: ms.compare compares any two."
+        )
     return {**found, "remarks": remarks, "compared": list(_compared(found["pairs"]))}
 
 

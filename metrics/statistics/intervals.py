@@ -171,13 +171,13 @@ def mean_interval(
         return Interval(mean, *share_interval(float(figures.sum()), number, level), number, level, None, of)
     if number < LEAST_CLUSTERS:
         return Interval(mean, None, None, number, level, why_none(number, of), of, tuple(figures.tolist()))
-    if are_equal(figures):
-        return Interval(mean, None, None, number, level, f"no interval: all {number:,} {of} have the same figure", of)
     error = standard_error(figures)
     if shares is not None:
         rarer = min(int((shares > 0).sum()), int((shares < 1).sum()))
-        alike = effective_number(mean, error, rarer, number, level)
+        alike = number if are_equal(figures) else effective_number(mean, error, rarer, number, level)
         return Interval(mean, *share_interval(mean * alike, alike, level), number, level, None, of)
+    if are_equal(figures):
+        return Interval(mean, None, None, number, level, f"no interval: all {number:,} {of} have the same figure", of)
     half = t_quantile(level, number - 1) * error
     low, high = (-math.inf, math.inf) if within is None else within
     return Interval(mean, max(low, mean - half), min(high, mean + half), number, level, _doubt(number, of), of)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,8 @@ from ..statistics.intervals import Bounds, Interval, are_binary, interval_entry,
 from .trials import FUNCTION_RAISED, Combine, TaskAnswers, Unreadable, Values, figures, measured_nothing
 
 OF = "items"
+# The comparisons of every two of more models than these would fill the page, and nobody would read them.
+ALL_PAIRS_MOST = 30
 _CUT_PERCENT, _WITHOUT_PERCENT, _UNSCORED_PERCENT = 1, 1, 10
 
 
@@ -84,13 +86,17 @@ def scores(models: Sequence[ModelAnswers], manner: ReadingRules) -> dict[str, An
     """Returns a task's part of `scores.json`."""
     within = manner.within or _seen_bounds(models)
     found = {each.name: _figures(each, manner) for each in models}
+    comparable = [
+        each for each in models if not (each.is_worthless or each.outside(within) or np.isnan(found[each.name]).all())
+    ]
     unmeasured = [sentence for each in models if (sentence := _unmeasured(each, found[each.name])) is not None]
     return {
         "combine": manner.combine,
         "unreadable": manner.unreadable,
         "within": None if within is None else list(within),
         "models": {each.name: _entry(each, found[each.name], manner, within) for each in models},
-        "pairs": _pairs([each for each in models if not (each.is_worthless or each.outside(within))], found, within),
+        "pairs": _pairs(comparable, found, within),
+        "pairs_left_out": _left_out(len(comparable)),
         "unmeasured": unmeasured,
     }
 
@@ -173,12 +179,14 @@ def _groups(model: ModelAnswers, found: Values, within: Bounds | None, of_shares
 
 
 def _pairs(models: Sequence[ModelAnswers], found: Mapping[str, Values], within: Bounds | None) -> list[dict[str, Any]]:
-    """Returns the comparison of every two models over the items scored for both; p-values are adjusted by Holm."""
+    """Returns the comparison of every two models over the items scored for both, or of each with the next in the order
+    of their means, if there are more than ALL_PAIRS_MOST; p-values are adjusted by Holm."""
     figures_of = {each.name: dict(zip(each.answers.items, found[each.name].tolist(), strict=True)) for each in models}
     are_shares = {each.name: _is_binary(each.answers.score) for each in models}
     widest = None if within is None else (within[0] - within[1], within[1] - within[0])
     rows: list[dict[str, Any]] = []
-    for a, b in combinations(figures_of, 2):
+    ranked = sorted(figures_of, key=lambda name: -np.nanmean(found[name]))
+    for a, b in pairwise(ranked) if _left_out(len(models)) else combinations(figures_of, 2):
         first, second = figures_of[a], figures_of[b]
         differences = np.array([first[item] - second[item] for item in first if item in second], dtype=np.float64)
         differences = differences[~np.isnan(differences)]
@@ -200,6 +208,11 @@ def _pairs(models: Sequence[ModelAnswers], found: Mapping[str, Values], within: 
     for row, adjusted in zip(rows, holm([row["p"] for row in rows]), strict=True):
         row["p_adjusted"] = adjusted
     return rows
+
+
+def _left_out(models: int) -> int:
+    """Returns how many pairs of this many models are not compared."""
+    return (models - 1) * (models - 2) // 2 if models > ALL_PAIRS_MOST else 0
 
 
 def _unmeasured(model: ModelAnswers, found: Values) -> str | None:

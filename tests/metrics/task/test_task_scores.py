@@ -71,6 +71,19 @@ def test_shares_and_their_differences_have_exact_intervals_and_the_exact_test() 
     assert expected.p == pytest.approx(2.0 ** (1 - (better - right).sum()))
 
 
+@pytest.mark.parametrize(("number", "compared", "left_out"), [(30, 435, 0), (31, 30, 435), (1_000, 999, 498_501)])
+def test_comparisons_grow_no_faster_than_models_from_31_on(number: int, compared: int, left_out: int) -> None:
+    drawn = (np.random.default_rng(4).random((number, 12)) < np.linspace(0, 1, number)[:, None]).astype(float)
+    given = [model(f"a/{at}", answers(*drawn[at, :, None].tolist())) for at in range(number)]
+    given.append(model("a/silent", answers(*[[NAN]] * 12)))
+    found = scores(given, ReadingRules(within=(0, 1)))
+    assert (len(found["pairs"]), found["pairs_left_out"]) == (compared, left_out)
+    if left_out:
+        means = [found["models"][pair["a"]]["mean"] for pair in found["pairs"]]
+        assert means == sorted(means, reverse=True)
+        assert [pair["b"] for pair in found["pairs"][:-1]] == [pair["a"] for pair in found["pairs"][1:]]
+
+
 def test_scores_outside_the_scorers_range_have_no_interval_and_a_remark() -> None:
     changed = answers(*[[1.0]] * 20, [-1.0], [5.0], [5.0], [0.0])
     other = answers(*[[1.0], [0.0]] * 12)
