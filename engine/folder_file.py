@@ -18,7 +18,7 @@ from typing import BinaryIO
 from .fault import DamagedJournal, LocalFault
 
 LINE_MAX = 64 << 20  # an answer has at most 16 MiB; escapes and a copy in base64 make its line longer
-WHOLE_MAX = 64 << 20
+WHOLE_MAX = 256 << 20  # a manifest lists each row of its data in some 110 bytes
 # Below Python's 1,000, at which decoders raise RecursionError.
 DEPTH_MAX = 900
 _TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
@@ -72,7 +72,7 @@ def lines_in(path: Path) -> Iterator[bytes]:
     nested too deeply to decode."""
     with open_to_read(path) as file:
         for number, line in enumerate(iter(partial(file.readline, LINE_MAX + 1), b""), 1):
-            check_bounded(line, f"{path} line {number}")
+            check_bounded(line, f"{path} line {number}", len(line), LINE_MAX)
             yield line
 
 
@@ -85,13 +85,15 @@ def line_at(file: BinaryIO, place: int) -> bytes:
 def read_whole(path: Path, most: int = WHOLE_MAX) -> bytes:
     """Returns the JSON text of a file. Raises DamagedJournal if it is larger than `most`, or nested too deeply."""
     with open_to_read(path) as file:
-        data = file.read(most + 1)
-    check_bounded(data, str(path), most)
+        # Of a file with a hole of many gigabytes nothing is read.
+        size = os.fstat(file.fileno()).st_size
+        data = b"" if size > most else file.read(most + 1)
+    check_bounded(data, str(path), max(size, len(data)), most)
     return data
 
 
-def check_bounded(data: bytes, where: str, most: int = LINE_MAX) -> None:
-    if len(data) > most:
+def check_bounded(data: bytes, where: str, size: int, most: int) -> None:
+    if size > most:
         raise DamagedJournal(f"{where} is longer than {most >> 20} MiB: no run writes that: take it out")
     if data.count(b"[") + data.count(b"{") > DEPTH_MAX and _is_deep(data):
         raise DamagedJournal(f"{where} is nested more than {DEPTH_MAX} deep: no run writes that: take it out")

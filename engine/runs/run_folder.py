@@ -24,7 +24,7 @@ from msgspec import Struct
 from ..call import Outcome
 from ..exit_codes import WRONG_USAGE
 from ..fault import LocalFault, RunHeld
-from ..folder_file import keep_whole, open_regular, read_whole, write_whole
+from ..folder_file import WHOLE_MAX, keep_whole, open_regular, read_whole, write_whole
 from .journal import Journal, Reserve, read_lines, replaced
 
 MANIFEST = "manifest.json"
@@ -113,7 +113,10 @@ def note_in_manifest(folder: Path, **changes: Any) -> None:
 
 def _write_manifest(path: Path, manifest: dict[str, Any]) -> None:
     manifest["manifest_hash"] = manifest_hash(manifest)
-    keep_whole(path, orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
+    data = orjson.dumps(manifest, option=orjson.OPT_INDENT_2)
+    if len(data) > WHOLE_MAX:
+        raise LocalFault(f"{path} would be longer than {WHOLE_MAX >> 20} MiB, which nobody reads: ask fewer rows a run")
+    keep_whole(path, data)
 
 
 class RunFolder:
