@@ -9,13 +9,15 @@ import csv
 import gzip
 import io
 import os
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import count
+from functools import partial
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ...engine.runs.data_file import BYTES_MAX, DatasetError, csv_rows, decode, parse, read_bytes
+from ...engine.runs.data_file import BYTES_MAX, DatasetError, csv_rows, decode, opened, parse
 from .row_entry import RowEntry, TaskError, shown
 
 Data: TypeAlias = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
@@ -23,6 +25,11 @@ Data: TypeAlias = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".arrow")
 _PACKED = ".gz"
 _FILE_BYTES_MAX = 16 * BYTES_MAX
+# A list is parsed whole, and takes ten times its size then.
+_WHOLE_BYTES_MAX = 4 * BYTES_MAX
+_LARGE = "give --limit, or the rows as JSON lines in several files"
+# A column of one long text, repeated, is small in its file: so few rows are unpacked at once.
+_BATCH_ROWS = 32
 _LFS = b"version https://git-lfs.github.com/spec/"
 
 
@@ -46,38 +53,41 @@ def entries_of_file(path: Path) -> Iterator[RowEntry]:
     if suffix in (".parquet", ".arrow"):
         yield from _entries_of_table(path, suffix)
     elif suffix in (".csv", ".tsv"):
-        yield from _entries_of_csv(_text(path), path, "\t" if suffix == ".tsv" else None)
+        yield from _entries_of_csv(_lines(path), path, "\t" if suffix == ".tsv" else None)
     elif suffix in (".jsonl", ".ndjson"):
-        yield from _entries_of_lines(_text(path), path)
+        yield from _entries_of_lines(_lines(path), path)
     elif suffix == ".json":
-        yield from _entries_of_json(_text(path), path)
+        yield from _entries_of_json("".join(_lines(path, _WHOLE_BYTES_MAX)), path)
     else:
         raise TaskError(f"{path}: expected a file that ends with {', '.join(SUFFIXES)} (and .gz), or a folder of these")
 
 
-def _text(path: Path) -> str:
-    data = _bytes(path)
-    if path.name.lower().endswith(_PACKED):
+def _lines(path: Path, most: int = _FILE_BYTES_MAX) -> Iterator[str]:
+    """Yields the lines of a file with their newlines, unpacked as they are read: the first rows of a large file take as
+    long as those of a small one."""
+    place = 0
+    is_packed = path.name.lower().endswith(_PACKED)
+    with opened(path) as packed, gzip.open(packed) if is_packed else packed as file:
         try:
-            with gzip.open(io.BytesIO(data)) as file:
-                data = file.read(_FILE_BYTES_MAX + 1)
-        except (OSError, EOFError) as error:
+            # Only a newline ends a line: JSON texts may hold the other characters that splitlines() splits at.
+            for line in iter(partial(file.readline, most + 1), b""):
+                if place == 0:
+                    _check_is_no_pointer(line, path)
+                if place + len(line) > most:
+                    raise TaskError(f"{path}: expected at most {most >> 20:,} MiB, got more: {_LARGE}")
+                yield decode(line, path, place)
+                place += len(line)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise TaskError(f"{path}: expected a gzip file, got something else: {error}") from error
-        if len(data) > _FILE_BYTES_MAX:
-            raise TaskError(f"{path}: expected at most {_FILE_BYTES_MAX >> 20:,} MiB once unpacked, got more")
-    return decode(data, path)
 
 
-def _bytes(path: Path) -> bytes:
-    data = read_bytes(path, _FILE_BYTES_MAX)
-    if data.startswith(_LFS):
+def _check_is_no_pointer(first: bytes, path: Path) -> None:
+    if first.startswith(_LFS):
         raise TaskError(f"{path}: a pointer of Git LFS, not the data: run git lfs pull in its folder")
-    return data
 
 
-def _entries_of_lines(text: str, path: Path) -> Iterator[RowEntry]:
-    # Only a newline ends a line: JSON texts may hold the other characters that splitlines() splits at.
-    for number, line in enumerate(text.split("\n"), 1):
+def _entries_of_lines(lines: Iterable[str], path: Path) -> Iterator[RowEntry]:
+    for number, line in enumerate(lines, 1):
         if line.strip():
             where = f"{path} line {number}"
             yield RowEntry(parse(line, where), where)
@@ -86,7 +96,7 @@ def _entries_of_lines(text: str, path: Path) -> Iterator[RowEntry]:
 def _entries_of_json(text: str, path: Path) -> Iterator[RowEntry]:
     first, _, rest = text.lstrip().partition("\n")
     if first.startswith("{") and rest.lstrip().startswith("{"):
-        yield from _entries_of_lines(text, path)
+        yield from _entries_of_lines(io.StringIO(text, newline="\n"), path)
         return
     root = parse(text, str(path))
     if not isinstance(root, list):
@@ -95,16 +105,16 @@ def _entries_of_json(text: str, path: Path) -> Iterator[RowEntry]:
         yield RowEntry(content, f"{path}: [{at}]")
 
 
-def _entries_of_csv(text: str, path: Path, delimiter: str | None) -> Iterator[RowEntry]:
+def _entries_of_csv(lines: Iterator[str], path: Path, delimiter: str | None) -> Iterator[RowEntry]:
     """Yields the rows of a CSV file whose first line names the columns. `delimiter` None: semicolons separate the cells
     if that line has some and no comma, as where a comma is the decimal sign; else commas do."""
-    first = text.partition("\n")[0]
+    first = next(lines, "")
     delimiter = delimiter or (";" if ";" in first and "," not in first else ",")
     # The limit holds for all readers of the interpreter: it is raised and never lowered.
-    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
+    csv.field_size_limit(max(csv.field_size_limit(), _FILE_BYTES_MAX))
     header: list[str] | None = None
     for line, cells in csv_rows(
-        text,
+        chain([first], lines),
         lambda line, error: TaskError(f"{path} line {line}: expected a row of cells, got something else: {error}"),
         delimiter,
     ):
@@ -128,10 +138,8 @@ def _header(cells: list[str], where: str) -> list[str]:
 
 
 def _entries_of_table(path: Path, suffix: str) -> Iterator[RowEntry]:
-    with path.open("rb") as file:
-        is_pointer = file.read(len(_LFS)) == _LFS
-    if is_pointer:
-        _bytes(path)
+    with opened(path) as file:
+        _check_is_no_pointer(file.read(len(_LFS)), path)
     try:
         import pyarrow as pa  # type: ignore[import-untyped]
         import pyarrow.parquet as pq  # type: ignore[import-untyped]
@@ -142,9 +150,11 @@ def _entries_of_table(path: Path, suffix: str) -> Iterator[RowEntry]:
     numbers = count(1)
     try:
         with pq.ParquetFile(path) if suffix == ".parquet" else pa.memory_map(str(path)) as file:
-            for batch in file.iter_batches() if suffix == ".parquet" else pa.ipc.open_stream(file):
-                for content in batch.to_pylist():
-                    yield RowEntry(content, f"{path} row {next(numbers)}")
+            of_file = file.iter_batches(_BATCH_ROWS) if suffix == ".parquet" else pa.ipc.open_stream(file)
+            for batch in of_file:
+                for start in range(0, batch.num_rows, _BATCH_ROWS):
+                    for content in batch.slice(start, _BATCH_ROWS).to_pylist():
+                        yield RowEntry(content, f"{path} row {next(numbers)}")
     except (pa.ArrowException, OSError) as error:
         reason = " ".join(str(error).split())
         raise DatasetError(f"{path}: expected a {suffix[1:]} file, got something else: {reason}") from error

@@ -11,6 +11,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -68,14 +69,14 @@ class TaskQuestion(Struct, frozen=True):
         return item_digest(self.row.id, self.row.group, self.row.as_json(), self.prompt_json())
 
 
-def questions_of(task: Task, base: Path) -> tuple[TaskQuestion, ...]:
-    """Reads and checks a whole task and returns its questions in the order of the rows. Relative paths of its data
-    start at `base`.
+def questions_of(task: Task, base: Path, limit: int | None = None) -> tuple[TaskQuestion, ...]:
+    """Reads and checks a task and returns its questions in the order of the rows. Relative paths of its data start at
+    `base`. `limit`: only so many rows are read; None: all.
 
     Raises DatasetError, or TaskError, a kind of it, if the data can't be read or a row can't be asked or scored.
     """
     where = str(base / Path(task.data).expanduser()) if isinstance(task.data, str | os.PathLike) else "the data"
-    rows = rows_of(_entries(task, base), task.group, where)
+    rows = rows_of(islice(_entries(task, base), limit), task.group, where)
     prompts, scorers = task.prompts(), task.scorers()
     made = []
     for row in rows:

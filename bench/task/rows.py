@@ -13,7 +13,7 @@ import json
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -26,6 +26,8 @@ ID, GROUP = "id", "group"
 _ID_CHARS_MAX = 200
 _HASH_DIGITS = 16
 _WHOLE_MAX = 1 << 63
+# The rows are held in memory while they are asked.
+_CHARS_MAX = 1 << 30
 
 
 class TaskRow(Struct, frozen=True):
@@ -64,7 +66,7 @@ def rows_of(entries: Iterable[RowEntry], group: str | None = None, where: str = 
     and so on for later rows of the same content. `group` names the column that groups the rows; None: the column
     `group`, where there is one.
     """
-    checked = [(_data_of(entry), entry.where) for entry in entries]
+    checked = list(_checked(entries))
     if not checked:
         raise TaskError(f"{where} has no rows: expected at least one")
     has_ids = any(ID in data for data, _ in checked)
@@ -128,6 +130,18 @@ def json_value(value: Any, where: str) -> Any:
 def is_missing(value: Any) -> bool:
     """Returns whether a value is null or NaN."""
     return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _checked(entries: Iterable[RowEntry]) -> Iterator[tuple[dict[str, Any], str]]:
+    size = 0
+    for entry in entries:
+        data = _data_of(entry)
+        size += sum(len(value) for value in data.values() if isinstance(value, str | bytes))
+        if size > _CHARS_MAX:
+            raise TaskError(
+                f"{entry.where}: expected at most {_CHARS_MAX:,} characters in all rows, got more: give --limit"
+            )
+        yield data, entry.where
 
 
 def _data_of(entry: RowEntry) -> dict[str, Any]:

@@ -120,7 +120,7 @@ def chosen(source: TaskSource, run: Options) -> tuple[Task, tuple[TaskQuestion, 
     """Returns the task with the changes that the options make, and the questions that they select."""
     changes = {name: value for name in ("trials", "max_tokens") if (value := getattr(run, name)) is not None}
     task = structs.replace(source.task, **changes)
-    return task, questions_of(task, source.base)[: run.limit]
+    return task, questions_of(task, source.base, run.limit)
 
 
 def longest_judgements(asked: AskedTask, longest: TaskQuestion) -> Iterator[Call]:

@@ -10,9 +10,10 @@ import io
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from ..exit_codes import WRONG_USAGE
 from ..folder_file import NotRegular, open_regular
@@ -34,16 +35,23 @@ class NotAFile(DatasetError):
     """Raised for a pipe, a socket, a device or a folder where a file was expected."""
 
 
-def read_bytes(path: Path, most: int = BYTES_MAX) -> bytes:
-    """Returns a file's content. Raises DatasetError if it has more than `most` bytes or is not a regular file: a pipe
-    that nobody writes to would block the program for ever."""
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """Opens a file that a person names, which may be a link. Raises DatasetError if it can't be read, or is not a
+    regular file: a pipe that nobody writes to would block the program for ever."""
     try:
         with os.fdopen(open_regular(path, through_links=True), "rb") as file:
-            data = file.read(most + 1)
+            yield file
     except NotRegular as error:
         raise NotAFile(f"{path}: expected a file, got {error.kind}") from error
     except OSError as error:
-        raise DatasetError(f"{path}: expected a readable file or folder, got: {error.strerror}") from error
+        raise DatasetError(f"{path}: expected a readable file or folder, got: {error.strerror or error}") from error
+
+
+def read_bytes(path: Path, most: int = BYTES_MAX) -> bytes:
+    """Returns a file's content. Raises DatasetError as `opened` does, or if it has more than `most` bytes."""
+    with opened(path) as file:
+        data = file.read(most + 1)
     if len(data) > most:
         raise DatasetError(f"{path}: expected a file of at most {most >> 20} MiB, got a larger one")
     return data
@@ -53,13 +61,14 @@ def read_text(path: Path) -> str:
     return decode(read_bytes(path), path)
 
 
-def decode(data: bytes, path: Path) -> str:
-    """Returns UTF-8 bytes as text, without the byte order mark of some editors. Raises DatasetError for other bytes."""
+def decode(data: bytes, path: Path, at: int = 0) -> str:
+    """Returns UTF-8 bytes, which begin at a byte of a file, as text, without the byte order mark of some editors.
+    Raises DatasetError for other bytes."""
     try:
-        return data.decode("utf-8").removeprefix("\ufeff")
+        return data.decode("utf-8").removeprefix("" if at else "\ufeff")
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
-        raise DatasetError(f"{path}: expected UTF-8, got byte 0x{byte:02x} at offset {error.start}") from error
+        raise DatasetError(f"{path}: expected UTF-8, got byte 0x{byte:02x} at offset {at + error.start}") from error
 
 
 def parse(text: str, where: str) -> Any:
@@ -111,11 +120,13 @@ def _places(root: Any, objects: list[tuple[dict[str, Any], list[str]]]) -> tuple
 
 
 def csv_rows(
-    text: str, error_at: Callable[[int, csv.Error], DatasetError], delimiter: str = ","
+    text: str | Iterable[str], error_at: Callable[[int, csv.Error], DatasetError], delimiter: str = ","
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yields the rows of a CSV text that have any text, each with the number of its first line. `error_at` makes the
-    error for a line that is no row."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    """Yields the rows of a CSV text, or of its lines, that have any text, each with the number of its first line.
+    `error_at` makes the error for a line that is no row."""
+    lines = [text] if isinstance(text, str) else text
+    parts = (part for line in lines for part in io.StringIO(line, newline=""))
+    reader = csv.reader(parts, delimiter=delimiter, strict=True)
     while True:
         line = reader.line_num + 1
         try:
