@@ -7,7 +7,7 @@ since a run prints its scores first.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -75,7 +75,7 @@ class WrittenReport(Struct, frozen=True):
 
 def distinct(folders: Sequence[str]) -> list[Path]:
     """Returns the absolute paths of the folders, each once, however they were written. Raises UsageError if one can't
-    be reported on."""
+    be reported on, or holds the same run as another."""
     found = {Path(folder).resolve(): Path(folder).absolute() for folder in folders}
     for path in found.values():
         if not (path / RECORDS).is_file() and not (path / MANIFEST).is_file():
@@ -85,7 +85,17 @@ def distinct(folders: Sequence[str]) -> list[Path]:
                 raise UsageError(f"{path} holds several runs: name them, as {several}")
             expected = f"{path}: expected a folder with {RECORDS}, or one with load.json, got neither there"
             raise UsageError(no_folder_at(path) or expected)
+    check_hold_different_runs(found.values())
     return list(found.values())
+
+
+def check_hold_different_runs(folders: Iterable[Path]) -> None:
+    """Raises UsageError if two of these folders hold one run: copies are no repetition, and all would agree."""
+    seen: dict[str, Path] = {}
+    for folder in {path.resolve(): path for path in folders}.values():
+        run = read_manifest(folder).get("run_id") if (folder / MANIFEST).exists() else None
+        if isinstance(run, str) and (other := seen.setdefault(run, folder)) != folder:
+            raise UsageError(f"{folder} holds the same run as {other} (run_id {run}): name one of them")
 
 
 def place_of(folders: Sequence[Path], out: str | None) -> Path:

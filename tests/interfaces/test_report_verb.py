@@ -7,6 +7,7 @@ import csv
 import gzip
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,20 @@ def explored(folder: Path) -> Any:
 
 def files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize("verb", ["report", "score"])
+def test_two_copies_of_a_run_are_refused_as_two_runs(
+    verb: str, cli: CommandLine, asked: Callable[..., Done], tmp_path: Path
+) -> None:
+    asked("one")
+    shutil.copytree(tmp_path / "one", tmp_path / "copy")
+    done = cli(verb, "one", "copy")
+    run = json.loads((tmp_path / "one/manifest.json").read_text("utf-8"))["run_id"]
+    assert done.code == 2
+    assert re.search(rf"copy holds the same run as \S*one \(run_id {run}\): name one of them\n", done.err)
+    assert not (tmp_path / "report.html").exists() and done.out == ""
+    assert cli(verb, "one", "./one").code == 0
 
 
 def test_one_run_is_reported_in_its_own_folder(cli: CommandLine, asked: Callable[..., Done], tmp_path: Path) -> None:

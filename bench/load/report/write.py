@@ -88,6 +88,7 @@ def write(folders: Sequence[Path], out: Path) -> LoadReport:
     check_is_our_page(out / PAGE)
     names = names_of(paths)
     tests = [_test_in(path, name) for name, path in zip(names, paths, strict=True)]
+    _check_differ(paths)
     made = drawn(tests, join(["millstream", "report", *names]))
     with unless_unwritable(out):
         written = write_tables(made.tables, out / TABLES)
@@ -100,6 +101,14 @@ def write(folders: Sequence[Path], out: Path) -> LoadReport:
         f"{test.name}: {sentence}" if several else sentence for test in tests for sentence in test.load.unmeasured
     )
     return LoadReport(out / PAGE, len(made.page), written, told, not_compared(tests), unmeasured)
+
+
+def _check_differ(paths: Sequence[Path]) -> None:
+    """Raises UsageError if two folders hold one load test: no two measure the same times to the last digit."""
+    seen: dict[bytes, Path] = {}
+    for path in paths:
+        if (other := seen.setdefault(read_whole(path / LOAD), path)) != path:
+            raise UsageError(f"{path} holds the same load test as {other}: name one of them")
 
 
 def _test_in(folder: Path, name: str) -> LoadTest:

@@ -41,6 +41,7 @@ def run(options: argparse.Namespace) -> int:
     if not options.folders and not options.counts:
         raise UsageError("score: expected at least one DIR, or --counts CSV, got none")
     from ....bench.evaluation.registry import benchmark_of, benchmarks, check_readings
+    from ....bench.evaluation.reporting import check_hold_different_runs
     from ....bench.evaluation.unlike_sources import unlike
     from ...batch.place import check_is_no_batch
 
@@ -50,6 +51,7 @@ def run(options: argparse.Namespace) -> int:
     if options.counts:
         reader = next(benchmark for benchmark in benchmarks() if benchmark.reads_counts)
         reader.check_counts_readings(given)
+    check_hold_different_runs(map(Path, options.folders))
     for folder in options.folders:
         check_is_no_batch(Path(folder))
         benchmark = benchmark_of(Path(folder))

@@ -34,6 +34,14 @@ def test_one_test_has_its_report_in_its_own_folder(tmp_path: Path) -> None:
     assert float(row["calls_per_s"]) == steady().models["sim/steady"].rate
 
 
+def test_two_copies_of_a_load_test_are_refused_as_two(tmp_path: Path) -> None:
+    for name in ("test", "copy"):
+        written(steady(), tmp_path / name)
+    done = run_command(tmp_path, "report", "test", "copy")
+    assert done.code == 2 and not (tmp_path / "report.html").exists()
+    assert f"{tmp_path}/copy holds the same load test as {tmp_path}/test: name one of them" in done.err
+
+
 def with_calls(folder: Path, calls: int) -> Path:
     """A test of 30 s in which a call of half a second, with an answer of 3 tokens, begins ten times a second."""
     load = closed()
@@ -58,7 +66,7 @@ def test_throughput_and_calls_in_flight_are_those_of_the_calls_file(tmp_path: Pa
     for row in rows[1:]:
         found = [float(row[name]) for name in ("answered_per_s", "output_tokens_per_s", "in_flight")]
         assert found == pytest.approx([10.0, 30.0, 5.0])
-    both = write_page([folder, with_calls(tmp_path / "other", 300)], tmp_path / "both").read_text()
+    both = write_page([folder, with_calls(tmp_path / "other", 290)], tmp_path / "both").read_text()
     assert 'id="load-traffic"' in both
 
 
