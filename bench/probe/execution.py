@@ -60,7 +60,10 @@ class ProbeOutcome(Struct, kw_only=True):
             return refusal.SIGNAL + self.signal
         if self.fault is not None:
             return refusal.LOCAL_FAULT
-        return refusal.RESUMABLE if any(found.ended for found in self.probed.lanes.values()) else refusal.DONE
+        lanes = self.probed.lanes.values()
+        if any(found.ended for found in lanes):
+            return refusal.RESUMABLE
+        return refusal.WITH_FAILURES if any(found.is_empty for found in lanes) else refusal.DONE
 
 
 def carry_out(spec: ProbeSpec, show: Show) -> ProbeOutcome:

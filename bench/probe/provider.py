@@ -90,6 +90,10 @@ class EngineProvider:
     def worst_cost(self, model: str, tokens: int) -> float:
         return self._costs.worst_cost(model, tokens)
 
+    def quiet_in_s(self, model: str) -> float:
+        [key] = self._engine.scheduler.route_of(model).lane.keys
+        return key.empty_in_s(self.now())
+
     async def ask(self, model: str, tokens: int) -> Answer:
         heard = _AttemptLog(self._engine, model)
         listener.set(heard)

@@ -51,16 +51,22 @@ class FoundQuota:
             ("tokens", self.tpm, self.told_tpm, self.tested_tpm),
         ):
             if found is None:
-                tried = f"{tested:,} at once or within a minute were admitted" if tested else "no step was finished"
+                tried = (
+                    f"at least {tested:,}, which were admitted within a minute" if tested else "no step was finished"
+                )
                 said.append(f"{what} a minute: not found; {tried}")
             if told is not None:
                 enforced = "" if found is None else f"; at least {_rounded(found):,} are admitted"
-                verdict = "" if found is None or found <= told <= found * TRUE_TO else ", which is not true"
-                said.append(f"headers tell {told:,.0f} {what} a minute{verdict}{enforced}")
+                said.append(f"headers tell {told:,.0f} {what} a minute{enforced}")
         waits = self.promises_kept + self.promises_broken
         if waits:
             said.append(f"Retry-After was long enough {self.promises_kept} of {waits} times")
         return [*said, self.ended] if self.ended else said
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no quota was found."""
+        return self.rpm is self.tpm is self.concurrency is None
 
     def as_lane(self) -> dict[str, Any]:
         return {

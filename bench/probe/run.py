@@ -14,6 +14,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from ...engine.attempts.money import CostBudget
+from ...engine.remarks import remark
 from ...format import count_text
 from .requests import RequestProbe
 from .result import FoundQuota, ProbeResult
@@ -27,6 +28,7 @@ REST_S = 62.0
 # After this many rounds in a row that admit nothing, despite the waits, the cause is no quota a minute.
 REFUSED_MAX = 12
 _MINUTE_S = 60.0
+_QUIET_WAITS = 3
 
 
 class Costs(Protocol):
@@ -36,7 +38,10 @@ class Costs(Protocol):
 
 
 class Outside(Costs, Protocol):
-    """The interface of the provider and the clock. `ask` never raises for what the provider does: that is an answer."""
+    """The interface of the provider and the clock. `ask` never raises for what the provider does: that is an answer.
+    `quiet_in_s`: the seconds until the last minute holds no call of any program to the model."""
+
+    def quiet_in_s(self, model: str) -> float: ...
 
     async def ask(self, model: str, tokens: int) -> Answer: ...
 
@@ -145,6 +150,7 @@ class Probe:
             self._seen.clear()
             requests = RequestProbe(found, in_flight_max=self._bounds.in_flight, requests_max=self._bounds.requests)
             try:
+                await self._await_quiet(model)
                 await self._follow(model, found, requests.steps())
                 if model not in self.untold_usage:
                     await self._follow(model, found, self._tokens(found, self.calls - before, requests).steps())
@@ -152,6 +158,18 @@ class Probe:
                 found.ended = str(why)
         await self._rest()
         return self.probed()
+
+    async def _await_quiet(self, model: str) -> None:
+        """Waits until no earlier call counts against the quota, since what it used would be missing in what is found.
+        Raises _ModelEnd if other programs go on sending."""
+        for _ in range(_QUIET_WAITS):
+            seconds = self._outside.quiet_in_s(model)
+            if seconds <= 0:
+                return
+            remark(f"{model} was called in the last minute: waits {seconds + 1:.0f} s until that no longer counts")
+            self._watcher.waits(model, seconds + 1, is_at_end=False)
+            await self._outside.sleep(seconds + 1)
+        raise _ModelEnd(f"{model}: another program goes on calling it: probe again when none does")
 
     def _tokens(self, found: FoundQuota, calls: int, requests: RequestProbe) -> TokenProbe:
         # A probe may use three minutes' worth of calls where the limit a minute is known.

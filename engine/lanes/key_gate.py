@@ -246,6 +246,10 @@ class KeyGate:
         self._pay(permit, permit.cost if is_billed else 0.0, is_sure=False)
         self.on_change()
 
+    def empty_in_s(self, now: float) -> float:
+        """Returns the seconds until no request of the last minute, by any process, counts against the quota."""
+        return self._ledger.empty_in_s(now)
+
     def stop(self, reason: StopReason, detail: str) -> None:
         """Stops sending with this key. Calls in flight go on."""
         if self.stopped is None:

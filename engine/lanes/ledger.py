@@ -238,6 +238,15 @@ class Ledger:
         finally:
             self._unlock()
 
+    def empty_in_s(self, now: float) -> float:
+        """Returns the seconds until the last minute holds no request."""
+        self._lock()
+        try:
+            self._catch_up(self._words, now)
+            return self._until_free(self._words, now, (_REQUESTS,), self._words[_SUMS])
+        finally:
+            self._unlock()
+
     def close(self) -> None:
         """Closes the ledger; applies waiting corrections first, so that the next process counts them."""
         if self._owed:

@@ -78,6 +78,9 @@ class ProbedProvider:
     def worst_cost(self, model: str, tokens: int) -> float:
         return (tokens + 40) * PER_TOKEN
 
+    def quiet_in_s(self, model: str) -> float:
+        return 0.0
+
     async def ask(self, model: str, tokens: int) -> Answer:
         self.calls += 1
         sent = self.now()

@@ -9,9 +9,12 @@ from itertools import pairwise
 import pytest
 from virtual_time import run_virtually
 
+from millstream.bench.probe.execution import ProbeOutcome
 from millstream.bench.probe.result import FoundQuota, ProbeResult
 from millstream.bench.probe.run import REFUSED_MAX, REST_S, Bounds, Probe
 from millstream.bench.probe.steps import Answer, Ask, Steps, TimedAnswer, Wait
+from millstream.engine.lanes.ledger import Ledger
+from millstream.engine.limits import Quota, Tokens
 
 MODEL = "mylab/m"
 ADMITTED = Answer("admitted", 20, 0.0)
@@ -37,6 +40,9 @@ class Scripted:
 
     def worst_cost(self, model: str, tokens: int) -> float:
         return 1e-6 * tokens
+
+    def quiet_in_s(self, model: str) -> float:
+        return 0.0
 
     async def ask(self, model: str, tokens: int) -> Answer:
         self.at.append(self.now())
@@ -202,3 +208,60 @@ def test_what_is_known_and_was_used_can_be_asked_for_at_any_instant() -> None:
     assert result.calls > 1
     # What was in flight counts at its worst.
     assert result.cost > 0
+
+
+class SlidingMinute(Scripted):
+    """A provider that admits `rpm` requests in any 60 s, a share of which was used before the probe: `ledger` knows."""
+
+    def __init__(self, rpm: int, used: Sequence[float], ledger: Ledger) -> None:
+        super().__init__(lambda *_: self.decided(), latency_s=0.05)
+        self.rpm = rpm
+        self.ledger = ledger
+        self.admitted = list(used)
+        for then in used:
+            assert ledger.take(then, Tokens(1, 1))[0] == 0
+
+    def quiet_in_s(self, model: str) -> float:
+        return self.ledger.empty_in_s(self.now())
+
+    def decided(self) -> Answer:
+        now = self.now()
+        self.admitted = [then for then in self.admitted if then > now - 60]
+        if len(self.admitted) >= self.rpm:
+            return Answer("refused", retry_after_s=self.admitted[0] + 60 - now)
+        self.admitted.append(now)
+        return ADMITTED
+
+
+@pytest.mark.parametrize("rested_s", [5, 20, 30, 45])
+def test_a_probe_soon_after_a_load_test_waits_and_finds_no_more_than_is_enforced(
+    rested_s: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> tuple[ProbeResult, float]:
+        began = asyncio.get_running_loop().time()
+        # 32 s of 9 calls a second, as a load test sends them.
+        used = [began + number / 9 for number in range(32 * 9)]
+        await asyncio.sleep(32 + rested_s)
+        outside = SlidingMinute(600, used, Ledger(Quota()))
+        result = await Probe(outside, WIDE).run([MODEL])
+        return result, outside.at[0] - used[-1]
+
+    result, waited_s = run_virtually(main())
+    rpm = result.lanes[MODEL].rpm
+    assert rpm is not None and 0.95 * 600 <= rpm <= 600
+    assert waited_s >= 60
+    assert f"{MODEL} was called in the last minute: waits " in caplog.text
+
+
+def test_a_model_that_others_go_on_calling_is_not_probed() -> None:
+    outside = Scripted(refusing_after(47))
+    outside.quiet_in_s = lambda model: 60.0  # type: ignore[method-assign]
+    result, _ = probed(outside)
+    assert outside.at == [] and "another program goes on calling it" in result.lanes[MODEL].ended
+
+
+def test_a_probe_that_finds_nothing_ends_with_3() -> None:
+    never, some = FoundQuota(tested_rpm=800), FoundQuota(rpm=99.0)
+    for lanes, code in (({"a": some}, 0), ({"a": never}, 3), ({"a": some, "b": never}, 3)):
+        assert ProbeOutcome(probed=ProbeResult(lanes, 800, 0.0)).exit_code == code
+    assert never.lines()[0] == "requests a minute: not found; at least 800, which were admitted within a minute"

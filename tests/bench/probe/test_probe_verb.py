@@ -121,7 +121,8 @@ def test_what_no_second_call_would_mend_ends_it_after_the_first(
     assert json.loads(done.out)["calls"] == 1
     # A key that is refused is not asked about a second time, which would be a call beyond the cap.
     assert provider.calls() == 1
-    shown = cli(*flags(provider))
+    # Another cache does not know that there was a call in the last minute.
+    shown = cli(*flags(provider, "--cache", "other"))
     assert said in shown.out
     assert "Traceback" not in shown.err
 
@@ -158,7 +159,7 @@ def test_what_a_server_says_is_inert_and_answers_without_usage_leave_tokens_unkn
         assert all(sent.json["max_tokens"] == 1 and "stream" not in sent.json for sent in server.sent)
         assert len({sent.json["messages"][0]["content"][:25] for sent in server.sent}) == len(server.sent)
         server.status, server.answer = 400, b'{"error": {"message": "\\u001b[31mred\\u0007"}}'
-        told = cli("probe", MODEL, "--base-url", server.base_url, "--cache", "c")
+        told = cli("probe", MODEL, "--base-url", server.base_url, "--cache", "other")
     assert done.code == 4
     assert f"{MODEL}: its answers name no usage" in done.out
     assert "\x1b" not in told.out + told.err
@@ -179,6 +180,18 @@ def test_a_signal_prints_what_is_known_at_once(
     assert json.loads(done.out)["calls"] >= provider.calls() >= 1
     assert "Traceback" not in done.err
     assert time.monotonic() - began < 20
+
+
+def test_a_probe_right_after_a_call_says_that_it_waits_and_sends_nothing_until_then(
+    provider: Provider, cli: CommandLine, tmp_path: Path
+) -> None:
+    cli(*flags(provider, "--max-calls", "1"))
+    process = start(tmp_path, *flags(provider))
+    assert process.stderr is not None
+    assert any(f"{MODEL} was called in the last minute: waits " in line for line in process.stderr)
+    assert provider.calls() == 1
+    process.send_signal(signal.SIGINT)
+    assert finish(process).code == 130
 
 
 def test_several_models_share_the_caps_and_of_several_keys_the_first_is_used_and_it_says_so(
