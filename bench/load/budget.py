@@ -96,7 +96,8 @@ class Budget:
         """Releases a call's reservation and returns its cost in dollars. `outcome` None: the result is not known, so a
         call that was sent counts at its whole reservation."""
         spent, unsure = self._cost(call, reserved, outcome, was_sent=was_sent)
-        self.purse.settle(reserved, spent, unsure=unsure)
+        self.purse.settle(reserved, spent - unsure)
+        self.purse.settle(0.0, unsure, unsure=unsure)  # earlier attempts too, for which nothing is reserved any more
         return spent
 
     def _cost(self, call: Call, reserved: float, outcome: Outcome | None, *, was_sent: bool) -> tuple[float, float]:

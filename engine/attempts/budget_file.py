@@ -25,6 +25,7 @@ BUDGET = "budget"
 """The name of the file in a run's folder."""
 
 _NANO = 1_000_000_000
+_THOUSAND = 1_000
 _MOST = 10**18
 
 
@@ -64,6 +65,7 @@ class Leftover(Struct, frozen=True):
 class _State(Struct, frozen=True):
     granted: int
     spent: int
+    overrun: int = _THOUSAND
     written: str = ""
 
     @property
@@ -71,11 +73,12 @@ class _State(Struct, frozen=True):
         return Amounts(self.granted / _NANO, self.spent / _NANO)
 
     def line(self) -> bytes:
-        text = f"granted {self.granted:>20} spent {self.spent:>20} (billionths of a dollar) {self.written}"
+        amounts = f"granted {self.granted:>20} spent {self.spent:>20} overrun {self.overrun:>20}"
+        text = f"{amounts} (billionths of a dollar, thousandths) {self.written}"
         return f"{text} crc {zlib.crc32(text.encode()):08x}\n".encode()
 
 
-_SIZE = len(_State(0, 0, "2000-01-01T00:00:00Z").line())
+_SIZE = len(_State(0, 0, written="2000-01-01T00:00:00Z").line())
 
 
 def amounts_in(path: Path) -> Amounts | None:
@@ -149,28 +152,37 @@ class BudgetFile:
             spent = self._state.spent + sum(state.spent for state in elsewhere)
             return Amounts(granted / _NANO, spent / _NANO)
 
+    @property
+    def overrun(self) -> float:
+        """The most times its highest cost that a call has cost under this limit, as the file said when last read."""
+        return self._state.overrun / _THOUSAND
+
     def draw(self, least: float, block: float) -> float:
         """Raises the bound by `block` dollars (`least`, if that is more), or by what the limit has left. Returns the
         dollars added; 0.0 if less than `least` is left. Raises LocalFault if it can't be written: then nothing may
         be sent."""
         with self._locked():
-            room = _nano_down(self.limit) - self._state.granted
+            room, overrun = _nano_down(self.limit) - self._state.granted, self._state.overrun
             if room >= 0:
-                room -= sum(self._elsewhere(path, known).granted for path, known in self._beside.items())
+                elsewhere = [self._elsewhere(path, known) for path, known in self._beside.items()]
+                room -= sum(state.granted for state in elsewhere)
+                overrun = max(overrun, *(state.overrun for state in elsewhere), 0)
             wanted = _nano_up(least)
             if room < wanted:
                 return 0.0
             amount = min(room, max(wanted, _nano_down(block)))
-            self._write(self._state.granted + amount, self._state.spent)
+            self._write(self._state.granted + amount, self._state.spent, overrun)
             return amount / _NANO
 
-    def settle(self, unused: float, spent: float) -> float:
-        """Lowers the bound by `unused` dollars (raises it if negative: a call cost more than its worst case) and adds
-        `spent` to what was certainly spent. Returns the dollars by which the bound was lowered."""
+    def settle(self, unused: float, spent: float, overrun: float = 1.0) -> float:
+        """Lowers the bound by `unused` dollars (raises it if negative: a call cost more than its worst case), adds
+        `spent` to what was certainly spent, and raises the kept `overrun`. Returns the dollars by which the bound was
+        lowered."""
         with self._locked():
             lowered = _nano_down(unused)
             granted = max(0, self._state.granted - lowered)
-            self._write(granted, min(granted, self._state.spent + _nano_down(spent)))
+            most = min(_MOST, math.ceil(overrun * _THOUSAND - 1e-3))
+            self._write(granted, min(granted, self._state.spent + _nano_down(spent)), max(self._state.overrun, most))
             return lowered / _NANO
 
     def close(self, *, is_finished: bool) -> None:
@@ -217,8 +229,8 @@ class BudgetFile:
         assert self._fd is not None
         return _parsed(os.pread(self._fd, _SIZE + 1, 0), self.path)
 
-    def _write(self, granted: int, spent: int) -> None:
-        state = _State(granted, spent, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+    def _write(self, granted: int, spent: int, overrun: int) -> None:
+        state = _State(granted, spent, overrun, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
         if self._fd is None:
             self._fd = _made(self.path, state)
         elif os.pwrite(self._fd, state.line(), 0) != _SIZE:
@@ -298,17 +310,14 @@ def _state_in(path: Path) -> _State | None:
 def _parsed(data: bytes, path: Path) -> _State:
     text, _, crc = data.decode("ascii", "replace").rpartition(" crc ")
     words = text.split()
-    if (
-        len(data) != _SIZE
-        or crc != f"{zlib.crc32(text.encode()):08x}\n"
-        or words[0] != "granted"
-        or words[2] != "spent"
-    ):
+    if crc != f"{zlib.crc32(text.encode()):08x}\n" or words[0] != "granted" or words[2] != "spent":
         raise LocalFault(
             f"{path} is damaged, so what may have been spent under its limit is not known: bring it back from a copy, "
             f"or delete it, and only what other records say was spent counts"
         )
-    return _State(int(words[1]), int(words[3]), words[-1])
+    # Earlier versions kept no overrun.
+    overrun = int(words[5]) if words[4] == "overrun" else _THOUSAND
+    return _State(int(words[1]), int(words[3]), overrun, words[-1])
 
 
 def _nano_up(dollars: float) -> int:

@@ -90,8 +90,9 @@ class CostBudget:
 
     `spent` counts everything that was charged; `unsure` is the part of it that may not have been billed: attempts
     without a whole answer, and what was in flight at a kill. `at_worst` is the cost of answers whose tokens were not
-    all reported, so that they count at their worst. With a file, `spent + reserved` never exceeds what the
-    file grants, so that the limit holds over kills too.
+    all reported, so that they count at their worst. With a file, `spent + reserved` never exceeds what the file
+    grants, so that the limit holds over kills too. `overrun` is the largest ratio of a call's cost to its highest
+    cost so far (1.0: none was dearer): all reservations are multiplied by it, in other processes and after kills too.
     """
 
     def __init__(self, limit: float | None = None, spent: float = 0.0) -> None:
@@ -99,9 +100,9 @@ class CostBudget:
         self.spent = spent
         self.unsure = 0.0
         self.at_worst = 0.0
-        self.reserved = 0.0
+        self.overrun = 1.0
         self.is_exhausted = False
-        self._has_overrun = False
+        self._reserved = 0.0
         self._file: BudgetFile | None = None
         # What counts without any file: dollars, and those of them that may not have been billed.
         self._elsewhere = (spent, 0.0)
@@ -122,6 +123,7 @@ class CostBudget:
         self._file, self._granted, self._told = file, 0.0, 0.0
         self._before = (spent + found.granted, unsure + found.granted - found.spent)
         self.spent, self.unsure = self._before
+        self.overrun = max(self.overrun, file.overrun)
 
     def detach(self) -> None:
         """Writes what was truly spent to the file and closes it. What is still reserved counts at its worst."""
@@ -130,7 +132,7 @@ class CostBudget:
             return
         try:
             if self._granted:
-                file.settle(self._granted - self.own - self.reserved, self._sure - self._told)
+                file.settle(self._granted - self.own - self.reserved, self._sure - self._told, self.overrun)
         except LocalFault:
             pass  # the file's amount is higher than what was spent
         if file.ends:
@@ -174,6 +176,11 @@ class CostBudget:
         """The dollars that nobody has spent or reserved; infinite without a limit."""
         return math.inf if self.limit is None else max(0.0, self.limit - self.charged - self.reserved)
 
+    @property
+    def reserved(self) -> float:
+        """The dollars that calls in flight may cost."""
+        return self._reserved * self.overrun
+
     def watch(self, waker: Callable[[], None]) -> None:
         """Adds a function that is called once, when the next reservation is settled: a waiting call may then fit."""
         self._wakers[waker] = None
@@ -183,12 +190,17 @@ class CostBudget:
         if self.limit is None:
             return True
         if self._file is None:
-            return self.spent + self.reserved + cost <= self.limit
-        lacking = self.own + self.reserved + cost - self._granted
-        if lacking <= _ROUNDING:
+            return self.spent + (self._reserved + cost) * self.overrun <= self.limit
+        if self._lacks(cost) <= _ROUNDING:
             return True
-        self._granted += self._file.draw(lacking, self.limit * _BLOCK_SHARE)
-        return self.own + self.reserved + cost - self._granted <= _ROUNDING
+        self._granted += self._file.draw(self._lacks(cost), self.limit * _BLOCK_SHARE)
+        if self._file.overrun > self.overrun:  # another process has learned it
+            self.overrun = self._file.overrun
+            return self.fits(cost)
+        return self._lacks(cost) <= _ROUNDING
+
+    def _lacks(self, cost: float) -> float:
+        return self.own + (self._reserved + cost) * self.overrun - self._granted
 
     @property
     def is_limited(self) -> bool:
@@ -197,7 +209,7 @@ class CostBudget:
     @property
     def is_overdrawn(self) -> bool:
         """Whether calls cost so much more than was reserved for them that what is still reserved passes the limit."""
-        return self._has_overrun and self.limit is not None and self.charged + self.reserved > self.limit + _ROUNDING
+        return self.overrun > 1 and self.limit is not None and self.charged + self.reserved > self.limit + _ROUNDING
 
     @property
     def is_idle(self) -> bool:
@@ -206,14 +218,15 @@ class CostBudget:
 
     def reserve(self, cost: float) -> None:
         """Reserves `cost` dollars, for which `fits` must have returned True."""
-        self.reserved += cost
+        self._reserved += cost
 
     def settle(self, reserved: float, spent: float, *, unsure: float = 0.0, at_worst: float = 0.0) -> None:
         """Replaces a reservation by what was spent, in dollars; `unsure` is the part that may not have been billed,
         `at_worst` the part whose tokens were not reported."""
-        self.reserved = max(0.0, self.reserved - reserved)
+        self._reserved = max(0.0, self._reserved - reserved)
         self.spent += spent
-        self._has_overrun |= spent > reserved + _ROUNDING
+        if reserved and not at_worst and spent > reserved * self.overrun + _ROUNDING:
+            self.overrun = spent / reserved
         self.unsure += unsure
         self.at_worst += at_worst
         if reserved and self._wakers:
@@ -231,11 +244,11 @@ class CostBudget:
         slack = self._granted - self.own - self.reserved
         is_handed_back = file.is_shared and self.is_idle and slack > _ROUNDING
         is_little = -_ROUNDING <= slack <= 2 * block + self.reserved / 8
-        if is_little and self._sure - self._told <= block and not is_handed_back:
+        if is_little and self.overrun <= file.overrun and self._sure - self._told <= block and not is_handed_back:
             return
         unused = slack if is_handed_back else min(slack, max(0.0, slack - block))
         try:
-            self._granted -= file.settle(unused, self._sure - self._told)
+            self._granted -= file.settle(unused, self._sure - self._told, self.overrun)
         except LocalFault:
             return  # the bound stays above what was spent; the next block that is drawn meets the fault
         self._told = self._sure
@@ -243,7 +256,7 @@ class CostBudget:
 
 def over_budget(what: str, cost: float, purse: CostBudget, option: str = "--max-cost") -> str:
     """Returns the message that says why the budget forbids to send `what`, and what to do."""
-    limit = purse.limit or 0.0
+    limit, cost = purse.limit or 0.0, cost * purse.overrun
     told = f"{what} may cost ${cost:.4f}; ${purse.spent - purse.unsure:.4f} of {option} ${limit:.4f} is spent"
     if purse.unsure > 5e-5:
         told += f" and ${purse.unsure:.4f} more may have been"

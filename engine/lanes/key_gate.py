@@ -199,7 +199,7 @@ class KeyGate:
         """Frees the slot. A permit that was never settled was cancelled: its tokens and its cost stay counted."""
         self.in_flight -= 1
         if not permit.is_settled:
-            self._pay(permit, permit.cost, is_sure=False)
+            self._pay(permit, None, is_sure=False)
             if permit.is_probe:
                 self.breaker.abandon_probe(now)
                 self.on_change()
@@ -214,7 +214,7 @@ class KeyGate:
         self.budget.record(success=True)
         self._adaptive.note_answer(permit.sent_at)
         self._settle_tokens(permit, tokens)
-        self._pay(permit, permit.cost if cost is None else cost, is_sure=cost is not None, is_reported=is_reported)
+        self._pay(permit, cost, is_sure=cost is not None, is_reported=is_reported)
 
     def failed(self, permit: Permit, fault: Fault, now: float, *, is_alone: bool = False) -> None:
         """Learns from a fault: returns reserved tokens, pauses, cuts the rate, opens the breaker or stops, as the fault
@@ -243,7 +243,7 @@ class KeyGate:
             self._count_failure(permit, fault, now)
         # A useless answer is billed too.
         is_billed = fault.is_billed_maybe or fault.quota == "settle"
-        self._pay(permit, permit.cost if is_billed else 0.0, is_sure=False)
+        self._pay(permit, None if is_billed else 0.0, is_sure=False)
         self.on_change()
 
     def empty_in_s(self, now: float) -> float:
@@ -333,9 +333,11 @@ class KeyGate:
             if tokens.total < permit.tokens.total:
                 self.on_change()
 
-    def _pay(self, permit: Permit, cost: float, *, is_sure: bool, is_reported: bool = True) -> None:
+    def _pay(self, permit: Permit, cost: float | None, *, is_sure: bool, is_reported: bool = True) -> None:
+        """Replaces what was reserved by the cost in dollars; None: all of it counts."""
         if not permit.is_settled:
             permit.is_settled = True
+            cost = permit.cost * self._purse.overrun if cost is None else cost
             if permit.cost or cost:
                 unsure, at_worst = 0.0 if is_sure else cost, 0.0 if is_reported else cost
                 self._purse.settle(permit.cost, cost, unsure=unsure, at_worst=at_worst)

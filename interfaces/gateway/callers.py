@@ -105,7 +105,7 @@ class Caller:
 
     def over_budget(self, most: float) -> RequestRefusal:
         assert self.purse is not None
-        purse = self.purse
+        purse, most = self.purse, most * self.purse.overrun
         said = (
             f"the next call may cost ${most:.4f}; ${purse.charged:.4f} of max_cost ${purse.limit or 0.0:.4f} of caller "
             f"{self.settings.name} is spent, ${purse.reserved:.4f} reserved: raise its max_cost or cut max_tokens"

@@ -178,14 +178,14 @@ class Dispatch:
         purse = self._purse
         if purse.limit is not None:
             most = _worst_cost(pending)
-            if purse.spent + most > purse.limit:
+            if purse.spent + most * purse.overrun > purse.limit:
                 purse.is_exhausted = True
                 raise RequestRefusal(
                     f"{over_budget('the next call', most, purse)}, or cut max_tokens", None, "over_budget", 429
                 )
         if caller.purse is not None:
             most = _worst_cost(pending)
-            if caller.purse.charged + most > (caller.purse.limit or 0.0):
+            if caller.purse.charged + most * caller.purse.overrun > (caller.purse.limit or 0.0):
                 raise caller.over_budget(most)
 
     # Lanes and disks in trouble

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -193,6 +194,66 @@ def test_a_call_that_was_dearer_than_it_could_be_is_counted_all_the_same(tmp_pat
     purse.settle(0.5, 1.5)
     found = amounts_in(place.path)
     assert found is not None and found.granted >= 1.5 and not purse.fits(0.01)
+
+
+def reserved_in(purse: CostBudget, cost: float) -> int:
+    """How many calls of this highest cost the budget bears at once."""
+    number = 0
+    while purse.fits(cost):
+        purse.reserve(cost)
+        number += 1
+    return number
+
+
+def test_a_call_dearer_than_its_highest_cost_lowers_what_is_granted_here_elsewhere_and_after_a_kill(
+    tmp_path: Path,
+) -> None:
+    place = BudgetPlace(tmp_path / "budget", lock=tmp_path)
+    one, other = opened(place, 100.0), opened(place, 100.0)
+    assert one.fits(0.001) and other.fits(0.001)
+    one.reserve(0.001)
+    one.settle(0.001, 0.1)  # a hundred times
+    assert other.fits(0.6) and other.overrun == pytest.approx(100.0)
+    assert reserved_in(one, 0.3) == 1  # 30 dollars of the 39.9 that are left
+    killed(one)
+    killed(other)
+    again = opened(place, 151.0)
+    assert again.overrun == pytest.approx(100.0) and reserved_in(again, 0.01) in (60, 61)
+    # What is in flight when an overrun is learned counts at it, so a kill loses nothing.
+    killed(again)
+    assert not opened(place, 151.0).fits(0.02)
+
+
+def test_calls_in_flight_count_at_an_overrun_that_is_learned_only_now(tmp_path: Path) -> None:
+    place = BudgetPlace(tmp_path / "budget")
+    purse = opened(place)
+    for _ in range(100):
+        assert purse.fits(0.0003)
+        purse.reserve(0.0003)
+    was_overdrawn = purse.is_overdrawn
+    purse.settle(0.0003, 0.03)
+    assert (was_overdrawn, purse.is_overdrawn) == (False, True)
+    assert purse.reserved == pytest.approx(99 * 0.03)
+    killed(purse)
+    assert not opened(place).fits(0.0003)
+
+
+def test_an_unreported_count_teaches_no_overrun(tmp_path: Path) -> None:
+    purse = opened(BudgetPlace(tmp_path / "budget"))
+    assert purse.fits(0.1)
+    purse.reserve(0.1)
+    purse.settle(0.1, 0.11, at_worst=0.11)
+    assert purse.overrun == 1.0 and purse.spent == 0.11
+
+
+def test_a_file_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    text = f"granted {500_000_000:>20} spent {400_000_000:>20} (billionths of a dollar) 2026-11-01T00:00:00Z"
+    (tmp_path / "budget").write_text(f"{text} crc {zlib.crc32(text.encode()):08x}\n")
+    purse = opened(BudgetPlace(tmp_path / "budget"))
+    assert (purse.spent, purse.sure, purse.overrun) == pytest.approx((0.5, 0.4, 1.0))
+    assert purse.fits(0.4) and not purse.fits(0.6)
+    purse.detach()
+    assert opened(BudgetPlace(tmp_path / "budget")).spent == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: b"", lambda data: data.replace(b"0", b"1", 1)])
