@@ -62,7 +62,8 @@ def tell(found: Mapping[str, Any]) -> str:
         lines.append(f'without a price: {", ".join(names)}; give one under [prices."{names[0]}"] in --config FILE')
     if found["minutes"] is not None:
         lines.append(
-            f"time: {span_text(found['minutes'], rough_minutes)}, as {found['slowest']} allows; lanes work side by side"
+            f"time of the quotas alone: {span_text(found['minutes'], rough_minutes)}, as {found['slowest']} allows; "
+            "turns follow each other, each with its search, pages, answer and judgement, so the run takes longer"
         )
     if found["thinking"]:
         names = ", ".join(found["thinking"])

@@ -66,6 +66,9 @@ def test_prices_are_told_with_their_day_and_source_and_ones_own_first(cli: Comma
     assert (found["openai/gpt-4o-mini"]["input"], found["openai/gpt-4o-mini"]["output"]) == (0.15, 0.6)
     assert all(one["as_of"] and one["source"] for model, one in found.items() if model != "openai/gpt-4o")
     told = cli("models").out
+    # A search costs by the request: its price stands in the table of search engines alone.
+    assert not any(model.startswith("search/") for model in found)
+    assert "$5 per 1,000 requests" in told and "$0.00  $0.00" not in told
     assert "dollars a million tokens, as listed on that day: check them" in told
     assert [line.split() for line in told.splitlines() if line.startswith("openai/gpt-4o-mini ")] == [
         ["openai/gpt-4o-mini", "$0.15", "$0.60", "2025-06-30"]

@@ -139,6 +139,8 @@ def _provider(name: str, row: Provider, settings: Settings) -> dict[str, Any]:
 
 
 def _models(prices: Prices) -> list[dict[str, Any]]:
+    from ....providers.search.access import is_search
+
     return [
         {
             "model": model,
@@ -148,6 +150,8 @@ def _models(prices: Prices) -> list[dict[str, Any]]:
             "source": "your configuration" if listed.source is None else listed.source.note,
         }
         for model, listed in sorted(prices.models.items())
+        # A search has a price for each request, which its own table gives.
+        if not is_search(model)
     ]
 
 
