@@ -41,8 +41,7 @@ def unsure_of(folder: Path, manifest: Mapping[str, Any], cost: float, name: str 
     found = amounts_in(folder / name)
     if found is not None:
         return Unsure(max(0.0, found.granted - cost))
-    # Before there were budgets the manifest kept only how many calls were in flight.
-    calls = int(manifest.get(CALLS_UNSURE, manifest.get("in_flight_at_kills", 0)))
+    calls = int(manifest.get(CALLS_UNSURE, 0))
     was_killed = manifest.get("started") is not None and manifest.get("ended") is None
     if was_killed and not manifest.get(HAS_BUDGET, False):
         calls += int(manifest.get("in_flight_max", 0))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from msgspec import UNSET, Struct, structs
 
 from ...engine.call import Reply
-from ...metrics.chameleon.rubric import confidence_by_words, confidence_of
+from ...metrics.chameleon.rubric import confidence_of
 from ..evaluation.outside import CallCosts
 from .citations import Citations, cited_in
 from .context import AnswerPrompt, PromptCuts
@@ -112,13 +112,9 @@ def untrue_fields(record: Record) -> list[str]:
     cut = record.cut or PromptCuts()
     cited = citations("" if record.filtered else record.text or "", record.retrieved, cut.dropped)
     is_judged = record.status == "ok" and record.raw_judgement is UNSET
-    confidence = confidence_of(record.rationale or "") if is_judged else None
-    if is_judged and record.confidence == confidence_by_words(record.rationale or ""):
-        # Written by an earlier version, which ignored negations.
-        confidence = record.confidence
     derived: dict[str, object] = {
         "cited": cited.urls,
         "invalid_citations": cited.invalid,
-        "confidence": confidence,
+        "confidence": confidence_of(record.rationale or "") if is_judged else None,
     }
     return [name for name, value in derived.items() if getattr(record, name) != value]

@@ -166,16 +166,7 @@ def compare_scores(
     part = noted.get(benchmark) if isinstance(noted, dict) else None
     models, theirs = computed[benchmark].get("models", {}), part.get("models", {}) if isinstance(part, dict) else {}
     anew = f"`{command_text('score', folder)}` writes it anew"
-    lack_fields = [_lacks_fields(entry, models.get(model)) for model, entry in theirs.items()]
-    if theirs and (set(part or {}) < set(computed[benchmark]) or all(lack_fields)):
-        # Later versions score by more rules and write more fields, of each model too; the records are what a run is
-        # proven by.
-        proof.unproven.append(f"scores.json: written by an earlier version, whose rules differ: not compared; {anew}")
-    elif noted != computed:
+    if noted != computed:
         differing = [model for model in models.keys() | theirs.keys() if models.get(model) != theirs.get(model)]
         named = ", ".join(sorted(differing)) or "the whole file"
         proof.add(f"scores.json: not what the records give, for {named}: {anew}")
-
-
-def _lacks_fields(noted: Any, computed: Any) -> bool:
-    return isinstance(noted, dict) and isinstance(computed, dict) and noted.keys() < computed.keys()

@@ -15,7 +15,7 @@ import shutil
 import zlib
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import lmdb
 
@@ -248,16 +248,13 @@ def allocate_locks(path: Path) -> None:
 
 
 def _has_all(environment: lmdb.Environment) -> bool:
-    """Whether the store has all databases; an older version's has not."""
-    return _databases(environment).keys() == set(_NAMES)
-
-
-def _databases(environment: lmdb.Environment) -> dict[bytes, Any]:
-    found = {}
-    for name in _NAMES:
-        with contextlib.suppress(lmdb.NotFoundError):
-            found[name] = environment.open_db(name, create=False)
-    return found
+    """Whether the store has all databases; a kill while it was made leaves it without some."""
+    try:
+        for name in _NAMES:
+            environment.open_db(name, create=False)
+    except lmdb.NotFoundError:
+        return False
+    return True
 
 
 def _mend_end(path: Path, environment: lmdb.Environment) -> None:

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, get_args
 from msgspec import Meta, Struct, field
 
 from ...engine.page_urls import hostname_of, normalised_url
-from .rubric import confidence_by_words, confidence_of
+from .rubric import confidence_of
 
 Stance = Literal["supportive", "critical", "balanced", "unclear"]
 STANCES: tuple[Stance, ...] = get_args(Stance)
@@ -81,10 +81,9 @@ def place_of(record: StoredTurn) -> tuple[str, int]:
 
 def confidence_in(record: StoredTurn) -> float | None:
     """Returns the stored confidence, from 0 to 1, else the rubric's, which is 0.67 for a stance without a rationale;
-    None if no judge read the answer. Values stored by a version that ignored negations are computed again."""
+    None if no judge read the answer."""
     if record.confidence is not None:
-        is_by_words = record.rationale and record.confidence == confidence_by_words(record.rationale)
-        return confidence_of(record.rationale or "") if is_by_words else record.confidence
+        return record.confidence
     if record.rationale or record.stance not in (None, UNCLEAR):
         return confidence_of(record.rationale or "")
     return None

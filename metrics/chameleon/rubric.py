@@ -33,7 +33,7 @@ _TOKEN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?|[.,;:!?()\[\]–—]")
 def confidence_of(rationale: str) -> float:
     """Returns the lowest number among the rationale's certainty words (whole words, in any case); 0.67 without any. A
     negated word, as in "not clearly", "no clear stance" or "isn't certain", counts as 0.33, and so does "hardly"."""
-    lowest = confidence_by_words(rationale)
+    lowest = min((_NUMBERS[word.lower()] for word in _WORD.findall(rationale)), default=PROBABLE)
     return DOUBTFUL if lowest > DOUBTFUL and _is_negated(rationale) else lowest
 
 
@@ -41,11 +41,6 @@ def rescaled(confidence: float) -> float:
     """Returns a rubric's number on the scale from 0 to 1, by the straight line that takes 0.33 to 0 and 1 to 1:
     (x - 0.33) / 0.67, so 0.67 becomes 0.507. Numbers below 0.33, which only other programs record, become 0."""
     return max(0.0, (confidence - DOUBTFUL) / (CERTAIN - DOUBTFUL))
-
-
-def confidence_by_words(rationale: str) -> float:
-    """Returns the rubric's number without its rule on negations, as stored by earlier versions."""
-    return min((_NUMBERS[word.lower()] for word in _WORD.findall(rationale)), default=PROBABLE)
 
 
 def _is_negated(rationale: str) -> bool:

@@ -24,8 +24,6 @@ PRICES = '[prices."sim/open"]\ninput = 20\noutput = 20\n'
         ({}, Unsure()),
         ({"started": "then", "ended": "later", "in_flight_max": 8}, Unsure()),
         ({"started": "then", "in_flight_max": 8}, Unsure(0.0, 8)),
-        # As earlier versions left it, killed twice and then once more.
-        ({"started": "then", "in_flight_max": 8, "in_flight_at_kills": 16}, Unsure(0.0, 24)),
         # A process with a limit that was killed before its first call has nothing in flight.
         ({"started": "then", "in_flight_max": 8, "has_budget": True, "calls_unsure": 3}, Unsure(0.0, 3)),
         ({"started": "then", "ended": "later", "cost_unsure": 0.5, "calls_unsure": 2}, Unsure(0.5, 2)),

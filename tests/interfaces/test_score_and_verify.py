@@ -160,32 +160,6 @@ def test_scores_of_an_earlier_part_are_no_tampering_while_a_run_has_not_ended(cl
     assert "scores.json: the run has not ended" in done.out
 
 
-def test_scores_of_an_earlier_version_are_not_compared_and_the_remedy_is_named(cli: CommandLine, folder: Path) -> None:
-    scores = json.loads((folder / "scores.json").read_bytes())
-    for name in ("silence", "unmeasured"):
-        del scores["millstone"][name]
-    (folder / "scores.json").write_text(json.dumps(scores))
-    done = cli("verify", "run")
-    assert done.code == 0, done.out
-    assert "scores.json: written by an earlier version" in done.out and "`millstream score run`" in done.out
-
-
-def test_a_version_that_computed_fewer_figures_of_every_model_is_an_earlier_one(cli: CommandLine, folder: Path) -> None:
-    scores = json.loads((folder / "scores.json").read_bytes())
-    for entry in scores["millstone"]["models"].values():
-        del entry["om_even"]
-    (folder / "scores.json").write_text(json.dumps(scores))
-    done = cli("verify", "run")
-    assert done.code == 0, done.out
-    assert "scores.json: written by an earlier version" in done.out
-
-    # A figure that was changed, with all fields there, is no earlier version's.
-    scores = json.loads(cli("score", "run", "--json").out)["run"]
-    next(iter(scores["millstone"]["models"].values()))["om_even"] += 1
-    (folder / "scores.json").write_text(json.dumps(scores))
-    assert cli("verify", "run").code == 5
-
-
 def sealed(line: bytes) -> bytes:
     """A line with the checksum that its bytes ask for."""
     body = re.sub(rb',"crc":\d+}$', b"", line)

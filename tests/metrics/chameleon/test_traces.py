@@ -64,8 +64,6 @@ def test_without_a_number_the_rationale_is_read_by_the_rubric() -> None:
         ({"stance": "unclear", "rationale": "No side is taken."}, 0.67),
         ({"stance": "critical", "rationale": ""}, 0.67),
         ({"rationale": "It does not clearly agree."}, 0.33),
-        # An earlier version gave 1, which is read anew; whoever found another number keeps it.
-        ({"rationale": "It does not clearly agree.", "confidence": 1.0}, 0.33),
         ({"rationale": "It does not clearly agree.", "confidence": 0.8}, 0.8),
         ({"status": "refused", "stance": "unclear", "rationale": "It clearly refuses."}, 1.0),
     ],
