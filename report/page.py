@@ -15,6 +15,7 @@ from string import Template
 
 from .colours import COLOURS, style_sheet
 from .csv_files import csv_of
+from .drawing import drawing_library
 from .escaping import in_html, in_script
 from .headline import headline_html
 from .labels import one_line
@@ -91,9 +92,7 @@ def _links(sections: Iterable[Section]) -> str:
 @cache
 def _runtime() -> str:
     """Returns Vega, Vega-Lite and Vega-Embed as one script, bundled once in a process: it takes a second or two."""
-    import vl_convert
-
-    bundle = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;\n"))
+    bundle = str(drawing_library().javascript_bundle("window.vegaEmbed = vegaEmbed;\n"))
     # These end a script block wherever they occur.
     return bundle.replace("</script", r"<\/script").replace("<!--", r"<\!--")
 

@@ -1,6 +1,6 @@
 """Figures as files: SVG and PNG, in a plain light look, made in this process and without a network.
 
-Owns the use of vl-convert. The same figure gives the same bytes, as long as the fonts of the machine are the same.
+The same figure gives the same bytes, as long as the fonts of the machine are the same.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from .colours import COLOURS, in_light
+from .drawing import drawing_library
 from .table import Figure
 
 _PAPER = COLOURS["paper"].light
@@ -15,16 +16,12 @@ _PAPER = COLOURS["paper"].light
 
 def svg(figure: Figure) -> str:
     """Returns the figure as SVG; raises ValueError if it has nothing to draw."""
-    import vl_convert
-
-    return str(vl_convert.vegalite_to_svg(_standing_alone(figure)))
+    return str(drawing_library().vegalite_to_svg(_standing_alone(figure)))
 
 
 def png(figure: Figure, scale: float = 2) -> bytes:
     """Returns the figure as PNG, enlarged by `scale`; raises ValueError if it has nothing to draw."""
-    import vl_convert
-
-    return bytes(vl_convert.vegalite_to_png(_standing_alone(figure), scale=scale))
+    return bytes(drawing_library().vegalite_to_png(_standing_alone(figure), scale=scale))
 
 
 def _standing_alone(figure: Figure) -> dict[str, Any]:

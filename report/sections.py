@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
+from .drawing import drawing_library
 from .escaping import in_html
 from .headline import Headline
 from .html_tables import table_html
@@ -155,9 +156,7 @@ def figure_html(figure: Figure, table: Table | None) -> str:
 
 def _still(figure: Figure) -> str:
     """Returns the figure as SVG whose colours are CSS variables of the page."""
-    import vl_convert
-
-    drawn = str(vl_convert.vegalite_to_svg(figure.spec or {}))
+    drawn = str(drawing_library().vegalite_to_svg(figure.spec or {}))
     drawn = drawn.replace("<svg ", f'<svg role="img" aria-label="{in_html(figure.title)}" ', 1)
     # Vega numbers the parts of a drawing on from all that it drew before. A page has several pictures, and must have
     # the same bytes whenever it is made.

@@ -22,7 +22,7 @@ from torture import record, times
 
 from millstream.engine.call import Call, Failure, Outcome, Reply
 from millstream.engine.fault import DamagedJournal, LocalFault, RunHeld
-from millstream.engine.folder_file import WHOLE_MAX, write_whole
+from millstream.engine.folder_file import write_whole
 from millstream.engine.runs.journal import read_lines
 from millstream.engine.runs.run_folder import (
     RunFolder,
@@ -303,14 +303,6 @@ def test_a_manifest_is_replaced_at_once(tmp_path: Path) -> None:
     assert len(seen) > 1
     assert all(len(content) == 50_000 and len(set(content)) == 1 for content in seen)
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_manifest_that_could_not_be_read_again_is_not_written(tmp_path: Path) -> None:
-    with RunFolder(tmp_path, SPECIFICATION) as run:
-        run.write_manifest(note="short")
-        with pytest.raises(LocalFault, match="longer than 256 MiB"):
-            run.write_manifest(note="x" * WHOLE_MAX)
-    assert read_manifest(tmp_path)["note"] == "short"
 
 
 def test_a_folder_that_can_not_be_written_is_a_local_fault(tmp_path: Path) -> None:
