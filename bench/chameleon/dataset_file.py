@@ -17,7 +17,7 @@ SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv")
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 # Columns that are no questions, by their names in the header.
 _FIELDS = ("id", "topic", "domain", "initial_belief", "debate_strength")
-# Columns of questions: as in SYCON's tables, the later ones may be called pushbacks.
+# Columns of questions; the later ones may be called pushbacks.
 _QUESTION = re.compile(r"question|(?:question|pushback|q)_?\d+")
 
 
