@@ -17,7 +17,7 @@ from .prompts import JudgePrompt, PastTurn, ShownPage, answer_messages, judge_me
 
 TITLE_MAX = 300
 TURNS_KEPT = 2  # as long as a second page is left to omit
-# The order above. By order 1, that of runs whose specification names none, all history is omitted before any page.
+# Of the order above, for specifications.
 CUT_VERSION = 2
 _TURN, _OLD_PAGES, _PAGE = "turn", "old pages", "page"
 
@@ -75,19 +75,13 @@ def title_of(title: str, otherwise: str) -> str:
     return (" ".join(title.split()) or " ".join(otherwise.split()))[:TITLE_MAX]
 
 
-def fit_answer(
-    history: Sequence[PastTurn],
-    sources: Sequence[ShownPage],
-    question: str,
-    tokens: int,
-    cut_version: int = CUT_VERSION,
-) -> AnswerPrompt:
-    """Returns the prompt for an answer: omits one part after another, in the order of `cut_version`, until it fits into
-    `tokens` or only the question is left."""
+def fit_answer(history: Sequence[PastTurn], sources: Sequence[ShownPage], question: str, tokens: int) -> AnswerPrompt:
+    """Returns the prompt for an answer: omits one part after another until it fits into `tokens` or only the question
+    is left."""
     kept, listed, bare = list(history), list(sources), 0
     messages = answer_messages(kept, sources_text(listed), question)
     excess = sum(weight_of(message.words) for message in messages) - chars_for(tokens)
-    for part in _order_of_cutting(len(kept), len(listed), cut_version):
+    for part in _order_of_cutting(len(kept), len(listed)):
         if excess <= 0:
             break
         if part == _TURN:
@@ -109,11 +103,9 @@ def fit_answer(
     )
 
 
-def _order_of_cutting(turns: int, pages: int, version: int) -> list[str]:
+def _order_of_cutting(turns: int, pages: int) -> list[str]:
     """Returns the parts of a prompt in the order in which they are omitted. _TURN is the oldest one left, _OLD_PAGES
     are those of the next of the last turns, the older first, _PAGE is the last one left."""
-    if version == 1:
-        return [_TURN] * turns + [_PAGE] * pages
     last = min(turns, TURNS_KEPT)
     before = [_TURN] * (turns - last) + [_OLD_PAGES] * last + [_PAGE] * (pages - 1)
     return before + [_TURN] * last + [_PAGE] * min(pages, 1)

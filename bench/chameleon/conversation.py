@@ -17,7 +17,7 @@ from msgspec import Struct
 from ...engine.call import Call
 from ...engine.runs.pairs import Pair
 from ..evaluation.outside import CallCosts, Outside
-from .context import CUT_VERSION, fit_answer
+from .context import fit_answer
 from .dataset import Conversation
 from .judge import AnsweredTurn, JudgeResult, TurnJudge
 from .prompts import PastTurn, sources_text
@@ -56,15 +56,14 @@ class ConversationScript(Struct, frozen=True):
 
 class ConversationSettings(Struct, frozen=True):
     """The settings of one pair's conversations. `wanted`: what is searched and read; `tokens`: the most that an
-    answer's prompt may have, and `cut_version` the order in which parts are omitted from it; `max_tokens` None: not
-    sent; `keeps_pages`: later prompts repeat the pages of earlier turns."""
+    answer's prompt may have; `max_tokens` None: not sent; `keeps_pages`: later prompts repeat the pages of earlier
+    turns."""
 
     pair: Pair
     wanted: RetrievalSettings
     tokens: int
     max_tokens: int | None = None
     keeps_pages: bool = False
-    cut_version: int = CUT_VERSION
 
 
 class _FailedTurn(NamedTuple):
@@ -189,7 +188,7 @@ class ConversationDriver:
 
     async def _answer(self, turn: ScriptTurn, found: TurnRetrieval) -> TurnAnswer | FailedStep:
         manner, history = self._manner, self._history(turn)
-        shown = fit_answer(history, found.sources, turn.question, manner.tokens, manner.cut_version)
+        shown = fit_answer(history, found.sources, turn.question, manner.tokens)
         call = Call(
             manner.pair.model,
             shown.messages,

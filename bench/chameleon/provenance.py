@@ -14,7 +14,6 @@ from ...configuration.declared_options import words_kept
 from ...report.standings import RunOrigin
 from ..evaluation.provenance import NO_MANIFEST, times_and_versions
 from .options import Options, Readings
-from .run_spec import CUT_ORDERS, cut_version_of
 
 
 def origin_of(name: str, manifest: Mapping[str, Any] | None, turns: int) -> RunOrigin:
@@ -50,8 +49,8 @@ def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "Queries", queries
     kept = ", those of earlier turns kept" if specification["keeps_pages"] else ""
     yield "Pages", f"up to {specification['pages']:,} a turn, {specification['page_tokens']:,} tokens of each{kept}"
-    omitted = CUT_ORDERS.get(cut_version_of(specification), "in an unknown order")
-    yield "Prompts", f"version {specification['prompt_version']}; those without room omit {omitted}"
+    omitted = "those without room omit pages before the last two turns"
+    yield "Prompts", f"version {specification['prompt_version']}; {omitted}"
     yield from times_and_versions(manifest)
 
 

@@ -21,8 +21,6 @@ Retrieval = Literal["own", "shared"]
 
 PAGES = 20
 PAGE_TOKENS = 1_500
-# What a prompt without room omits, by the specification's cut_version.
-CUT_ORDERS = {1: "all history before any page", 2: "pages before the last two turns"}
 TEMPERATURES: tuple[float, ...] = (0.0, 0.5, 1.0)
 
 
@@ -30,9 +28,8 @@ class ConversationSpec(Struct, frozen=True, kw_only=True):
     """The specification of a run: its pairs, its judge and search engine, and for each conversation the number of
     `turns`, the `pages` read in a turn, and the tokens shown of each page. `tokens` is the most that a prompt to each
     model, the judge included, may have. `keeps_pages`: later prompts repeat the pages of earlier turns. `seed` draws a
-    shuffled `order`. `cut_version` is the order in which prompts without room omit their parts. `queries_by` writes the
-    queries for all pairs (None: each pair its own). `judge_temperature`, `max_tokens` None: none is sent. `readings`
-    only decide how the run's own scores are computed."""
+    shuffled `order`. `queries_by` writes the queries for all pairs (None: each pair its own). `judge_temperature`,
+    `max_tokens` None: none is sent. `readings` only decide how the run's own scores are computed."""
 
     pairs: tuple[Pair, ...]
     judge: str
@@ -48,7 +45,6 @@ class ConversationSpec(Struct, frozen=True, kw_only=True):
     judge_prompt: JudgePrompt = "extended"
     judge_temperature: float | None = 0.0
     max_tokens: int | None = None
-    cut_version: int = CUT_VERSION
     readings: Readings = Readings()
 
     def __post_init__(self) -> None:
@@ -134,8 +130,6 @@ def specification(dataset: ConversationSet, asked: ConversationSpec, endpoints: 
     readings = to_builtins(asked.readings)
     del readings["confidence_of"]
     turns = turns_of(dataset, asked.turns)
-    # Not in older specifications either: their runs go on by version 1.
-    cut = {} if asked.cut_version == 1 else {"cut_version": asked.cut_version}
     return {
         "benchmark": "chameleon",
         "data": dataset.digest,
@@ -156,18 +150,12 @@ def specification(dataset: ConversationSet, asked: ConversationSpec, endpoints: 
         "pages": asked.pages,
         "page_tokens": asked.page_tokens,
         "keeps_pages": asked.keeps_pages,
-        **cut,
+        "cut_version": CUT_VERSION,
         "judge": asked.judge,
         "judge_prompt": asked.judge_prompt,
         "judge_temperature": asked.judge_temperature,
         "readings": readings,
     }
-
-
-def cut_version_of(specification: Mapping[str, Any]) -> int:
-    """Returns the order in which a run's prompts omit what they have no room for: 1 if its specification names none."""
-    given = specification.get("cut_version")
-    return given if isinstance(given, int) else 1
 
 
 def readings_of_run(manifest: Mapping[str, Any]) -> Readings:

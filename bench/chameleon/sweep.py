@@ -79,7 +79,6 @@ def manner_of(asked: ConversationSpec, pair: Pair) -> ConversationSettings:
         tokens=asked.tokens[pair.model],
         max_tokens=asked.max_tokens,
         keeps_pages=asked.keeps_pages,
-        cut_version=asked.cut_version,
     )
 
 

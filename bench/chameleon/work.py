@@ -6,7 +6,6 @@ Owns the checks of its options and their messages, and what a manifest keeps so 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,7 @@ from ...engine.call import Call
 from ...engine.endpoint import EncodeError
 from ...engine.fault import LocalFault, Stop
 from ...engine.runs.pairs import FinishedItems, Pair
-from ...engine.runs.run_folder import MANIFEST, RunFolder, read_manifest
+from ...engine.runs.run_folder import RunFolder
 from ...fixtures.web.corpus import VERSION as CORPUS_VERSION
 from ...fixtures.web.corpus import ensure_corpus
 from ...metrics.chameleon.scores import scores as scores_of
@@ -33,13 +32,12 @@ from ..evaluation.benchmark import Order
 from ..evaluation.journals import UNRECORDED
 from ..evaluation.preparation import ItemsOfPilot, PreparedRun, check_cost_is_bounded, kept, worst_costs
 from ..evaluation.work import RunCounts
-from .context import CUT_VERSION
 from .dataset import ConversationSet, DatasetError, load, select
 from .histories import read_done
 from .options import Options
 from .readings import readings_of
 from .recount import recount
-from .run_spec import ConversationSpec, asked_of, beyond, cut_version_of, pairs_of, specification
+from .run_spec import ConversationSpec, asked_of, beyond, pairs_of, specification
 from .run_summary import as_json, details_of, lines
 from .score_table import COLUMNS, cells, entry_of, remarks_of
 from .sweep import at_once_of, run_sweep
@@ -151,7 +149,7 @@ def prepare(order: Order) -> PreparedRun:
         corpus = _corpus(run, settings, notes)
         settings = structs.replace(settings, corpus=corpus)
         endpoints[run.search] = f"corpus:{_digest_of(corpus)}"
-    asked = _asked(order.run, settings, _cut_version(out), notes)
+    asked = _asked(order.run, settings, notes)
     specified = specification(dataset, asked, endpoints)
     return PreparedRun(
         out=out,
@@ -198,17 +196,7 @@ def _load(path: Path) -> ConversationSet:
         raise DatasetError(f"{path}: expected a readable file or folder, got: {error.strerror}") from error
 
 
-def _cut_version(out: Path) -> int:
-    """Returns the order in which prompts omit what they have no room for: a run that has begun, also with an earlier
-    version, keeps its own."""
-    if (out / MANIFEST).exists():
-        # Whether the folder is usable, and belongs to this run, is checked when it is opened.
-        with suppress(LocalFault):
-            return min(cut_version_of(read_manifest(out)["specification"]), CUT_VERSION)
-    return CUT_VERSION
-
-
-def _asked(asked_for: RunOptions, settings: Settings, cut_version: int, notes: list[str]) -> ConversationSpec:
+def _asked(asked_for: RunOptions, settings: Settings, notes: list[str]) -> ConversationSpec:
     run: Options = asked_for.options
 
     def takes(model: str, temperature: float | None) -> bool:
@@ -251,7 +239,6 @@ def _asked(asked_for: RunOptions, settings: Settings, cut_version: int, notes: l
         judge_prompt=run.judge_prompt,
         judge_temperature=judge_temperature,
         max_tokens=run.max_tokens,
-        cut_version=cut_version,
         readings=readings_of(kept_of(asked_for.readings)),
     )
 

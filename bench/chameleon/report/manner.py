@@ -9,13 +9,10 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ....engine.runs.run_folder import MANIFEST, RECORDS, read_manifest
+from ....engine.runs.run_folder import MANIFEST, read_manifest
 from ....metrics.chameleon.readings import ALLOWED
-from ....metrics.chameleon.traces import Traces
 from ....report.labels import named_list, one_line
-from ..context import CUT_VERSION
-from ..run_spec import CUT_ORDERS, cut_version_of
-from ..score_table import traces_in
+from ...evaluation import unlike_sources as sources
 from .runs import ConversationRun
 
 _NAMES = {
@@ -36,12 +33,12 @@ _LONGEST, _DIGITS = 60, 8
 def differences(runs: Sequence[ConversationRun]) -> list[str]:
     """Returns a text for each setting that differs between runs with a manifest: its name, its values, and the runs
     that have them."""
-    return _differing({run.label: dict(_manner_of(run)) for run in runs if run.specification})
+    return sources.differences({run.label: dict(manner(run.specification)) for run in runs if run.specification})
 
 
 def kind_of(run: ConversationRun) -> Hashable:
     """Returns a key that is equal for runs made alike; None for runs without a manifest."""
-    return (frozenset(_manner_of(run)), run.data) if run.specification else None
+    return (frozenset(manner(run.specification)), run.data) if run.specification else None
 
 
 def unlike(runs: Sequence[ConversationRun]) -> str:
@@ -62,31 +59,14 @@ def unlike(runs: Sequence[ConversationRun]) -> str:
 def reading_differences(runs: Sequence[ConversationRun]) -> list[str]:
     """Returns a text for each reading that differs between the runs' own scores: its name, its values, and the runs
     that have them."""
-    return _differing({run.label: dict(_readings(run.specification)) for run in runs if run.specification})
-
-
-def _differing(every: Mapping[str, Mapping[str, str]]) -> list[str]:
-    names = dict.fromkeys(name for own in every.values() for name in own)
-    found = []
-    for name in names:
-        values = {label: own.get(name, "unknown") for label, own in every.items()}
-        if len(set(values.values())) > 1:
-            found.append(f"{name} ({_whose(values)})")
-    return found
+    return sources.differences({run.label: dict(_readings(run.specification)) for run in runs if run.specification})
 
 
 def data_sets(runs: Sequence[ConversationRun]) -> str | None:
     """Returns the digests of the runs' data sets, each with the runs that have it; None if all known ones are the
     same."""
     values = {run.label: run.data[:_DIGITS] for run in runs if run.data is not None}
-    return _whose(values) if len({run.data for run in runs if run.data is not None}) > 1 else None
-
-
-def _whose(values: Mapping[str, str]) -> str:
-    labels: dict[str, list[str]] = {}
-    for label, value in values.items():
-        labels.setdefault(value, []).append(label)
-    return "; ".join(f"{value} in {named_list(own)}" for value, own in labels.items())
+    return sources.by_value(values) if len({run.data for run in runs if run.data is not None}) > 1 else None
 
 
 def manner(specification: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -97,13 +77,8 @@ def manner(specification: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     queries = specification.get("queries_by")
     yield "retrieval", "own" if queries is None else f"queries of {_shown(queries)}"
     yield "window", _window(specification)
-    yield "omitted for want of room", _shown(CUT_ORDERS.get(cut_version_of(specification)))
     seed = specification.get("seed")
     yield "order", _shown(specification.get("order")) + ("" if seed is None else f" by seed {_shown(seed)}")
-
-
-def _manner_of(run: ConversationRun) -> Iterator[tuple[str, str]]:
-    return manner(with_cut_version(run.specification, run.traces))
 
 
 def _readings(specification: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -149,18 +124,9 @@ def _shown(value: Any) -> str:
             return one_line(str(value), _LONGEST)
 
 
-def with_cut_version(specification: Mapping[str, Any], traces: Traces) -> dict[str, Any]:
-    """Returns the specification with this version's order of omitting if no prompt of the run omitted anything, so that
-    the run compares with others of any order."""
-    is_cut = any(troubles.shortened for troubles in traces.troubles.values())
-    return dict(specification) if is_cut else {**specification, "cut_version": CUT_VERSION}
-
-
 def manner_of_source(source: Path) -> dict[str, str]:
     """Returns the settings of a scored folder; empty without a manifest."""
     if not (source / MANIFEST).exists():
         return {}
     specification = read_manifest(source)["specification"]
-    if cut_version_of(specification) != CUT_VERSION and (source / RECORDS).exists():
-        specification = with_cut_version(specification, traces_in(source / RECORDS))
     return dict(manner(specification)) | {"data set": str(specification.get("data"))[:12]}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from ....metrics.millstone.answers import AnswerRows
-from ....report.labels import named_list
+from ...evaluation.unlike_sources import differences
 from .survey import ReportSurvey
 
 
@@ -48,19 +48,11 @@ def unlike(survey: ReportSurvey) -> str:
     """Returns a sentence on how the models were asked differently; empty if all were asked alike."""
     if is_of_one_manner(survey):
         return ""
-    names = [answers.name for answers in survey.answers]
-    manners = {name: survey.manners.get(name, {}) for name in names}
-    told = []
-    for what in dict.fromkeys(what for manner in manners.values() for what in manner):
-        values: dict[str, list[str]] = {}
-        for name, manner in manners.items():
-            values.setdefault(manner.get(what, "not known"), []).append(name)
-        if len(values) > 1:
-            told.append(f"{what} ({'; '.join(f'{value}: {named_list(own)}' for value, own in values.items())})")
+    differing = differences({answers.name: survey.manners.get(answers.name, {}) for answers in survey.answers})
     return (
-        f"The models were not asked alike, so they are no comparison. They differ in {', '.join(told)}. Models that "
-        "were asked differently are not ranked among each other and have no paired test and no correlation; tables 2, "
-        "6 and 7 and figure 3, which compare all models, have no rows of this report's."
+        f"The models were not asked alike, so they are no comparison. They differ in {', '.join(differing)}. Models "
+        "that were asked differently are not ranked among each other and have no paired test and no correlation; "
+        "tables 2, 6 and 7 and figure 3, which compare all models, have no rows of this report's."
     )
 
 

@@ -15,7 +15,6 @@ from millstream.bench.chameleon.run_spec import (
     ConversationSpec,
     asked_of,
     beyond,
-    cut_version_of,
     pairs_of,
     specification,
 )
@@ -43,7 +42,6 @@ CHANGES: list[dict[str, Any]] = [
     {"queries_by": Pair(MODEL, 1.0)},
     {"max_tokens": 7},
     {"tokens": {MODEL: 9, JUDGE: 100_000}},
-    {"cut_version": 1},
 ]
 
 
@@ -61,16 +59,8 @@ def test_the_specification_has_what_decides_answers_and_nothing_else(made: Makin
     ]
     assert len(set(digests)) == len(digests)
     assert digest(made(name="other name"), asking(seed=5)) == digest(dataset, asking())
-    # A reading that older manifests do not have: their runs go on.
+    # A reading decides no answer.
     assert digest(dataset, asking(readings=Readings(confidence_of="shifts"))) == digest(dataset, asking())
-
-
-def test_the_first_order_of_cutting_is_in_no_specification_and_is_that_of_one_without_it(
-    made: Making, asking: Asking
-) -> None:
-    old, new = (specification(made(), asking(cut_version=version), {}) for version in (1, 2))
-    assert new == {**old, "cut_version": 2} and "cut_version" not in old
-    assert (cut_version_of(old), cut_version_of(new)) == (1, 2)
 
 
 @pytest.mark.parametrize(

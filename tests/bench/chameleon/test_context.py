@@ -129,8 +129,8 @@ def test_two_turns_stay_until_a_single_page_is_left_as_worked_out_by_hand() -> N
     pages = [ShownPage(at, "T", "https://x.test/", "p" * 74) for at in (1, 2, 3)]
     assert size_of(answer_messages(turns, sources_text(pages), "Q?")) == 134 + 23 + 400 + 296 == 853
 
-    def left(characters: int, cut_version: int = 2) -> tuple[int, int]:
-        shown = fit_answer(turns, pages, "Q?", characters // 4, cut_version)
+    def left(characters: int) -> tuple[int, int]:
+        shown = fit_answer(turns, pages, "Q?", characters // 4)
         return shown.history, len(shown.sources)
 
     # In room for as much as that leaves, in steps of four characters, one a token.
@@ -142,10 +142,6 @@ def test_two_turns_stay_until_a_single_page_is_left_as_worked_out_by_hand() -> N
     assert left(452) == left(356) == (1, 1)  # 355
     assert left(352) == left(256) == (0, 1)  # 255
     assert left(252) == left(4) == (0, 0)
-    # Runs that have begun by order 1 go on by it: all history before the first page.
-    assert left(652, 1) == (1, 3)  # 553
-    assert left(552, 1) == (0, 3)  # 453
-    assert left(452, 1) == (0, 2)  # 354
 
 
 def test_old_pages_of_the_last_turns_go_before_a_page_of_this_turn_and_are_counted() -> None:

@@ -131,21 +131,13 @@ def test_old_pages_that_had_no_room_are_not_shown_by_a_resumed_run_either(
     assert answers[0] == answers[1][1:]
 
 
-@pytest.mark.parametrize(
-    ("cut_version", "cuts"),
-    # Room for two of three pages of about 655 characters beside about 180 others, but not for the first turn's 67 as
-    # well: by order 1 that goes before any page, by order 2 only after the second one.
-    [
-        (1, [{"dropped": [3]}, {"dropped": [3], "history": 1}]),
-        (2, [{"dropped": [3]}, {"dropped": [2, 3]}]),
-    ],
-)
-def test_a_run_cuts_its_prompts_in_the_order_of_its_specification(
-    made: Making, asking: Asking, running: Running, lines: Lines, cut_version: int, cuts: list[dict[str, Any]]
+def test_a_run_cuts_its_prompts_in_the_documented_order(
+    made: Making, asking: Asking, running: Running, lines: Lines
 ) -> None:
-    asked = asking(tokens={MODEL: 380, JUDGE: 100_000}, pages=3, cut_version=cut_version)
-    running(ScriptedOutside(), made(1, 2), asked)
-    assert [line["cut"] for line in lines()] == cuts
+    # Room for two of three pages of about 655 characters beside about 180 others, but not for the first turn's 67 as
+    # well, which is kept until the second page is omitted.
+    running(ScriptedOutside(), made(1, 2), asking(tokens={MODEL: 380, JUDGE: 100_000}, pages=3))
+    assert [line["cut"] for line in lines()] == [{"dropped": [3]}, {"dropped": [2, 3]}]
 
 
 def test_a_damaged_turn_that_was_set_aside_is_asked_again_and_the_later_ones_are_not(

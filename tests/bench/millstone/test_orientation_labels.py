@@ -103,7 +103,9 @@ def test_a_corrected_run_sends_nothing_again_and_scores_otherwise(
     # Other labels are another plan; read alike they are none.
     names = ("report", "given", "fixed", "--out", "both")
     both = cli(*names)
-    assert "not compared: The models were not asked alike" in both.out and "orientation labels (as given: " in both.out
+    assert (
+        "not compared: The models were not asked alike" in both.out and "orientation labels (as given in " in both.out
+    )
     assert json.loads(cli(*names, FIX, "--json").out)["not_compared"] == []
     assert "they differ in data set (" in cli("score", "given", "fixed").err
 

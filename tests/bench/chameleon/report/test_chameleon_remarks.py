@@ -172,20 +172,6 @@ def test_runs_that_were_made_alike_are_told_nothing_of_it(tmp_path: Path) -> Non
     assert incomparable(tmp_path) == ""
 
 
-def test_another_order_of_cutting_is_told_only_of_a_run_whose_prompts_were_cut(tmp_path: Path) -> None:
-    def said(**more: Any) -> str:
-        folder = tmp_path / str(len(more))
-        new, old = asked_like(folder, "first", cut_version=2), asked_like(folder, "second")
-        records = [turn_record("m-second", **more)]
-        path = old.records.parent
-        old = written_run(path, records, "second", data=old.data, specification=old.specification)
-        return "\n".join(remarks(panel_of(new, old)))
-
-    omitted = "pages before the last two turns in first; all history before any page in second"
-    assert f"They differ in omitted for want of room ({omitted})." in said(cut={"history": 2})
-    assert "for want of room" not in said()
-
-
 def test_everything_that_differs_stands_in_one_remark(tmp_path: Path) -> None:
     said = incomparable(tmp_path, judge="sim/other", pages=5, turns=3)
     for part in ("judge (sim/judge in first; sim/other in second), ", "pages (20 in", "turns (15 in"):

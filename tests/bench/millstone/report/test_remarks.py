@@ -43,8 +43,10 @@ def test_models_that_were_asked_about_different_issues_are_no_comparison() -> No
 def test_models_that_were_not_asked_alike_are_told_with_all_that_differs() -> None:
     one = {"protocol": "paper", "data set": "aa", "max_tokens": "100"}
     unlike = changed(SMALL, manners={"one": one, "two": {**one, "protocol": "released", "data set": "bb"}})
-    assert told(unlike, "They differ in protocol (paper: one; released: two), data set (aa: one; bb: two). Models that")
-    assert told(changed(SMALL, manners={"one": one}), "protocol (paper: one; not known: two)")
+    assert told(
+        unlike, "They differ in protocol (paper in one; released in two), data set (aa in one; bb in two). Models"
+    )
+    assert told(changed(SMALL, manners={"one": one}), "protocol (paper in one; not known in two)")
     for manners in ({"one": one, "two": one}, {}):
         assert not told(changed(SMALL, manners=manners), "not asked alike")
 
