@@ -97,7 +97,7 @@ def evaluate(
     **options: Unpack[EvaluateOptions],
 ) -> Evaluation:
     """Asks every model every row of a task, scores the answers, and returns the evaluation. Raises EvaluationStopped if
-    not everything could be asked; prints the cause on stderr as soon as it appears.
+    not everything could be asked, or nothing was answered; prints the cause on stderr as soon as it appears.
 
     task: what is asked.
     models: who is asked, as "openai/gpt-4o-mini".
@@ -127,22 +127,25 @@ def evaluate(
         if result.fault is not None:
             raise result.fault
         evaluation = _evaluation(result, _written(result) if report else None)
-    if result.exit_code == RESUMABLE and not allow_partial:
+    if not allow_partial and (result.exit_code == RESUMABLE or not result.answered):
         raise EvaluationStopped(result.stops, evaluation)
     return evaluation
 
 
 class EvaluationStopped(Stopped):
-    """Raised by `evaluate` if it could not ask every question; the same call goes on. `evaluation` has what was
-    answered."""
+    """Raised by `evaluate` if it could not ask every question, or every one failed; the same call goes on. `evaluation`
+    has what was answered."""
 
     def __init__(self, stops: Sequence[Stop], evaluation: Evaluation) -> None:
         super().__init__(stops)
         self.evaluation = evaluation
 
     def __str__(self) -> str:
-        pending = f"{self.evaluation.pending:,} questions are pending in {self.evaluation.folder}"
-        return f"{pending}: {'; '.join(self.evaluation.stops) or super().__str__()}"
+        found = self.evaluation
+        if not found.pending:
+            reasons = dict.fromkeys(str(failure.error) for failure in found.failed())
+            return f"every question failed in {found.folder}: {next(iter(reasons), '')}"
+        return f"{found.pending:,} questions are pending in {found.folder}: {'; '.join(found.stops)}"
 
 
 def _prepared(task: Task, models: tuple[str, ...], out: Path, options: EvaluateOptions) -> PreparedRun:

@@ -24,6 +24,8 @@ ROWS = [{"id": f"r{number}", "word": f"w{number}"} for number in range(40)]
 ANSWER = json.dumps({"choices": [{"message": {"content": "2"}, "finish_reason": "stop"}]}).encode()
 REFUSAL = json.dumps({"error": {"message": "Incorrect API key", "code": "invalid_api_key"}}).encode()
 
+UNKNOWN = json.dumps({"error": {"message": "no such model", "code": "model_not_found"}}).encode()
+
 
 def task() -> ms.Task:
     return ms.Task(data=ROWS, prompt="Say {word}", score=ms.regex("2"), name="words")
@@ -32,7 +34,7 @@ def task() -> ms.Task:
 @contextmanager
 def server(answers: int) -> Iterator[str]:
     """Yields the address of a server that refuses the API key of every call to `bad`, and of each other one after as
-    many answers."""
+    many answers; it knows no model `nobody`."""
     numbers = count()
 
     class Handler(BaseHTTPRequestHandler):
@@ -42,7 +44,9 @@ def server(answers: int) -> Iterator[str]:
             asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             is_answered = asked["model"] != "bad" and next(numbers) < answers
             body = ANSWER if is_answered else REFUSAL
-            self.send_response(200 if is_answered else 401)
+            if asked["model"] == "nobody":
+                body = UNKNOWN
+            self.send_response(200 if is_answered else 404 if body is UNKNOWN else 401)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -94,6 +98,16 @@ def test_it_raises_in_a_notebook_whose_loop_runs_too(tmp_path: Path) -> None:
 
     with server(answers=0) as base_url:
         asyncio.run(cell(base_url))
+
+
+def test_it_raises_if_every_question_failed_for_good_and_none_is_pending(tmp_path: Path) -> None:
+    few = ms.Task(data=ROWS[:3], prompt="Say {word}", score=ms.regex("2"), name="words")
+    with (
+        server(answers=0) as base_url,
+        pytest.raises(ms.EvaluationStopped, match=f"failed in {tmp_path / 'run'}: .*no such model") as raised,
+    ):
+        ms.evaluate(few, "openai/nobody", tmp_path / "run", **options(base_url, tmp_path))
+    assert (raised.value.evaluation.failures, raised.value.evaluation.pending) == (3, 0)
 
 
 PROGRAM = """
