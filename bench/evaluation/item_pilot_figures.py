@@ -13,8 +13,8 @@ import numpy as np
 
 from ...engine.call import WEB
 from ...format import decimal_text, dollars, rough_minutes
-from ...metrics.statistics.agreement import wilson
 from ...metrics.statistics.ratio import RatioSample, Totals, totals
+from ...metrics.statistics.shares import share_interval
 from ...report.text import table
 from ...wiring import Settings
 from .item_pilot import ItemPilot, ItemSpent, LaneSpent
@@ -23,9 +23,9 @@ from .pilot_figures import SEED
 _AMOUNTS = ("calls", "input", "output", "cost")
 _COLUMNS = ("lane", "calls", "input tokens", "output tokens", "cost")
 MEANING = (
-    "in brackets: 95% intervals, by a bootstrap over the pilot's {noun}s, of shares by Wilson; the figures are those "
-    "of a run of which every step left is answered at its first sending; time is what quotas allow, and an answer has "
-    "to wait for those before it besides"
+    "in brackets: 95% intervals, by a bootstrap over the pilot's {noun}s, of shares the exact ones; the figures are "
+    "those of a run of which every step left is answered at its first sending; time is what quotas allow, and an "
+    "answer has to wait for those before it besides"
 )
 
 
@@ -138,7 +138,7 @@ def _minutes(found: Totals, lanes: Sequence[str], settings: Settings) -> dict[st
 
 
 def _share(count: int, of: int) -> dict[str, Any]:
-    return {"steps": count, "of": of, "ci95": list(wilson(count / of, of)) if of else None}
+    return {"steps": count, "of": of, "ci95": list(share_interval(count, of)) if of else None}
 
 
 def tell(found: Mapping[str, Any]) -> str:

@@ -17,8 +17,8 @@ from msgspec import Struct
 from ...engine.attempts.estimate import chars_of
 from ...engine.call import Outcome
 from ...engine.runs.pairs import Pair
-from ...metrics.statistics.agreement import wilson
 from ...metrics.statistics.ratio import Estimate, RatioSample, Totals, totals
+from ...metrics.statistics.shares import share_interval
 from ...wiring import Settings
 from .work import Remainder
 
@@ -103,7 +103,7 @@ def _counts(outcomes: Sequence[Outcome], calls: int) -> dict[str, Any]:
 
 
 def _share(count: int, of: int) -> dict[str, Any]:
-    return {"calls": count, "of": of, "ci95": list(wilson(count / of, of)) if of else None}
+    return {"calls": count, "of": of, "ci95": list(share_interval(count, of)) if of else None}
 
 
 def _ratio(amount: float, size: float) -> float | None:

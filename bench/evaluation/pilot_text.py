@@ -8,8 +8,8 @@ from typing import Any
 from ...format import count_text, decimal_text, dollars, rough_minutes
 
 MEANING = (
-    "in brackets: 95% intervals, of tokens, cost and time by a bootstrap over the pilot's answers, of shares by "
-    "Wilson; tokens, cost and time are those of a run that has every prompt left answered at its first sending"
+    "in brackets: 95% intervals, of tokens, cost and time by a bootstrap over the pilot's answers, of shares the "
+    "exact ones; tokens, cost and time are those of a run that has every prompt left answered at its first sending"
 )
 
 

@@ -22,9 +22,10 @@ from ...metrics.load.load_json import (
     Times,
 )
 from ...metrics.load.unmeasured import unmeasured, unmeasured_goals
+from ...metrics.statistics.shares import share_interval
 from .arrivals import OpenLoop, asked_between
 from .budget import LoadEnd
-from .histogram import Histogram, share_interval
+from .histogram import Histogram
 from .measurements import MeasuredStep, ModelMeasurement, Window
 from .meter import LoadMeter, PartMeter
 from .spec import LoadSpec

@@ -14,7 +14,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from .histogram import ALPHA, Histogram, share_interval
+from ...metrics.statistics.shares import share_interval
+from .histogram import ALPHA, Histogram
 from .meter import LoadMeter
 from .watch import ClientVerdict
 

@@ -109,20 +109,3 @@ def interval_ranks(count: int, share: float, alpha: float = ALPHA) -> tuple[int,
     low = first + int(np.searchsorted(at_most, alpha / 2, side="right"))
     high = first + int(np.searchsorted(at_most, 1 - alpha / 2)) + 1
     return low, min(high, count + 1)
-
-
-def share_interval(hits: int, count: int) -> tuple[float, float]:
-    """Returns the 95% interval of a share of which `hits` in `count` were seen: Wilson's, with the exact end for none
-    or all; 0 to 1 if `count` is 0."""
-    if not count:
-        return 0.0, 1.0
-    z, seen = 1.959963984540054, hits / count
-    middle = (seen + z * z / (2 * count)) / (1 + z * z / count)
-    half = z / (1 + z * z / count) * math.sqrt(seen * (1 - seen) / count + z * z / (4 * count * count))
-    low = 0.0 if hits == 0 else middle - half
-    high = 1.0 if hits == count else middle + half
-    if hits == 0:
-        high = 1 - ALPHA ** (1 / count)
-    elif hits == count:
-        low = ALPHA ** (1 / count)
-    return low, high

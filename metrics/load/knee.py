@@ -13,7 +13,7 @@ from typing import Literal
 from msgspec import Struct
 
 from ...format import rate_text
-from ..statistics.agreement import wilson
+from ..statistics.shares import share_interval
 from .intervals import ratio
 from .load_json import Knee, LoadPart, Percentile
 
@@ -84,7 +84,7 @@ def judged(steps: Sequence[LoadPart], burstiness: float = 1.0) -> tuple[RateStan
 
 def _judged(part: LoadPart, rate: float, least: LoadPart, burstiness: float) -> RateStanding:
     failed = part.errors / part.calls
-    errors_low, errors_high = wilson(failed, part.calls)
+    errors_low, errors_high = share_interval(part.errors, part.calls)
     if errors_low > ERRORS_MOST:
         return RateStanding(rate, "beyond", f"{failed:.1%} ({errors_low:.1%} to {errors_high:.1%}) of the calls failed")
     # The standard deviation of a count's square root does not depend on the count.

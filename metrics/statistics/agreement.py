@@ -10,7 +10,8 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
+
+from .shares import share_interval
 
 Interval = tuple[float, float]
 
@@ -61,27 +62,13 @@ def agreement(pairs: Iterable[tuple[str, str]], labels: Sequence[str] = (), leve
         return Agreement(every, table, None, None, None, None, None)
     agreed = sum(counts[label, label] for label in every)
     share = agreed / count
-    of_share = wilson(share, count, level)
+    of_share = share_interval(agreed, count, level)
     if len(said) == 1:
         return Agreement(every, table, share, of_share, None, None, None)
     kappa, error, by_chance = _kappa(table, count)
     return Agreement(
         every, table, share, of_share, kappa, error, _kappa_interval(share, error, by_chance, count, level)
     )
-
-
-def wilson(share: float, count: float, level: float = 0.95) -> Interval:
-    """Returns Wilson's interval (low, high) of a share of `count` things; it has a width even if all or none agree."""
-    if not (0 <= share <= 1 and count > 0):
-        raise ValueError(f"share ({share}) must lie between 0 and 1, and count ({count}) above 0")
-    square = NormalDist().inv_cdf((1 + level) / 2) ** 2
-    middle = share + square / (2 * count)
-    half = math.sqrt(square * (share * (1 - share) / count + square / (4 * count * count)))
-    scale = 1 + square / count
-    # The limits are exactly 0 and 1 there; rounding would leave 1e-17 or 1 - 1e-16.
-    low = 0.0 if share == 0 else max(0.0, (middle - half) / scale)
-    high = 1.0 if share == 1 else min(1.0, (middle + half) / scale)
-    return low, high
 
 
 def _kappa(table: Sequence[Sequence[int]], count: int) -> tuple[float, float, float]:
@@ -107,15 +94,15 @@ def _kappa(table: Sequence[Sequence[int]], count: int) -> tuple[float, float, fl
 
 
 def _kappa_interval(share: float, error: float, by_chance: float, count: int, level: float) -> Interval:
-    """Returns kappa's interval: Wilson's for the share that agrees, on kappa's scale.
+    """Returns kappa's interval: the exact one of the share that agrees, on kappa's scale.
 
     Kappa plus and minus 1.96 standard errors holds a truth of 0.98 in 67% of samples of a hundred, and has no width
-    where all agree; Wilson's limits hold it there too. The count is the one that gives the share this standard error
+    where all agree; the exact limits hold it there too. The count is the one that gives the share this standard error
     (an effective sample size), but at most the number labelled: where a label is rare, the standard error is too small,
     and its interval held the truth in 86% of samples of fifty.
     """
     beyond = 1 - by_chance
     of_share = error * beyond
     alike = min(share * (1 - share) / of_share**2, count) if of_share > 0 and 0 < share < 1 else count
-    low, high = wilson(share, alike, level)
+    low, high = share_interval(share * alike, alike, level)
     return max(-1.0, (low - by_chance) / beyond), (high - by_chance) / beyond

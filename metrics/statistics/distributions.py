@@ -56,7 +56,7 @@ def beta_quantile(share: float, a: float, b: float) -> float:
     while low < x < high:
         over = incomplete_beta(x, a, b) - share
         low, high = (low, x) if over > 0 else (x, high)
-        slope = exp(front + (a - 1) * log(x) + (b - 1) * log1p(-x))
+        slope = exp(min(700.0, front + (a - 1) * log(x) + (b - 1) * log1p(-x)))
         step = x - over / slope if slope > _TINY else high
         if abs(step - x) <= 1e-14 * x:
             return step

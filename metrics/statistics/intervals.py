@@ -157,7 +157,7 @@ def mean_interval(
     """Returns the mean and its interval from the figure of each cluster; there must be at least one. `within` are the
     least and the largest possible mean, to which the interval is cut (None: not known); `level` is the interval's,
     such as 0.95; `of` names the clusters, as in "issues". `shares` has the share of 1 in each cluster where all values
-    are 0 or 1, which may lie within (0, 1) alone; None for other values."""
+    are 0 or 1, and counts with `within` (0, 1); None for other values."""
     if not 0 < level < 1:
         raise ValueError(f"level ({level}) must lie between 0 and 1, as in 0.95")
     mean, number = float(figures.mean()), len(figures)
@@ -172,7 +172,7 @@ def mean_interval(
     if number < LEAST_CLUSTERS:
         return Interval(mean, None, None, number, level, why_none(number, of), of, tuple(figures.tolist()))
     error = standard_error(figures)
-    if shares is not None:
+    if within == SHARE and shares is not None:
         rarer = min(int((shares > 0).sum()), int((shares < 1).sum()))
         alike = number if are_equal(figures) else effective_number(mean, error, rarer, number, level)
         return Interval(mean, *share_interval(mean * alike, alike, level), number, level, None, of)

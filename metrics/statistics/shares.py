@@ -11,17 +11,20 @@ from statistics import NormalDist
 
 from .distributions import beta_quantile, incomplete_beta, t_quantile
 
+# Fewer successes than this are none, of a number that is not whole.
+_ROUNDING = 1e-9
+
 
 def share_interval(successes: float, number: float, level: float = 0.95) -> tuple[float, float]:
     """Returns the exact interval (Clopper and Pearson) of a share: `successes` of `number` independent things, which
-    need not be whole numbers. It holds every true share at least as often as `level` says."""
-    if not (0 <= successes <= number and number > 0):
-        raise ValueError(f"successes ({successes}) must lie between 0 and number ({number}), which must be above 0")
+    need not be whole numbers; 0 to 1 of none. It holds every true share at least as often as `level` says."""
+    if not 0 <= successes <= number:
+        raise ValueError(f"successes ({successes}) must lie between 0 and number ({number})")
     return _lower_end(successes, number, level), 1 - _lower_end(number - successes, number, level)
 
 
 def _lower_end(successes: float, number: float, level: float) -> float:
-    return beta_quantile((1 - level) / 2, successes, number - successes + 1) if successes > 0 else 0.0
+    return beta_quantile((1 - level) / 2, successes, number - successes + 1) if successes > _ROUNDING else 0.0
 
 
 def effective_number(share: float, error: float, rarer: int, clusters: int, level: float = 0.95) -> float:

@@ -11,7 +11,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from .agreement import Interval, wilson
+from .agreement import Interval
+from .shares import share_interval
 
 Cell = tuple[str, str]
 
@@ -35,7 +36,7 @@ class WeightedShare:
     share: float | None
     """The share, from 0 to 1; None without a labelled member."""
     interval: Interval | None
-    """Wilson's interval for the effective sample size; None without a labelled member."""
+    """The exact interval for the effective sample size; None without a labelled member."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def stratified_agreement(strata: Iterable[StratumPairs], level: float = 0.95) ->
     table = _table(known, covered)
     share = min(1.0, math.fsum(weight for (first, second), weight in table.items() if first == second))
     if len({label for cell in table for label in cell}) == 1:
-        agreed = WeightedShare(count, share, wilson(share, _effective(known, covered), level))
+        agreed = WeightedShare(count, share, _interval(share, _effective(known, covered), level))
         return StratifiedAgreement(population, covered, agreed, None, None)
     firsts, seconds = _margins(table)
     by_chance = math.fsum(firsts[label] * seconds[label] for label in firsts)
@@ -94,8 +95,8 @@ def stratified_agreement(strata: Iterable[StratumPairs], level: float = 0.95) ->
         (first, second): agrees[first, second] - (1 - share) / beyond * (seconds[first] + firsts[second])
         for first, second in table
     }
-    agreed = WeightedShare(count, share, wilson(share, _size_of(known, covered, agrees, share), level))
-    low, high = wilson(share, _size_of(known, covered, moves, share), level)
+    agreed = WeightedShare(count, share, _interval(share, _size_of(known, covered, agrees, share), level))
+    low, high = _interval(share, _size_of(known, covered, moves, share), level)
     kappa = (share - by_chance) / beyond
     ends = (max(-1.0, (low - by_chance) / beyond), min(1.0, (high - by_chance) / beyond))
     return StratifiedAgreement(population, covered, agreed, kappa, ends)
@@ -110,6 +111,10 @@ def single_label_agreement(strata: Iterable[StratumPairs], label: str, level: fl
     return SingleLabelAgreement(
         _share_within(every, 0, label, level), _share_within(every, 1, label, level), stratified_agreement(every, level)
     )
+
+
+def _interval(share: float, size: float, level: float) -> Interval:
+    return share_interval(share * size, size, level)
 
 
 def _or_other(given: str, label: str) -> str:
@@ -129,7 +134,7 @@ def _share_within(strata: Sequence[StratumPairs], side: int, label: str, level: 
         return WeightedShare(0, None, None)
     share = min(1.0, math.fsum(alike) / math.fsum(weights))
     effective = math.fsum(weights) ** 2 / math.fsum(weight * weight for weight in weights)
-    return WeightedShare(len(weights), share, wilson(share, effective, level))
+    return WeightedShare(len(weights), share, _interval(share, effective, level))
 
 
 def _table(strata: Sequence[StratumPairs], covered: int) -> dict[Cell, float]:

@@ -29,8 +29,8 @@ _VOTES = (
 )
 _UNREAD = "A reply that could not be read is no verdict."
 _LABEL_PAIRS = (
-    "“Agree” is the share to which both give the same label. “From” and “To” are the ends of a 95% interval: Wilson’s, "
-    "put on kappa’s scale for kappa. It takes answers as independent. "
+    "“Agree” is the share to which both give the same label. “From” and “To” are the ends of a 95% interval: the exact "
+    "one, put on kappa’s scale for kappa. It takes answers as independent. "
 )
 _GRADE_PAIRS = "The mean difference is the first judge’s grade minus the second’s; it has no interval here. "
 _LABEL_BIAS = (

@@ -43,8 +43,8 @@ _WEIGHTS = (
     "are left out."
 )
 _INTERVALS = (
-    "“From” and “To” are the ends of a 95% interval: Wilson’s, put on kappa’s scale for kappa. It takes answers as "
-    f"independent. With fewer than {FEW_LABELS} labelled answers the note says “{FEW}”."
+    "“From” and “To” are the ends of a 95% interval: the exact one, put on kappa’s scale for kappa. It takes answers "
+    f"as independent. With fewer than {FEW_LABELS} labelled answers the note says “{FEW}”."
 )
 
 _Rows = list[tuple[str, tuple[Cell, ...]]]

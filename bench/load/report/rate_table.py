@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from ....format import percent_text, rate_text
 from ....metrics.load.load_json import LoadPart, Times
+from ....metrics.statistics.shares import share_interval
 from ....report.table import Cell, Column, Table
-from ..histogram import share_interval
 from .sentences import between
 from .series import LoadSeries
 from .tables import stepped

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from ....metrics.load.load_json import LoadPart, Times
 from ....metrics.load.spectrum import spectrum
-from ....metrics.statistics.agreement import wilson
+from ....metrics.statistics.shares import share_interval
 from ....report.table import Cell, Column, Table
 from .series import TIMINGS, LoadSeries, whose, whose_columns
 
@@ -175,9 +175,9 @@ def errors_table(every: Sequence[LoadSeries]) -> Table:
     for each in every:
         for kind, calls in sorted(each.of.errors.items(), key=lambda pair: (-pair[1], pair[0])):
             share = min(1.0, calls / each.of.calls) if each.of.calls else 0.0
-            ends = wilson(share, each.of.calls) if each.of.calls else (0.0, 1.0)
+            ends = share_interval(share * each.of.calls, each.of.calls)
             rows.append((*whose(each, every), kind, calls, share, *ends))
-    note = "Calls that had no answer, by kind, with 95% intervals (Wilson). Latencies are those of answers alone."
+    note = "Calls that had no answer, by kind, with exact 95% intervals. Latencies are those of answers alone."
     return Table(ERRORS, "Errors by kind", note, columns, tuple(rows))
 
 

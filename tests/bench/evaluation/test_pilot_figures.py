@@ -189,14 +189,14 @@ def test_failures_refusals_and_answers_cut_short_are_counted_each_with_its_inter
     found = told(pilot_of(outcomes))
     counts = {name: (found[name]["calls"], found[name]["of"]) for name in ("failed", "refused", "truncated")}
     assert counts == {"failed": (2, 8), "refused": (1, 6), "truncated": (1, 6)}
-    # Wilson's for 2 of 8, by hand.
-    assert found["failed"]["ci95"] == [pytest.approx(0.0715, abs=1e-4), pytest.approx(0.5907, abs=1e-4)]
+    # The exact one for 2 of 8, from a table of Clopper and Pearson's.
+    assert found["failed"]["ci95"] == [pytest.approx(0.0319, abs=1e-4), pytest.approx(0.6509, abs=1e-4)]
     assert found["failures"] == {
         "rejected": {"calls": 1, "detail": "400: no such model"},
         "timeout": {"calls": 1, "detail": "in 600 s"},
     }
     lines = tell(MODEL, found)
-    assert "  failed         2 of 8 (7.1% to 59.1%)" in lines
+    assert "  failed         2 of 8 (3.2% to 65.1%)" in lines
     assert "  cut short      1 of 6" in lines and "  refused        1 of 6" in lines
     assert "  rejected       1, the first: 400: no such model" in lines
 

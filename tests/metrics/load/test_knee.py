@@ -84,7 +84,7 @@ def test_errors_are_beyond_the_knee_once_their_interval_is_above_one_percent() -
     low = (flat(10, 1.0), flat(20, 1.0))
     at = knee([*low, flat(30, 1.0, errors=25)])
     assert at is not None and at.rate == 20
-    assert at.why == "at 30 calls/s 2.5% (1.7% to 3.7%) of the calls failed"
+    assert at.why == "at 30 calls/s 2.5% (1.6% to 3.7%) of the calls failed"
     assert found(*low, flat(30, 1.0, errors=12), flat(40, 1.0, errors=500)) == 20
     assert found(*low, flat(30, 1.0, errors=2), flat(40, 1.0, errors=500)) == 30
     failed = replace(flat(40, 1.0), errors=1000, latency=NOTHING)

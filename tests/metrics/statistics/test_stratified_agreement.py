@@ -35,9 +35,9 @@ def test_an_even_sample_of_uneven_labels_is_weighted_back_to_the_run() -> None:
     assert (found.population, found.covered, found.agreed.count) == (1000, 1000, 20)
     assert found.agreed.interval is not None and found.kappa_interval is not None
     # Kish's size is 1 / (0.81 / 10 + 0.01 / 10) = 12.195; by the variances within strata it would be larger: 0.1204 /
-    # (0.81 x 0.1 / 10 + 0.01 x 0.2778 / 10) = 14.4. With z² = 3.8415 Wilson's middle is 0.86 + 0.1575 = 1.0175, half of
-    # the width (3.8415 x (0.1204 / 12.195 + 0.006458))^0.5 = 0.2505; both are divided by 1.3150.
-    assert found.agreed.interval == pytest.approx((0.5833, 0.9642), abs=1e-4)
+    # (0.81 x 0.1 / 10 + 0.01 x 0.2778 / 10) = 14.4. Of 10.488 in 12.195 the exact ends are, by SciPy, the quantiles at
+    # 2.5% of the beta distribution of 10.488 and 2.707, and at 97.5% of that of 11.488 and 1.707.
+    assert found.agreed.interval == pytest.approx((0.5493, 0.9867), abs=1e-4)
 
 
 def test_one_label_is_compared_with_the_rest_in_both_directions() -> None:
