@@ -312,6 +312,8 @@ class Reply(Struct, frozen=True):
     """The HTTP response, for a page; else None."""
     parts: tuple[Part, ...] = ()
     """Everything that the model wrote, in its order, where that is more than the text: tool calls, thoughts."""
+    answer_id: str | None = None
+    """The provider's id of the answer; None: it gave none."""
 
     def __post_init__(self) -> None:
         """Takes no output tokens beside an answer for what they are: a count that the provider did not make."""

@@ -27,8 +27,10 @@ def unused_lanes(together: Sequence[Settings], others: Iterable[str] = ()) -> li
 
 def without_lane(model: str, settings: Settings) -> str:
     """Returns a sentence on a model that has no lane while others of its provider have; empty for any other model."""
+    if settings.is_declared(model):
+        return ""
     lanes = [lane.model for lane in settings.lanes if _provider(lane.model) == _provider(model)]
-    if not lanes or model in lanes:
+    if not lanes:
         return ""
     return f"{model} has no lane of its own{nearest(model, lanes, cutoff=0.0)}: no declared quota or key applies to it"
 

@@ -155,6 +155,9 @@ class Settings(Struct, frozen=True, kw_only=True):
             return declared
         return structs.replace(self.default_lane, model=model) if self.default_lane is not None else Lane(model)
 
+    def is_declared(self, model: str) -> bool:
+        return model in self._by_model
+
     def _declared(self, model: str) -> Lane | None:
         return self._by_model.get(model)
 

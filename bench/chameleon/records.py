@@ -76,6 +76,7 @@ class Record(Struct, frozen=True, kw_only=True):
     attempts: int = 0
     maybe_billed: int = 0
     latency_ms: float | None = None
+    answer_id: str | None = None
     step: Step | UnsetType = UNSET
     error: str | UnsetType = UNSET
     raw_b64: str | UnsetType = UNSET

@@ -73,6 +73,7 @@ def record_of(
         status="refused" if reply.refused else "ok",
         truncated=reply.truncated,
         latency_ms=answered.latency_ms,
+        answer_id=reply.answer_id,
         raw_b64=base64.b64encode(reply.raw).decode() if reply.raw is not None else UNSET,
     )
 

@@ -61,6 +61,8 @@ class Record(Struct, frozen=True, kw_only=True):
     """The attempts without a whole answer that may have been billed all the same."""
     latency_ms: float | None = None
     """The milliseconds of the model's last call in the step; None: its answer is from the cache."""
+    answer_id: str | None = None
+    """The provider's id of the model's last answer in the step; None: it gave none."""
     role: str | UnsetType = UNSET
     """In a failure: the role of the call that failed."""
     error: str | UnsetType = UNSET
@@ -120,6 +122,7 @@ def completed(record: _Own, place: StepPlace, spent: StepSpent) -> _Own:
         text=reply.text if record.text is None else record.text,
         status="refused" if reply.refused else "ok",
         truncated=reply.truncated,
+        answer_id=reply.answer_id,
         raw_b64=UNSET if reply.raw is None else base64.b64encode(reply.raw).decode(),
     )
 

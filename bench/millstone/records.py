@@ -51,6 +51,7 @@ class Record(Struct, frozen=True, kw_only=True):
     attempts: int = 0
     maybe_billed: int = 0
     latency_ms: float | None = None
+    answer_id: str | None = None
     error: str | UnsetType = UNSET
     raw_b64: str | UnsetType = UNSET
 
@@ -95,6 +96,7 @@ def record(outcome: Outcome, reading: Reading) -> Record:
         attempts=outcome.attempts,
         maybe_billed=outcome.maybe_billed,
         latency_ms=outcome.latency_ms,
+        answer_id=reply.answer_id if reply is not None else None,
         error=failure.detail if failure is not None else UNSET,
         raw_b64=base64.b64encode(reply.raw).decode() if reply is not None and reply.raw is not None else UNSET,
     )

@@ -30,6 +30,11 @@ def as_text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
+def id_of(value: Any) -> str | None:
+    """Returns the provider's id of an answer; None if it has none of a usual length."""
+    return mended(value) if isinstance(value, str) and 0 < len(value) <= 256 else None
+
+
 def as_index(value: Any) -> int | None:
     return value if isinstance(value, int) else None
 

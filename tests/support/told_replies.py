@@ -43,4 +43,4 @@ def halved(text: str) -> tuple[str, ...]:
 
 def meant(reply: Reply | Fault) -> Reply | Fault:
     """Without what tells only how it came."""
-    return structs.replace(reply, raw_hash="") if isinstance(reply, Reply) else reply
+    return structs.replace(reply, raw_hash="", answer_id=None) if isinstance(reply, Reply) else reply

@@ -10,7 +10,7 @@ from typing import Any
 
 from ....engine.call import Citation, Reply, Usage
 from ....engine.content import Part, ToolCall
-from ..answer_values import as_index, as_text, citation_of, count_in, each_once, objects_in, sum_in
+from ..answer_values import as_index, as_text, citation_of, count_in, each_once, id_of, objects_in, sum_in
 from ..answer_values import usage_of as checked_usage
 from ..blocks import AnswerContent, finish_with, native_of, object_in, written
 from ..repair import mended
@@ -90,6 +90,7 @@ class MessageReader:
         self._citations: list[Citation | None] = []
         self._counts: dict[str, Any] = {}
         self._explanation = ""
+        self._id: str | None = None
         self._is_said = False
 
     @property
@@ -109,6 +110,7 @@ class MessageReader:
     def add_message(self, message: dict[str, Any]) -> None:
         for block in objects_in(message.get("content")):
             self._add_block(block)
+        self._id = id_of(message.get("id"))
         self._add_end(message)
         self._add_usage(message.get("usage"))
 
@@ -144,6 +146,7 @@ class MessageReader:
             body if is_repaired else None,
             citations=each_once(self._citations),
             parts=parts,
+            answer_id=self._id,
         )
 
     def _add_block(self, block: Any, index: int | None = None) -> None:

@@ -208,6 +208,7 @@ def _reply(
         None if answer.logprobs is None else tuple(answer.logprobs),
         answer.citations,
         parts=answer.parts,
+        answer_id=answer.id,
     )
 
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ....engine.call import Citation, TokenLogprob, Usage
 from ....engine.content import Native, Part
-from ..answer_values import as_object, citation_of, count_in, each_once, later_usage, objects_in, sum_in
+from ..answer_values import as_object, citation_of, count_in, each_once, id_of, later_usage, objects_in, sum_in
 from ..answer_values import usage_of as checked_usage
 from ..blocks import AnswerContent, native_of
 from ..repair import mended
@@ -42,6 +42,7 @@ class CandidateAnswer(Struct):
     has_parts: bool = False
     parts: tuple[Part, ...] = ()
     is_whole: bool = True
+    id: str | None = None
 
 
 class _CandidateBlock:
@@ -113,6 +114,7 @@ def candidate_answer(chunks: Iterable[dict[str, Any]]) -> CandidateAnswer:
         told = None
         if "usageMetadata" in chunk:
             told = usage_of(chunk["usageMetadata"])
+        whole.id = whole.id or id_of(chunk.get("responseId"))
         if "promptFeedback" in chunk:
             whole.blocked = _blocked(chunk["promptFeedback"]) or whole.blocked
         candidate = _first(chunk.get("candidates"))

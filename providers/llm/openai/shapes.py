@@ -93,6 +93,7 @@ class ChatAnswer(Struct, frozen=True):
     error: Any = None
     citations: list[Any] | None = None
     search_results: list[Any] | None = None
+    id: Any = None
 
 
 def usage_of(usage: RawUsage | None) -> Usage | None:
@@ -175,6 +176,7 @@ def answer_of(parsed: dict[str, Any]) -> ChatAnswer:
         parsed.get("error"),
         _list_of(parsed.get("citations")),
         _list_of(parsed.get("search_results")),
+        parsed.get("id"),
     )
 
 

@@ -38,6 +38,17 @@ def test_a_stream_is_read_as_the_whole_answer_is_whatever_the_size_of_its_pieces
 
 
 @in_each_protocol
+def test_an_answer_has_the_id_that_its_provider_gave_it(row: ProtocolRow) -> None:
+    for stream in BOTH:
+        response = row.answer(*row.sample, stream=stream)
+        given = re.search(rb'"(?:id|responseId)": ?"((?:chatcmpl|cmpl|msg|resp)[-_]\w+|h8-\w+)"', response.body)
+        reply = row.wire.decode(response)
+        assert isinstance(reply, Reply)
+        assert reply.answer_id == (None if given is None else given[1].decode())
+        assert reply.answer_id is not None or stream or row.name == "bedrock"
+
+
+@in_each_protocol
 def test_a_whole_answer_to_a_streamed_call_is_read_too(row: ProtocolRow) -> None:
     response = structs.replace(row.answer(*row.sample), stream=True)
     assert row.reply(response) == row.expected(response)
