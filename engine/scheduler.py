@@ -102,10 +102,6 @@ class Scheduler:
         """Ends a halt: each lane is opened anew when it is next used."""
         self.ways.resume()
 
-    def reopens_in_s(self, lane: str) -> float | None:
-        """Returns the seconds until a stopped lane may be opened anew; None if it hasn't stopped or won't be."""
-        return self.ways.reopens_in_s(lane)
-
     def route_of(self, lane: str) -> Route:
         return self.ways.of(lane)
 
@@ -240,7 +236,6 @@ class Scheduler:
                     result, response = await self._attempt(route, permit, request)
                 except Withdrawn:
                     permit.lane.withdraw(permit, loop.time())
-                    self.events.tell("retried", call.model, detail="withdrawn")
                     continue
                 except BaseException:
                     tries.maybe_billed += 1  # cancelled in flight: the provider may finish it all the same

@@ -156,6 +156,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         return structs.replace(self.default_lane, model=model) if self.default_lane is not None else Lane(model)
 
     def is_declared(self, model: str) -> bool:
+        """Returns whether a model has a lane of its own."""
         return model in self._by_model
 
     def _declared(self, model: str) -> Lane | None:

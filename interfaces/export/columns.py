@@ -73,7 +73,6 @@ class BatchRow(Struct):
     attempts: int | None = None
     maybe_billed: int | None = None
     latency_ms: float | None = None
-    answer_id: str | None = None
 
 
 def record_of(benchmark: str) -> type[Struct]:

@@ -192,7 +192,7 @@ class Dispatch:
 
     def reopens_in_s(self, stop: Stop) -> int | None:
         """Returns the whole seconds, rounded up, until a stopped model is tried again; None: it won't be."""
-        left = self._scheduler.reopens_in_s(stop.lane)
+        left = self._scheduler.ways.reopens_in_s(stop.lane)
         return None if left is None else math.ceil(left)
 
     @property

@@ -306,6 +306,7 @@ def test_every_field_of_a_record_is_what_the_turn_was(
         "attempts": 4,
         "maybe_billed": 0,
         "latency_ms": 1.0,
+        "answer_id": None,
     }
 
 

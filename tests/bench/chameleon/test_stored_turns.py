@@ -105,14 +105,14 @@ def test_a_turn_that_failed_at_its_judge_counts_the_answer_that_was_sent(
     assert tokens(counting(), Pair(MODEL, 0.0)) == (0, 100)
 
 
-def test_a_refusal_without_usage_has_that_of_its_query(
+def test_with_a_refusal_without_usage_the_tokens_of_its_turn_are_unknown(
     made: Making, asking: Asking, running: Running, lines: Lines
 ) -> None:
     def answer(call: Call) -> Reply | None:
         return Reply("No.", None, "content_filter", refused=True) if kind_of(call) == "answer" else None
 
     running(ScriptedOutside(answer=answer), made(1, 1), asking())
-    assert lines()[0]["usage"] == CALL
+    assert lines()[0]["usage"] == {"input": None, "output": None}
 
 
 def test_lines_of_another_program_that_are_cached_took_nothing() -> None:

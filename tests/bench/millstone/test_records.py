@@ -14,6 +14,7 @@ from millstream.engine.call import Call, Failure, Outcome, Reply, Usage
 FIELDS = {
     "id", "issue", "template", "config", "trial", "orientation", "arguments", "text", "letter", "stance", "key",
     "model", "temperature", "status", "truncated", "usage", "cost", "cached", "attempts", "maybe_billed", "latency_ms",
+    "answer_id",
 }  # fmt: skip
 
 
@@ -65,6 +66,7 @@ def test_an_answer_keeps_every_documented_field(call: Call) -> None:
         "attempts": 2,
         "maybe_billed": 1,
         "latency_ms": 12.5,
+        "answer_id": None,
     }
 
 

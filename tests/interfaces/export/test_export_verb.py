@@ -96,7 +96,7 @@ def expected(folder: Path, benchmark: str) -> list[dict[str, Any]]:
 def filled(value: Any) -> Any:
     """Structs of a table have all their fields in every row."""
     if isinstance(value, dict) and "input" in value and "output" in value:
-        return {"input": 0, "output": 0, "reasoning": None, "cached_input": None, **value}
+        return {"input": 0, "output": 0, "reasoning": None, "cached_input": None, "total": None, **value}
     if isinstance(value, list):
         return [{"final_url": None, **each} if isinstance(each, dict) else each for each in value]
     if isinstance(value, dict):

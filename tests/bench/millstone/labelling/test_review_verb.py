@@ -296,7 +296,7 @@ def test_a_file_that_holds_something_else_is_left_as_it_is(cli: CommandLine, fol
         cli("review", "run", "--csv", "run/manifest.json")
     )
     assert (folder / "records.jsonl").read_bytes() == before
-    assert "Is a directory" in refused(cli("review", "run", "--csv", "run"))
+    assert "expected a file, got a folder" in refused(cli("review", "run", "--csv", "run"))
     assert "No such file or directory" in refused(cli("review", "run", "--csv", "nowhere/l.csv"), 5)
 
 
