@@ -129,40 +129,34 @@ def recorded_told(labels: Sides, why: str) -> str:
     return "; ".join(told)
 
 
-def compared(dataset: IssueDataset, templates: Sequence[int], labels: Sides | None = None) -> OrientationLabels:
-    """Returns the labels of these templates (from 1), compared with their wordings. `labels`: the labels that were used
-    (None: the data set's); a paraphrase without one was not asked."""
+def compared(dataset: IssueDataset, templates: Sequence[int]) -> OrientationLabels:
+    """Returns the labels of these templates (from 1), compared with their wordings."""
     mismatches: list[Mismatch] = []
     unread: list[tuple[str, int]] = []
     checked = 0
     for issue in dataset.issues:
         for template, wording in _wordings(issue).items():
-            own = issue.paraphrases[template - 1]
-            label = own.orientation if labels is None else labels.get((issue.id, template))
-            if template not in templates or label is None:
+            if template not in templates:
                 continue
             checked += 1
+            own = issue.paraphrases[template - 1]
             if wording is None:
                 unread.append((issue.id, template))
-            elif wording != label:
+            elif wording != own.orientation:
                 clause = _quoted(own.question, wording)
-                mismatches.append(Mismatch(issue.id, template, label, wording, clause))
+                mismatches.append(Mismatch(issue.id, template, own.orientation, wording, clause))
     return OrientationLabels(checked, tuple(mismatches), tuple(unread))
 
 
 def corrected(dataset: IssueDataset) -> IssueDataset:
     """Returns the data set with every label corrected that its wording contradicts. Its prompts stay the same."""
-    return relabelled(dataset, wordings_of(dataset))
-
-
-def wordings_of(dataset: IssueDataset) -> Sides:
-    """Returns the side that answering A means by issue and template, for the wordings that make it clear."""
-    return {
+    clear = {
         (issue.id, template): side
         for issue in dataset.issues
         for template, side in _wordings(issue).items()
         if side is not None
     }
+    return relabelled(dataset, clear)
 
 
 def relabelled(dataset: IssueDataset, sides: Sides) -> IssueDataset:

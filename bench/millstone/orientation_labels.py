@@ -1,7 +1,6 @@
 """The orientation labels of a MillStone run's folder: which were used, and whether their wordings agree.
 
-Looks in the manifest of a run, else in its data set if that can still be read. bench/millstone/labels compares labels
-with wordings.
+Looks in the manifest of a run. bench/millstone/labels compares labels with wordings.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from msgspec import structs
 from ...configuration.errors import UsageError
 from ...engine.runs.run_folder import MANIFEST, read_manifest
 from .dataset import DatasetError, IssueDataset
-from .labels import OrientationLabels, Sides, compared, corrected, labels_of, wordings_of
+from .labels import OrientationLabels, Sides, labels_of
 from .work import dataset_of
 
 NO_MANIFEST = "no manifest tells which data set was asked"
@@ -54,33 +53,25 @@ def asked_dataset(manifest: Mapping[str, Any] | None) -> IssueDataset | str:
     return dataset if dataset.digest == manifest["specification"].get("data") else OTHER
 
 
-def labels_used(manifest: Mapping[str, Any] | None, recorded: Sides) -> OrientationLabels | str:
-    """Returns the labels of a run compared with their wordings; or a text that says why the wordings are not available.
-    Runs of earlier versions have labels in their records and data set alone."""
-    if manifest is not None and (kept := (manifest.get("dataset") or {}).get("labels")):
-        return labels_of(kept)
-    dataset = asked_dataset(manifest)
-    return dataset if isinstance(dataset, str) else compared(dataset, range(1, 7), recorded)
+def labels_used(manifest: Mapping[str, Any] | None) -> OrientationLabels | None:
+    """Returns the labels of a run compared with their wordings; None if no manifest has them."""
+    kept = _kept(manifest)
+    return labels_of(kept) if kept else None
 
 
 def mislabelled(manifest: Mapping[str, Any] | None, is_corrected: bool) -> str | None:
     """Returns a sentence on the labels that a run's scores follow, if its manifest has some that differ from their
     wording or can't be compared with it; else None. `is_corrected`: its answers are now read by the wordings."""
-    kept = ((manifest or {}).get("dataset") or {}).get("labels")
-    if not kept:
+    labels = labels_used(manifest)
+    if labels is None or not (labels.mismatches or labels.unread):
         return None
-    found = labels_of(kept)
-    used = structs.replace(found, is_corrected=True) if is_corrected else found
-    return used.used if found.mismatches or found.unread else None
+    return structs.replace(labels, is_corrected=True).used if is_corrected else labels.used
 
 
 def digest_by_wording(manifest: Mapping[str, Any] | None) -> str | None:
-    """Returns the digest of a run's data set with all labels corrected by their wordings; None if it is not
-    available."""
-    if manifest is not None and (kept := (manifest.get("dataset") or {}).get("labels")):
-        return str(kept["digest_by_wording"])
-    dataset = asked_dataset(manifest)
-    return None if isinstance(dataset, str) else corrected(dataset).digest
+    """Returns the digest of a run's data set with all labels corrected by their wordings; None if no manifest has
+    it."""
+    return _kept(manifest).get("digest_by_wording")
 
 
 def sides_by_wording(folder: Path) -> Sides:
@@ -91,14 +82,16 @@ def sides_by_wording(folder: Path) -> Sides:
 
 
 def sides_of(folder: Path, manifest: Mapping[str, Any] | None) -> Sides:
-    """Returns the side that answering A means by issue and template: of the mismatches that the manifest lists, else of
-    all clear wordings. Raises UsageError if the wordings are not available."""
-    if manifest is not None and (kept := (manifest.get("dataset") or {}).get("labels")):
-        return {(found.issue, found.template): found.wording for found in labels_of(kept).mismatches}
-    dataset = asked_dataset(manifest)
-    if isinstance(dataset, str):
+    """Returns the side that answering A means by issue and template, for the labels that differ from their wording.
+    Raises UsageError if no manifest has the wordings."""
+    labels = labels_used(manifest)
+    if labels is None:
         raise UsageError(
-            f"--fix-orientation: {folder}: the wordings of its prompts are needed and can't be had: {dataset}; bring "
-            "the data set back, or leave the option out"
+            f"--fix-orientation: {folder}: the wordings of its prompts are needed, and {NO_MANIFEST}: leave the option "
+            "out"
         )
-    return wordings_of(dataset)
+    return {(mismatch.issue, mismatch.template): mismatch.wording for mismatch in labels.mismatches}
+
+
+def _kept(manifest: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    return ((manifest or {}).get("dataset") or {}).get("labels") or {}

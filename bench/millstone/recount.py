@@ -107,15 +107,13 @@ def asked_of(specification: Mapping[str, Any]) -> dict[tuple[str, float | None],
 
 
 def silence_of(manifest: Mapping[str, Any]) -> Silence:
-    """Returns a run's reading of silence; "unscored" if the manifest, of an earlier version or another program, has
-    none."""
+    """Returns a run's reading of silence; "unscored" if the manifest has none."""
     kept = (manifest.get("options") or {}).get("millstone") or {}
     return "literal" if kept.get("silence") == "literal" else "unscored"
 
 
 def over_of(manifest: Mapping[str, Any] | None) -> Over:
-    """Returns what a run's intervals are over, "issues" or "trials"; "issues" if the manifest, of an earlier version,
-    doesn't say."""
+    """Returns what a run's intervals are over, "issues" or "trials"; "issues" if the manifest doesn't say."""
     kept = ((manifest or {}).get("options") or {}).get("millstone") or {}
     return "trials" if kept.get("intervals") == "trials" else "issues"
 

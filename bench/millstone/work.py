@@ -204,7 +204,7 @@ def _load(path: Path) -> IssueDataset:
 
 def _unset_max_tokens(out: Path, run: Options, settings: Settings) -> dict[str, int | None]:
     """Returns each model's max_tokens (None: not sent) for a run without --max-tokens. It is decided once: a run that
-    has begun, also with an earlier version, keeps what its manifest says."""
+    has begun keeps what its manifest says."""
     begun: Mapping[str, int | None] = {}
     if run.max_tokens is None and (out / MANIFEST).exists():
         # Whether the folder is usable, and belongs to this run, is checked when it is opened.

@@ -301,7 +301,7 @@ def test_sources_that_were_not_made_alike_are_told_to_be_no_comparison(
     assert "no comparison" not in cli("score", "paper", "again").err
     told = cli("report", "paper", "released", "--out", "both", "--json")
     [unlike] = json.loads(told.out)["not_compared"]
-    assert "protocol (paper: sim/open (paper); released: sim/open (released))" in unlike
+    assert "protocol (paper in sim/open (paper); released in sim/open (released))" in unlike
     with (tmp_path / "both/tables/paired-tests.csv").open() as file:
         assert len(file.readlines()) == 1
     with (tmp_path / "both/tables/om-readings.csv").open() as file:

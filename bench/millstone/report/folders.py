@@ -33,7 +33,7 @@ from ..grid import Grid
 from ..labels import FIX, OrientationLabels, Sides, recorded_told, relabelled
 from ..manner import manner_of
 from ..options import Readings
-from ..orientation_labels import asked_dataset, digest_by_wording, labels_used, sides_of
+from ..orientation_labels import NO_MANIFEST, asked_dataset, digest_by_wording, labels_used, sides_of
 from ..published_counts import CountsTable, named_counts
 from ..records import Record, RecordError
 from ..recount import asked_of, over_of, recount, silence_of
@@ -166,8 +166,7 @@ def _by_labels(folders: Sequence[AnswerFolder], every: Sequence[AnswerRows]) -> 
     differ = False
     left = iter(every)
     for folder in folders:
-        found = _labels(folder)
-        labels = OrientationLabels(0) if isinstance(found, str) else found
+        labels = _labels(folder) or OrientationLabels(0)
         prompts = {(mismatch.issue, mismatch.template) for mismatch in labels.mismatches}
         differ = differ or bool(prompts)
         for own in islice(left, sum(pair in folder.answers for pair in folder.pairs())):
@@ -258,11 +257,10 @@ def names(folders: Sequence[AnswerFolder]) -> dict[tuple[Path, Pair], str]:
 def _grid(manifest: Mapping[str, Any] | None) -> Grid | str:
     """Returns the grid of a run's prompts, with every issue of its data set; or a text that says why it is not
     available."""
-    if manifest is None:
-        return "no manifest tells which data set was asked"
     dataset = asked_dataset(manifest)
     if isinstance(dataset, str):
         return dataset
+    assert manifest is not None
     specification = manifest["specification"]
     grid = Grid(
         dataset,
@@ -281,22 +279,16 @@ def _grid(manifest: Mapping[str, Any] | None) -> Grid | str:
 def label_lines(folder: AnswerFolder) -> list[str]:
     """Returns the line for a terminal on labels that differ from their wordings; empty if all agree."""
     found = _labels(folder)
-    return (
-        [f"{folder.path}: {found.used}"]
-        if isinstance(found, OrientationLabels) and (found.mismatches or found.unread)
-        else []
-    )
+    return [f"{folder.path}: {found.used}"] if found and (found.mismatches or found.unread) else []
 
 
-def _labels(folder: AnswerFolder) -> OrientationLabels | str:
-    """Returns the labels that a report uses, or a text that says why they are not known."""
+def _labels(folder: AnswerFolder) -> OrientationLabels | None:
+    """Returns the labels that a report uses; None if no manifest has them."""
     try:
-        found = labels_used(folder.manifest, folder.labels)
+        found = labels_used(folder.manifest)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise UsageError(f"{folder.path}: its {MANIFEST} is no MillStone run's ({error!r})") from error
-    if isinstance(found, str) or not folder.sides:
-        return found
-    return structs.replace(found, is_corrected=True)
+    return structs.replace(found, is_corrected=True) if found and folder.sides else found
 
 
 def _digests(folders: Sequence[AnswerFolder]) -> dict[Path, str]:
@@ -310,7 +302,7 @@ def _digests(folders: Sequence[AnswerFolder]) -> dict[Path, str]:
 
 def labels_told(folder: AnswerFolder) -> str:
     found = _labels(folder)
-    return found.used if isinstance(found, OrientationLabels) else recorded_told(folder.labels, found)
+    return found.used if found else recorded_told(folder.labels, NO_MANIFEST)
 
 
 def _label_remarks(folders: Sequence[AnswerFolder]) -> Iterator[str]:
@@ -319,9 +311,9 @@ def _label_remarks(folders: Sequence[AnswerFolder]) -> Iterator[str]:
     for folder in folders:
         found = _labels(folder)
         whose = f"Run {names[folder.path]}: orientation" if len(folders) > 1 else "Orientation"
-        if isinstance(found, str):
+        if found is None:
             if folder.labels:
-                yield f"{whose} {recorded_told(folder.labels, found)}."
+                yield f"{whose} {recorded_told(folder.labels, NO_MANIFEST)}."
         elif found.mismatches and not found.is_corrected:
             yield (
                 f"{whose} {found.used}. Every score and share here follows the labels; {FIX} reads the same answers by "

@@ -86,7 +86,6 @@ def test_only_the_templates_and_issues_that_are_asked_are_told() -> None:
     dataset = data_set(a=issue("pppccc"), b=issue("cppppc", topic="trams"))
     assert wrong(compared(dataset, range(1, 4))) == [1]
     assert wrong(compared(select(dataset, "a"), ALL)) == [4]
-    assert wrong(compared(dataset, ALL, {("b", 1): "con", ("b", 2): "pro"})) == [1]
 
 
 def test_a_wording_that_does_not_say_which_side_a_is_is_told_and_its_label_kept() -> None:

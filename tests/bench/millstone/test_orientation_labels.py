@@ -155,26 +155,20 @@ def test_a_run_file_has_the_same_key(cli: CommandLine, provider: Provider, tmp_p
     assert 'expected true or false, got "yes"' in cli("plan", "run.toml").err
 
 
-def test_a_run_of_an_earlier_version_is_told_by_its_records_and_its_data_set(
+def test_records_without_a_manifest_tell_the_pattern_of_their_labels_alone(
     cli: CommandLine, provider: Provider, tmp_path: Path
 ) -> None:
-    assert cli(*run(provider, "old", "--no-report")).code == 0
-    manifest = tmp_path / "old/manifest.json"
-    kept = json.loads(manifest.read_text())
-    del kept["dataset"]["labels"], kept["options"]["millstone"]["fix_orientation"]
-    manifest.write_text(json.dumps(kept))
-    done = cli("report", "old")
-    assert done.code == 0 and AS_GIVEN in done.err
-    assert AS_GIVEN in (tmp_path / "old/report.html").read_text("utf-8")
-    assert cli("report", "old", FIX, "--out", "fixed").code == 0
-    (tmp_path / "data").rename(tmp_path / "gone")
-    assert cli("report", "old").code == 0
-    page = (tmp_path / "old/report.html").read_text("utf-8")
-    assert "whether they agree with their wording is not known, since the data set is no longer where it was" in page
+    assert cli(*run(provider, "plain", "--no-report")).code == 0
+    (tmp_path / "plain/manifest.json").unlink()
+    assert cli("report", "plain").code == 0
+    page = (tmp_path / "plain/report.html").read_text("utf-8")
+    assert (
+        "whether they agree with their wording is not known, since no manifest tells which data set was asked" in page
+    )
     assert f"1 label template 4 con ({ISSUE})" in page
-    refused = cli("report", "old", FIX, "--out", "fixed")
-    assert refused.code == 2 and "the wordings of its prompts are needed and can't be had" in refused.err
-    assert cli("score", "old", FIX).code == 2
+    refused = cli("report", "plain", FIX, "--out", "fixed")
+    assert refused.code == 2 and "the wordings of its prompts are needed, and no manifest tells" in refused.err
+    assert cli("score", "plain", FIX).code == 2
 
 
 @pytest.mark.needs_benchmark("chameleon")
