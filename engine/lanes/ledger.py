@@ -59,8 +59,9 @@ def _open_file(path: Path, size: int) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        if os.fstat(fd).st_size < size:
-            # Touching a hole of a mapped file on a full disk would kill the process.
+        there = os.fstat(fd)
+        # A copy may have holes. Touching a hole of a mapped file on a full disk would kill the process.
+        if min(there.st_size, 512 * there.st_blocks) < size:
             lengthen = getattr(os, "posix_fallocate", None)
             lengthen(fd, 0, size) if lengthen is not None else os.ftruncate(fd, size)
     except OSError:
