@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn
 
@@ -34,6 +35,9 @@ _BEGIN = (
 )
 # Above this many options the usage names none.
 _OPTIONS_IN_USAGE = 8
+_READERS = ("resume", "retry", "score", "report", "review", "judge", "cache", "export", "verify")
+# What a field that is missing, or of another type, makes of the code that reads it.
+_OF_FIELDS = (LookupError, TypeError, AttributeError, ValueError, RuntimeError, StopIteration)
 _OF_BENCHMARKS = ("run", "plan", "score", "report", "data")
 
 
@@ -72,13 +76,31 @@ def main(argv: list[str] | None = None) -> int:
         note_error(f"millstream: {missing_told(error)}")
         return LOCAL_FAULT
     except Exception as error:
-        code = exit_code_of(error)
+        code, told = exit_code_of(error), str(error)
         if code is None:
-            raise
+            if not (folder := _folder_read_by(arguments)) or not isinstance(error, _OF_FIELDS):
+                raise
+            from traceback import extract_tb
+
+            place = extract_tb(error.__traceback__)[-1]
+            code, told = (
+                LOCAL_FAULT,
+                (
+                    f"{folder}: its manifest.json is none of ours ({error!r:.200} in {Path(place.filename).name} line "
+                    f"{place.lineno}): bring back the folder as it was written; if it is, this is a defect of ours"
+                ),
+            )
         from ...engine.page_urls import with_shown_addresses
 
-        note_error(f"millstream: {with_shown_addresses(' '.join(str(error).split()))}")
+        note_error(f"millstream: {with_shown_addresses(' '.join(told.split()))}")
         return code
+
+
+def _folder_read_by(arguments: list[str]) -> str:
+    """Returns the run's folder that a command reads by its manifest, which may come from somebody else; empty: none."""
+    verb, *words = arguments or [""]
+    folders = ((word, Path(f"{word}{beside}")) for word in words for beside in ("", ".millstream") if verb in _READERS)
+    return next((word for word, folder in folders if (folder / "manifest.json").is_file()), "")
 
 
 def _dispatch(arguments: list[str]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import resource
@@ -18,6 +19,8 @@ from typing import Any
 import pytest
 from command_line import SMALL, Done, Provider, run_command
 from torture import IS_LONG, record
+
+from millstream.engine.runs.run_folder import manifest_hash, specification_hash
 
 pytestmark = [pytest.mark.needs_benchmark("millstone"), pytest.mark.timeout(3600)]
 
@@ -177,6 +180,37 @@ def test_a_run_folder_may_itself_be_a_link(home: Path, tmp_path: Path) -> None:
     (place / "run").rename(place / "elsewhere")
     (place / "run").symlink_to(place / "elsewhere")
     assert [ended(place, verb).code for verb in ("score", "verify", "report", "export")] == [0, 0, 0, 0]
+
+
+def places_in(manifest: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Yields the fields of a manifest, and those of its parts."""
+    for name, value in manifest.items():
+        yield (name,)
+        if isinstance(value, dict):
+            yield from ((name, inner) for inner in value)
+
+
+def forged(manifest: dict[str, Any], place: tuple[str, ...], wrong: Any) -> dict[str, Any]:
+    """A manifest with another value in a field, and the hashes that it asks for."""
+    changed = json.loads(json.dumps(manifest))
+    part = changed[place[0]] if len(place) > 1 else changed
+    part[place[-1]] = wrong
+    if isinstance(changed["specification"], dict):
+        changed["specification_hash"] = specification_hash(changed["specification"])
+    return {**changed, "manifest_hash": manifest_hash(changed)}
+
+
+def test_a_field_of_the_manifest_that_is_of_another_type_is_told_in_a_line(home: Path, tmp_path: Path) -> None:
+    manifest = json.loads((home / "run/manifest.json").read_bytes())
+    every = list(product(places_in(manifest), (None, 5, "x", [], {}, [1], {"a": 1}), ("score", "verify", "export")))
+    named = [(("specification", "citations"), 5, "report"), (("dataset", "labels"), 5, "score")]
+    place = copied(home, tmp_path)
+    for field, wrong, verb in named + (every if IS_LONG else every[::29]):
+        (place / "run/manifest.json").write_text(json.dumps(forged(manifest, field, wrong)))
+        done = ended(place, verb)
+        if (field, wrong, verb) in named:
+            assert done.code == 5 and "its manifest.json is none of ours (" in done.err.splitlines()[-1], done
+        (place / "out.parquet").unlink(missing_ok=True)
 
 
 ROOMS = ("engine/runs", "bench/evaluation", "interfaces/batch", "interfaces/export", "bench/load/report")

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ....configuration.errors import DONE, LOCAL_FAULT, UsageError
+from ....configuration.errors import DONE, LOCAL_FAULT
 from ....format import count_text
 from ...terminal.output import say, say_json
 from .resume import manifest_of
@@ -32,10 +32,7 @@ def run(options: argparse.Namespace) -> int:
     folder = Path(options.folder)
     place = place_at(folder)
     manifest = {} if place is not None else manifest_of(folder)
-    try:
-        proof = _prove(folder, manifest) if place is None else _prove_batch(place)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise UsageError(f"{folder}: its manifest.json is none of ours ({error!r})") from error
+    proof = _prove(folder, manifest) if place is None else _prove_batch(place)
     is_proven = not proof.wrongs
     if options.json:
         say_json({"ok": is_proven, "folder": str(folder), **to_builtins(proof)})
