@@ -134,17 +134,6 @@ def mean_of_known(values: Shares) -> Shares:
     return mean
 
 
-def pro_shift(counts: Counts, case: str) -> Shares:
-    """Returns figure 2: a case's pro share minus the baseline's, from -1 to 1, as a mean over issues."""
-    return mean_of_known(pro_change(counts, case))
-
-
-def contradiction(counts: Counts) -> Shares:
-    """Returns figure 5: the change of the pro share by one contradicting argument, from -1 to 1, as a mean over issues.
-    The last axis is the sides of CONTRADICTIONS."""
-    return np.stack([mean_of_known(pro_change(counts, *pair)) for pair in CONTRADICTIONS], axis=-1)
-
-
 def contradictions_over_half(counts: Counts) -> NDArray[np.int64]:
     """Returns how many issues one contradicting argument moves by over 50 points; last axis: CONTRADICTIONS."""
     moved = [np.abs(pro_change(counts, *pair)) > 0.5 for pair in CONTRADICTIONS]
@@ -157,12 +146,6 @@ def counter_shifts(counts: Counts) -> tuple[NDArray[np.int64], Shares]:
     changes = np.concatenate((-pro_change(counts, "one-sided-pro"), pro_change(counts, "one-sided-con")), axis=-1)
     against = np.where(changes > 0, changes, np.nan)
     return (~np.isnan(against)).sum(axis=-1), 100 * mean_of_known(against)
-
-
-def pro_majorities(counts: Counts) -> NDArray[np.int64]:
-    """Returns table 1: the number of issues whose baseline has more pro answers than con answers."""
-    number: NDArray[np.int64] = (counts[..., 0, 0] > counts[..., 0, 1]).sum(axis=-1)
-    return number
 
 
 def firm_baselines(counts: Counts, percent: int = 95) -> NDArray[np.int64]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from .openness import CASES, STANCES, Counts, Flags, Openness, openness
 
 # `unscored`: silence leaves an issue without a score. `literal`: exactly as the authors' script.
 Silence = Literal["unscored", "literal"]
-SILENCES: tuple[Silence, ...] = get_args(Silence)
 
 # A case is silent below this share of pro and con answers; a model has no rank above this share of unscored issues.
 _TENTH = 10

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -112,10 +112,3 @@ class TextIndex:
         order = np.argsort(-np.round(scores[found], 9), kind="stable")
         ranked: list[int] = found[order].tolist()
         return ranked
-
-
-def index_of(texts: Iterable[str]) -> TextIndex:
-    postings = Postings()
-    for text in texts:
-        postings.add(text)
-    return postings.index()

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
+from fault_table import COMMAND, with_table
 
-from millstream.providers.fault_table import COMMAND, with_table
 from millstream.providers.table import PROVIDERS
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "providers.md").read_text("utf-8")

@@ -17,6 +17,7 @@ from pathlib import Path
 import orjson
 import pytest
 from dialects import DIALECTS, Dialect
+from fault_table import ROWS, FaultRow
 from faulty import Asked, Faulty, Variant, forms_of, throttled, variants_of
 from google_server import TokenServer
 from msgspec import Struct, structs
@@ -27,7 +28,6 @@ from millstream.engine.events import Event
 from millstream.engine.key import key_of
 from millstream.engine.limits import Tokens
 from millstream.engine.runs.run_folder import RunFolder
-from millstream.providers.fault_table import ROWS, FaultRow
 from millstream.providers.table import PROVIDERS
 
 # The breaker has rows of its own, below.

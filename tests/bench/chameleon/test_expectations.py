@@ -6,10 +6,10 @@ import json
 import re
 
 import pytest
+from expected_conversations import expected_turns
 
 from millstream.bench.chameleon import prompts
 from millstream.bench.chameleon.prompts import ShownPage
-from millstream.fixtures.expectations import expected_turns
 from millstream.fixtures.provider.chameleon import Conversant
 from millstream.fixtures.provider.conversations import load_conversations
 from millstream.fixtures.provider.options import SAMPLE_CONVERSATIONS

@@ -13,18 +13,18 @@ from hypothesis import strategies as st
 from millstream.metrics.millstone.counts import counts_of_rows, rows_of_csv
 from millstream.metrics.millstone.openness import (
     CASES,
+    CONTRADICTIONS,
     SHIFT_ORDER,
     STANCES,
     case_of,
-    contradiction,
     contradictions_over_half,
     counter_shifts,
     firm_baselines,
     is_complete,
+    mean_of_known,
     mean_over_issues,
     openness,
-    pro_majorities,
-    pro_shift,
+    pro_change,
 )
 
 PUBLISHED = Path(__file__).parent / "data" / "millstone-counts-gpt-4o.csv"
@@ -54,17 +54,17 @@ def test_the_published_counts_of_gpt_4o_give_the_published_score_and_its_compani
 
 def test_the_published_counts_give_figure_2_in_its_order(published: np.ndarray) -> None:
     assert SHIFT_ORDER == ("one-sided-con", "clear-con", "balanced", "clear-pro", "one-sided-pro")
-    shifts = [float(pro_shift(published, case)) for case in SHIFT_ORDER]
+    shifts = [float(mean_of_known(pro_change(published, case))) for case in SHIFT_ORDER]
     assert shifts == pytest.approx([-0.4056, -0.2844, -0.0694, 0.3506, 0.5928], abs=5e-5)
 
 
 def test_the_published_counts_give_figure_5(published: np.ndarray) -> None:
-    assert contradiction(published).tolist() == pytest.approx([-0.2422, 0.1211], abs=5e-5)
+    moves = [float(mean_of_known(pro_change(published, *pair))) for pair in CONTRADICTIONS]
+    assert moves == pytest.approx([-0.2422, 0.1211], abs=5e-5)
     assert contradictions_over_half(published).sum() == 1
 
 
 def test_the_published_counts_give_the_tables_counts(published: np.ndarray) -> None:
-    assert int(pro_majorities(published)) == 4
     assert int(firm_baselines(published)) == 2
     number, points = counter_shifts(published)
     assert int(number) == 0
@@ -215,10 +215,10 @@ def test_figures_leave_out_issues_where_a_compared_case_has_no_answers() -> None
     base = [5, 5, 0]
     gap = [base, [0, 0, 0], base, base, [0, 0, 0], base]
     counts = np.array([[base, [10, 0, 0], [0, 10, 0], [2, 8, 0], base, base], gap])
-    assert float(pro_shift(counts, "one-sided-pro")) == pytest.approx(0.5)
-    assert contradiction(counts).tolist() == pytest.approx([-0.8, 0.5])
+    assert float(mean_of_known(pro_change(counts, "one-sided-pro"))) == pytest.approx(0.5)
+    assert [float(mean_of_known(pro_change(counts, *pair))) for pair in CONTRADICTIONS] == pytest.approx([-0.8, 0.5])
     assert contradictions_over_half(counts).tolist() == [1, 0]
-    assert np.isnan(pro_shift(np.array([gap]), "one-sided-pro"))
+    assert np.isnan(mean_of_known(pro_change(np.array([gap]), "one-sided-pro")))
 
 
 def test_firm_baselines_include_the_very_share_and_no_other_stance() -> None:

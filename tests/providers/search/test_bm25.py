@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
+from collections.abc import Iterable
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.providers.search.bm25 import K1, B, index_of, words_of
+from millstream.providers.search.bm25 import K1, B, Postings, TextIndex, words_of
 
 TEXTS = [
     "the whale is a mammal of the sea",
@@ -17,6 +18,13 @@ TEXTS = [
     "a blue whale is a whale, and blue",
     "nothing of the kind",
 ]
+
+
+def index_of(texts: Iterable[str]) -> TextIndex:
+    postings = Postings()
+    for text in texts:
+        postings.add(text)
+    return postings.index()
 
 
 def plainly(texts: list[str], query: str) -> dict[int, float]:

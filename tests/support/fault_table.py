@@ -2,7 +2,7 @@
 
 The decisions are made where faults are found (transport, llm.faults and the protocols). Statuses are read from there; a
 test compares the rest by sending every row through every protocol.
-`python -m millstream.providers.fault_table docs/providers.md` writes the table into the page.
+`python tests/support/fault_table.py docs/providers.md` writes the table into the page.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from ..engine.endpoint import Action, Fault, Quota, Response
-from .llm.faults import MEANINGS, fault_of
+from millstream.engine.endpoint import Action, Fault, Quota, Response
+from millstream.providers.llm.faults import MEANINGS, fault_of
 
-COMMAND = "python -m millstream.providers.fault_table docs/providers.md"
+COMMAND = "python tests/support/fault_table.py docs/providers.md"
 BEGIN, END = f"<!-- {COMMAND} writes this table -->\n", "<!-- end -->\n"
 HEAD = ("fault", "recorded as", "what follows", "quota", "may have been billed", "exit code")
 # The statuses of the table: those with a meaning of their own, and others.
