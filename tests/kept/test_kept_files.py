@@ -1,4 +1,4 @@
-"""What an earlier version wrote is read by this one, with the same numbers (see README.md beside this file)."""
+"""What a version wrote is read by this one, with the same numbers (see README.md beside this file)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import polars
 import pytest
 from command_line import CommandLine, Done, Provider, lines_of, scores_of
 
-KEPT = Path(__file__).parent / "before-rooms.tar.gz"
+KEPT = Path(__file__).parent / "kept.tar.gz"
 GRID = ("millstone", "--model", "sim/open", "--limit", "2", "--templates", "2", "--trials", "2")
 TALKS = (
     *("chameleon", "--model", "sim/open", "--judge", "sim/judge", "--temperature", "0", "--conversations", "2"),
@@ -21,7 +21,7 @@ TALKS = (
 )
 QUIET = ("--no-progress", "--no-report")
 UNSENT = ("--mode", "strict", *QUIET)
-ANSWERS, PROMPTS, LINES_BEFORE_THE_KILL = 88, 176, 102
+ANSWERS, PROMPTS = 88, 176
 needs_millstone = pytest.mark.needs_benchmark("millstone")
 needs_chameleon = pytest.mark.needs_benchmark("chameleon")
 each_run = pytest.mark.parametrize(
@@ -64,14 +64,14 @@ def test_a_run_has_the_scores_that_it_had(cli: CommandLine, kept: Path, folder: 
     ("folder", "found"),
     [
         pytest.param("answers", "ok: 88 records, 0 failures, 0 pending", marks=needs_millstone),
-        pytest.param("killed", "ok: 102 records, 0 failures, 74 pending", marks=needs_millstone),
+        pytest.param("killed", "ok: {} records, 0 failures, {} pending", marks=needs_millstone),
         pytest.param("turns", "ok: 4 records, 0 failures, 0 pending", marks=needs_chameleon),
         ("out.jsonl", "ok: 6 records, 1 failure, 0 pending"),
     ],
 )
-def test_a_run_and_a_batch_are_proven_whole(cli: CommandLine, folder: str, found: str) -> None:
-    done = cli("verify", folder)
-    assert (done.code, done.out.splitlines()[0]) == (0, found), done.err
+def test_a_run_and_a_batch_are_proven_whole(cli: CommandLine, kept: Path, folder: str, found: str) -> None:
+    done, lines = cli("verify", folder), len(lines_of(kept / "killed/records.jsonl"))
+    assert (done.code, done.out.splitlines()[0]) == (0, found.format(lines, PROMPTS - lines)), done.err
 
 
 @needs_millstone
@@ -79,6 +79,7 @@ def test_a_killed_run_is_finished_within_what_its_budget_leaves(
     cli: CommandLine, provider: Provider, kept: Path
 ) -> None:
     before = (kept / "killed/records.jsonl").read_bytes()
+    number = before.count(b"\n")
     granted = int((kept / "killed/budget").read_text().split()[1])
     where = ("--base-url", provider.base_url, "--cache", "cache", "--config", "prices.toml")
     done = cli("resume", "killed", *where, *QUIET)
@@ -87,11 +88,11 @@ def test_a_killed_run_is_finished_within_what_its_budget_leaves(
     lines = lines_of(kept / "killed/records.jsonl")
     assert len(lines) == PROMPTS == len({line["id"] for line in lines})
     # What was in flight at the kill may be in the cache already.
-    assert PROMPTS - LINES_BEFORE_THE_KILL - 2 <= provider.calls() <= PROMPTS - LINES_BEFORE_THE_KILL
+    assert PROMPTS - number - 2 <= provider.calls() <= PROMPTS - number
     # In billionths of a dollar. What was granted before the kill may have been spent, and is never granted again.
     _, granted_now, _, spent, *_ = (kept / "killed/budget").read_text().split()
     assert int(granted_now) == granted + int(spent)
-    assert int(spent) == sum(round(line["cost"] * 1e9) for line in lines[LINES_BEFORE_THE_KILL:] if not line["cached"])
+    assert int(spent) == sum(round(line["cost"] * 1e9) for line in lines[number:] if not line["cached"])
 
 
 @pytest.mark.parametrize(
@@ -105,25 +106,6 @@ def test_a_finished_run_sends_nothing_when_it_is_resumed(
     where = ("--base-url", provider.base_url, "--cache", "cache", "--config", "prices.toml")
     assert cli("resume", folder, *where, *QUIET).code == 0
     assert (provider.calls(), (kept / folder / "records.jsonl").read_bytes()) == (0, before)
-
-
-@needs_chameleon
-def test_conversations_that_an_earlier_version_began_go_on_by_its_order_of_cutting(
-    cli: CommandLine, kept: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SEARXNG_BASE_URL", "http://127.0.0.1:18232")
-    manifest = json.loads((kept / "turns/manifest.json").read_text())
-    before = lines_of(kept / "turns/records.jsonl")
-    path = kept / "turns/records.jsonl"
-    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
-    assert cli("resume", "turns", "--cache", "cache", "--config", "prices.toml", *UNSENT).code == 0
-    assert [(line["id"], line["text"]) for line in lines_of(path)] == [(line["id"], line["text"]) for line in before]
-    after = json.loads((kept / "turns/manifest.json").read_text())
-    assert after["specification_hash"] == manifest["specification_hash"]
-    assert "cut_version" not in after["specification"]
-    # The same beginning in another folder is a run of this version.
-    assert cli("run", *TALKS, "--cache", "cache", *UNSENT, "--out", "again").code == 0
-    assert json.loads((kept / "again/manifest.json").read_text())["specification"]["cut_version"] == 2
 
 
 @pytest.mark.parametrize(
