@@ -11,10 +11,10 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
-from .drawing import drawing_library
 from .escaping import in_html
 from .headline import Headline
 from .html_tables import table_html
+from .pictures import drawing_library
 from .standings import AnswerStatus, RunOrigin
 from .table import PUBLISHED, Figure, Table
 

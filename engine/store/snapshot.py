@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 import struct
 import zlib
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from msgspec import structs
 
 from ..endpoint import Response
 from ..fault import LocalFault
+from ..folder_file import NotRegular, open_regular
 from .entries import StoredAnswer, StoredFailure, entry_of, failed_of
 
 MAGIC = b"millstream snapshot 1\n\0\0"
@@ -103,13 +103,12 @@ class Snapshot:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            # A pipe would be waited for until somebody writes to it.
-            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            self._fd = open_regular(path, through_links=True)
+        except NotRegular as error:
+            raise SnapshotFault(f"{path} is no snapshot but {error.kind}: name a file") from error
         except OSError as error:
             raise SnapshotFault(f"snapshot {path} can't be read ({error.strerror})") from error
         try:
-            if not stat.S_ISREG(os.fstat(self._fd).st_mode):
-                raise SnapshotFault(f"{path} is no snapshot but a folder, pipe or device: name a file")
             self._index_at, self.count, digest = self._foot()
             self.digest = digest.hex()
             self.counts = self._check_index(digest)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-import stat
 import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ from msgspec import Struct
 
 from ...configuration.errors import UsageError
 from ...engine.fault import LocalFault
+from ...engine.folder_file import NotRegular, open_regular
 
 # As many bytes as an answer may have: a longer line is a mistake in the file.
 LINE_MAX = 16 << 20
@@ -92,12 +92,11 @@ class InputFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            self._fd = open_regular(path, through_links=True)
+        except NotRegular as error:
+            raise UsageError(f"{path}: expected a file, got {error.kind}: a pipe is read as `-`") from error
         except OSError as error:
             raise UsageError(f"{path}: expected a readable file of requests, got: {error.strerror}") from error
-        if not stat.S_ISREG(os.fstat(self._fd).st_mode):
-            os.close(self._fd)
-            raise UsageError(f"{path}: expected a file, got a folder, pipe or device: a pipe is read as `-`")
         if os.pread(self._fd, len(_PACKED), 0) == _PACKED:
             os.close(self._fd)
             raise UsageError(f"{path}: expected lines of JSON, got a gzip file: unpack it, or pipe it unpacked to `-`")
