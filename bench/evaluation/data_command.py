@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from ...configuration.errors import UsageError
+
 if TYPE_CHECKING:
+    from ...configuration.options import SendingOptions
     from .watch import Watch
 
 
@@ -38,3 +43,11 @@ class DataCommand(Struct, frozen=True):
     """Adds the command's own options."""
     run: Callable[[argparse.Namespace, Watch], DataReport]
     """Runs the command. Raises UsageError if options contradict each other; prints nothing."""
+
+
+def from_the_cache(sending: SendingOptions, out: Path) -> SendingOptions:
+    """Returns the options of a command whose result exists, in `out`: it is made again from stored answers alone.
+    Raises UsageError for mode live, which has none."""
+    if sending.mode == "live":
+        raise UsageError(f"--out {out} exists, and mode live would ask again: choose another --out, or move it away")
+    return replace(sending, mode="strict")

@@ -23,7 +23,7 @@ from ...engine.content import Image
 from ..evaluation.data_rows import entries_of_file, entries_of_iterable
 from ..evaluation.hugging_face import entries_of_folder
 from .prompts import Input
-from .rows import RowEntry, TaskError, TaskRow, digest_of, rows_of
+from .rows import RowEntry, TaskError, TaskRow, canonical, digest_of, rows_of
 from .source import source_of
 from .task import Task
 
@@ -83,7 +83,7 @@ def questions_of(task: Task, base: Path, limit: int | None = None) -> tuple[Task
         for scorer in scorers.values():
             scorer.check(row)
         made.append((row, *prompts.of(row)))
-    keys = [hashlib.sha256(_canonical(_input_key(given))).digest() for _, given, _ in made]
+    keys = [hashlib.sha256(canonical(_input_key(given))).digest() for _, given, _ in made]
     copies, ranks = Counter(keys), Counter[bytes]()
     found = []
     for key, (row, given, asked) in zip(keys, made, strict=True):
@@ -110,12 +110,12 @@ def specification(task: Task, questions: Iterable[TaskQuestion]) -> dict[str, An
 
 def items_digest(digests: Mapping[str, str]) -> str:
     """Returns the SHA-256 of the digests of all items, in order of their ids."""
-    return hashlib.sha256(_canonical(sorted(digests.items()))).hexdigest()
+    return hashlib.sha256(canonical(sorted(digests.items()))).hexdigest()
 
 
 def item_digest(item: str, group: str | None, row: Mapping[str, Any], prompt: PromptJson) -> str:
     """Returns the SHA-256 of an item's id, group, row and prompt."""
-    return hashlib.sha256(_canonical([item, group, row, prompt])).hexdigest()
+    return hashlib.sha256(canonical([item, group, row, prompt])).hexdigest()
 
 
 def json_of(value: Any) -> Any:
@@ -157,7 +157,3 @@ def _part_json(part: Any) -> Any:
 
 def _input_key(given: Input) -> Any:
     return given if isinstance(given, str) else [[each.role, json_of(each.content)] for each in given]
-
-
-def _canonical(content: Any) -> bytes:
-    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()

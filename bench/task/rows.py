@@ -94,7 +94,7 @@ def digest_of(rows: Iterable[TaskRow]) -> str:
     """Returns the SHA-256 of the rows' ids, groups and contents, in their order."""
     found = hashlib.sha256()
     for row in rows:
-        found.update(_canonical([row.id, row.group, row.as_json()]) + b"\n")
+        found.update(canonical([row.id, row.group, row.as_json()]) + b"\n")
     return found.hexdigest()
 
 
@@ -184,9 +184,10 @@ def _writable(text: str, where: str) -> str:
     return text
 
 
-def _canonical(content: Any) -> bytes:
+def canonical(content: Any) -> bytes:
+    """Returns JSON of which equal contents have the same."""
     return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def _content_hash(content: Mapping[str, Any]) -> str:
-    return hashlib.sha256(_canonical(content)).hexdigest()[:_HASH_DIGITS]
+    return hashlib.sha256(canonical(content)).hexdigest()[:_HASH_DIGITS]

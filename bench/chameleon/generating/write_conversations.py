@@ -9,7 +9,6 @@ import argparse
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,10 +17,10 @@ from msgspec import Struct
 from ....configuration.configuration import read_configuration, settings_for
 from ....configuration.data_files import found_at, make_room, out_file, path_of, write_once
 from ....configuration.errors import DONE, RESUMABLE, SIGNAL, WITH_FAILURES, UsageError
-from ....configuration.options import SendingOptions
 from ....engine.remarks import remark
 from ....wiring.lane_names import unused_lanes
 from ...evaluation.ask_all import ask_all
+from ...evaluation.data_command import from_the_cache
 from ...evaluation.preparation import check_cost_is_bounded
 from ...evaluation.watch import Watch, unwatched
 from ..dataset import ConversationSet, load
@@ -63,7 +62,7 @@ def write_conversations(options: argparse.Namespace, watch: Watch = unwatched) -
     is_there, sending = out.exists(), options.sending
     if is_there:
         # An existing file is never overwritten, so nothing is paid for that would be discarded.
-        sending = _from_the_cache(sending, out)
+        sending = from_the_cache(sending, out)
     else:
         make_room(out)
     settings = settings_for((options.model,), sending, read_configuration(sending.config))
@@ -86,12 +85,6 @@ def _topics(given: str) -> Mapping[str, Sequence[str]]:
     if found_at(path, expected) is None:
         raise UsageError(f"{expected}, got nothing there")
     return read_topics(path)
-
-
-def _from_the_cache(sending: SendingOptions, out: Path) -> SendingOptions:
-    if sending.mode == "live":
-        raise UsageError(f"--out {out} exists, and mode live would ask again: choose another --out, or move it away")
-    return replace(sending, mode="strict")
 
 
 @contextmanager

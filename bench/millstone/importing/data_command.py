@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import argparse
 import stat
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ....configuration import values
 from ....configuration.errors import DONE, RESUMABLE, SIGNAL, WITH_FAILURES, WRONG_USAGE, UsageError
-from ....configuration.options import SendingOptions, flag
+from ....configuration.options import flag
 from ....configuration.values import Text
-from ...evaluation.data_command import DataCommand, DataReport
+from ...evaluation.data_command import DataCommand, DataReport, from_the_cache
 
 if TYPE_CHECKING:
     from ...evaluation.watch import Watch
@@ -168,7 +167,7 @@ def _rephrase(
     is_there = out.exists()
     if is_there:
         # An existing file is never overwritten, so no answer is paid for that would be thrown away.
-        sending = _from_the_cache(sending, out)
+        sending = from_the_cache(sending, out)
     else:
         make_room(out)
     settings = settings_for((model,), sending, read_configuration(sending.config))
@@ -183,12 +182,6 @@ def _rephrase(
             f"another --out, or move it away"
         )
     return rephrasing, signal
-
-
-def _from_the_cache(sending: SendingOptions, out: Path) -> SendingOptions:
-    if sending.mode == "live":
-        raise UsageError(f"--out {out} exists, and mode live would ask again: choose another --out, or move it away")
-    return replace(sending, mode="strict")
 
 
 DATA = DataCommand(

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 from command_line import Done, ids_of, lines_of, run_command, scores_of
+from expected_conversations import expected_judgement
 from simulated_outside import Outside
 
 from millstream.bench.chameleon.work import SAMPLE
 from millstream.fixtures.provider.conversations import load_conversations
-from millstream.fixtures.provider.judging import expected_judgement
 from millstream.fixtures.provider.traces import cited
 
 CommandLine = Callable[..., Done]

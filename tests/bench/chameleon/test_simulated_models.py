@@ -10,16 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from expected_conversations import RUBRIC, expected_judgement
 
 from millstream.bench.chameleon import prompts
 from millstream.bench.chameleon.prompts import PastTurn, ShownPage
 from millstream.engine.call import Message
 from millstream.fixtures.provider.chameleon import Conversant, read_sources
 from millstream.fixtures.provider.conversations import load_conversations
-from millstream.fixtures.provider.judging import JUDGES, RATIONALES, expected_judgement, manner_of
+from millstream.fixtures.provider.judging import JUDGES, RATIONALES, manner_of
 from millstream.fixtures.provider.options import SAMPLE_CONVERSATIONS
 from millstream.fixtures.provider.personas import PERSONAS, REFUSAL, PersonaAnswer
-from millstream.fixtures.provider.traces import RUBRIC, cited, position_on, query
+from millstream.fixtures.provider.traces import cited, position_on, query
 from millstream.fixtures.web import WebWorld, article
 
 KNOWN = load_conversations([SAMPLE_CONVERSATIONS])
