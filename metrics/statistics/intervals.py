@@ -143,7 +143,7 @@ def places_of(clusters: Iterable[Hashable]) -> tuple[NDArray[np.int64], int]:
 
 
 def are_binary(values: Values) -> bool:
-    return bool(((values == 0) | (values == 1)).all())
+    return bool(((values == 0) | (values == 1) | np.isnan(values)).all())
 
 
 def mean_interval(

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...format import count_text, part_of
 from ..statistics.comparisons import difference_of, holm
-from ..statistics.intervals import Bounds, Interval, are_binary, interval_entry, mean_interval, range_text
+from ..statistics.intervals import Bounds, are_binary, interval_entry, mean_interval, range_text
 from .trials import FUNCTION_RAISED, Combine, TaskAnswers, Unreadable, Values, figures, measured_nothing
 
 OF = "items"
@@ -86,10 +86,8 @@ def scores(models: Sequence[ModelAnswers], manner: ReadingRules) -> dict[str, An
     """Returns a task's part of `scores.json`."""
     within = manner.within or _seen_bounds(models)
     found = {each.name: _figures(each, manner) for each in models}
-    comparable = [
-        each for each in models if not (each.is_worthless or each.outside(within) or np.isnan(found[each.name]).all())
-    ]
-    unmeasured = [sentence for each in models if (sentence := _unmeasured(each, found[each.name])) is not None]
+    comparable = [each for each in models if not np.isnan(found[each.name]).all()]
+    unmeasured = [sentence for each in models if (sentence := _unmeasured(each, found[each.name], manner)) is not None]
     return {
         "combine": manner.combine,
         "unreadable": manner.unreadable,
@@ -103,7 +101,7 @@ def scores(models: Sequence[ModelAnswers], manner: ReadingRules) -> dict[str, An
 
 def _figures(model: ModelAnswers, manner: ReadingRules) -> Values:
     found = figures(model.answers, manner.combine, manner.unreadable)
-    return np.full_like(found, np.nan) if model.is_worthless else found
+    return np.full_like(found, np.nan) if model.is_worthless or model.outside(manner.within) else found
 
 
 def _seen_bounds(models: Sequence[ModelAnswers]) -> Bounds | None:
@@ -114,7 +112,7 @@ def _seen_bounds(models: Sequence[ModelAnswers]) -> Bounds | None:
 
 
 def _entry(model: ModelAnswers, found: Values, manner: ReadingRules, within: Bounds | None) -> dict[str, Any]:
-    of_shares = _is_binary(model.answers.score)
+    of_shares = are_binary(model.answers.score)
     entry = _mean(found, within, of_shares)
     scored = entry.pop(OF)
     parts = {name: _part(model, values, manner) for name, values in model.parts.items()}
@@ -133,26 +131,16 @@ def _entry(model: ModelAnswers, found: Values, manner: ReadingRules, within: Bou
     }
     if parts:
         entry["scores"] = parts
-    entry["remarks"] = list(_remarks(model, entry, manner, within))
+    entry["remarks"] = list(_remarks(model, entry, manner))
     return entry
 
 
 def _mean(found: Values, within: Bounds | None, of_shares: bool) -> dict[str, Any]:
     """Returns a mean over items. `of_shares` says whether all their scores are 0 or 1."""
     known = found[~np.isnan(found)]
-    held = None if not known.size else _interval(known, within, of_shares)
+    shares = known if of_shares else None
+    held = None if not known.size else mean_interval(known, within=within, of=OF, shares=shares)
     return {"mean": None if held is None else held.mean, **interval_entry(held, OF), OF: int(known.size)}
-
-
-def _interval(known: Values, within: Bounds | None, of_shares: bool) -> Interval:
-    if within is not None and (outside := int(((known < within[0]) | (known > within[1])).sum())):
-        note = f"no interval: {part_of(outside, len(known), OF)} lie outside {range_text(within)}"
-        return Interval(float(known.mean()), None, None, len(known), note=note, of=OF)
-    return mean_interval(known, within=within, of=OF, shares=known if of_shares else None)
-
-
-def _is_binary(score: Values) -> bool:
-    return are_binary(score[~np.isnan(score)])
 
 
 def _part(model: ModelAnswers, values: Values, manner: ReadingRules) -> dict[str, Any]:
@@ -160,7 +148,7 @@ def _part(model: ModelAnswers, values: Values, manner: ReadingRules) -> dict[str
     answers = TaskAnswers(model.answers.items, model.answers.item, values, model.answers.trials)
     if measured_nothing(len(values), int(np.isnan(values).sum())):
         return _mean(np.full(len(answers.items), np.nan), None, of_shares=False)
-    is_share = _is_binary(values)
+    is_share = are_binary(values)
     return _mean(figures(answers, manner.combine, manner.unreadable), (0.0, 1.0) if is_share else None, is_share)
 
 
@@ -182,7 +170,7 @@ def _pairs(models: Sequence[ModelAnswers], found: Mapping[str, Values], within: 
     """Returns the comparison of every two models over the items scored for both, or of each with the next in the order
     of their means, if there are more than ALL_PAIRS_MOST; p-values are adjusted by Holm."""
     figures_of = {each.name: dict(zip(each.answers.items, found[each.name].tolist(), strict=True)) for each in models}
-    are_shares = {each.name: _is_binary(each.answers.score) for each in models}
+    are_shares = {each.name: are_binary(each.answers.score) for each in models}
     widest = None if within is None else (within[0] - within[1], within[1] - within[0])
     rows: list[dict[str, Any]] = []
     ranked = sorted(figures_of, key=lambda name: -np.nanmean(found[name]))
@@ -215,8 +203,13 @@ def _left_out(models: int) -> int:
     return (models - 1) * (models - 2) // 2 if models > ALL_PAIRS_MOST else 0
 
 
-def _unmeasured(model: ModelAnswers, found: Values) -> str | None:
+def _unmeasured(model: ModelAnswers, found: Values, manner: ReadingRules) -> str | None:
     """Returns a sentence on a model without a meaningful score, or whose score function failed; None for any other."""
+    if manner.within is not None and (outside := model.outside(manner.within)):
+        return (
+            f"{model.name} has no score: {part_of(outside, model.count)} have one outside {range_text(manner.within)}, "
+            "which the scorer never gives. `millstream score DIR --task FILE` scores its answers again without a call."
+        )
     if model.count and model.is_worthless:
         return f"{model.name} has no score: {_lost(model)}, half of them or more.{_advice(model)}"
     if model.count and (2 * np.bincount(model.answers.item) < model.answers.trials).all():
@@ -230,18 +223,10 @@ def _unmeasured(model: ModelAnswers, found: Values) -> str | None:
     return None
 
 
-def _remarks(
-    model: ModelAnswers, entry: Mapping[str, Any], manner: ReadingRules, within: Bounds | None
-) -> Iterator[str]:
+def _remarks(model: ModelAnswers, entry: Mapping[str, Any], manner: ReadingRules) -> Iterator[str]:
     """Yields sentences that qualify the model's score."""
     if model.is_worthless or entry["mean"] is None:
         return
-    if within is not None and (outside := model.outside(within)):
-        yield (
-            f"{model.name}: {part_of(outside, model.count)} have a score outside {range_text(within)}, which the "
-            "scorer never gives: it has no interval and is not compared; `millstream score DIR --task FILE` scores "
-            "its answers again without a call."
-        )
     if 100 * model.without_score > _WITHOUT_PERCENT * model.count:
         as_zero = entry["mean_with_unreadable_as_0"]
         how = (

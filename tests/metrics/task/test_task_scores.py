@@ -84,17 +84,17 @@ def test_comparisons_grow_no_faster_than_models_from_31_on(number: int, compared
         assert [pair["b"] for pair in found["pairs"][:-1]] == [pair["a"] for pair in found["pairs"][1:]]
 
 
-def test_scores_outside_the_scorers_range_have_no_interval_and_a_remark() -> None:
+def test_a_model_with_scores_outside_the_scorers_range_has_no_score() -> None:
     changed = answers(*[[1.0]] * 20, [-1.0], [5.0], [5.0], [0.0])
     other = answers(*[[1.0], [0.0]] * 12)
     found = scores([model("a/x", changed), model("a/y", other)], ReadingRules(within=(0, 1)))
     entry = found["models"]["a/x"]
-    assert entry["ci95"] == [None, None]
-    assert entry["ci95_note"] == "no interval: 3 of its 24 items (12.5%) lie outside the range of 0 to 1"
-    (remark,) = entry["remarks"]
-    assert remark.startswith("a/x: 3 of its 24 answers (12.5%) have a score outside the range of 0 to 1, which the")
-    assert found["pairs"] == []
-    assert found["models"]["a/y"]["remarks"] == []
+    assert (entry["mean"], entry["ci95"], found["pairs"]) == (None, [None, None], [])
+    (sentence,) = found["unmeasured"]
+    assert sentence.startswith(
+        "a/x has no score: 3 of its 24 answers (12.5%) have one outside the range of 0 to 1, which"
+    )
+    assert found["models"]["a/y"]["mean"] == 0.5
 
 
 def test_models_are_compared_over_the_items_that_both_have_a_score_for() -> None:
