@@ -310,14 +310,12 @@ def _state_in(path: Path) -> _State | None:
 def _parsed(data: bytes, path: Path) -> _State:
     text, _, crc = data.decode("ascii", "replace").rpartition(" crc ")
     words = text.split()
-    if crc != f"{zlib.crc32(text.encode()):08x}\n" or words[0] != "granted" or words[2] != "spent":
+    if crc != f"{zlib.crc32(text.encode()):08x}\n" or words[0:6:2] != ["granted", "spent", "overrun"]:
         raise LocalFault(
             f"{path} is damaged, so what may have been spent under its limit is not known: bring it back from a copy, "
             f"or delete it, and only what other records say was spent counts"
         )
-    # Earlier versions kept no overrun.
-    overrun = int(words[5]) if words[4] == "overrun" else _THOUSAND
-    return _State(int(words[1]), int(words[3]), overrun, words[-1])
+    return _State(int(words[1]), int(words[3]), int(words[5]), words[-1])
 
 
 def _nano_up(dollars: float) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import zlib
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -244,16 +243,6 @@ def test_an_unreported_count_teaches_no_overrun(tmp_path: Path) -> None:
     purse.reserve(0.1)
     purse.settle(0.1, 0.11, at_worst=0.11)
     assert purse.overrun == 1.0 and purse.spent == 0.11
-
-
-def test_a_file_of_an_earlier_version_is_read(tmp_path: Path) -> None:
-    text = f"granted {500_000_000:>20} spent {400_000_000:>20} (billionths of a dollar) 2026-11-01T00:00:00Z"
-    (tmp_path / "budget").write_text(f"{text} crc {zlib.crc32(text.encode()):08x}\n")
-    purse = opened(BudgetPlace(tmp_path / "budget"))
-    assert (purse.spent, purse.sure, purse.overrun) == pytest.approx((0.5, 0.4, 1.0))
-    assert purse.fits(0.4) and not purse.fits(0.6)
-    purse.detach()
-    assert opened(BudgetPlace(tmp_path / "budget")).spent == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: b"", lambda data: data.replace(b"0", b"1", 1)])
