@@ -168,8 +168,8 @@ class CallPayment:
         if self._caller.purse is not None and self._caller.purse.is_overdrawn:
             raise Withdrawn
         if self._permit is not None and not self._was_sent:
-            self._renew(self._permit)
             self._stop_renewal()
+            self._permit.lane.clear(self._permit)
         self._was_sent = True
 
     def _renew(self, permit: Permit) -> None:
