@@ -58,6 +58,12 @@ def fault_of(error: BaseException, timeout_s: float, url: URL) -> Fault:
     return Fault("connect", _connector_text(error, url), "retry", quota="refund")
 
 
+def silent_address(url: URL, seconds: float) -> Fault:
+    """Returns the fault of an address that has accepted no connection for some seconds."""
+    where = f"{url.origin()} has accepted no connection for {seconds:g} s"
+    return Fault("connect", f"{where}: check host, port and firewalls", "retry", quota="refund")
+
+
 def advice_of(fault: Fault, url: URL) -> str:
     """Returns the message about an address none of whose answers could be read so far; empty: the fault is no sign of
     a wrong address."""

@@ -18,13 +18,15 @@ from aiohttp.connector import Connection
 from yarl import URL
 
 from ...engine.endpoint import Request, Response, SendError, await_clearance
-from .connection_faults import fault_of
+from .connection_faults import fault_of, silent_address
 from .deadlines import Deadlines
 from .http_connection import ExchangeError, HttpAnswer, HttpConnection, Tap
 from .rate_limit_headers import is_told_in
 from .unanswered import UnansweredAddresses
 
 CONNECT_S = 30.0
+# An address that has never answered is named after so many seconds without a connection.
+SILENT_S = 4.0
 # Below the five seconds after which common servers close an idle connection.
 KEEPALIVE_S = 4.0
 # llama.cpp promises to keep a connection open and closes it after a streamed reply. For this many seconds after that
@@ -230,6 +232,10 @@ class Pool:
 
     async def connect(self) -> PooledConnection:
         """Opens and returns a new connection, for which there is room."""
+        silent = None
+        if not self.has_answered:
+            loop, note = asyncio.get_running_loop(), self._transport.unanswered.note_fault
+            silent = loop.call_later(SILENT_S, note, self.url, silent_address(self.url, SILENT_S))
         try:
             connection = await self._connector.connect(self._request, [], self._timeout)
         except BaseException as error:
@@ -237,6 +243,9 @@ class Pool:
             if isinstance(error, TimeoutError):
                 raise aiohttp.ConnectionTimeoutError(f"no connection to {self._request.url.origin()}") from error
             raise
+        finally:
+            if silent is not None:
+                silent.cancel()
         return PooledConnection(cast(HttpConnection, connection.protocol), connection, self._transport)
 
     def give_back(self, held: PooledConnection) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from certificates import make_certificate
+from endpoints import ask, endpoint, transport
 from raw_server import Visit, answer, http
 from scripted import worst_minute
 from torture import IS_LONG, record
@@ -55,6 +56,7 @@ class SlowToGreet:
         self._context.load_cert_chain(self.certificate, key)
         self._held_s = held_s
         self.arrivals: list[float] = []
+        self._greetings: list[asyncio.Task[None]] = []
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[int]:
@@ -68,14 +70,23 @@ class SlowToGreet:
                 yield listening.getsockname()[1]
                 accepting.cancel()
 
+    def stop(self) -> None:
+        """Ends the handshakes that stand still."""
+        for greeting in self._greetings:
+            greeting.cancel()
+
     async def _accept(self, listening: socket.socket, visits: asyncio.TaskGroup) -> None:
         while True:
             connection, _ = await asyncio.get_running_loop().sock_accept(listening)
-            visits.create_task(self._greet(connection))
+            self._greetings.append(visits.create_task(self._greet(connection)))
 
     async def _greet(self, connection: socket.socket) -> None:
         loop = asyncio.get_running_loop()
-        await asyncio.sleep(self._held_s(loop.time() - self.began))
+        try:
+            await asyncio.sleep(self._held_s(loop.time() - self.began))
+        except asyncio.CancelledError:
+            connection.close()
+            raise
         reader = asyncio.StreamReader()
         protocol = asyncio.StreamReaderProtocol(reader)
         try:
@@ -113,6 +124,25 @@ def test_calls_held_by_a_handshake_count_in_the_minute_that_begins_when_they_are
     ledger = Ledger(Quota(rpm=RPM), path)
     # What a minute from the first arrival on still counts, seen by the next process: all of them.
     assert ledger.used(sent[0] + 59.0)[0] == 60
+
+
+def test_an_address_that_accepts_no_connection_is_named_within_five_seconds(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        server = SlowToGreet(tmp_path, lambda since: 600.0)
+        async with server.serving() as port, transport() as over:
+            url = f"https://localhost:{port}/v1"
+            waiting = asyncio.create_task(ask(endpoint(over, url, timeout_s=60)))
+            await asyncio.sleep(5)
+            assert over.unanswered.texts == (
+                f"https://localhost:{port} has accepted no connection for 4 s: check host, port and firewalls",
+            )
+            waiting.cancel()
+            server.stop()
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+    assert any("has accepted no connection" in line.getMessage() for line in caplog.records)
 
 
 @pytest.mark.skipif(not IS_LONG, reason="some four minutes: make torture")
