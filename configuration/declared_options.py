@@ -177,8 +177,8 @@ def kept_of(options: Struct) -> dict[str, Any]:
 
 
 def read_kept(struct: type[_S], kept: Mapping[str, Any]) -> _S:
-    """Returns the struct from the values in a manifest. Missing fields have their defaults, unknown ones are ignored,
-    since another version may have written it. Raises TypeError if the values don't fit."""
+    """Returns the struct from the values in a manifest. Missing fields have their defaults, unknown ones are ignored.
+    Raises TypeError if the values don't fit."""
     try:
         return _converted(struct, kept)
     except ValueError as error:

@@ -124,9 +124,8 @@ def beyond(dataset: ConversationSet, turns: int, conversations: int | None) -> l
 
 
 def specification(dataset: ConversationSet, asked: ConversationSpec, endpoints: Mapping[str, str]) -> dict[str, Any]:
-    """Returns the values that decide prompts and answers; `endpoints` has each lane's address as used in the cache keys
-    of its calls. Readings decide neither: those that older manifests contain stay, so that their runs can be
-    resumed, but no others are added."""
+    """Returns the values that decide prompts and answers, and the readings of the run's own scores but `confidence_of`.
+    `endpoints` has each lane's address as used in the cache keys of its calls."""
     readings = to_builtins(asked.readings)
     del readings["confidence_of"]
     turns = turns_of(dataset, asked.turns)

@@ -41,7 +41,7 @@ class LoadPart(Struct, frozen=True):
     is the asked rate in calls a second (None: none, as in a closed loop or a trace). `standing` is a search's
     decision whether the goal is kept here, None outside of a search; `kinds` are the errors by kind. Steps alone have
     `kept`, the answers that kept the promise (None: nothing was promised), `output_tokens`, and the times of `token`
-    and `gap`; None in files without them."""
+    and `gap`."""
 
     begins_s: float
     seconds: float

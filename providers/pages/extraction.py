@@ -14,8 +14,7 @@ from .page import PageText
 from .robots_rules import RobotsVerdict, judge
 from .workers import MEMORY_MAX, TaskBreakdown, TaskError, Workers, WorkerSpec
 
-# Increased whenever the same bytes may give another text, or stored texts are no longer reliable: version 1 stored
-# faults of our own machine as if they were the page's.
+# Increased whenever the same bytes may give another text, or stored texts are no longer reliable.
 OUR_VERSION = 2
 EXTRACTION_S = 8.0
 ROBOTS_S = 2.0

@@ -70,7 +70,7 @@ def test_a_model_known_to_think_is_sent_no_max_tokens_and_answers(
 def test_what_a_run_began_with_is_kept_whatever_the_table_says_later(
     cli: CommandLine, provider: Provider, tmp_path: Path, way: str
 ) -> None:
-    """As a run of an earlier version, or of an earlier table."""
+    """As a run of an earlier table of models."""
     command = of(provider, "openai/gpt-5-mini", "--out", "run", "--mode", "strict")
     assert cli("run", *command).code == 3
     path = tmp_path / "run/manifest.json"
