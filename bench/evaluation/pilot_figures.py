@@ -52,7 +52,7 @@ def figures(model: str, pilot: Pilot, left: Mapping[Pair, Remainder], settings: 
         spent = sum(outcome.cost or 0.0 for outcome in outcomes)
         if tokens is not None:
             cost = tokens.of((price.input / 1e6, price.output / 1e6))
-    latencies = [outcome.latency_ms for outcome in outcomes if outcome.latency_ms is not None]
+    latencies = sorted(outcome.latency_ms for outcome in outcomes if outcome.latency_ms is not None)
     return {
         **_counts(outcomes, sum(len(pilot.chosen[pair]) for pair in pairs)),
         "stop": next(
@@ -78,7 +78,8 @@ def _seen(outcomes: Sequence[Outcome]) -> list[_TokenSample]:
         usage = None if outcome.reply is None else outcome.reply.usage
         if usage is not None and usage.input is not None and usage.output is not None:
             found.append(_TokenSample(max(1, chars_of(outcome.call)), usage.input, usage.output))
-    return found
+    # Answers arrive in any order, and what is drawn from them must not depend on it.
+    return sorted(found, key=lambda one: (one.chars, one.input, one.output))
 
 
 def _counts(outcomes: Sequence[Outcome], calls: int) -> dict[str, Any]:

@@ -33,7 +33,7 @@ capitals = ms.Task(data=ROWS, prompt="What is the capital of {country}?", score=
 FREE: dict[str, dict[str, tuple[str, ...]]] = {
     "*.jsonl": {
         "what a call took and cost is noted in its line alone": (
-            *("attempts", "maybe_billed", "cached", "latency_ms", "from_cache", "usage", "usage_judge"),
+            *("attempts", "maybe_billed", "cached", "latency_ms", "answer_id", "from_cache", "usage", "usage_judge"),
             *("cost", "cost_judge", "cost_search", "truncated"),
         ),
         "the provider's id of an answer is noted in its line alone": ("answer_id",),
