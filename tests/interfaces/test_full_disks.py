@@ -116,7 +116,7 @@ def test_a_disk_without_room_ends_every_verb_with_a_line(
             (disk / "filler").unlink()
             assert run_command(disk / "home", "verify", "run").code == 0
     assert codes["run", 0] == codes["load", 0] == 5, codes
-    record("a full disk", len(tried), len(tried), "exit code 5 and a line")
+    record("19", len(tried), len(tried), "exit code 5 and a line")
 
 
 def test_a_disk_without_room_for_another_file_ends_every_verb_with_a_line(
