@@ -10,7 +10,7 @@ import resource
 from msgspec import structs
 
 from ..engine.lane import Lane
-from ..providers.transport.transport import CONNECTIONS_MAX
+from ..providers.transport.pools import CONNECTIONS_MAX
 
 FILES_WANTED = 65_536
 FILES_SPARED = 128
