@@ -144,6 +144,7 @@ class CallRun:
     async def _work(self, lane: str) -> None:
         intake, scheduler, sink = self._intake, self._scheduler, self._sink
         is_passing = is_host(lane)
+        most = scheduler.route_of(lane).lane.concurrency
         take_now = intake.take_kept if is_passing else intake.take_now
         while True:
             call = take_now(lane)
@@ -165,7 +166,7 @@ class CallRun:
                     sink.write(outcome)
             else:
                 self._pass_on()
-                if not is_passing:
+                if not is_passing and self._begun[lane] < most:
                     self._begin_lane(lane)  # this worker is busy from now on
                 try:
                     outcome = await scheduler.fetch(found, sink)

@@ -32,7 +32,9 @@ def as_text(value: Any) -> str:
 
 def id_of(value: Any) -> str | None:
     """Returns the provider's id of an answer; None if it has none of a usual length."""
-    return mended(value) if isinstance(value, str) and 0 < len(value) <= 256 else None
+    if not isinstance(value, str) or not 0 < len(value) <= 256:
+        return None
+    return value if value.isascii() else mended(value)
 
 
 def as_index(value: Any) -> int | None:

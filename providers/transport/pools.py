@@ -103,8 +103,7 @@ class ConnectionPools:
     def hand_over(self, held: PooledConnection, pool: Pool) -> bool:
         """Gives an idle connection to the first call that waits, or its room to one that needs another server.
         Returns whether any waits."""
-        first = self._first_waiting()
-        if first is None:
+        if not self._waiting or (first := self._first_waiting()) is None:
             return False
         if first[0] is pool:
             self._waiting.popleft()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import NamedTuple
 
 import aiohttp
@@ -95,7 +95,8 @@ class Channel:
             if held is None:
                 held, answer = await self._over_new_line(head.pool, request, wire, tap, rest)
             else:
-                await _await_clearance(held, head.pool, request)
+                if (wait := _clear(held, head.pool, request)) is not None:
+                    await _await_clearance(wait, held, head.pool, request)
                 asked = held.line.ask(wire, tap, rest)
                 self._deadlines.watch(asked)
                 try:
@@ -136,7 +137,8 @@ class Channel:
     ) -> tuple[PooledConnection, HttpAnswer]:
         async with asyncio.timeout(self._timeout_s):
             held = await pool.connect()
-            await _await_clearance(held, pool, request)
+            if (wait := _clear(held, pool, request)) is not None:
+                await _await_clearance(wait, held, pool, request)
             asked = held.line.ask(wire, tap, rest)
             try:
                 return held, await asked
@@ -172,11 +174,21 @@ class Channel:
         return Head(pool, data + b"Content-Length: ")
 
 
-async def _await_clearance(held: PooledConnection, pool: Pool, request: Request) -> None:
+def _clear(held: PooledConnection, pool: Pool, request: Request) -> Awaitable[object] | None:
+    """Returns None if the request may be written now, which it nearly always may; else what to await."""
     try:
-        await await_clearance(request)
+        return None if request.clear is None else request.clear()
     except BaseException:
         pool.give_back(held)  # nothing was written to it
+        raise
+
+
+async def _await_clearance(wait: Awaitable[object], held: PooledConnection, pool: Pool, request: Request) -> None:
+    try:
+        await wait
+        await await_clearance(request)
+    except BaseException:
+        pool.give_back(held)
         raise
 
 
