@@ -243,8 +243,9 @@ class Scheduler:
                 if response is not None and isinstance(result, Reply):
                     tries.attempts += 1
                     outcome = self._success(pending, result, response, tries)
-                    await self._tell_early(shared, outcome)
+                    # First, since a waiter's next call must find the money gone.
                     route.settle(permit, call, result, outcome.cost)
+                    await self._tell_early(shared, outcome)
                     await self._store(shared, response, outcome)
                     self.events.tell("answered", call.model, response.latency_ms, outcome.status)
                     return outcome
@@ -308,8 +309,7 @@ class Scheduler:
         except Withdrawn:
             raise
         except Exception as error:  # noqa: BLE001
-            # The one broad except: an attempt that broke in a way nobody foresaw may have been billed, and
-            # must not take the other hundred thousand with it.
+            # The one broad except: an attempt that broke unforeseen may be billed, and must not end the others.
             if (own := own_fault_of(error)) is not None:
                 if own.is_lasting:
                     self.halt("local_fault", own.fault.detail)

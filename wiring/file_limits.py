@@ -10,11 +10,12 @@ import resource
 from msgspec import structs
 
 from ..engine.lane import Lane
-from ..providers.transport.pools import CONNECTIONS_MAX
 
 FILES_WANTED = 65_536
 FILES_SPARED = 128
 LEDGERS_WANTED = 256
+# Below the ports that a machine has for one server's address.
+SOCKETS_WANTED = 1 << 14
 
 
 def raise_file_limit() -> None:
@@ -34,7 +35,7 @@ def connections_max() -> int:
 
 def sockets_max() -> int:
     """Returns how many connections to providers may be open at once."""
-    return min(CONNECTIONS_MAX, max(1, _files() - FILES_SPARED - 2 * ledgers_max()))
+    return min(SOCKETS_WANTED, max(1, _files() - FILES_SPARED - 2 * ledgers_max()))
 
 
 def ledgers_max() -> int:

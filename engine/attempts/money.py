@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import orjson
+
 from ..call import Call, Usage
 from ..fault import LocalFault
 from ..limits import Tokens
@@ -15,8 +17,14 @@ from .estimate import TokenEstimate, call_weight, most_input
 from .prices import Price
 
 # What providers call the number of answers to one prompt, and the most tokens of an answer.
-_SEVERAL = re.compile(r"n|best_of|candidate_?count", re.IGNORECASE)
-_LENGTH = re.compile(r"max_?\w*tokens", re.IGNORECASE)
+_SEVERAL = re.compile(
+    r"n|best_of|candidate_?count|(n|num)_(samples|return_sequences|generations|completions|outputs|beams)|samples|"
+    r"beam_width",
+    re.IGNORECASE,
+)
+_LENGTH = re.compile(r"max[_-]?\w*tokens\w*|max_length|max_gen\w*|n_predict|num_predict", re.IGNORECASE)
+# Tokens to think that some providers grant beside the most tokens of an answer.
+_BESIDE = re.compile(r"(thinking|reasoning)_\w*budget", re.IGNORECASE)
 # A block is this share of a budget's limit, so that hardly a call waits for a write of the budget's file.
 _BLOCK_SHARE = 1 / 200
 # Amounts on disk are whole billionths of a dollar.
@@ -50,17 +58,22 @@ def _most_tokens(call: Call, price: Price, estimate: TokenEstimate) -> Tokens | 
 def _output_with(extra: Mapping[str, Any], output: int) -> int:
     """Returns the most output tokens of a call whose `extra` fields, under any provider's names, may ask for longer
     answers than `output` or for several."""
-    answers = 1
+    answers, beside = 1, 0
     waiting: list[Mapping[str, Any]] = [extra]
     while waiting:
         for name, value in waiting.pop().items():
-            if isinstance(value, Mapping):
+            if name == "prediction":
+                # Of the text that the model is to expect, what it doesn't use is billed as output.
+                beside += len(orjson.dumps(value, default=str))
+            elif isinstance(value, Mapping):
                 waiting.append(value)
             elif isinstance(value, int) and _SEVERAL.fullmatch(str(name)):
                 answers *= max(1, value)
             elif isinstance(value, int) and _LENGTH.fullmatch(str(name)):
                 output = max(output, value)
-    return answers * output
+            elif isinstance(value, int) and _BESIDE.fullmatch(str(name)):
+                beside += max(0, value)
+    return answers * (output + beside)
 
 
 def why_unbounded(call: Call, price: Price | None, limit: str = "--max-cost", *, has_option: bool = True) -> str:

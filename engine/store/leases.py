@@ -20,7 +20,7 @@ from ..remarks import remark
 _SET_LOCK: int | None = getattr(fcntl, "F_OFD_SETLK", None)
 # The kernel walks a list of a file's locks. Measured with one file, to take a key and to release it: 3 µs, with 256
 # keys held 5, with 1,000 held 13. So the keys are spread over files.
-_FILES = 16
+_FILES = 8
 # C's struct flock: type, whence, start, length, process (0 for these locks).
 _FLOCK = struct.Struct("@hhqqi")
 _NO_OFD = "this system has no locks that belong to an open file"

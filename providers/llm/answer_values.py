@@ -68,16 +68,16 @@ def usage_of(
     total: int | None = None,
 ) -> Usage | None:
     """Returns the usage in tokens; None if nothing of it is known. A count that is missing, negative or impossibly
-    large is unknown unless `total` shows it, and so is an input of 0, since every prompt has tokens. `reasoning` is
-    added to the output only if `total` shows that the output does not include it."""
+    large is unknown unless `total` shows it, and so is an input of 0, since every prompt has tokens. Tokens that only
+    `total` has count as output, the dearer kind: xAI and others do not include thinking in the answer's tokens."""
     read, written, total = _sensible(input_tokens) or None, _sensible(output_tokens), _sensible(total) or None
     reasoning, cached = _sensible(reasoning) or 0, _sensible(cached) or 0
     if read is None and written is None:
         return None if total is None else Usage(None, None, total=total)
-    if written is None and read is not None and total is not None and total >= read:
+    if read is not None and total is not None and total >= read + (written or 0):
         written = total - read
-    elif reasoning and read is not None and written is not None and total == read + written + reasoning:
-        written += reasoning  # xAI does not include them in the answer's tokens, as others do
+    if written is not None and reasoning > written:
+        written += reasoning
     return Usage(
         read,
         written,

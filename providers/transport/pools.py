@@ -24,8 +24,6 @@ from .unanswered import UnansweredAddresses
 SILENT_S = 4.0
 # Below the five seconds after which common servers close an idle connection.
 KEEPALIVE_S = 4.0
-# Connections at once: below the ports that a machine has for one server's address.
-CONNECTIONS_MAX = 16_384
 
 
 class LineConnector(aiohttp.TCPConnector):
@@ -41,7 +39,7 @@ class ConnectionPools:
     """All pools of one engine, of which at most `connections_max` connections are open at once. The connector is made
     with the first call, since it belongs to a running loop."""
 
-    def __init__(self, unanswered: UnansweredAddresses, connections_max: int = CONNECTIONS_MAX) -> None:
+    def __init__(self, unanswered: UnansweredAddresses, connections_max: int = 1 << 14) -> None:
         self.unanswered = unanswered
         self._connector: LineConnector | None = None
         self._pools: dict[tuple[URL, bool, float], Pool] = {}

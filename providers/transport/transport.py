@@ -18,7 +18,7 @@ from ...engine.endpoint import Request, Response, SendError, await_clearance
 from .connection_faults import fault_of
 from .deadlines import Deadlines
 from .http_connection import ExchangeError, HttpAnswer, Tap
-from .pools import CONNECTIONS_MAX, ConnectionPools, Pool, PooledConnection
+from .pools import ConnectionPools, Pool, PooledConnection
 from .rate_limit_headers import is_told_in
 from .unanswered import UnansweredAddresses
 
@@ -43,7 +43,7 @@ class Transport:
         self,
         look_every_s: float = LOOK_EVERY_S,
         patience_s: float | None = None,
-        connections_max: int = CONNECTIONS_MAX,
+        connections_max: int = 1 << 14,
     ) -> None:
         self.look_every_s = look_every_s
         self.unanswered = UnansweredAddresses(patience_s)

@@ -113,10 +113,11 @@ def test_a_server_that_always_redirects_ends_with_4_whatever_is_in_flight_and_re
     provider.set_faults("redirect=307")
     done = cli(*GRID, "--model", "sim/open", "--base-url", provider.base_url, "--concurrency", "200", "--out", "run")
     assert done.code == 4
-    assert f"redirect {PROMPTS} " in done.out
+    redirected = int(done.out.partition("redirect ")[2].split()[0])
+    assert 0 < redirected <= PROMPTS
     assert "start again with another --out (answers stay in the cache); once the address, or the base_url" in done.out
     assert "is right: millstream resume " in done.out
-    assert len(lines_of(tmp_path / "run/failures.jsonl")) == PROMPTS
+    assert len(lines_of(tmp_path / "run/failures.jsonl")) == redirected
     # Asked again while it still redirects: the same.
     assert cli("resume", "run", "--no-progress").code == 4
     provider.set_faults()

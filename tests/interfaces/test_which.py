@@ -9,6 +9,7 @@ import pytest
 from chameleon_records import turn_record
 
 from millstream.bench.evaluation.registry import benchmark_of
+from millstream.engine.fault import DamagedJournal
 
 pytestmark = pytest.mark.needs_benchmark("millstone", "chameleon")
 
@@ -26,7 +27,6 @@ TURN = json.dumps(turn_record())
         ("", "millstone"),
         ("[]", "millstone"),
         ('{"conversation": ', "millstone"),
-        ("[" * 100_000, "millstone"),
         ("\xff", "millstone"),
     ],
 )
@@ -35,3 +35,9 @@ def test_the_first_record_shows_the_benchmark_whatever_its_texts_hold(
 ) -> None:
     (tmp_path / "records.jsonl").write_text(first, encoding="latin-1")
     assert benchmark_of(tmp_path).name == benchmark
+
+
+def test_a_first_line_that_is_nested_too_deeply_is_named(tmp_path: Path) -> None:
+    (tmp_path / "records.jsonl").write_text("[" * 100_000)
+    with pytest.raises(DamagedJournal, match=r"records\.jsonl line 1 is nested more than 900 deep"):
+        benchmark_of(tmp_path)

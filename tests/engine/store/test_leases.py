@@ -55,13 +55,13 @@ def test_a_killed_holder_frees_its_leases_at_once(tmp_path: Path) -> None:
         leases.close()
 
 
-def test_a_hundred_thousand_keys_need_sixteen_descriptors(tmp_path: Path) -> None:
+def test_a_hundred_thousand_keys_need_eight_descriptors(tmp_path: Path) -> None:
     leases = FolderLeases(tmp_path)
     before = open_files()
     for number in range(100_000):
         assert leases.try_take(key(number))
         leases.release(key(number))
-    assert open_files() == before + 16
+    assert open_files() == before + 8
     leases.close()
     assert open_files() == before
 
@@ -69,7 +69,7 @@ def test_a_hundred_thousand_keys_need_sixteen_descriptors(tmp_path: Path) -> Non
 def test_where_nothing_can_be_locked_every_call_goes_out_and_it_is_told_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for number in range(16):
+    for number in range(8):
         (tmp_path / f"leases.{number}").mkdir()  # no file can be opened there
     leases = FolderLeases(tmp_path)
     with caplog.at_level(logging.WARNING, "millstream"):

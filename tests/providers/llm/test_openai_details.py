@@ -37,7 +37,9 @@ USAGES: dict[str, tuple[dict[str, Any], Usage]] = {
     "null within details": (counts(36, 87, completion_tokens_details={"reasoning_tokens": None}), Usage(36, 87)),
     "details of another type": (counts(36, 87, completion_tokens_details=[1], **KEPT), Usage(36, 87, 0, 12)),
     "counts with a decimal point": (counts(36.0, 87.0, total_tokens=123.0, **THOUGHT), Usage(36, 87, 64)),
-    "more thoughts than tokens": (counts(36, 10, total_tokens=46, **THOUGHT), Usage(36, 10, 10)),
+    "more thoughts than tokens": (counts(36, 10, total_tokens=46, **THOUGHT), Usage(36, 74, 64)),
+    "more in the total": (counts(36, 10, total_tokens=1_000), Usage(36, 964)),
+    "thoughts without a total": (counts(36, 10, total_tokens=None, **THOUGHT), Usage(36, 74, 64)),
     "negative details": (counts(36, 10, completion_tokens_details={"reasoning_tokens": -3}), Usage(36, 10)),
 }
 
