@@ -36,8 +36,8 @@ FAULTS = (
 )
 OUTAGE = "down,until=2"
 # What may be open once all is over: a kept connection to the provider, the thread that read the input.
-# Of the files eight are those of leases, which are opened as keys are taken.
-LEFT = {"files": 24, "threads": 2, "tasks": 0, "timers": 2}
+# Of the files sixteen are leases of two engines, which are opened as keys are taken.
+LEFT = {"files": 32, "threads": 2, "tasks": 0, "timers": 2}
 PROGRAM = Path(__file__).parent.parent / "support" / "soaked.py"
 
 
