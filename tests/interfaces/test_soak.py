@@ -35,9 +35,10 @@ FAULTS = (
     *("slow_body=0.2,rate=0.02", "empty_choices,rate=0.01", "bad_gateway,rate=0.01"),
 )
 OUTAGE = "down,until=2"
-# What may be open once all is over: a kept connection to the provider, the thread that read the input.
+# What may be open once all is over: a kept connection to the provider and the timer that closes it, the thread that
+# read the input.
 # Of the files sixteen are leases of two engines, which are opened as keys are taken.
-LEFT = {"files": 32, "threads": 2, "tasks": 0, "timers": 2}
+LEFT = {"files": 32, "threads": 2, "tasks": 0, "timers": 4}
 PROGRAM = Path(__file__).parent.parent / "support" / "soaked.py"
 
 
