@@ -8,7 +8,7 @@ import pytest
 from scripted import ScriptedProvider, engine_over
 from virtual_time import run_virtually
 
-from millstream.engine.attempts.money import Price
+from millstream.engine.attempts.prices import Price
 from millstream.engine.call import Call, Outcome, Reply, Usage
 from millstream.engine.endpoint import Fault, Response
 from millstream.engine.lane import Lane
