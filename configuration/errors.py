@@ -28,7 +28,7 @@ class UsageError(Exception):
     exit_code = WRONG_USAGE
 
 
-def exit_code_of(error: Exception) -> int | None:
+def exit_code_of(error: BaseException) -> int | None:
     """Returns the exit code of an error that a person can cause; None: it is a defect of this program."""
     code = getattr(error, "exit_code", None)
     return code if isinstance(code, int) else None

@@ -30,7 +30,7 @@ def opened_sink(told: str, others: Others) -> OpenedSink:
         lacking = [each for each in ("write", "flush") if not callable(getattr(sink, each, None))]
         if not hasattr(sink, "fault"):
             lacking.append("fault")
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         shown = with_shown_addresses(argument)
         raise LocalFault(
             f"{whose} can't be opened with {shown!r} ({in_one_line(error)}): mend what it names"

@@ -74,7 +74,7 @@ class CallSweep:
         try:
             record = self._record(asked, outcome)
             line = encode(record)
-        except Exception as error:  # noqa: BLE001 (a border: the code is somebody else's)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 (a border: the code is somebody else's)
             self._end(defect_of(error, self._benchmark.title, asked.item.id))
             return
         (self._folder.failures if record.is_failure else self._folder.records).append(line)
@@ -89,7 +89,7 @@ class CallSweep:
             for item in self._benchmark.items(self._options):
                 if item.id not in done:
                     yield self._call(item, pair)
-        except Exception as error:  # noqa: BLE001
+        except (Exception, SystemExit) as error:  # noqa: BLE001
             self._end(defect_of(error, self._benchmark.title, None if item is None else item.id))
 
     def _call(self, item: Item, pair: Pair) -> Call:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from ...engine.runs.data_file import BYTES_MAX, DatasetError, csv_rows, decode, opened, parse
+from .defect import benchmark_code
 from .row_entry import RowEntry, TaskError, shown
 
 Data: TypeAlias = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
@@ -37,8 +38,9 @@ def entries_of_iterable(rows: Iterable[Any]) -> Iterator[RowEntry]:
     """Yields the rows of an iterable of mappings, numbered from 1."""
     if isinstance(rows, Mapping | bytes) or not isinstance(rows, Iterable):
         raise TaskError(f"data: expected a path, or an iterable of mappings, got {shown(rows)}")
-    for number, content in enumerate(rows, 1):
-        yield RowEntry(content, f"row {number}")
+    with benchmark_code("data"):
+        for number, content in enumerate(rows, 1):
+            yield RowEntry(content, f"row {number}")
 
 
 def suffix_of(path: Path) -> str:

@@ -18,7 +18,7 @@ class BenchmarkDefect(Exception):
     exit_code = WRONG_USAGE
 
 
-def defect_of(error: Exception, title: str, item: str | None = None) -> BenchmarkDefect:
+def defect_of(error: BaseException, title: str, item: str | None = None) -> BenchmarkDefect:
     """Returns the BenchmarkDefect for an exception that the benchmark's code raised; it names the item, if there is
     one."""
     if isinstance(error, BenchmarkDefect):
@@ -36,7 +36,7 @@ def benchmark_code(title: str) -> Iterator[None]:
     own, as UsageError and DatasetError do."""
     try:
         yield
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if exit_code_of(error) is not None:
             raise
         raise defect_of(error, title) from error

@@ -207,7 +207,7 @@ class ItemBenchmark(Benchmark):
         items: dict[str, Item] | None
         try:
             items = {item.id: item for item in self.items(options)}
-        except Exception:  # noqa: BLE001 (why its data can't be read, `run` says: the rest can be proven without)
+        except (Exception, SystemExit):  # noqa: BLE001 (why its data can't be read, `run` says: the rest can be proven without)
             items = None
         data = None if items is None else digest_of(items.values())
         path = folder / RECORDS

@@ -93,7 +93,7 @@ class ItemRun:
         self._ask.step = next(missing)
         try:
             await self._write_all(missing)
-        except Exception as raised:
+        except (Exception, SystemExit) as raised:
             error = self._error_of(raised)
             if isinstance(error, CallFailed):
                 # A stop leaves earlier steps pending: they are asked first when the run continues, then this one.
@@ -147,18 +147,18 @@ class ItemRun:
     def _defect(self, what: str) -> BenchmarkDefect:
         return BenchmarkDefect(f"{self._items.benchmark.title}, item {self._item.id!r}: {what}")
 
-    def _error_of(self, raised: Exception) -> _Known:
+    def _error_of(self, raised: BaseException) -> _Known:
         """Returns an exception of the item's code as one of the framework's errors. Of a group it is the gravest: a
         defect, a fault of this machine, a stop, then the failure of the first step."""
         return min((self._known(each) for each in _leaves(raised)), key=_weight)
 
-    def _known(self, error: Exception) -> _Known:
+    def _known(self, error: BaseException) -> _Known:
         if isinstance(error, LocalFault | Stopped | CallFailed):
             return error
         return defect_of(error, self._items.benchmark.title, self._item.id)
 
 
-def _leaves(error: Exception) -> Iterator[Exception]:
+def _leaves(error: BaseException) -> Iterator[BaseException]:
     if isinstance(error, ExceptionGroup):
         for each in error.exceptions:
             yield from _leaves(each)

@@ -72,7 +72,7 @@ async def send_steps_of(
                 lines = open_items.lines_of(pair, item.id, item.line_ids())
                 if lines is not None:
                     yield ItemRun(shared, item, pair, lines)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise defect_of(error, benchmark.title, None if item is None else item.id) from error
 
     return await sweep.run({pair: runs(pair) for pair in sent.pairs}, sent.at_once)

@@ -98,7 +98,7 @@ def _question(ask: Template | PromptFunction, row: TaskRow) -> Input:
         return _not_empty(ask.fill(row), row)
     try:
         found = ask(row.copied())
-    except Exception as error:  # a user's function: any error is reported with its row
+    except (Exception, SystemExit) as error:  # a user's function: any error is reported with its row
         raise TaskError(f"prompt: the function raised {type(error).__name__} for {row.where}: {error}") from error
     if isinstance(found, str):
         return _not_empty(found, row)

@@ -241,7 +241,7 @@ class Function(Scorer, frozen=True):
     def score(self, reply: Reply, row: TaskRow) -> Score:
         try:
             found = self.function(reply, row.copied())
-        except Exception as error:  # noqa: BLE001  (a user's function: the answer is paid for, and is kept)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  (a user's function: the answer is paid for, and is kept)
             return Score(None, problem=f"{FUNCTION_RAISED} {type(error).__name__}{_place_of(error)}: {error}")
         if not isinstance(found, Mapping):
             return _score_of(found)
@@ -344,7 +344,7 @@ def numeric(
     return Numeric(template(expected, "score"), tolerance, relative, percent, decimal, which)
 
 
-def _place_of(error: Exception) -> str:
+def _place_of(error: BaseException) -> str:
     """Returns ` in task.py line 7`: the last line of the function's own file that the error came through; empty if the
     function was never entered."""
     places = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)][1:]

@@ -191,7 +191,7 @@ class _JudgedGroup:
                 made = Judgement(status=error.failure.kind, error=error.failure.detail)
             except (Stopped, LocalFault, BenchmarkDefect):
                 raise
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 raise defect_of(error, self._work.benchmark, key.id) from error
             finally:
                 # A call in flight is paid for: it is finished also after a stop.

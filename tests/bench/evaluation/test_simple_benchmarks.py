@@ -84,6 +84,8 @@ class Broken(Questions):
     def record(self, item: Item, outcome: Outcome, options: Any) -> Record:
         if item.data == 7 and self.how == "raises in record":
             raise KeyError("score")
+        if item.data == 7 and self.how == "leaves in record":
+            raise SystemExit(0)
         if item.data == 7 and self.how == "no record":
             return {"score": 1}  # type: ignore[return-value]
         if item.data == 7 and self.how == "no JSON":
@@ -96,6 +98,7 @@ class Broken(Questions):
     [
         ("raises in call", "Questions, item 'q7': its code raised ZeroDivisionError: by hand"),
         ("raises in record", "Questions, item 'q7': its code raised KeyError: 'score'"),
+        ("leaves in record", "Questions, item 'q7': its code raised SystemExit: 0"),
         ("another temperature", "item 'q7': script/.* was asked at temperature 0.9, and the pair's is"),
         ("another model", "item 'q7': script/judge was asked as the model under test, which is script/"),
         ("no record", r"item 'q7': record\(\) must make a Answer, it made a dict"),
@@ -244,6 +247,8 @@ class Odd(Talks):
             async with asyncio.TaskGroup() as group:
                 group.create_task(ask(call))
                 group.create_task(self._raise())
+        elif self.how == "leaves":
+            raise SystemExit(0)
         elif self.how == "asks another":
             await ask(Call(JUDGE, "odd"))
         elif self.how == "asks for no step":
@@ -263,6 +268,7 @@ class Odd(Talks):
     ("how", "said"),
     [
         ("raises in a task", "Talks, item 't0': its code raised ZeroDivisionError: by hand"),
+        ("leaves", "Talks, item 't0': its code raised SystemExit: 0"),
         ("asks another", "item 't0': script/judge was asked as the model under test, which is script/m"),
         ("asks for no step", r"ask\(\) was called for step 3"),
         ("no record", r"run\(\) must yield a Answer, it yielded int"),

@@ -91,6 +91,27 @@ def test_a_score_function_that_raises_for_one_row_ends_run_score_and_report_with
     assert "Nothing is missing" not in (folder / "run/report.html").read_text()
 
 
+def test_sys_exit_in_a_function_of_the_task_is_an_error_of_that_function(
+    cli: CommandLine, provider: Provider, folder: Path
+) -> None:
+    scorer, prompt = 'ms.regex("answer to the prompt [0-7]")', '"What is the capital of {country}? Answer in one word."'
+    (folder / "stop.py").write_text(CAPITALS.replace(scorer, "lambda reply, row: exit(0)"))
+    (folder / "mute.py").write_text(CAPITALS.replace(prompt, "lambda row: exit(0)"))
+    rows = "type('Rows', (), {'__iter__': lambda self: __import__('sys').exit(0)})()"
+    (folder / "none.py").write_text(CAPITALS.replace('"capitals.csv"', rows))
+    for verb, more in ((asked(provider, "mute.py"), ()), (("plan",), ("mute.py", "--model", "sim/open"))):
+        done = cli(*verb, *more)
+        assert done.code == 2 and "the function raised SystemExit for" in done.err and "line 2: 0" in done.err, done
+    done = cli(*asked(provider, "none.py"))
+    assert done.code == 2 and "data: its code raised SystemExit: 0 (none.py line 5)" in done.err, done
+    assert provider.calls() == 0
+    done = cli(*asked(provider, "stop.py"))
+    assert done.code == 3 and provider.calls() == len(MODELS) * EACH
+    assert "the score function raised SystemExit in stop.py line 7: 0" in done.out, done.out
+    done = cli("score", "run", "--task", "stop.py")
+    assert done.code == 3 and "the score function raised SystemExit in stop.py line 7: 0" in done.out, done
+
+
 def test_a_killed_run_goes_on_and_asks_nothing_twice(provider: Provider, folder: Path) -> None:
     process = start(folder, *asked(provider), "--rpm", "1200", OPENAI_API_KEY="sk-x")
     provider.await_calls(10)

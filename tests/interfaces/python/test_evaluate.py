@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,17 @@ def test_failures_and_silence_are_told_in_the_result(
     silent = ms.evaluate(task(score=ms.choice("A")), "sim/open", tmp_path / "silent", **options)
     assert silent.models["sim/open"].score.mean is None
     assert silent.unmeasured[0].startswith("sim/open has no score: 24 of its 24 answers")
+
+
+def test_sys_exit_in_a_function_is_told_as_any_other_error_of_it(tmp_path: Path, options: dict[str, Any]) -> None:
+    def leave(*_: Any) -> Any:
+        sys.exit(0)
+
+    with pytest.raises(TaskError, match=r"prompt: the function raised SystemExit for row 1"):
+        ms.evaluate(task(prompt=leave), "sim/open", tmp_path / "unasked", **options)
+    found = ms.evaluate(task(score=leave), "sim/open", tmp_path / "run", **options)
+    [problem] = {record.problem for record in found.records()}
+    assert f"raised SystemExit in test_evaluate.py line {leave.__code__.co_firstlineno + 1}: 0" in (problem or "")
 
 
 def test_a_wrong_argument_is_told_before_anything_is_begun(tmp_path: Path, options: dict[str, Any]) -> None:
