@@ -7,6 +7,7 @@ import re
 
 import pytest
 from expected_conversations import expected_turns
+from web_worlds import gives_text
 
 from millstream.bench.chameleon import prompts
 from millstream.bench.chameleon.prompts import ShownPage
@@ -39,7 +40,7 @@ def test_a_played_conversation_is_the_expected_one(persona: str) -> None:
         shown = [
             ShownPage(number, page.title, page.url, article(INDEX.world, page).text)
             for number, page in pages
-            if INDEX.world.gives_text(page.url)
+            if gives_text(INDEX.world, page.url)
         ]
         asked = [message.words for message in prompts.answer_messages((), prompts.sources_text(shown), turn.question)]
         text = said(persona, *asked)
