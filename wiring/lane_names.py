@@ -27,7 +27,7 @@ def unused_lanes(together: Sequence[Settings], others: Iterable[str] = ()) -> li
 
 def without_lane(model: str, settings: Settings) -> str:
     """Returns a sentence on a model that has no lane while others of its provider have; empty for any other model."""
-    if settings.is_declared(model):
+    if settings.declared_lane(model) is not None:
         return ""
     lanes = [lane.model for lane in settings.lanes if _provider(lane.model) == _provider(model)]
     if not lanes:

@@ -144,10 +144,10 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     def lane_of(self, model: str) -> Lane:
         """Returns the declared lane of a model, else the default lane under its name."""
-        declared = self._declared(model)
+        declared = self.declared_lane(model)
         if declared is None and is_host(model):
             # The declaration for every host applies to each host's own lane.
-            declared = self._declared(EVERY_HOST)
+            declared = self.declared_lane(EVERY_HOST)
         if is_page(model) or is_search(model):
             own = None if declared is None else structs.replace(declared, model=model)
             return retrieval_lane_of(model, own, self.search_row_of(model) if is_search(model) else None)
@@ -155,11 +155,8 @@ class Settings(Struct, frozen=True, kw_only=True):
             return declared
         return structs.replace(self.default_lane, model=model) if self.default_lane is not None else Lane(model)
 
-    def is_declared(self, model: str) -> bool:
-        """Returns whether a model has a lane of its own."""
-        return model in self._by_model
-
-    def _declared(self, model: str) -> Lane | None:
+    def declared_lane(self, model: str) -> Lane | None:
+        """Returns the lane that is declared for a model; None if there is none."""
         return self._by_model.get(model)
 
     def quota_of(self, model: str) -> Quota:

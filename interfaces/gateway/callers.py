@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from ...configuration.gateway_settings import CallerSettings
+from ...engine.attempts.budget_file import BudgetFile, BudgetPlace
 from ...engine.attempts.money import CostBudget
 from ...engine.attempts.payer import NotPaid
 from ...engine.attempts.retry import RetryPolicy
@@ -24,7 +25,6 @@ from ...engine.lanes.lane_queue import LaneQueue
 from ...engine.lanes.ledger import Ledger
 from ...engine.limits import Tokens, declared_quota
 from ...providers.llm.serve_dialect import RequestRefusal
-from .spending import caller_purse
 
 FOLDER = "gateway"
 _LANE = "caller"
@@ -199,6 +199,14 @@ class CallPayment:
         self._stop_renewal()
         permit, self._permit = self._permit, None
         self._caller.give_back(permit, tokens if self._was_sent else None)
+
+
+def caller_purse(folder: Path, name: str, limit: float) -> CostBudget:
+    """Returns the budget of one caller, with `limit` dollars: a file that several gateways share and that outlives a
+    kill. `folder` has all callers' files. Raises LocalFault."""
+    purse = CostBudget(limit)
+    purse.attach(BudgetFile(BudgetPlace(folder / f"{name}.budget", lock=folder), limit))
+    return purse
 
 
 def _lane_of(settings: CallerSettings, folder: Path) -> LaneQueue:

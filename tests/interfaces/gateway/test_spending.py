@@ -12,7 +12,7 @@ import pytest
 from millstream.engine.attempts.budget_file import amounts_in
 from millstream.engine.attempts.money import CostBudget
 from millstream.engine.fault import LocalFault
-from millstream.interfaces.gateway.spending import caller_purse
+from millstream.interfaces.gateway.callers import caller_purse
 
 
 def reserved(purse: CostBudget, dollars: float) -> bool:
@@ -45,7 +45,7 @@ def test_damage_is_told_and_nothing_is_begun(tmp_path: Path) -> None:
 SPEND = """
 import sys
 from pathlib import Path
-from millstream.interfaces.gateway.spending import caller_purse
+from millstream.interfaces.gateway.callers import caller_purse
 purse = caller_purse(Path(sys.argv[1]), "ann", 1e9)
 while True:
     assert purse.fits(2.0)
