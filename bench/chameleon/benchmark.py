@@ -43,7 +43,7 @@ class Chameleon(Benchmark):
     def owns(self, fields: Mapping[str, Any]) -> bool:
         return "conversation" in fields or "retrieved" in fields
 
-    def score(self, folder: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+    def score(self, folder: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
         from .score_table import score_folder
 
         return score_folder(folder, given)

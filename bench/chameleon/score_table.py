@@ -18,7 +18,6 @@ from ...metrics.chameleon.scores import scores
 from ...metrics.chameleon.traces import Asked, Traces
 from ...report.interval_text import interval_cell, single_figures
 from ...report.text import table
-from ..evaluation.kept_scores import keep_scores
 from ..evaluation.record_lines import record_lines
 from .readings import readings_of
 
@@ -54,7 +53,7 @@ def traces_in(path: Path) -> Traces:
     return traces
 
 
-def score_folder(folder: Path, given: Mapping[str, str]) -> dict[str, Any]:
+def score_folder(folder: Path, given: Mapping[str, str]) -> tuple[dict[str, Any], str]:
     path = folder / RECORDS
     traces = traces_in(path)
     asked, run = _asked(folder)
@@ -62,7 +61,7 @@ def score_folder(folder: Path, given: Mapping[str, str]) -> dict[str, Any]:
     found = scores(traces, readings, asked)
     if not found["chameleon"]["models"]:
         raise UsageError(f"{path}: expected records, got none: nothing to score")
-    return keep_scores(folder, found, "" if readings == run else "the run's own readings; these scores are only shown")
+    return found, "" if readings == run else "the run's own readings; these scores are only shown"
 
 
 def _asked(folder: Path) -> tuple[Asked, Readings]:

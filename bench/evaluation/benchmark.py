@@ -93,9 +93,9 @@ class Benchmark:
         """Returns whether a record that has no manifest is this benchmark's, judged by its fields."""
         return False
 
-    def score(self, folder: Path, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Scores a folder's records with the given readings and returns the contents of scores.json; writes that file
-        if these are the run's own readings."""
+    def score(self, folder: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+        """Scores a folder's records with the given readings and returns the contents of scores.json, and what that file
+        keeps in their place, for a remark (empty: these are the run's own readings)."""
         raise self._lacks("score")
 
     def score_table(self, source: str, scores: Mapping[str, Any]) -> str:

@@ -92,9 +92,8 @@ class ItemBenchmark(Benchmark):
 
         return prepare(self, order)
 
-    def score(self, folder: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+    def score(self, folder: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
         from .item_work import scores_of
-        from .kept_scores import keep_scores
 
         path = folder / RECORDS
         manifest = read_manifest(folder) if (folder / MANIFEST).exists() else None
@@ -107,9 +106,7 @@ class ItemBenchmark(Benchmark):
             raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
         if not found[self.name]["models"]:
             raise UsageError(f"{path}: expected records, got none: nothing to score")
-        return keep_scores(
-            folder, found, "" if readings == own else "the run's own readings; these scores are only shown"
-        )
+        return found, "" if readings == own else "the run's own readings; these scores are only shown"
 
     def score_table(self, source: str, scores: Mapping[str, Any]) -> str:
         from .item_work import said_of

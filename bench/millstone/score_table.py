@@ -15,7 +15,6 @@ from ...engine.runs.run_folder import MANIFEST, RECORDS, read_manifest
 from ...metrics.millstone.gaps import Shape
 from ...metrics.millstone.scores import scores, scores_from_counts
 from ...report.text import table
-from ..evaluation.kept_scores import keep_scores
 from ..evaluation.record_lines import record_lines
 from .options import Readings
 from .orientation_labels import mislabelled, sides_by_wording
@@ -38,7 +37,7 @@ def left_out(readings: Readings) -> Sequence[str]:
     return LEFT_OUT if readings.issue_set == "104" else ()
 
 
-def score_folder(folder: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+def score_folder(folder: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     path = folder / RECORDS
     readings = Readings(**given)
     try:
@@ -64,7 +63,7 @@ def score_folder(folder: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     is_own = (readings.silence or own) == own and (readings.intervals or own_over) == own_over
     is_shown_only = readings.stance or readings.issue_set == "104" or readings.fix_orientation or not is_own
     why_not = "the run's own reading of all issues; these scores are only shown" if is_shown_only else ""
-    return keep_scores(folder, found, why_not)
+    return found, why_not
 
 
 def _asked(folder: Path) -> Mapping[tuple[str, float | None], Shape]:

@@ -42,7 +42,7 @@ class TaskBenchmark(TaskRecords):
     def owns(self, fields: Mapping[str, Any]) -> bool:
         return {"item", "row", "score"} <= fields.keys()
 
-    def score(self, folder: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+    def score(self, folder: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
         from .score_table import score_folder
 
         return score_folder(folder, Readings(**given))

@@ -19,7 +19,6 @@ from ...engine.runs.run_folder import MANIFEST, RECORDS, read_manifest
 from ...report.text import table
 from ..evaluation.item_work import said_of
 from ..evaluation.journals import decoded, each_once
-from ..evaluation.kept_scores import keep_scores
 from ..evaluation.record_lines import record_lines
 from .files import load_task
 from .judge import Judge
@@ -31,9 +30,9 @@ from .scorers import Score
 from .task import AnyScorer
 
 
-def score_folder(folder: Path, readings: Readings) -> dict[str, Any]:
-    """Scores a folder's records and returns the contents of scores.json; writes that file if the readings are the run's
-    own."""
+def score_folder(folder: Path, readings: Readings) -> tuple[dict[str, Any], str]:
+    """Scores a folder's records and returns the contents of scores.json, and what that file keeps in their place
+    (empty: the readings are the run's own)."""
     path = folder / RECORDS
     manifest = read_manifest(folder) if (folder / MANIFEST).exists() else None
     specified, own = NO_MANIFEST, Readings()
@@ -56,7 +55,7 @@ def score_folder(folder: Path, readings: Readings) -> dict[str, Any]:
     if not any(entry["answers"] for entry in part["models"].values()):
         raise UsageError(f"{path}: expected records, got none: nothing to score")
     is_own = readings.task is None and settled == own
-    return keep_scores(folder, found, "" if is_own else "the run's own scores; these are only shown")
+    return found, "" if is_own else "the run's own scores; these are only shown"
 
 
 def kept_readings(manifest: Mapping[str, Any]) -> Readings:

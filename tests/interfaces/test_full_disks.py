@@ -37,6 +37,7 @@ SHORT = (
     ("run", 0),
     ("run again", 4),
     ("load", 0),
+    ("score", 0),
     ("cache export", 300),
     ("cache export", 0),
     ("cache import", 300),
@@ -115,7 +116,7 @@ def test_a_disk_without_room_ends_every_verb_with_a_line(
             # What is there stays whole.
             (disk / "filler").unlink()
             assert run_command(disk / "home", "verify", "run").code == 0
-    assert codes["run", 0] == codes["load", 0] == 5, codes
+    assert codes["run", 0] == codes["load", 0] == codes["score", 0] == 5, codes
     record("19", len(tried), len(tried), "exit code 5 and a line")
 
 

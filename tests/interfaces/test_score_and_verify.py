@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shutil
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -71,6 +72,22 @@ def test_what_intervals_are_of_is_a_reading_of_the_run_and_no_part_of_its_specif
     assert "95% interval over trials" in (tmp_path / "run" / "report.html").read_text()
     refused = cli("score", "run", "--intervals", "conversations")
     assert refused.code == 2 and "--intervals" in refused.err
+
+
+def test_scores_that_cannot_be_written_are_shown_with_exit_code_5_and_other_folders_keep_theirs(
+    cli: CommandLine, folder: Path, tmp_path: Path
+) -> None:
+    whole = (folder / "scores.json").read_bytes()
+    shutil.copytree(folder, tmp_path / "alone")
+    (tmp_path / "alone/manifest.json").unlink()
+    (tmp_path / "alone/scores.json").unlink()
+    (folder / "scores.json.new").mkdir()
+    for verb in (("score", "run"), ("score", "alone", "run", "--json"), ("score", "run", "alone")):
+        done = cli(*verb)
+        assert done.code == 5 and "scores.json can't be written" in done.err and "sim/open" in done.out, done
+        assert (folder / "scores.json").read_bytes() == whole
+        assert ("alone" in verb) == (tmp_path / "alone/scores.json").exists()
+        (tmp_path / "alone/scores.json").unlink(missing_ok=True)
 
 
 def test_a_wrong_table_is_refused_with_its_line(cli: CommandLine, tmp_path: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ....bench.evaluation.declarations import of_folders
 from ....configuration.benchmark_options import add_readings, given_to
 from ....configuration.errors import DONE, WITH_FAILURES, UsageError
+from ....engine.remarks import remark
 from ...terminal.output import note, say, say_json
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) ->
 def run(options: argparse.Namespace) -> int:
     if not options.folders and not options.counts:
         raise UsageError("score: expected at least one DIR, or --counts CSV, got none")
+    from ....bench.evaluation.kept_scores import SCORES, write_scores
     from ....bench.evaluation.registry import benchmark_of, benchmarks, check_readings
     from ....bench.evaluation.reporting import check_hold_different_runs
     from ....bench.evaluation.unlike_sources import unlike
@@ -47,6 +50,7 @@ def run(options: argparse.Namespace) -> int:
 
     known = of_folders(options.folders)
     given = given_to(options, known, "score")
+    unkept = ExitStack()
     scored: dict[str, tuple[Benchmark, dict[str, Any]]] = {}
     if options.counts:
         reader = next(benchmark for benchmark in benchmarks() if benchmark.reads_counts)
@@ -56,7 +60,12 @@ def run(options: argparse.Namespace) -> int:
         check_is_no_batch(Path(folder))
         benchmark = benchmark_of(Path(folder))
         check_readings(benchmark, Path(folder), given, known, "score")
-        scored[folder] = benchmark, benchmark.score(Path(folder), given)
+        scores, keeps = benchmark.score(Path(folder), given)
+        scored[folder] = benchmark, scores
+        if keeps:
+            remark(f"{folder}/{SCORES} keeps {keeps}")
+        else:
+            unkept.callback(write_scores, Path(folder), scores)
     for path in options.counts:
         scored[path] = reader, reader.score_counts(Path(path), reader.own_readings(given))
     if options.json:
@@ -70,5 +79,7 @@ def run(options: argparse.Namespace) -> int:
     }
     if told := unlike(manners):
         note(f"millstream: these are no comparison, since {told}")
+    # Scores that can't be written are shown all the same, and those of the other folders are written.
+    unkept.close()
     has_unmeasured = any(part["unmeasured"] for _, scores in scored.values() for part in scores.values())
     return WITH_FAILURES if has_unmeasured else DONE
