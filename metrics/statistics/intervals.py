@@ -8,6 +8,7 @@ conversation, an item of a data set. Knows no benchmark and uses no random numbe
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
@@ -108,8 +109,10 @@ def interval(
     every = _checked(values, "values")
     if within is None and are_binary(every):
         within = SHARE
-    figures = cluster_figures(every, clusters, within)
-    return mean_interval(figures, within=within, level=level, of=of, shares=figures if are_binary(every) else None)
+    names = None if clusters is None else list(clusters)
+    figures = cluster_figures(every, names, within)
+    shares, most = figures if are_binary(every) else None, len(figures) * min(Counter(names).values(), default=1)
+    return mean_interval(figures, within=within, level=level, of=of, shares=shares, most=most)
 
 
 def cluster_figures(
@@ -153,11 +156,13 @@ def mean_interval(
     level: float = LEVEL,
     of: str = "clusters",
     shares: Values | None = None,
+    most: float = math.inf,
 ) -> Interval:
     """Returns the mean and its interval from the figure of each cluster; there must be at least one. `within` are the
     least and the largest possible mean, to which the interval is cut (None: not known); `level` is the interval's,
     such as 0.95; `of` names the clusters, as in "issues". `shares` has the share of 1 in each cluster where all values
-    are 0 or 1, and counts with `within` (0, 1); None for other values."""
+    are 0 or 1, and counts with `within` (0, 1); None for other values. `most`: how many independent things these are at
+    most; a cluster asked once says no more than one value, however often the others were asked."""
     if not 0 < level < 1:
         raise ValueError(f"level ({level}) must lie between 0 and 1, as in 0.95")
     mean, number = float(figures.mean()), len(figures)
@@ -175,6 +180,7 @@ def mean_interval(
     if within == SHARE and shares is not None:
         rarer = min(int((shares > 0).sum()), int((shares < 1).sum()))
         alike = number if are_equal(figures) else effective_number(mean, error, rarer, number, level)
+        alike = min(alike, most)
         return Interval(mean, *share_interval(mean * alike, alike, level), number, level, None, of)
     if are_equal(figures):
         return Interval(mean, None, None, number, level, f"no interval: all {number:,} {of} have the same figure", of)

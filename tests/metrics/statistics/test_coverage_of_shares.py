@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torture import times
 
 import millstream as ms
+from millstream.metrics.statistics.intervals import mean_interval
 
 stats = pytest.importorskip("scipy.stats")
 Values = NDArray[np.float64]
@@ -210,3 +211,28 @@ def test_five_shares_have_an_interval_and_four_have_none(ones: int) -> None:
 
 def test_figures_that_may_exceed_1_are_no_shares() -> None:
     assert ms.interval([1.0] * 20, within=(0, 5)).note == "no interval: all 20 clusters have the same figure"
+
+
+def test_an_item_asked_once_counts_as_one_value_however_often_the_others_were_asked() -> None:
+    """One item of ten is hard (60% ones) and asked once, the others (2%) twenty times."""
+    random, number, sizes, truth = np.random.default_rng(3), 15, (20, 1), 0.1 * 0.6 + 0.9 * 0.02
+    held: list[bool] = []
+    while len(held) < 200:
+        is_hard = (random.random(number) < 0.1).astype(int)
+        asked = np.array(sizes)[is_hard]
+        if len(set(asked)) < 2:
+            continue  # a sample without a hard item can't show that there are any
+        ones = random.random(asked.sum()) < np.repeat(np.array((0.02, 0.6))[is_hard], asked)
+        found = ms.interval(ones.astype(float).tolist(), iter(np.repeat(np.arange(number), asked).tolist()))
+        assert found.low is not None and found.high is not None
+        held.append(found.low <= truth <= found.high)
+    assert np.mean(held) >= 0.92
+
+
+def test_items_asked_equally_often_have_the_interval_of_their_shares() -> None:
+    values = [1.0] * 3 + [0.0] * 97
+    items = [number % 10 for number in range(100)]
+    found = ms.interval(values, items)
+    shares = np.array([0.1] * 3 + [0.0] * 7)
+    bare = mean_interval(shares, within=(0, 1), shares=shares)
+    assert (found.low, found.high) == pytest.approx((bare.low, bare.high)) and (found.high or 1) < 0.2
