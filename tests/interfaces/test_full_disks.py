@@ -24,7 +24,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "retry": ("retry", "run", "--no-report"),
     "load": ("load", "sim/open", "--rate", "20", "--duration", "1s", "--out", "test"),
     "batch": ("batch", "in.jsonl", "out.jsonl", "--model", "sim/open", "--cache", "cache"),
-    "probe": ("probe", "sim/open", "--max-calls", "5", "--cache", "cache"),
+    "probe": ("probe", "sim/open", "--max-calls", "5", "--cache", "quiet"),
     "report": ("report", "run"),
     "score": ("score", "run"),
     "review": ("review", "run", "--sample", "3", "--csv", "labels.csv"),
