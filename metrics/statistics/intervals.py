@@ -111,7 +111,8 @@ def interval(
         within = SHARE
     names = None if clusters is None else list(clusters)
     figures = cluster_figures(every, names, within)
-    shares, most = figures if are_binary(every) else None, len(figures) * min(Counter(names).values(), default=1)
+    sizes, shares = {*Counter(names).values()}, figures if are_binary(every) else None
+    most = len(figures) * min(sizes) if len(sizes) > 1 else math.inf
     return mean_interval(figures, within=within, level=level, of=of, shares=shares, most=most)
 
 
