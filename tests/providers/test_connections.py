@@ -102,7 +102,7 @@ def test_a_connection_that_was_closed_in_between_costs_nothing_once_that_is_know
             for number in range(5):
                 assert isinstance(await ask(at, f"prompt {number}", stream=stream), Reply)
                 for _ in range(6_000):
-                    if repr(over) == "<Transport [0 idle]>":
+                    if "[0 idle]" in repr(over):
                         break
                     await asyncio.sleep(0.005)
             assert set(provider.counts().values()) == {1}
