@@ -68,7 +68,8 @@ def scorer_from(table: Mapping[str, Any], where: str) -> AnyScorer:
         near = nearest(name, _SCORERS) if isinstance(name, str) else ""
         raise TaskError(f"{where}: expected one of {', '.join(_SCORERS)}, got {shown(name)}{near}")
     make, known = _SCORERS[name]
-    options = {key: value for key, value in table.items() if key not in _NOTED and value is not None}
+    # A None of a manifest is a value that was chosen, such as a temperature that is not sent.
+    options = {key: value for key, value in table.items() if key not in _NOTED}
     check_known(options, known, f"{where}: {name}")
     if name == "match":
         given = options.pop("expected", ())
@@ -76,7 +77,7 @@ def scorer_from(table: Mapping[str, Any], where: str) -> AnyScorer:
         if not isinstance(expected, list | tuple) or not all(isinstance(each, str) for each in expected):
             raise TaskError(f"{where}: match: expected: expected a text or a list of texts, got {shown(given)}")
         return match(*expected, **options)
-    if name == "judge" and "scale" in options:
+    if name == "judge" and options.get("scale") is not None:
         options["scale"] = tuple(options["scale"])
     try:
         return make(**options)

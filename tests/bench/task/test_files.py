@@ -9,6 +9,7 @@ import pytest
 
 import millstream.bench.task.files as files
 from millstream.bench.task.declared import scorer_from, scorers_from, task_from
+from millstream.bench.task.judge import judge
 from millstream.bench.task.options import options_of_word, split_name
 from millstream.bench.task.questions import questions_of, specification
 from millstream.bench.task.rows import TaskError
@@ -157,3 +158,9 @@ def test_a_scorer_is_made_again_from_what_a_manifest_keeps_of_it(table: dict[str
     judged = {"scorer": "judge", "model": "a/j", "rubric": "{a}?", "scale": [1, 5]}
     made = scorers_from({"judge": judged})["judge"]
     assert scorer_from(made.describe(), "here") == made
+
+
+def test_a_judge_that_was_sent_no_temperature_is_sent_none_when_it_is_made_again() -> None:
+    made = judge("a/j", "{a}?", temperature=None)
+    assert scorer_from(made.describe(), "here") == made
+    assert scorer_from({"scorer": "judge", "model": "a/j", "rubric": "{a}?"}, "here") == judge("a/j", "{a}?")
