@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from .credentials import aws, google
 from .credentials.authorizer import Authorizer, bearer, key_in
-from .llm import vertex
+from .llm import bedrock_claude, vertex
 from .llm import vertex_claude as vertex_anthropic
 from .llm.anthropic import messages as anthropic
 from .llm.bedrock import converse as bedrock
@@ -81,6 +81,11 @@ def on_vertex(model: str) -> WireProtocol:
     return vertex_anthropic.PROTOCOL if vertex_anthropic.is_claude(model) else vertex.protocol_of(model)
 
 
+def on_bedrock(model: str) -> WireProtocol:
+    """Returns the wire protocol of a model on Bedrock, where newer models of Claude have Anthropic's."""
+    return bedrock_claude.PROTOCOL if bedrock_claude.is_of_messages(model) else bedrock.PROTOCOL
+
+
 def by_bearer(credentials: Credentials, target: Target) -> Authorizer:
     return bearer(credentials.key)
 
@@ -138,7 +143,7 @@ KINDS: dict[str, Kind] = {
         lost_of=google.lost_of,
     ),
     "bedrock": Kind(
-        always(bedrock.PROTOCOL),
+        on_bedrock,
         by_aws,
         aws.VARIABLES,
         aws.located,

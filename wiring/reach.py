@@ -11,7 +11,7 @@ from msgspec import structs
 
 from ..engine.lanes.lane_files import lane_stem
 from ..providers.access import Access, accesses, protocol_of
-from ..providers.llm import vertex
+from ..providers.llm import bedrock_claude, vertex
 from ..providers.llm import vertex_claude as vertex_anthropic
 from ..providers.llm.openai import azure
 from ..providers.search.access import is_search, search_accesses
@@ -23,6 +23,7 @@ _FAMILIES = (
     ("openai", vertex.OPEN),
     ("gemini", vertex.GEMINI),
     ("anthropic", vertex_anthropic.PROTOCOL),
+    ("anthropic", bedrock_claude.PROTOCOL),
 )
 
 

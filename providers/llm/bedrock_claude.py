@@ -1,0 +1,55 @@
+"""Claude on Amazon Bedrock from 4.7 on: Anthropic Messages at Bedrock's address, with Bedrock's credentials.
+
+Bodies, answers and streams are Anthropic's; errors are Anthropic's, or AWS's where the request did not reach the model.
+AWS names the version with sampling for all of these models, of which none takes sampling.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from msgspec import structs
+
+from ...engine.call import Call, Reply
+from ...engine.endpoint import Fault, Request, Response
+from .anthropic import messages as anthropic
+from .bedrock.errors import bedrock_refusal_or_fault
+from .protocol import Target
+from .repair import object_of, parse_leniently
+
+# Converse is Anthropic's legacy integration: Opus 4.6 and before (platform.claude.com, Claude in Amazon Bedrock).
+_OF_MESSAGES = re.compile(r"claude-[a-z]+-(?:4-[7-9]|[5-9]|preview)(?!\d)")
+
+
+def is_of_messages(model: str) -> bool:
+    """Returns whether a model on Bedrock is asked through Messages, and not through Converse."""
+    return _OF_MESSAGES.search(model) is not None
+
+
+def encode(call: Call, target: Target) -> Request:
+    base_url, identity = f"{target.base_url}/anthropic", f"{target.identity}/anthropic"
+    return anthropic.encode(
+        call, structs.replace(target, base_url=base_url, identity=identity, version=_version_of(target))
+    )
+
+
+def headers(target: Target) -> Mapping[str, str]:
+    return {"anthropic-version": _version_of(target)}
+
+
+def _version_of(target: Target) -> str:
+    return target.version or anthropic.OLDER_VERSION
+
+
+def decode(response: Response) -> Reply | Fault:
+    """Returns the reply or the fault of a response."""
+    if response.status == 200:
+        return anthropic.PROTOCOL.decode(response)
+    parsed = object_of(parse_leniently(response.body))
+    if parsed is not None and isinstance(parsed.get("error"), dict):
+        return anthropic.PROTOCOL.decode(response)
+    return bedrock_refusal_or_fault(response)
+
+
+PROTOCOL = structs.replace(anthropic.PROTOCOL, kind="bedrock", encode=encode, decode=decode, headers=headers)
