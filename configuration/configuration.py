@@ -104,6 +104,7 @@ _PROVIDER = {
     "region": values.Text("a region or location"),
     "project": values.Text("a project"),
     "max_tokens_name": values.WordChoice(("max_tokens", "max_completion_tokens")),
+    "store": values.Switch(),
 }
 _SEARCH = {name: _PROVIDER[name] for name in ("base_url", "key", "identity")}
 _FACTS = ("version", "region", "project")
@@ -185,7 +186,10 @@ def _providers(document: Document) -> dict[str, Provider]:
             key_variables_too=() if "key" in found else known.key_variables_too,
             identity=found.get("identity", None if own_url else known.identity),
             fact_variables={fact: names for fact, names in known.fact_variables.items() if fact not in said},
+            store=found.get("store", known.store),
         )
+        if "store" in found and providers[name].kind != "openai-responses":
+            raise document.refusal((*here, "store"), "only kind openai-responses has it: leave it out")
     return providers
 
 

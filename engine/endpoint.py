@@ -48,7 +48,7 @@ class Request(Struct, frozen=True):
     body: bytes
     """The canonical JSON that the cache key is made of."""
     wire: bytes
-    """The bytes that are sent: `body`, with the extra fields of a streamed call."""
+    """The bytes that are sent: `body`, with the extra fields of a streamed call and those that change no answer."""
     prompt: bytes
     """The JSON of the prompt alone; `cache why` compares it."""
     params: bytes

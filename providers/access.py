@@ -134,6 +134,7 @@ def accesses(model: str, means: ReachSettings) -> tuple[Access, ...]:
         version,
         project,
         region,
+        store=row.store,
     )
     try:
         target = kind.located(wanted, target)

@@ -42,6 +42,8 @@ class Provider(Struct, frozen=True):
     """The variables that set `version`, `region` and `project`, by these names."""
     key_variables_too: tuple[str, ...] = ()
     """The variables of an optional API key, which is sent if one of them is set."""
+    store: bool | None = None
+    """Whether it may keep answers, for kind `openai-responses`; None: its default."""
 
 
 OPENAI_URL = "https://api.openai.com/v1"

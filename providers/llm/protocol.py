@@ -44,6 +44,8 @@ class Target(Struct, frozen=True):
     """The region, for providers with regions; None: not set."""
     headers: Mapping[str, str] = {}
     """Headers of every request."""
+    store: bool | None = None
+    """Whether the provider may keep answers, for protocols that say it; None: its default. In no key."""
 
     @property
     def full_name(self) -> str:
@@ -98,12 +100,13 @@ def request_of(
     prompt: Mapping[str, Any],
     *,
     streamed: Mapping[str, Any] = _NOTHING,
+    unkeyed: Mapping[str, Any] = _NOTHING,
     stream_path: str | None = None,
     identity: str | None = None,
 ) -> Request:
     """Returns the request whose body is `params` and `prompt` (the messages, and the system prompt where the protocol
     has a field for it). If the answer is to be streamed, `streamed` is added to the body and `stream_path` replaces the
-    path. `identity` replaces the path in the cache key."""
+    path. `unkeyed` is added to the body, but not to the cache key, in which `identity` replaces the path."""
     whole = dict(params)
     halves = []
     try:
@@ -112,8 +115,9 @@ def request_of(
             halves.append(half)
             whole[name] = orjson.Fragment(half)
         body = wire = orjson.dumps(whole, option=orjson.OPT_SORT_KEYS)
-        if call.stream and streamed:
-            wire = orjson.dumps({**streamed, **whole}, option=orjson.OPT_SORT_KEYS)
+        added = {**streamed, **unkeyed} if call.stream else unkeyed
+        if added:
+            wire = orjson.dumps({**added, **whole}, option=orjson.OPT_SORT_KEYS)
         stated = orjson.dumps(params, option=orjson.OPT_SORT_KEYS)
     except (orjson.JSONEncodeError, TypeError) as error:
         raise EncodeError(f"the call to {call.model} can't be written as JSON ({error}): mend its text") from error

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import orjson
 import pytest
+from msgspec import structs
 
 from millstream.configuration.configuration import configuration_of, read_configuration, settings_for
 from millstream.configuration.documents import Document
 from millstream.configuration.errors import UsageError
 from millstream.configuration.options import SendingOptions
 from millstream.engine.attempts.prices import Price
+from millstream.engine.call import Call
+from millstream.engine.endpoint import Request
+from millstream.engine.key import key_of
 from millstream.engine.lane import Lane
 from millstream.providers.table import PROVIDERS, Provider
 from millstream.wiring import Settings, access_to
@@ -207,3 +212,26 @@ def test_a_server_of_ones_own_may_want_the_newer_name_for_max_tokens(tmp_path: P
     settings = Settings(providers=found, environment={"OPENAI_API_KEY": "k"})
     for model in ("x/m", "openai/m"):
         assert access_to(model, settings).target.names == {"max_tokens": "max_completion_tokens"}
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_store_is_sent_to_responses_and_is_in_no_key(stream: bool, tmp_path: Path) -> None:
+    call = Call("openai-responses/gpt-6-luna", "x", stream=stream)
+
+    def request(store: str, call: Call = call) -> Request:
+        text = f"[providers.openai-responses]\n{store}"
+        found = configuration_of(Document(written(tmp_path, text))).providers
+        access = access_to(call.model, Settings(providers=found, environment={"OPENAI_API_KEY": "k"}))
+        return access.protocol.encode(call, access.target)
+
+    kept, unkept = request("region = 'r'"), request("store = false")
+    assert "store" not in orjson.loads(kept.wire)
+    assert orjson.loads(unkept.wire) == {**orjson.loads(kept.wire), "store": False}
+    assert (unkept.body, unkept.params, key_of(unkept, 0)) == (kept.body, kept.params, key_of(kept, 0))
+    # What a call itself says goes before the provider's setting.
+    assert orjson.loads(request("store = false", structs.replace(call, extra={"store": True})).wire)["store"] is True
+
+
+def test_store_is_refused_where_no_protocol_sends_it(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="only kind openai-responses has it: leave it out"):
+        configuration_of(Document(written(tmp_path, "[providers.openai]\nstore = false")))

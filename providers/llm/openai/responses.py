@@ -38,7 +38,8 @@ def encode(call: Call, target: Target) -> Request:
             items.append({"content": message.content, "role": message.role})
         else:
             items += items_of(call, message)
-    return request_of(call, target, PATH, params, {"input": items}, streamed=_STREAM)
+    unkeyed = {} if target.store is None else {"store": target.store}
+    return request_of(call, target, PATH, params, {"input": items}, streamed=_STREAM, unkeyed=unkeyed)
 
 
 def _params_of(call: Call, target: Target) -> dict[str, Any]:
