@@ -19,13 +19,24 @@ class Usage(Struct, frozen=True, omit_defaults=True):
     """How many of the output tokens were spent on thinking."""
     cached_input: int = 0
     """How many of the input tokens the provider had cached."""
+    cache_write_5m: int = 0
+    """How many of the input tokens the provider wrote to its cache, for five minutes or its usual time."""
+    cache_write_1h: int = 0
+    """How many of them it wrote to its cache for an hour."""
     total: int | None = None
     """Tokens of prompt and answer together, where the provider reported only their sum."""
+    billed: float | None = None
+    """Dollars that the provider itself says it billed, as routers do; None: it says nothing."""
 
     @property
     def is_whole(self) -> bool:
         """Whether the provider reported both the tokens of the prompt and those of the answer."""
         return self.input is not None and self.output is not None
+
+    @property
+    def cache_written(self) -> int:
+        """How many of the input tokens the provider wrote to its cache."""
+        return self.cache_write_5m + self.cache_write_1h
 
     @property
     def tokens(self) -> int | None:
@@ -39,6 +50,9 @@ class Usage(Struct, frozen=True, omit_defaults=True):
             None if self.output is None or other.output is None else self.output + other.output,
             self.reasoning + other.reasoning,
             self.cached_input + other.cached_input,
+            self.cache_write_5m + other.cache_write_5m,
+            self.cache_write_1h + other.cache_write_1h,
+            billed=None if self.billed is None or other.billed is None else self.billed + other.billed,
         )
 
 

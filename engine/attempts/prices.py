@@ -45,6 +45,16 @@ class Price(Struct, frozen=True):
     """The prices of long prompts; None: they cost the same."""
     call: float = 0.0
     """Dollars per call, as for searches."""
+    cached: float | None = None
+    """Dollars per million input tokens that the provider had cached; None: not known, so they cost as much as others.
+    """
+    write_5m: float | None = None
+    """Dollars per million input tokens that the provider writes to its cache, for five minutes or its usual time; None:
+    not known, so they count as 1.25 times the input."""
+    write_1h: float | None = None
+    """The same for an hour; None: not known, so they count as twice the input."""
+    tiers: Mapping[str, float] = {}
+    """How many times the price a tier of service costs, by the tier's name: flex, priority, fast."""
     output_max: int | None = None
     """The most tokens of one answer, thinking included, where its call sets no max_tokens. None: not known, so the cost
     of such a call has no bound."""
@@ -54,11 +64,13 @@ class Price(Struct, frozen=True):
     """Finds a part of unknown size in a call."""
 
     def __post_init__(self) -> None:
-        for name, value in (("input", self.input), ("output", self.output)):
-            if not 0 <= value < 1e6:
+        for name in ("input", "output", "cached", "write_5m", "write_1h"):
+            if (value := getattr(self, name)) is not None and not 0 <= value < 1e6:
                 raise ValueError(f"price: {name} ({value:g}) must be dollars a million tokens, 0 or more")
         if not 0 <= self.call < 1e6:
             raise ValueError(f"price: call ({self.call:g}) must be dollars, 0 or more")
+        if wrong := [name for name, factor in self.tiers.items() if not 0 < factor < 1e3]:
+            raise ValueError(f"price: tiers ({wrong[0]}) must be times the price, more than 0")
 
     @property
     def is_by_call(self) -> bool:
@@ -133,6 +145,10 @@ class _PriceRow(Struct, frozen=True, forbid_unknown_fields=True):
     output: float
     source: str
     long: LongPrompts | None = None
+    cached: float | None = None
+    write_5m: float | None = None
+    write_1h: float | None = None
+    tiers: dict[str, float] = {}
 
 
 class _Table(Struct, frozen=True, forbid_unknown_fields=True):

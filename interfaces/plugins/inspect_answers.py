@@ -168,9 +168,10 @@ def _usage_of(outcomes: Sequence[Outcome]) -> ModelUsage | None:
             continue
         # Inspect counts what the provider had in its prompt cache apart from the rest of the input.
         one = ModelUsage(
-            input_tokens=usage.input - usage.cached_input,
+            input_tokens=usage.input - usage.cached_input - usage.cache_written,
             output_tokens=usage.output,
             total_tokens=usage.input + usage.output,
+            input_tokens_cache_write=usage.cache_written or None,
             input_tokens_cache_read=usage.cached_input or None,
             reasoning_tokens=usage.reasoning or None,
             total_cost=outcome.cost,

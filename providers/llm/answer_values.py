@@ -66,24 +66,31 @@ def usage_of(
     reasoning: int | None = None,
     cached: int | None = None,
     total: int | None = None,
+    *,
+    writes: tuple[int | None, int | None] = (None, None),
+    billed: float | None = None,
 ) -> Usage | None:
     """Returns the usage in tokens; None if nothing of it is known. A count that is missing, negative or impossibly
     large is unknown unless `total` shows it, and so is an input of 0, since every prompt has tokens. Tokens that only
-    `total` has count as output, the dearer kind: xAI and others do not include thinking in the answer's tokens."""
+    `total` has count as output, the dearer kind: xAI and others do not include thinking in the answer's tokens.
+    `writes` are the input tokens written to the provider's cache for its usual time, and for an hour."""
     read, written, total = _sensible(input_tokens) or None, _sensible(output_tokens), _sensible(total) or None
     reasoning, cached = _sensible(reasoning) or 0, _sensible(cached) or 0
     if read is None and written is None:
-        return None if total is None else Usage(None, None, total=total)
+        return None if total is None and billed is None else Usage(None, None, total=total, billed=billed)
     if read is not None and total is not None and total >= read + (written or 0):
         written = total - read
     if written is not None and reasoning > written:
         written += reasoning
-    return Usage(
-        read,
-        written,
-        reasoning if written is None else min(reasoning, written),
-        cached if read is None else min(cached, read),
-    )
+    reasoning = reasoning if written is None else min(reasoning, written)
+    if writes != (None, None):
+        # Parts that don't fit into the whole make no sense together: the dearer ones count first.
+        brief, hour = (_sensible(count) or 0 for count in writes)
+        rest = TOKENS_MAX if read is None else read
+        hour = min(hour, rest)
+        brief = min(brief, rest - hour)
+        return Usage(read, written, reasoning, min(cached, rest - hour - brief), brief, hour, billed=billed)
+    return Usage(read, written, reasoning, cached if read is None else min(cached, read), billed=billed)
 
 
 def later_usage(known: Usage | None, told: Usage | None, *, has_more: bool) -> Usage | None:
@@ -93,11 +100,10 @@ def later_usage(known: Usage | None, told: Usage | None, *, has_more: bool) -> U
         return structs.replace(known, output=None, total=None) if known is not None and has_more else known
     if known is None or told.is_whole or told.total is not None:
         return told
-    return structs.replace(
-        told,
-        input=known.input if told.input is None else told.input,
-        output=known.output if told.output is None and not has_more else told.output,
-    )
+    if told.input is None:  # then it has none of the prompt's parts either
+        parts = ("input", "cached_input", "cache_write_5m", "cache_write_1h")
+        told = structs.replace(told, **{name: getattr(known, name) for name in parts})
+    return structs.replace(told, output=known.output if told.output is None and not has_more else told.output)
 
 
 def _sensible(count: int | None) -> int | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import anthropic_shapes
 import bedrock_shapes
+import billed_counts
 import chat_shapes
 import completion_shapes
 import gemini_shapes
@@ -167,6 +168,7 @@ _OPENAI_COUNTS = Counts(
         ({"prompt_tokens": 10, "total_tokens": 2_010}, Usage(10, 2_000)),
         ({"prompt_tokens": 10}, Usage(10, None)),
         ({"completion_tokens": 10}, Usage(None, 10)),
+        *billed_counts.OPENAI,
         ({"prompt_tokens": 12.0, "completion_tokens": 3}, Usage(12, 3)),
         ({"prompt_tokens": 12.5, "completion_tokens": 3}, Usage(None, 3)),
         ({"prompt_tokens": orjson.Fragment(b"1e300"), "completion_tokens": 3}, Usage(None, 3)),
@@ -219,6 +221,7 @@ RESPONSES = AnswerShape(
             ({}, None),
             ({"input_tokens": 3, "output_tokens": 4}, Usage(3, 4)),
             ({"input_tokens": 3, "output_tokens": 4, "output_tokens_details": None}, Usage(3, 4)),
+            *billed_counts.RESPONSES,
             ({"input_tokens": 3, "output_tokens": -4}, Usage(3, None)),
             (
                 {"input_tokens": 3, "output_tokens": 4, "output_tokens_details": {"reasoning_tokens": 9}},
@@ -252,13 +255,14 @@ MESSAGES = AnswerShape(
     ),
     Counts(
         anthropic_shapes.USAGE,
-        USAGE,
+        structs.replace(USAGE, cache_write_5m=4),
         "input_tokens",
         (
             ({}, None),
             ({"input_tokens": 3, "output_tokens": 4}, Usage(3, 4)),
             ({"input_tokens": 3, "output_tokens": 4, "cache_read_input_tokens": None}, Usage(3, 4)),
-            ({"input_tokens": 3, "output_tokens": 4, "cache_creation_input_tokens": 5}, Usage(8, 4)),
+            ({"input_tokens": 3, "output_tokens": 4, "cache_creation_input_tokens": 5}, Usage(8, 4, 0, 0, 5)),
+            *billed_counts.ANTHROPIC,
             ({"input_tokens": 3, "output_tokens": 4, "cache_read_input_tokens": 5}, Usage(8, 4, 0, 5)),
             ({"input_tokens": 3, "output_tokens": 4, "cache_read_input_tokens": -5}, Usage(None, 4)),
             ({"input_tokens": 3, "output_tokens": -4}, Usage(3, None)),
@@ -346,14 +350,14 @@ CONVERSE = AnswerShape(
     ),
     Counts(
         _BEDROCK,
-        Usage(36, 87, 0, 12),
+        Usage(36, 87, 0, 12, 4),
         "inputTokens",
         (
             ({"inputTokens": 0, "outputTokens": 0}, Usage(None, None)),
             ({"inputTokens": 5}, Usage(5, None)),
             ({"totalTokens": 41}, Usage(None, None, total=41)),
             ({"inputTokens": 19, "outputTokens": 22, "cacheReadInputTokens": None}, Usage(19, 22)),
-            ({"inputTokens": 19, "outputTokens": 22, "cacheWriteInputTokens": 48}, Usage(67, 22)),
+            *billed_counts.BEDROCK,
             ({"inputTokens": 19, "outputTokens": 22, "cacheReadInputTokens": "x"}, Usage(None, 22)),
         ),
     ),

@@ -97,8 +97,8 @@ def usage_of(usage: Usage | None) -> dict[str, Any]:
     """Returns the token counts, 0 for unknown ones. Anthropic counts input from the provider's cache apart."""
     known = usage or NOT_REPORTED
     counts: dict[str, Any] = {
-        "input_tokens": max((known.input or 0) - known.cached_input, 0),
-        "cache_creation_input_tokens": 0,
+        "input_tokens": max((known.input or 0) - known.cached_input - known.cache_written, 0),
+        "cache_creation_input_tokens": known.cache_written,
         "cache_read_input_tokens": known.cached_input,
         "output_tokens": known.output or 0,
     }

@@ -8,9 +8,9 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Any
 
-from ....engine.call import Citation, Reply, Usage
+from ....engine.call import NOT_REPORTED, Citation, Reply, Usage
 from ....engine.content import Part, ToolCall
-from ..answer_values import as_index, as_text, citation_of, count_in, each_once, id_of, objects_in, sum_in
+from ..answer_values import as_index, as_object, as_text, citation_of, count_in, each_once, id_of, objects_in, sum_in
 from ..answer_values import usage_of as checked_usage
 from ..blocks import AnswerContent, finish_with, native_of, object_in, written
 from ..repair import mended
@@ -18,6 +18,7 @@ from .turns import FAMILY
 
 # A paused turn waits for a request to continue, which is never sent: it is an answer that stopped before its end.
 _CACHE_READ = "cache_read_input_tokens"
+_CACHE_WRITTEN = "cache_creation_input_tokens"
 _FINISHES = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -102,10 +103,12 @@ class MessageReader:
     def usage(self) -> Usage | None:
         """The tokens, None if unknown. The input includes tokens that its cache has read or written, which Anthropic
         counts apart."""
-        read = sum_in(self._counts, "input_tokens", _CACHE_READ, "cache_creation_input_tokens")
-        thoughts = count_in(self._counts.get("output_tokens_details"), "thinking_tokens")
-        cached = count_in(self._counts, _CACHE_READ)
-        return checked_usage(read, count_in(self._counts, "output_tokens"), thoughts, cached)
+        usage = _usage_of(self._counts)
+        # The message's own counts leave out what compacting the context took, and the bill doesn't.
+        for one in objects_in(self._counts.get("iterations")):
+            if one.get("type") == "compaction":
+                usage = (usage or NOT_REPORTED) + (_usage_of(one) or NOT_REPORTED)
+        return usage
 
     def add_message(self, message: dict[str, Any]) -> None:
         for block in objects_in(message.get("content")):
@@ -195,3 +198,20 @@ class MessageReader:
         """Replaces the counts that are given: each is for the whole message so far."""
         if isinstance(usage, dict):
             self._counts.update({name: value for name, value in usage.items() if value is not None})
+
+
+def _usage_of(counts: dict[str, Any]) -> Usage | None:
+    """Returns the tokens of a message or of one round of it; None if they are unknown."""
+    split = as_object(counts.get("cache_creation"))
+    hour, brief = (count_in(split, f"ephemeral_{time}_input_tokens") for time in ("1h", "5m"))
+    if (written := count_in(counts, _CACHE_WRITTEN)) is not None:
+        brief = max(written - (hour or 0), 0)
+    elif split:
+        counts = {**counts, _CACHE_WRITTEN: (hour or 0) + (brief or 0)}
+    return checked_usage(
+        sum_in(counts, "input_tokens", _CACHE_READ, _CACHE_WRITTEN),
+        count_in(counts, "output_tokens"),
+        count_in(counts.get("output_tokens_details"), "thinking_tokens"),
+        count_in(counts, _CACHE_READ),
+        writes=(brief, hour),
+    )

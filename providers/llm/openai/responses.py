@@ -19,7 +19,7 @@ from ..protocol import Target, WireProtocol, add_extra, check_known_parameters, 
 from ..repair import is_strict, mended, object_of, parse_leniently
 from ..sse import events_of
 from .items import FAMILY, add_tools, is_call, items_of, parts_of
-from .shapes import citations_of, logprobs_of
+from .shapes import billed_of, citations_of, logprobs_of
 
 PATH = "/responses"
 _STREAM = {"stream": True}
@@ -198,7 +198,16 @@ def _usage_of(usage: Any) -> Usage | None:
         return None
     read, written, total = (count_in(usage, name) for name in ("input_tokens", "output_tokens", "total_tokens"))
     reasoning = count_in(usage.get("output_tokens_details"), "reasoning_tokens")
-    return usage_of(read, written, reasoning, count_in(usage.get("input_tokens_details"), "cached_tokens"), total)
+    details, cost = usage.get("input_tokens_details"), usage.get("cost")
+    return usage_of(
+        read,
+        written,
+        reasoning,
+        count_in(details, "cached_tokens"),
+        total,
+        writes=(count_in(details, "cache_write_tokens"), None),
+        billed=None if cost is None else billed_of(cost, usage.get("is_byok"), usage.get("cost_details")),
+    )
 
 
 PROTOCOL = WireProtocol("openai-responses", encode, decode, listen=listener_of(response_text))

@@ -82,7 +82,7 @@ def status_of(reply: Reply) -> str:
 def _counted(usage: Usage) -> dict[str, Any]:
     return {
         "input_tokens": usage.input,
-        "input_tokens_details": {"cached_tokens": usage.cached_input, "cache_write_tokens": 0},
+        "input_tokens_details": {"cached_tokens": usage.cached_input, "cache_write_tokens": usage.cache_written},
         "output_tokens": usage.output,
         "output_tokens_details": {"reasoning_tokens": usage.reasoning},
         "total_tokens": usage.tokens,

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from ....engine.call import Citation, TokenLogprob, Usage
-from ..answer_values import count_in, is_number
+from ..answer_values import as_object, count_in, is_number
 from ..answer_values import usage_of as checked_usage
 from ..repair import mended
 
@@ -71,10 +71,12 @@ class OutputDetails(Struct, frozen=True):
 
 class InputDetails(Struct, frozen=True):
     cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
 
 
 class RawUsage(Struct, frozen=True):
-    """Counts of tokens. The last two fields are DeepSeek's and Mistral's names for cached tokens."""
+    """Counts of tokens. Two fields are DeepSeek's and Mistral's names for cached tokens, the last three OpenRouter's
+    dollars."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -83,6 +85,9 @@ class RawUsage(Struct, frozen=True):
     prompt_tokens_details: InputDetails | None = None
     prompt_cache_hit_tokens: int | None = None
     num_cached_tokens: int | None = None
+    cost: Any = None
+    is_byok: Any = None
+    cost_details: Any = None
 
 
 class ChatAnswer(Struct, frozen=True):
@@ -103,7 +108,25 @@ def usage_of(usage: RawUsage | None) -> Usage | None:
     reasoning = details.reasoning_tokens if details is not None else None
     cached = given.cached_tokens if given is not None else None
     cached = cached or usage.prompt_cache_hit_tokens or usage.num_cached_tokens
-    return checked_usage(usage.prompt_tokens, usage.completion_tokens, reasoning, cached, usage.total_tokens)
+    written = given.cache_write_tokens if given is not None else None
+    return checked_usage(
+        usage.prompt_tokens,
+        usage.completion_tokens,
+        reasoning,
+        cached,
+        usage.total_tokens,
+        writes=(written, None),
+        billed=None if usage.cost is None else billed_of(usage.cost, usage.is_byok, usage.cost_details),
+    )
+
+
+def billed_of(cost: Any, is_byok: Any, details: Any) -> float | None:
+    """Returns the dollars that a router reports. With a provider's key of one's own (`is_byok`) they are its fee alone,
+    beside the provider's bill."""
+    parts: list[Any] = [cost]
+    if is_byok is True:
+        parts.append(as_object(details).get("upstream_inference_cost"))
+    return float(sum(parts)) if all(is_number(part) and 0 <= part < 1e6 for part in parts) else None
 
 
 def logprobs_of(given: Any, text: str | None) -> list[TokenLogprob] | None:
@@ -238,7 +261,8 @@ def _usage_of(usage: dict[str, Any]) -> RawUsage:
         count_in(usage, "completion_tokens"),
         count_in(usage, "total_tokens"),
         OutputDetails(count_in(details, "reasoning_tokens")),
-        InputDetails(count_in(given, "cached_tokens")),
+        InputDetails(count_in(given, "cached_tokens"), count_in(given, "cache_write_tokens")),
         count_in(usage, "prompt_cache_hit_tokens"),
         count_in(usage, "num_cached_tokens"),
+        *(usage.get(name) for name in ("cost", "is_byok", "cost_details")),
     )
