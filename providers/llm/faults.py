@@ -73,7 +73,7 @@ def fault_of(response: Response) -> Fault:
     meaning = MEANINGS.get(status, _BROKEN if status >= 500 else _REJECTED)
     if status == 400 and error.is_dead_key:
         meaning = _DEAD_KEY
-    if status in (400, 422) and meaning is _REJECTED and (advice := _advice_on(error)):
+    if meaning is _REJECTED and (advice := _advice_on(error, status)):
         detail = f"{detail} ({advice})"
     return Fault(
         meaning.kind,
@@ -105,8 +105,12 @@ def error_within(response: Response, error: Any) -> Reply | Fault:
     return refusal_or_fault(response, said)
 
 
-def _advice_on(error: ErrorBody) -> str:
+def _advice_on(error: ErrorBody, status: int) -> str:
     """Returns advice for a person whose parameter the model refuses; empty if the error is about something else."""
+    if "v1/responses" in error.message and "v1/chat/completions" in error.message:
+        return "ask it through Responses, as openai-responses/MODEL"
+    if status not in (400, 422):
+        return ""
     if exclusive := error.exclusive:
         return f"the model takes only one of {' and '.join(exclusive)}: leave the other out"
     if (refused := error.refused_parameter) is None:

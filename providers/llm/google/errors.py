@@ -63,6 +63,8 @@ _PARAMETERS = {
     r"seed": "seed",
 }
 _SECONDS = re.compile(r"(\d+(?:\.\d+)?)s")
+# Models in preview and `-latest` names are on v1beta alone.
+_NOT_IN_V1 = re.compile(r"not found for API version v1(?!\w)")
 
 
 def google_refusal_or_fault(response: Response) -> Reply | Fault:
@@ -82,6 +84,8 @@ def google_error_within(response: Response, error: Any) -> Reply | Fault:
 def _told(response: Response, error: dict[str, Any]) -> Reply | Fault:
     said = error.get("message")
     message = mended(said) if isinstance(said, str) else ""
+    if _NOT_IN_V1.search(message):
+        message += ' (preview models may be on v1beta alone: set version = "v1beta" under [providers.gemini])'
     details = objects_in(error.get("details"))
     number = _number_of(error)
     status = response.status if response.status != 200 else number

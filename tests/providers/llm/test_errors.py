@@ -280,6 +280,25 @@ def test_a_refused_parameter_is_named_with_what_to_do(name: str) -> None:
     assert fault.detail.endswith(f"(the model refuses {advice})")
 
 
+TOOLS_AND_EFFORT = (
+    "Function tools with reasoning_effort are not supported for gpt-6-astra in /v1/chat/completions. To use function "
+    "tools, use /v1/responses."
+)
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (400, error(TOOLS_AND_EFFORT, param="reasoning_effort")),
+        (404, error("This model is only supported in v1/responses and not in v1/chat/completions.", param="model")),
+    ],
+)
+def test_what_chat_refuses_and_responses_takes_is_advised_to_be_asked_there(status: int, body: dict[str, Any]) -> None:
+    fault = decode(Response(status, orjson.dumps(body)))
+    assert isinstance(fault, Fault) and (fault.kind, fault.action) == ("rejected", "never")
+    assert fault.detail.endswith("(ask it through Responses, as openai-responses/MODEL)")
+
+
 @pytest.mark.parametrize(
     ("status", "body"),
     [

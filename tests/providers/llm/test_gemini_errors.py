@@ -74,6 +74,15 @@ def test_an_error_in_a_200_without_number_and_name_is_a_server_error(told: Any) 
     assert isinstance(fault, Fault) and (fault.kind, fault.action) == ("server_error", "retry")
 
 
+def test_a_model_that_v1_lacks_is_advised_to_be_asked_at_v1beta() -> None:
+    def detail(version: str) -> str:
+        said = f"models/gemini-3.1-pro-preview is not found for API version {version}, or is not supported for it."
+        return fault_of(404, orjson.dumps({"error": {"code": 404, "message": said, "status": "NOT_FOUND"}})).detail
+
+    assert detail("v1").endswith('alone: set version = "v1beta" under [providers.gemini])')
+    assert detail("v1beta").endswith("or is not supported for it.")
+
+
 # --- how long to wait, and whether waiting helps ---
 
 
