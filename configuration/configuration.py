@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from msgspec import Struct, structs
 
@@ -20,7 +20,7 @@ from ..engine.lane import Lane
 from ..engine.store.cache import Mode
 from ..format import command_text
 from ..providers.kinds import KINDS
-from ..providers.models import Facts
+from ..providers.models import Facts, Temperature
 from ..providers.retrieval import EVERY_HOST, is_page
 from ..providers.search.access import is_search
 from ..providers.search.table import ENGINES, SearchEngine
@@ -110,6 +110,8 @@ _SEARCH = {name: _PROVIDER[name] for name in ("base_url", "key", "identity")}
 _FACTS = ("version", "region", "project")
 _PRICE = dict.fromkeys(("input", "output", "cached", "write_5m", "write_1h"), values.PRICE)
 _MODEL = {
+    "answers_as": values.ModelName(),
+    "temperature": values.WordChoice(get_args(Temperature)),
     "thinks": values.Switch(),
     "max_output": values.WholeNumber("tokens", 1, 100_000_000),
     "window": values.WholeNumber("tokens", 1, 100_000_000),

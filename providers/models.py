@@ -1,4 +1,4 @@
-"""The table of facts about models: whether a model thinks before it answers, and how long an answer can be.
+"""The table of models: what each does with a call, what it costs, until when it answers, under which names.
 
 Owns the dated table and the look-up of a name. The consequences for a protocol or for money are decided elsewhere.
 """
@@ -7,64 +7,182 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
+from msgspec.structs import force_setattr
 
-DATED = re.compile(r"[-@](?:\d{8}|\d{4}-\d{2}-\d{2}|\d{3}|latest)$")
+from ..engine.attempts.prices import ListedPrice, LongPrompts, Price, Prices, PriceSource
+
+Temperature = Literal["taken", "ignored", "refused", "at-no-effort"]
+
+# The window that is assumed where none is known.
+WINDOW = 128_000
+# A tenth is left for what the estimate misses, such as tables, numbers and rare words.
+SHARE_SHOWN = 0.9
+ANSWER_TOKENS = 4_096
+
+_DATED = re.compile(r"[-@](?:\d{8}|\d{4}-\d{2}-\d{2}|\d{3,4}|latest|default)$")
+# The region and the vendor before a name of Bedrock's, and the revision after it; what OpenRouter adds after a colon.
+_BEFORE = re.compile(r"^(?:[a-z]+(?:-gov)?\.)+")
+_REVISION = re.compile(r"(?:-v1|-v\d+:\d+|:[a-z]+)$")
 
 
 class Facts(Struct, frozen=True):
-    """The known facts about one model; None where unknown. `thinks`: whether it thinks before it answers unless asked
-    not to. `max_output`: the most tokens of an answer, thinking included, if max_tokens is not set. `window`: the
-    most tokens of a prompt (known ones: windows)."""
+    """The known facts about one model; None where unknown."""
 
     thinks: bool | None = None
+    """Whether it thinks before it answers unless a call forbids it."""
     max_output: int | None = None
+    """The most tokens of an answer, thinking included, if max_tokens is not set."""
     window: int | None = None
+    """The most tokens of a prompt."""
+    temperature: Temperature | None = None
+    """What it does with a temperature; `at-no-effort`: takes it only without thinking. None is treated as `taken`."""
+    retires: str | None = None
+    """The first day (YYYY-MM-DD) on which this model no longer answers under the name."""
+    answered_by: str | None = None
+    """The model that answers under the name from that day on; None: no model does."""
+    characters: float = 4.0
+    """Characters of English a token."""
+    answers_as: str | None = None
+    """The model that the name stands for, such as a deployment's."""
+    remark: str | None = None
+    """What a person who asks it should know, as one line."""
 
     def over(self, other: Facts) -> Facts:
         """Returns these facts where they are known, else the other's."""
-        return Facts(
-            other.thinks if self.thinks is None else self.thinks,
-            other.max_output if self.max_output is None else self.max_output,
-            other.window if self.window is None else self.window,
-        )
+        known = {name: value for name, value in structs.asdict(self).items() if value != getattr(_UNKNOWN, name)}
+        return structs.replace(other, **known)
+
+    def takes_temperature(self, effort: str | None = None) -> bool:
+        """Returns whether a temperature has an effect at a reasoning effort; None: the model's default effort."""
+        if self.temperature == "at-no-effort":
+            return effort == "none" or (effort is None and self.thinks is False)
+        return self.temperature in (None, "taken")
 
 
-class TableSource(Struct, frozen=True, forbid_unknown_fields=True):
-    """The source of a row, and the date on which it was read."""
-
-    date: str
-    note: str
+_UNKNOWN = Facts()
 
 
-class ModelRow(Struct, frozen=True, forbid_unknown_fields=True):
+class PriceRow(Struct, frozen=True, forbid_unknown_fields=True):
+    """The prices of a model from a first to a last day, both included."""
+
+    input: float
+    output: float
     source: str
-    thinks: bool | None = None
-    max_output: int | None = None
+    long: LongPrompts | None = None
+    cached: float | None = None
+    write_5m: float | None = None
+    write_1h: float | None = None
+    tiers: Mapping[str, float] = {}
+    since: str = ""
+    until: str = "9999-12-31"
 
 
-class ModelTable(Struct, frozen=True, forbid_unknown_fields=True):
-    """The table of models. `same` maps a provider to the one whose models it offers under the same names."""
+class ModelRow(Facts, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A model's row. `source_of`: the sources of facts that are not from `source`."""
 
-    sources: Mapping[str, TableSource]
+    source: str
+    source_of: Mapping[str, str] = {}
+    prices: tuple[PriceRow, ...] = ()
+
+    @property
+    def facts(self) -> Facts:
+        return Facts(*(getattr(self, name) for name in Facts.__struct_fields__))
+
+
+class Family(ModelRow, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What holds of all models whose name matches a pattern."""
+
+    pattern: str
+
+
+class ModelTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The table of models. `vendors` are providers under their own names of models, `offering` those that offer others'
+    models; `same` maps a provider to the one whose models and prices it has."""
+
+    vendors: tuple[str, ...]
+    offering: tuple[str, ...]
     same: Mapping[str, str]
+    sources: Mapping[str, PriceSource]
     models: Mapping[str, ModelRow]
+    families: tuple[Family, ...]
+    _by_bare_name: Mapping[str, ModelRow] = {}
 
-    def of(self, model: str) -> Facts:
-        """Returns the facts about a model such as `openai/gpt-4o`; a name that ends in a date is also looked up without
-        it. All facts are None for an unknown model."""
+    def __post_init__(self) -> None:
+        named = [(name, row) for name, row in self.models.items() if name.partition("/")[0] in self.vendors]
+        force_setattr(self, "_by_bare_name", {bare_name(name): row for name, row in reversed(named)})
+
+    def of(self, model: str, day: str) -> Facts:
+        """Returns the facts about the model that answers under a name, such as `openai/gpt-4o`, on a day (YYYY-MM-DD);
+        nothing is known of an unknown one. `retires` and `answered_by` are those of the name."""
+        facts, row = _UNKNOWN, self.row(model)
+        for each in self._rows(self.answering(model, day)):
+            facts = facts.over(each.facts)
+        # Each provider retires its names on days of its own.
+        retires, answered_by = (None, None) if row is None else (row.retires, row.answered_by)
+        return structs.replace(facts, retires=retires, answered_by=answered_by)
+
+    def price(self, model: str, day: str) -> ListedPrice | None:
+        """Returns what is charged for a name on a day, by its own provider's price list; None: nothing is listed."""
+        row = self.row(self.answering(model, day))
+        now = next((each for each in row.prices if each.since <= day <= each.until), None) if row is not None else None
+        if now is None:
+            return None
+        by_kind = {name: getattr(now, name) for name in ("long", "cached", "write_5m", "write_1h", "tiers")}
+        return ListedPrice(Price(now.input, now.output, **by_kind), self.sources[now.source])
+
+    def prices(self, day: str) -> Prices:
+        """Returns the prices of a day."""
+        listed = {model: price for model in self.models if (price := self.price(model, day)) is not None}
+        return Prices(listed, lambda model: self.price(model, day))
+
+    def answering(self, model: str, day: str) -> str:
+        """Returns the name of the model that answers under a name on a day: itself, or who follows a retired one."""
+        row = self.row(model)
+        if row is None:
+            return model
+        is_retired = row.retires is not None and row.retires <= day
+        other = row.answers_as or (row.answered_by if is_retired else None)
+        return model if other is None else self.answering(other, day)
+
+    def row(self, model: str) -> ModelRow | None:
+        """Returns the row that a provider itself has under a name; one that ends in a date is also tried without it."""
         provider, _, own = model.partition("/")
-        provider = self.same.get(provider, provider)
-        names = (f"{provider}/{own}", f"{provider}/{DATED.sub('', own)}", f"{provider}/*")
-        row = next((self.models[name] for name in names if name in self.models), None)
-        return Facts() if row is None else Facts(row.thinks, row.max_output)
+        name = f"{self.same.get(provider, provider)}/{own}"
+        return self.models.get(name) or self.models.get(_DATED.sub("", name))
+
+    def _rows(self, model: str) -> Iterator[ModelRow]:
+        """Yields what is said of a model: its own row, the vendor's row of it, and the families."""
+        provider, bare = model.partition("/")[0], ""
+        if self.same.get(provider, provider) in (*self.vendors, *self.offering):
+            bare = bare_name(model)
+        rows = (self.row(model), self._by_bare_name.get(bare))
+        yield from (row for row in rows if row is not None)
+        for family in self.families:
+            if re.fullmatch(family.pattern, model if "/" in family.pattern else bare):
+                yield family
+
+
+def bare_name(model: str) -> str:
+    """Returns a model's name as all providers spell it: without what stands before it, region, date or revision, in
+    lower case, with dashes for dots."""
+    name = _BEFORE.sub("", model.rpartition("/")[2].lower())
+    return _DATED.sub("", _REVISION.sub("", name)).replace(".", "-")
 
 
 @cache
 def bundled_models() -> ModelTable:
     return msgspec.convert(tomllib.loads(Path(__file__).with_name("models.toml").read_text("utf-8")), ModelTable)
+
+
+def prompt_tokens(window: int, max_tokens: int | None = None) -> int:
+    """Returns the most tokens of a prompt in a window of this size, at least 1, with room left for the answer:
+    `max_tokens`, or a default if it is None."""
+    answer = max_tokens if max_tokens is not None else min(ANSWER_TOKENS, window // 4)
+    return max(1, int(window * SHARE_SHOWN) - answer)

@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 from msgspec import Struct, field, structs
 from msgspec.structs import force_setattr
 
 from ..engine.attempts.budget_file import BudgetPlace
-from ..engine.attempts.prices import ListedPrice, Price, Prices, bundled_prices
+from ..engine.attempts.prices import ListedPrice, Price, Prices
 from ..engine.attempts.retry import RetryPolicy
 from ..engine.lane import Lane
 from ..engine.limits import Quota, declared_quota, summed
@@ -28,7 +29,6 @@ from ..providers.search.access import is_search, row_of
 from ..providers.search.table import SearchEngine
 from ..providers.table import Provider
 from ..providers.unsized import unsized_in
-from ..providers.windows import bundled_windows
 from .file_limits import capped_by_files
 from .plugins import Others
 
@@ -53,7 +53,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     prices: Mapping[str, Price] = {}
     """Prices by model; they take precedence over the table's."""
     models: Mapping[str, Facts] = {}
-    """Facts about models' answers; they take precedence over the table's."""
+    """Facts about models; they take precedence over the table's."""
+    today: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
+    """The day (YYYY-MM-DD) whose prices and models hold."""
     base_url: str | None = None
     """The address of every model without one of its own; None: the provider's."""
     cache: Path | None = None
@@ -173,7 +175,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     def price_table(self) -> Prices:
         """Returns the bundled prices, with the prices of these settings in their place where there are any."""
-        bundled = bundled_prices()
+        bundled = bundled_models().prices(self.today)
         models = {**bundled.models, **search_prices()}
         table = structs.replace(
             bundled,
@@ -186,8 +188,13 @@ class Settings(Struct, frozen=True, kw_only=True):
         return table.replaced_by(self.prices)
 
     def facts_of(self, model: str) -> Facts:
-        """Returns the facts about a model's answers, from the configuration, else from the table."""
-        return self.models.get(model, Facts()).over(bundled_models().of(model))
+        """Returns the facts about a model, from the configuration, else from the table."""
+        declared = self.models.get(model, Facts())
+        listed = bundled_models().of(declared.answers_as or model, self.today)
+        if declared.answers_as is not None:
+            # A deployment is not retired on its model's day.
+            listed = structs.replace(listed, retires=None, answered_by=None)
+        return declared.over(listed)
 
     def output_max(self, model: str) -> int | None:
         """Returns the longest answer, in tokens, to a call without max_tokens; None: not known. Some protocols
@@ -202,12 +209,13 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     def window(self, model: str) -> int | None:
         """Returns the most tokens of a prompt to a model; None: not known."""
-        declared = self.models.get(model, Facts()).window
-        return bundled_windows().known(model) if declared is None else declared
+        return self.facts_of(model).window
 
     def _price_by_others(self, model: str) -> ListedPrice | None:
-        """Returns a search's price from the row of its engine; None for anything but a search with a row."""
-        row = self.search_row_of(model) if is_search(model) else None
+        """Returns the price of a model under another spelling, or of a search from the row of its engine."""
+        if not is_search(model):
+            return bundled_models().price(model, self.today)
+        row = self.search_row_of(model)
         return None if row is None else ListedPrice(price_of(row))
 
     def cache_folder(self) -> Path:

@@ -16,7 +16,7 @@ from ...metrics.chameleon.lines import STANCES, Stance
 from ...metrics.chameleon.rubric import confidence_of
 from ...metrics.chameleon.scores import scores as scores_of
 from ...metrics.chameleon.traces import Traces
-from ...providers.windows import bundled_windows, prompt_tokens
+from ...providers.models import WINDOW, prompt_tokens
 from ...wiring import access_to, keyless_endpoint_to
 from ..evaluation.ask import Ask, CallFailed
 from ..evaluation.judging.judgement import Judgement
@@ -94,7 +94,7 @@ class TurnJudging(Judging):
         else:
             temperature = 0.0 if _takes_temperature(model, settings) else None
             window = (self._manifest["options"]["chameleon"] or {}).get("window")
-            tokens = prompt_tokens(window or bundled_windows().of(model), run["max_tokens"])
+            tokens = prompt_tokens(window or settings.window(model) or WINDOW, run["max_tokens"])
         return _TurnReader(TurnJudge(model, run["judge_prompt"], tokens, temperature), self._ranks())
 
     def is_judged(self, record: AnswerRecord) -> bool:

@@ -25,8 +25,8 @@ from ...fixtures.web.corpus import VERSION as CORPUS_VERSION
 from ...fixtures.web.corpus import ensure_corpus
 from ...metrics.chameleon.scores import scores as scores_of
 from ...metrics.chameleon.traces import Traces
+from ...providers.models import WINDOW, prompt_tokens
 from ...providers.retrieval import CORPUS_LANE
-from ...providers.windows import bundled_windows, prompt_tokens
 from ...wiring import Settings, access_to, keyless_endpoint_to
 from ..evaluation.benchmark import Order
 from ..evaluation.journals import UNRECORDED
@@ -218,12 +218,9 @@ def _asked(asked_for: RunOptions, settings: Settings, notes: list[str]) -> Conve
     if judge_temperature is None:
         notes.append(f"the judge {run.judge} takes no temperature: it judges at its own")
     models = dict.fromkeys([*run.model, run.judge])
-    windows = bundled_windows()
-    if run.window is None and (unknown := [model for model in models if windows.known(model) is None]):
-        notes.append(
-            f"window unknown, {windows.default:,} tokens are assumed: {', '.join(unknown)} (--window N says it)"
-        )
-    tokens = {model: prompt_tokens(run.window or windows.of(model), run.max_tokens) for model in models}
+    if run.window is None and (unknown := [model for model in models if settings.window(model) is None]):
+        notes.append(f"window unknown, {WINDOW:,} tokens are assumed: {', '.join(unknown)} (--window N says it)")
+    tokens = {model: prompt_tokens(run.window or settings.window(model) or WINDOW, run.max_tokens) for model in models}
     return ConversationSpec(
         pairs=pairs,
         judge=run.judge,

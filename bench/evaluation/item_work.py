@@ -18,7 +18,7 @@ from ...engine.call import Call
 from ...engine.fault import Stop
 from ...engine.runs.pairs import FinishedItems, Pair
 from ...engine.runs.run_folder import RunFolder
-from ...providers.windows import bundled_windows
+from ...providers.models import WINDOW
 from ...wiring import Settings, access_to
 from .call_items import CallBenchmark
 from .defect import BenchmarkDefect, benchmark_code
@@ -127,7 +127,7 @@ class ItemWork(Struct, frozen=True):
         pair = next((pair for pair in self.asked_pairs if pair.model == lane), None)
         if self.of.has_calls and pair is not None:
             return max((call for _, call in self.calls(pair)), key=chars_of, default=Call(lane, ""))
-        text = "x" * (_CHARS_A_TOKEN * bundled_windows().of(lane))
+        text = "x" * (_CHARS_A_TOKEN * (self.settings.window(lane) or WINDOW))
         return Call(lane, text, max_tokens=limits_of(self.of, self.options)[lane])
 
     def read_done(self, folder: RunFolder) -> FinishedItems:

@@ -18,9 +18,9 @@ from ...configuration.errors import UsageError
 from ...configuration.options import SendingOptions
 from ...engine.lane import Lane
 from ...format import count_text
+from ...providers.models import WINDOW, prompt_tokens
 from ...providers.retrieval import is_page
 from ...providers.search.access import is_search
-from ...providers.windows import bundled_windows, prompt_tokens
 from ...wiring import Settings, accesses_to
 from .caps import IN_FLIGHT, MAX_COST, MINUTES, TIMEOUT_S
 from .lanes_file import Way
@@ -60,8 +60,7 @@ def spec_of(models: tuple[str, ...], sending: SendingOptions, max_calls: int) ->
             f"model {unpriced[0]!r} has no price, so --max-cost can't be kept: give it one under "
             f"[prices.{unpriced[0]!r}] in a --config file, or leave --max-cost out: then --max-calls alone guards"
         )
-    windows = bundled_windows()
-    longest = min(prompt_tokens(windows.of(model), output_of(model, settings)) for model in models)
+    longest = min(prompt_tokens(settings.window(model) or WINDOW, output_of(model, settings)) for model in models)
     usual = Bounds(max_calls, MAX_COST if sending.max_cost is None else sending.max_cost, in_flight=IN_FLIGHT)
     bounds = structs.replace(
         usual,

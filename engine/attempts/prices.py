@@ -1,14 +1,11 @@
-"""Prices from a dated table. A model without one is reported as having none. Amounts are dollars, prices dollars per
-million tokens.
+"""Prices of models. A model without one is reported as having none. Amounts are dollars, prices dollars per million
+tokens.
 """
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 
-import msgspec
 from msgspec import Struct, structs
 
 from ..call import Call
@@ -103,23 +100,19 @@ class ListedPrice(Struct, frozen=True):
 
 
 class Prices(Struct, frozen=True):
-    """The price table, by model. `same` maps a provider to the one whose prices it shares. `others` looks up a model
-    that is not in the table, `output_max` the most tokens of one answer of a model, and `window` those of a prompt;
-    all return None if they don't know. `unsized` finds a part of unknown size in a call."""
+    """The price table, by model. `others` looks up a model that is not in the table, `output_max` the most tokens of
+    one answer of a model, and `window` those of a prompt; all return None if they don't know. `unsized` finds a part
+    of unknown size in a call."""
 
     models: Mapping[str, ListedPrice]
-    same: Mapping[str, str] = {}
-    others: Callable[[str], ListedPrice | None] | None = None
+    others: Callable[[str], ListedPrice | None] = _nothing
     output_max: Callable[[str], int | None] = _nothing
     window: Callable[[str], int | None] = _nothing
     unsized: Callable[[Call], Unsized | None] = _nothing
 
     def listed(self, model: str) -> ListedPrice | None:
-        found = self.models.get(model)
-        if found is None:
-            provider, _, own = model.partition("/")
-            found = self.models.get(f"{self.same.get(provider, provider)}/{own}")
-        return found if found is not None or self.others is None else self.others(model)
+        listed = self.models.get(model)
+        return self.others(model) if listed is None else listed
 
     def get(self, model: str) -> Price | None:
         listed = self.listed(model)
@@ -138,29 +131,3 @@ class Prices(Struct, frozen=True):
         return structs.replace(
             self, models={**self.models, **{model: ListedPrice(price) for model, price in own.items()}}
         )
-
-
-class _PriceRow(Struct, frozen=True, forbid_unknown_fields=True):
-    input: float
-    output: float
-    source: str
-    long: LongPrompts | None = None
-    cached: float | None = None
-    write_5m: float | None = None
-    write_1h: float | None = None
-    tiers: dict[str, float] = {}
-
-
-class _Table(Struct, frozen=True, forbid_unknown_fields=True):
-    sources: dict[str, PriceSource]
-    same: dict[str, str]
-    models: dict[str, _PriceRow]
-
-
-def bundled_prices() -> Prices:
-    table = msgspec.convert(tomllib.loads((Path(__file__).parent / "prices.toml").read_text("utf-8")), _Table)
-    models = {
-        model: ListedPrice(Price(row.input, row.output, row.long), table.sources[row.source])
-        for model, row in table.models.items()
-    }
-    return Prices(models, table.same)

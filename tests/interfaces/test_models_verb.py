@@ -10,10 +10,10 @@ import pytest
 from command_line import CommandLine, Provider
 
 from millstream.configuration.errors import RESUMABLE, WITH_FAILURES, WRONG_USAGE
-from millstream.engine.attempts.prices import bundled_prices
 from millstream.fixtures.provider import ModelProvider, Options
 from millstream.interfaces.cli.checks import cheapest
 from millstream.providers.table import PROVIDERS
+from millstream.wiring import Settings
 
 CANARY = "sk-canary-0cc175b9c0f1b6a8"
 
@@ -260,14 +260,14 @@ def test_without_names_the_cheapest_of_each_provider_whose_key_is_set_is_asked(
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
     monkeypatch.setenv("OPENAI_BASE_URL", provider.base_url)
     done = cli("models", "--check", "--json", "--cache", "cache")
-    assert [one["model"] for one in json.loads(done.out)["checks"]] == cheapest(["openai"], bundled_prices())
+    assert [one["model"] for one in json.loads(done.out)["checks"]] == cheapest(["openai"], Settings().price_table())
     monkeypatch.delenv("OPENAI_API_KEY")
     none = cli("models", "--check")
     assert none.code == WRONG_USAGE and "models --check: expected models" in none.err
 
 
 def test_the_cheapest_is_by_the_price_of_both_kinds_of_tokens() -> None:
-    prices = bundled_prices()
+    prices = Settings().price_table()
     for provider in ("openai", "anthropic", "gemini", "xai"):
         (found,) = cheapest([provider], prices)
         price = prices.get(found)

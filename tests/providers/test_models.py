@@ -1,28 +1,58 @@
-"""The table of models: what it says of those that have a price, by which name, and whose word goes first."""
+"""The table of models: what it says of each, by which names and on which days, and whose word goes first."""
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import UTC, date, datetime
 
 import pytest
+from msgspec import structs
 
-from millstream.engine.attempts.prices import bundled_prices
+from millstream.engine.attempts.prices import LongPrompts, Price, PriceSource
 from millstream.fixtures.provider.chat import MODEL_NAMES
 from millstream.fixtures.provider.wire import OUTPUT_MAX
-from millstream.providers.models import Facts, bundled_models
+from millstream.providers.models import Facts, ModelRow, ModelTable, PriceRow, bundled_models
 from millstream.wiring import Settings
+
+DAY = "2026-11-26"
 
 
 def test_every_model_with_a_price_has_a_longest_answer() -> None:
-    assert [name for name in bundled_prices().models if bundled_models().of(name).max_output is None] == []
-
-
-def test_every_row_says_something_and_names_a_dated_source() -> None:
     table = bundled_models()
+    assert [name for name in table.prices(DAY).models if table.of(name, DAY).max_output is None] == []
+
+
+def test_every_fact_and_every_price_names_a_source_with_a_day_in_the_past() -> None:
+    table, today = bundled_models(), datetime.now(UTC).date()
+    used = set()
+    for name, row in [*table.models.items(), *((each.pattern, each) for each in table.families)]:
+        assert row.facts != Facts() or row.prices, name
+        assert all(getattr(row.facts, fact) != getattr(Facts(), fact) for fact in row.source_of), name
+        used |= {row.source, *row.source_of.values(), *(price.source for price in row.prices)}
+    assert used == table.sources.keys()
+    for source in table.sources.values():
+        assert source.note and date(2025, 1, 1) <= date.fromisoformat(source.date) <= today
+
+
+def test_rows_are_sorted_by_provider_and_name_models_that_the_table_has() -> None:
+    table = bundled_models()
+    providers = [name.partition("/")[0] for name in table.models]
+    assert providers == sorted(providers)
     for name, row in table.models.items():
-        assert Facts(row.thinks, row.max_output) != Facts(), name
-        date.fromisoformat(table.sources[row.source].date)
-    assert {row.source for row in table.models.values()} == table.sources.keys()
+        assert row.retires is None or date.fromisoformat(row.retires), name
+        assert row.answered_by is None or row.retires is not None, name
+        for other in (row.answered_by, row.answers_as):
+            assert other is None or table.row(other) is not None, name
+        # Ends at a model that answers: no name is followed by itself.
+        assert table.answering(name, "9999-12-31"), name
+
+
+def test_every_price_is_a_possible_one_and_periods_follow_each_other() -> None:
+    for name, row in bundled_models().models.items():
+        for price in row.prices:
+            assert Price(price.input, price.output).output >= price.input, name
+            assert price.long is None or (price.long.above >= 100_000 and price.long.input >= price.input), name
+            assert price.since <= price.until, name
+        assert all(one.until < two.since for one, two in zip(row.prices, row.prices[1:], strict=False)), name
 
 
 @pytest.mark.parametrize(
@@ -36,19 +66,173 @@ def test_every_row_says_something_and_names_a_dated_source() -> None:
         ("openai/gpt-5.1", False),
         ("anthropic/claude-opus-4-1-20250805", False),
         ("anthropic/claude-opus-5-5", True),
+        ("anthropic/claude-3-5-haiku-latest", False),
         ("gemini/gemini-2.5-pro", True),
         ("vertex/claude-opus-4@20250514", False),
+        ("vertex/claude-opus-5-5@20261001", True),
+        ("vertex/publishers/anthropic/models/claude-sonnet-5-5", True),
+        ("openrouter/anthropic/claude-opus-5.5", True),
+        ("openrouter/openai/gpt-5.2:online", False),
+        ("openrouter/google/gemini-2.5-pro", True),
+        ("openrouter/x-ai/grok-4.3", True),
+        ("bedrock/us.anthropic.claude-opus-5-5-v1:0", True),
+        ("bedrock/anthropic.claude-sonnet-4-20250514-v1:0", False),
+        ("bedrock/arn:aws:bedrock:us-east-1:1:inference-profile/us.anthropic.claude-opus-5-5-v1:0", True),
+        ("azure/gpt-5.5", True),
+        ("groq/llama-3.3-70b-versatile", False),
+        ("together/meta-llama/Llama-3.3-70B-Instruct-Turbo", False),
+        # By its family: these have no row.
+        ("openai/gpt-6.9-nova", True),
+        ("openrouter/openai/gpt-7", True),
+        ("openai/o4", True),
+        ("anthropic/claude-haiku-6", True),
+        ("gemini/gemini-4-flash", True),
+        ("xai/grok-4.9", True),
+        ("sim/thinking", True),
+        # A name that only begins alike is another model, and on a server of one's own a name means nothing.
         ("openai/gpt-5-mini-and-more", None),
         ("mylab/gpt-5", None),
+        ("vllm/gpt-5", None),
     ],
 )
-def test_a_model_is_known_by_its_name_its_dated_name_and_no_other(model: str, thinks: bool | None) -> None:
-    assert bundled_models().of(model).thinks is thinks
+def test_a_model_is_known_by_every_spelling_of_its_name_and_by_no_other(model: str, thinks: bool | None) -> None:
+    assert bundled_models().of(model, DAY).thinks is thinks
+
+
+@pytest.mark.parametrize(
+    ("model", "effort", "takes"),
+    [
+        ("openai/gpt-4o", None, True),
+        ("openai/gpt-5", None, False),
+        ("openai/gpt-5", "minimal", False),
+        ("openai/o3", None, False),
+        ("openai/gpt-5.2", None, True),
+        ("openai/gpt-5.2", "high", False),
+        ("openai/gpt-6.1-terra", None, False),
+        ("openai/gpt-6.1-terra", "none", True),
+        ("openrouter/openai/gpt-6.1-terra", "low", False),
+        ("anthropic/claude-opus-4-6", None, True),
+        ("anthropic/claude-opus-4-7", None, False),
+        ("bedrock/us.anthropic.claude-opus-5-5-v1:0", None, False),
+        ("gemini/gemini-3.5-flash", None, True),
+        ("gemini/gemini-3.8-flash", None, False),
+        ("mylab/unknown", None, True),
+    ],
+)
+def test_whether_a_temperature_has_an_effect_depends_on_model_and_effort(
+    model: str, effort: str | None, takes: bool
+) -> None:
+    assert bundled_models().of(model, DAY).takes_temperature(effort) is takes
 
 
 @pytest.mark.parametrize("name", MODEL_NAMES)
 def test_the_simulated_models_are_known_with_the_length_at_which_they_are_cut(name: str) -> None:
-    assert bundled_models().of(f"sim/{name}") == Facts(name == "thinking", OUTPUT_MAX)
+    facts = bundled_models().of(f"sim/{name}", DAY)
+    assert (facts.thinks, facts.max_output, facts.temperature) == (name == "thinking", OUTPUT_MAX, "taken")
+
+
+def test_tokens_are_longer_or_shorter_by_family() -> None:
+    of = bundled_models().of
+    newer, older = of("anthropic/claude-opus-4-7", DAY), of("anthropic/claude-opus-4-6", DAY)
+    assert of("bedrock/eu.anthropic.claude-haiku-5-5", DAY).characters == newer.characters < older.characters == 4.0
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "vertex/gemini-2.0-flash",
+        "vertex/claude-3-5-haiku@20241022",
+        "vertex/claude-opus-4@20250514",
+        "vertex/meta/llama-3.1-405b-instruct-maas",
+        "vertex/meta/llama-4-maverick-17b-128e-instruct-maas",
+        "vertex/gemini-2.5-flash",
+        "openai/gpt-4o",
+        "openai/gpt-4o-mini",
+        "openai-responses/gpt-4o-mini",
+        "xai/grok-3",
+        "xai/grok-3-mini",
+    ],
+)
+def test_the_papers_models_have_a_price(model: str) -> None:
+    price = Settings(today=DAY).price_table().get(model)
+    assert price is not None and 0 < price.input <= price.output
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["openrouter/anthropic/claude-opus-5.5", "bedrock/us.anthropic.claude-opus-5-5-v1:0", "azure/gpt-4o", "openai/no"],
+)
+def test_another_providers_price_is_no_price(model: str) -> None:
+    assert Settings(today=DAY).price_table().get(model) is None
+
+
+SOURCES = {"list": PriceSource("2026-11-01", "a price list")}
+NEW = ModelRow(
+    source="list",
+    thinks=True,
+    prices=(
+        PriceRow(1.0, 2.0, "list", LongPrompts(100, 2.0, 4.0), until="2026-12-31"),
+        PriceRow(3.0, 6.0, "list", since="2027-01-01", until="2027-06-30"),
+    ),
+)
+OLD = ModelRow(
+    source="list", thinks=False, prices=(PriceRow(9.0, 9.0, "list"),), retires="2026-12-01", answered_by="lab/new"
+)
+TABLE = ModelTable(
+    vendors=("lab",),
+    offering=("shop",),
+    same={},
+    sources=SOURCES,
+    models={
+        "lab/new": NEW,
+        "lab/old": OLD,
+        "lab/gone": structs.replace(OLD, answered_by=None),
+        "lab/best": ModelRow(source="list", answers_as="lab/old"),
+    },
+    families=(),
+)
+
+
+@pytest.mark.parametrize(
+    ("model", "day", "thinks", "dollars"),
+    [
+        ("lab/old", "2026-11-30", False, 9.0),
+        ("lab/old", "2026-12-01", True, 1.0),
+        ("lab/old-20260101", "2026-12-01", True, 1.0),
+        ("lab/old", "2027-01-01", True, 3.0),
+        ("lab/best", "2026-11-30", False, 9.0),
+        ("lab/best", "2026-12-01", True, 1.0),
+        ("lab/gone", "2026-12-01", False, 9.0),
+        ("lab/new", "2026-12-31", True, 1.0),
+        ("lab/new", "2027-06-30", True, 3.0),
+        ("lab/new", "2027-07-01", True, None),
+        # Each provider retires its names on days of its own.
+        ("shop/lab/old", "2026-12-01", False, None),
+    ],
+)
+def test_from_its_day_on_a_retired_name_has_the_facts_and_the_price_of_the_model_that_answers(
+    model: str, day: str, thinks: bool, dollars: float | None
+) -> None:
+    price = TABLE.price(model, day)
+    assert TABLE.of(model, day).thinks is thinks
+    assert (None if price is None else price.price.input) == dollars
+
+
+def test_a_name_keeps_its_own_day_of_retirement() -> None:
+    for day in ("2026-11-30", "2026-12-01"):
+        facts = TABLE.of("lab/old", day)
+        assert (facts.retires, facts.answered_by) == ("2026-12-01", "lab/new")
+    assert TABLE.of("shop/lab/old", "2026-12-01").retires is None
+
+
+def test_a_deployment_has_the_facts_of_the_model_that_it_stands_for_and_no_price_or_day_of_its_own() -> None:
+    declared = {"azure/x": Facts(answers_as="openai/gpt-4o", window=50_000)}
+    settings = Settings(models=declared, today=DAY)
+    facts = settings.facts_of("azure/x")
+    assert (facts.thinks, facts.window, facts.max_output, facts.retires) == (False, 50_000, 16_384, None)
+    assert settings.window("azure/x") == 50_000
+    assert settings.price_table().get("azure/x") is None
+    assert Settings(today=DAY).facts_of("azure/x").thinks is None
 
 
 @pytest.mark.parametrize(
@@ -70,4 +254,4 @@ def test_the_simulated_models_are_known_with_the_length_at_which_they_are_cut(na
 def test_an_unset_max_tokens_is_bounded_by_what_is_sent_then_by_the_configuration_then_by_the_table(
     model: str, own: Facts, most: int | None
 ) -> None:
-    assert Settings(models={model: own}, environment={}).output_max(model) == most
+    assert Settings(models={model: own}, environment={}, today=DAY).output_max(model) == most

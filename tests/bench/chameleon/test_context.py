@@ -12,7 +12,7 @@ from millstream.bench.chameleon.context import chars_for, fit_answer, fit_judge,
 from millstream.bench.chameleon.prompts import PastTurn, ShownPage, answer_messages, judge_message, sources_text
 from millstream.engine.attempts.estimate import weight_of
 from millstream.engine.call import Message
-from millstream.providers.windows import bundled_windows, prompt_tokens
+from millstream.providers.models import prompt_tokens
 
 HISTORY = [PastTurn(f"Question {at}?", "word " * 50) for at in range(6)]
 SOURCES = [ShownPage(at, f"Title {at}", f"https://{at}.test/", "text " * 100) for at in (1, 2, 5)]
@@ -167,17 +167,6 @@ def test_the_judge_loses_the_oldest_history_and_never_what_is_judged() -> None:
     messages, shown = fit_judge("extended", "T", HISTORY, "Q?", "An answer.", 1)
     assert (messages, shown) == (judge_message("extended", "T", [], "Q?", "An answer."), 0)
     assert fit_judge("paper", "T", HISTORY, "Q?", "A.", 100_000) == (judge_message("paper", "T", [], "Q?", "A."), 0)
-
-
-def test_every_window_names_a_dated_source_and_dated_names_are_the_models_own() -> None:
-    windows = bundled_windows()
-    assert all(row.source in windows.sources and row.tokens >= 8_000 for row in windows.models.values())
-    assert all(len(source.date) == 10 and source.note for source in windows.sources.values())
-    assert windows.known("openai/gpt-4o-mini") == windows.known("openai/gpt-4o-mini-2024-07-18") == 128_000
-    assert windows.known("anthropic/claude-sonnet-4-20250514") == 200_000
-    # A name that only begins alike is another model.
-    assert windows.known("openai/gpt-4o-large") is None
-    assert windows.of("mylab/unknown") == windows.default
 
 
 def test_a_prompt_leaves_room_for_the_answer_and_for_what_the_estimate_misses() -> None:

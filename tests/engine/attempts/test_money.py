@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import math
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from virtual_time import run_virtually
 
 from millstream.engine.attempts.estimate import TokenEstimate
 from millstream.engine.attempts.money import CostBudget, cost_of, over_budget, worst_cost
-from millstream.engine.attempts.prices import LongPrompts, Price, bundled_prices
+from millstream.engine.attempts.prices import ListedPrice, LongPrompts, Price, Prices, PriceSource
 from millstream.engine.call import Call, Message, Reply, Usage
 from millstream.engine.content import Image, Tool
 from millstream.engine.endpoint import Fault, Response
@@ -63,41 +62,13 @@ def test_an_impossible_price_is_refused_by_name(wrong: float) -> None:
         Price(wrong, 1.0)
 
 
-def test_every_bundled_price_has_its_source_and_day_and_a_persons_own_prices_win() -> None:
-    table, today = bundled_prices(), datetime.datetime.now(datetime.UTC).date()
-    for model, listed in table.models.items():
-        assert listed.source is not None and listed.source.note, model
-        assert datetime.date(2025, 1, 1) <= datetime.date.fromisoformat(listed.source.date) <= today, model
-        long = listed.price.long
-        assert long is None or (long.above >= 100_000 and long.input >= listed.price.input), model
-    assert table.get("openai/no-such-model") is None
-    own = Price(7, 8)
-    replaced = table.replaced_by({"openai/gpt-4o-mini": own, "mylab/m": own})
-    assert replaced.get("openai/gpt-4o-mini") == replaced.get("mylab/m") == own
-    assert replaced.oldest_date(["mylab/m", "openai/gpt-4o-mini"]) is None
-    assert replaced.oldest_date(["mylab/m", "xai/grok-3", "openai/gpt-4o"]) == "2025-06-30"
-    assert table.get("mylab/m") is None
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        "vertex/gemini-2.0-flash",
-        "vertex/claude-3-5-haiku@20241022",
-        "vertex/claude-opus-4@20250514",
-        "vertex/meta/llama-3.1-405b-instruct-maas",
-        "vertex/meta/llama-4-maverick-17b-128e-instruct-maas",
-        "vertex/gemini-2.5-flash",
-        "openai/gpt-4o",
-        "openai/gpt-4o-mini",
-        "openai-responses/gpt-4o-mini",
-        "xai/grok-3",
-        "xai/grok-3-mini",
-    ],
-)
-def test_the_papers_models_have_a_price(model: str) -> None:
-    price = bundled_prices().get(model)
-    assert price is not None and 0 < price.input <= price.output
+def test_a_persons_own_prices_go_before_the_table() -> None:
+    own, listed = Price(7, 8), ListedPrice(Price(1, 2), PriceSource("2025-06-30", "a price list"))
+    table = Prices({"lab/large": listed, "lab/small": listed}).replaced_by({"lab/small": own, "mylab/m": own})
+    assert table.get("lab/small") == table.get("mylab/m") == own
+    assert table.get("lab/no-such-model") is None
+    assert table.oldest_date(["mylab/m", "lab/small"]) is None
+    assert table.oldest_date(["mylab/m", "lab/large"]) == "2025-06-30"
 
 
 def test_a_long_prompt_costs_what_long_prompts_do() -> None:
@@ -174,7 +145,7 @@ def test_what_is_asked_besides_text_is_in_the_worst_case(more: Call, least: int)
 
 
 def test_a_price_is_told_how_long_answers_can_be() -> None:
-    table = structs.replace(bundled_prices(), output_max={"openai/gpt-4o": 16_384}.get)
+    table = Prices({"openai/gpt-4o": ListedPrice(Price(2.5, 10.0))}, output_max={"openai/gpt-4o": 16_384}.get)
     gpt = table.get("openai/gpt-4o")
     mini = table.replaced_by({"openai/gpt-4o-mini": Price(1.0, 1.0, output_max=7)}).get("openai/gpt-4o-mini")
     assert gpt is not None and gpt.output_max == 16_384
