@@ -314,6 +314,14 @@ class Reply(Struct, frozen=True):
     """Everything that the model wrote, in its order, where that is more than the text: tool calls, thoughts."""
     answer_id: str | None = None
     """The provider's id of the answer; None: it gave none."""
+    served: str | None = None
+    """The name of the model that answered, as the server states it; None: it stated none."""
+    fingerprint: str | None = None
+    """The provider's word for the configuration that answered (OpenAI's `system_fingerprint`); None: it gave none."""
+    tier: str | None = None
+    """The service tier that answered, in the provider's word, as `default`, `flex` or `fast`; None: it gave none."""
+    router: str | None = None
+    """The provider that a router chose (OpenRouter's `provider`); None: it gave none."""
 
     def __post_init__(self) -> None:
         """Takes no output tokens beside an answer for what they are: a count that the provider did not make."""

@@ -66,6 +66,7 @@ _JUDGED = (
     "judge_temperature",
     "judge_repaired",
     "judge",
+    "served_judge",
 )
 SCORES = ("score", "srr", "confidence", "changes")
 

@@ -77,6 +77,11 @@ class Record(Struct, frozen=True, kw_only=True):
     maybe_billed: int = 0
     latency_ms: float | None = None
     answer_id: str | None = None
+    served: str | None = None
+    fingerprint: str | None = None
+    tier: str | None = None
+    router: str | None = None
+    served_judge: str | None = None
     step: Step | UnsetType = UNSET
     error: str | UnsetType = UNSET
     raw_b64: str | UnsetType = UNSET

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from ...engine.call import NOT_REPORTED, Call, Failure, Hit, Outcome, Usage, known_sum
+from ...engine.call import NOT_REPORTED, Call, Failure, Hit, Outcome, Reply, Usage, known_sum
 from ...engine.fault import StopReason
 
 
@@ -56,6 +56,10 @@ class PageOutcome(Protocol):
     def cached(self) -> bool: ...
 
 
+# Between the names of a record whose calls were answered under several.
+JOINT = " + "
+
+
 class Outside(Protocol):
     """The interface of the engine that items use. Each method raises Stopped if its lane sends nothing more."""
 
@@ -80,17 +84,22 @@ class FromCache(Struct, frozen=True, omit_defaults=True):
 
 
 class CallTotals:
-    """Totals over calls of one kind: their number and tokens, and the same for those from the cache."""
+    """Totals over calls of one kind: their number and tokens, the same for those from the cache, and who answered."""
 
-    __slots__ = ("cached", "count", "usage", "usage_cached")
+    __slots__ = ("_names", "cached", "count", "last", "usage", "usage_cached")
 
     def __init__(self) -> None:
         self.count = 0
         self.cached = 0
         self.usage: Usage | None = None
         self.usage_cached: Usage | None = None
+        self.last = Reply("")
+        self._names: dict[str, None] = {}
 
     def add(self, outcome: Outcome) -> None:
+        if outcome.reply is not None:
+            self.last = outcome.reply
+            self._names |= {} if self.last.served is None else {self.last.served: None}
         usage = None if outcome.reply is None else outcome.reply.usage or NOT_REPORTED
         self.count += 1
         self.usage = known_sum(self.usage, usage)
@@ -101,6 +110,11 @@ class CallTotals:
     @property
     def are_cached(self) -> bool:
         return self.count == self.cached > 0
+
+    @property
+    def served(self) -> str | None:
+        """The name under which the calls were answered, several joined by JOINT; None: no answer has one."""
+        return JOINT.join(self._names) or None
 
 
 class CallCosts:
@@ -152,6 +166,9 @@ class CallCosts:
             "usage": self.own.usage,
             "usage_judge": self.judge.usage,
             "cached": self.own.are_cached,
+            "served": self.own.served,
+            "served_judge": self.judge.served,
+            **{name: getattr(self.own.last, name) for name in ("fingerprint", "tier", "router")},
             **{name: getattr(self, name) for name in plain},
         }
 

@@ -63,6 +63,17 @@ class Record(Struct, frozen=True, kw_only=True):
     """The milliseconds of the model's last call in the step; None: its answer is from the cache."""
     answer_id: str | None = None
     """The provider's id of the model's last answer in the step; None: it gave none."""
+    served: str | None = None
+    """The name under which the model's calls were answered, as the server states it; several are joined by ` + `.
+    None: it stated none."""
+    fingerprint: str | None = None
+    """The provider's fingerprint of the configuration that gave the last answer; None: it gave none."""
+    tier: str | None = None
+    """The service tier of the last answer, in the provider's word; None: it gave none."""
+    router: str | None = None
+    """The provider that a router chose for the last answer; None: it gave none."""
+    served_judge: str | None = None
+    """The name under which the judge's calls were answered, as `served`."""
     role: str | UnsetType = UNSET
     """In a failure: the role of the call that failed."""
     error: str | UnsetType = UNSET

@@ -22,6 +22,7 @@ from .dataset import PARAPHRASES
 from .grid import CONFIGS, GridItem
 
 _CONFIGS = tuple(dict.fromkeys(config.name for configs in CONFIGS.values() for config in configs))
+_ORIGIN = ("answer_id", "served", "fingerprint", "tier", "router")
 _TRIAL_MAX = 2**31 - 1
 _STATUSES = (*ANSWERED, *get_args(FailureKind))
 
@@ -52,6 +53,10 @@ class Record(Struct, frozen=True, kw_only=True):
     maybe_billed: int = 0
     latency_ms: float | None = None
     answer_id: str | None = None
+    served: str | None = None
+    fingerprint: str | None = None
+    tier: str | None = None
+    router: str | None = None
     error: str | UnsetType = UNSET
     raw_b64: str | UnsetType = UNSET
 
@@ -96,7 +101,7 @@ def record(outcome: Outcome, reading: Reading) -> Record:
         attempts=outcome.attempts,
         maybe_billed=outcome.maybe_billed,
         latency_ms=outcome.latency_ms,
-        answer_id=reply.answer_id if reply is not None else None,
+        **({} if reply is None else {name: getattr(reply, name) for name in _ORIGIN}),
         error=failure.detail if failure is not None else UNSET,
         raw_b64=base64.b64encode(reply.raw).decode() if reply is not None and reply.raw is not None else UNSET,
     )

@@ -80,6 +80,7 @@ class SyconJudging(Judging):
             judgement=line.judgement,
             judge=line.judge,
             judge_temperature=line.judge_temperature,
+            served_judge=line.served_judge,
         )
 
     def with_verdict(self, record: AnswerRecord, verdict: Verdict | None) -> AnswerRecord:

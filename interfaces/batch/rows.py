@@ -40,6 +40,10 @@ class Note(Struct, frozen=True, kw_only=True, omit_defaults=True):
     attempts: int = 0
     maybe_billed: int = 0
     latency_ms: float | None = None
+    served: str | None = None
+    fingerprint: str | None = None
+    tier: str | None = None
+    router: str | None = None
     error: str | UnsetType = UNSET
 
     @property
@@ -132,6 +136,7 @@ def _note(request: BatchRequest, outcomes: Sequence[Outcome], row_crc: int | Non
         attempts=sum(outcome.attempts for outcome in outcomes),
         maybe_billed=sum(outcome.maybe_billed for outcome in outcomes),
         latency_ms=max(took_ms, default=None),
+        **{name: getattr(replies[-1], name) for name in ("served", "fingerprint", "tier", "router") if replies},
         error=failure.detail if failure is not None else UNSET,
     )
 

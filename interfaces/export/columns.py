@@ -19,7 +19,9 @@ from ...engine.call import Usage
 
 # Columns with few values in many rows: each value is stored once, and read as a category. A benchmark adds fields of
 # its own.
-CATEGORIES = frozenset({"model", "status", "group", "role", "judge"})
+CATEGORIES = frozenset(
+    {"model", "status", "group", "role", "judge", "served", "fingerprint", "tier", "router", "served_judge"}
+)
 _JSON = {b"content": b"json"}
 
 
@@ -73,6 +75,10 @@ class BatchRow(Struct):
     attempts: int | None = None
     maybe_billed: int | None = None
     latency_ms: float | None = None
+    served: str | None = None
+    fingerprint: str | None = None
+    tier: str | None = None
+    router: str | None = None
 
 
 def record_of(benchmark: str) -> type[Struct]:

@@ -6,7 +6,7 @@ A value of another type than it should have is missing. Pure: values in, values 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypedDict
 
 from msgspec import structs
 
@@ -35,6 +35,29 @@ def id_of(value: Any) -> str | None:
     if not isinstance(value, str) or not 0 < len(value) <= 256:
         return None
     return value if value.isascii() else mended(value)
+
+
+class Origin(TypedDict):
+    """The fields of a reply that state who answered."""
+
+    answer_id: str | None
+    served: str | None
+    fingerprint: str | None
+    tier: str | None
+    router: str | None
+
+
+def origin_of(
+    answer_id: Any, served: Any = None, fingerprint: Any = None, tier: Any = None, router: Any = None
+) -> Origin:
+    """Returns who answered, from the values of an answer's fields; one that is no text of a usual length is missing."""
+    return Origin(
+        answer_id=id_of(answer_id),
+        served=id_of(served),
+        fingerprint=id_of(fingerprint),
+        tier=id_of(tier),
+        router=id_of(router),
+    )
 
 
 def as_index(value: Any) -> int | None:

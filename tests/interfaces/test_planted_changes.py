@@ -36,7 +36,9 @@ FREE: dict[str, dict[str, tuple[str, ...]]] = {
             *("attempts", "maybe_billed", "cached", "latency_ms", "answer_id", "from_cache", "usage", "usage_judge"),
             *("cost", "cost_judge", "cost_search", "truncated"),
         ),
-        "the provider's id of an answer is noted in its line alone": ("answer_id",),
+        "who answered is noted in its line alone": (
+            *("answer_id", "served", "fingerprint", "tier", "router", "served_judge"),
+        ),
         "a cache key is a hash of a call that the folder does not hold": ("key", "keys"),
         "another text that reads the same leaves all that follows from it true": ("text", "judgement", "error"),
         "who judged, at what temperature and which text is noted in the line alone": (

@@ -19,6 +19,7 @@ import orjson
 import response_shapes
 from answer_parts import AnswerPart
 from msgspec import Struct, field, structs
+from origins import without_origin
 
 from millstream.engine.call import Reply, Usage
 from millstream.engine.content import Native
@@ -140,7 +141,7 @@ class ProtocolRow(Struct, frozen=True):
     def reply(self, response: Response) -> Reply:
         result = self.wire.decode(response)
         assert isinstance(result, Reply), (result, response)
-        return structs.replace(result, answer_id=None)  # each shape has its own: test_answers tells them
+        return without_origin(result)  # each shape has its own: test_answers tells them
 
     def fault(self, response: Response) -> Fault:
         result = self.wire.decode(response)

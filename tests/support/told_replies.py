@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from msgspec import structs
+from origins import without_origin
 
 from millstream.engine.call import Call, Citation, Outcome, Reply, TokenLogprob, Usage
 from millstream.engine.endpoint import Fault
@@ -43,4 +44,4 @@ def halved(text: str) -> tuple[str, ...]:
 
 def meant(reply: Reply | Fault) -> Reply | Fault:
     """Without what tells only how it came."""
-    return structs.replace(reply, raw_hash="", answer_id=None) if isinstance(reply, Reply) else reply
+    return structs.replace(without_origin(reply), raw_hash="") if isinstance(reply, Reply) else reply

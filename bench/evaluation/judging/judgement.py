@@ -49,6 +49,9 @@ class Judgement(Struct, frozen=True, kw_only=True):
     """The number of attempts of its calls."""
     maybe_billed: int = 0
     """The attempts without a whole reply that may have been billed all the same."""
+    served_judge: str | None = None
+    """The name under which the judge answered, as the server states it; several are joined by ` + `. None: it stated
+    none."""
     error: str | UnsetType = UNSET
     """In a failure: what happened, and what to do."""
 

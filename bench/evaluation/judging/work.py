@@ -208,6 +208,7 @@ def _spent_fields(spent: CallCosts) -> dict[str, Any]:
         "key": spent.keys[-1] if spent.keys else "",
         "keys": tuple(spent.keys),
         "usage": spent.judge.usage,
+        "served_judge": spent.judge.served,
         "cost": spent.cost,
         "cached": spent.judge.are_cached,
         "attempts": spent.attempts,

@@ -10,7 +10,17 @@ from typing import Any
 
 from ....engine.call import NOT_REPORTED, Citation, Reply, Usage
 from ....engine.content import Part, ToolCall
-from ..answer_values import as_index, as_object, as_text, citation_of, count_in, each_once, id_of, objects_in, sum_in
+from ..answer_values import (
+    as_index,
+    as_object,
+    as_text,
+    citation_of,
+    count_in,
+    each_once,
+    objects_in,
+    origin_of,
+    sum_in,
+)
 from ..answer_values import usage_of as checked_usage
 from ..blocks import AnswerContent, finish_with, native_of, object_in, written
 from ..repair import mended
@@ -91,7 +101,8 @@ class MessageReader:
         self._citations: list[Citation | None] = []
         self._counts: dict[str, Any] = {}
         self._explanation = ""
-        self._id: str | None = None
+        self._id: Any = None
+        self._served: Any = None
         self._is_said = False
 
     @property
@@ -110,10 +121,16 @@ class MessageReader:
                 usage = (usage or NOT_REPORTED) + (_usage_of(one) or NOT_REPORTED)
         return usage
 
+    @property
+    def _tier(self) -> Any:
+        # Fast mode is a tier of its own, at its own price, but is reported apart.
+        speed = self._counts.get("speed")
+        return speed if speed == "fast" else self._counts.get("service_tier")
+
     def add_message(self, message: dict[str, Any]) -> None:
         for block in objects_in(message.get("content")):
             self._add_block(block)
-        self._id = id_of(message.get("id"))
+        self._id, self._served = message.get("id"), message.get("model")
         self._add_end(message)
         self._add_usage(message.get("usage"))
 
@@ -149,7 +166,7 @@ class MessageReader:
             body if is_repaired else None,
             citations=each_once(self._citations),
             parts=parts,
-            answer_id=self._id,
+            **origin_of(self._id, self._served, tier=self._tier),
         )
 
     def _add_block(self, block: Any, index: int | None = None) -> None:

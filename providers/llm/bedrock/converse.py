@@ -17,7 +17,7 @@ import orjson
 from ....engine.call import Call, Reply
 from ....engine.endpoint import EncodeError, Fault, Request, Response
 from ..answer_listeners import FrameListener
-from ..answer_values import as_object
+from ..answer_values import as_object, origin_of
 from ..blocks import finish_with
 from ..event_stream import BrokenStream, messages_of
 from ..families import written_for
@@ -34,7 +34,7 @@ from ..protocol import (
 )
 from ..repair import mended, object_of, parse_leniently
 from .errors import bedrock_refusal_or_fault, name_within, told
-from .shapes import ConverseReader, finish_of, usage_of
+from .shapes import ConverseReader, finish_of
 from .turns import FAMILY, prompt_of, tools_of
 
 _NOT_EXTRA = ("messages", "model", "modelId", "stream", "system")
@@ -134,7 +134,8 @@ def decode(response: Response) -> Reply | Fault:
     if not isinstance(message.get("content"), list):
         return bad_json(_NO_ANSWER)
     gathered = ConverseReader()
-    gathered.finish, gathered.usage = finish_of(answer), usage_of(answer.get("usage"))
+    gathered.finish = finish_of(answer)
+    gathered.add_metadata(answer)
     gathered.add_blocks(block for block in message["content"] if isinstance(block, dict))
     return _reply(gathered, response, None if is_sound else response.body)
 
@@ -192,6 +193,7 @@ def _reply(gathered: ConverseReader, response: Response, raw: bytes | None) -> R
         raw,
         citations=gathered.citations,
         parts=parts,
+        **origin_of(None, gathered.served, tier=gathered.tier),
     )
 
 

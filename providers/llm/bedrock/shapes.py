@@ -93,6 +93,8 @@ class ConverseReader:
     def __init__(self) -> None:
         self.finish: str | None = None
         self.usage: Usage | None = None
+        self.served: Any = None
+        self.tier: Any = None
         self.spoken = AnswerContent()
         self.is_said = False
         self._citations: list[Citation | None] = []
@@ -128,7 +130,14 @@ class ConverseReader:
         elif kind == "messageStop":
             self.finish = finish_of(value)
         elif kind == "metadata":
-            self.usage = usage_of(value.get("usage"))
+            self.add_metadata(value)
+
+    def add_metadata(self, value: dict[str, Any]) -> None:
+        """Adds usage, tier, and the model that a prompt router chose: Converse names no other."""
+        self.usage = usage_of(value.get("usage"))
+        self.tier = as_object(value.get("serviceTier")).get("type")
+        routed = as_object(as_object(value.get("trace")).get("promptRouter"))
+        self.served = routed.get("invokedModelId")
 
     def _begin(self, block: dict[str, Any], index: int | None) -> None:
         self._open[index] = begun = _ConverseBlock(block)

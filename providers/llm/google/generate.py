@@ -16,6 +16,7 @@ import orjson
 from ....engine.call import Call, Reply
 from ....engine.endpoint import EncodeError, Fault, Request, Response
 from ..answer_listeners import candidate_text, listener_of
+from ..answer_values import origin_of
 from ..blocks import finish_with, said_twice
 from ..families import written_for
 from ..faults import bad_json, broken_answer, cut_stream, empty_answer, unreadable
@@ -208,7 +209,7 @@ def _reply(
         None if answer.logprobs is None else tuple(answer.logprobs),
         answer.citations,
         parts=answer.parts,
-        answer_id=answer.id,
+        **origin_of(answer.id, answer.served, tier=answer.tier),
     )
 
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ....engine.call import Citation, TokenLogprob, Usage
 from ....engine.content import Native, Part
-from ..answer_values import as_object, citation_of, count_in, each_once, id_of, later_usage, objects_in, sum_in
+from ..answer_values import as_object, citation_of, count_in, each_once, later_usage, objects_in, sum_in
 from ..answer_values import usage_of as checked_usage
 from ..blocks import AnswerContent, native_of
 from ..repair import mended
@@ -42,7 +42,9 @@ class CandidateAnswer(Struct):
     has_parts: bool = False
     parts: tuple[Part, ...] = ()
     is_whole: bool = True
-    id: str | None = None
+    id: Any = None
+    served: Any = None
+    tier: Any = None
 
 
 class _CandidateBlock:
@@ -114,7 +116,9 @@ def candidate_answer(chunks: Iterable[dict[str, Any]]) -> CandidateAnswer:
         told = None
         if "usageMetadata" in chunk:
             told = usage_of(chunk["usageMetadata"])
-        whole.id = whole.id or id_of(chunk.get("responseId"))
+            whole.tier = _tier_of(chunk["usageMetadata"]) or whole.tier
+        whole.id = whole.id or chunk.get("responseId")
+        whole.served = whole.served or chunk.get("modelVersion")
         if "promptFeedback" in chunk:
             whole.blocked = _blocked(chunk["promptFeedback"]) or whole.blocked
         candidate = _first(chunk.get("candidates"))
@@ -136,6 +140,11 @@ def candidate_answer(chunks: Iterable[dict[str, Any]]) -> CandidateAnswer:
     whole.has_parts, whole.is_whole = said.has_said, said.calls.are_whole
     whole.citations = each_once(cited)
     return whole
+
+
+def _tier_of(usage: Any) -> Any:
+    """Returns the service tier; Vertex AI names it by the kind of traffic."""
+    return as_object(usage).get("serviceTier") or as_object(usage).get("trafficType")
 
 
 def usage_of(given: Any) -> Usage | None:

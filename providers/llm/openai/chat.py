@@ -10,12 +10,13 @@ from hashlib import sha256
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from ....engine.call import Call, Citation, Reply, TokenLogprob, Usage
 from ....engine.content import Part
 from ....engine.endpoint import Fault, Request, Response
 from ..answer_listeners import chat_text, listener_of
-from ..answer_values import id_of, later_usage
+from ..answer_values import later_usage
 from ..families import written_for
 from ..faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault, unreadable
 from ..protocol import (
@@ -38,7 +39,9 @@ from .shapes import (
     CompletionMessageOfParts,
     answer_of,
     citations_of,
+    joined_origin,
     logprobs_of,
+    origin_in,
     usage_of,
     with_parts,
 )
@@ -167,7 +170,7 @@ def _reply(
         None if logprobs is None else tuple(logprobs),
         citations,
         parts=parts,
-        answer_id=id_of(answer.id),
+        **origin_in(answer),
     )
 
 
@@ -194,13 +197,13 @@ class _ChatChunks:
         self.usage: Usage | None = None
         self.citations: list[Any] | None = None
         self.results: list[Any] | None = None
-        self.id: Any = None
+        self.origin = ChatAnswer()
 
     def take(self, chunk: ChatAnswer) -> None:
         self.usage = later_usage(self.usage, usage_of(chunk.usage), has_more=bool(chunk.choices))
         self.citations = chunk.citations or self.citations
         self.results = chunk.search_results or self.results
-        self.id = self.id or chunk.id
+        self.origin = joined_origin(self.origin, chunk)
 
     def take_choice(self, choice: ChatChoice) -> None:
         delta = choice.delta or choice.message or CompletionMessage()
@@ -224,7 +227,7 @@ class _ChatChunks:
         message = CompletionMessage("".join(texts) if texts else None, "".join(self.refusals), self.notes, self.tools)
         if len(texts) < len(self.spoken):
             message = with_parts(message, self.spoken)
-        answer = ChatAnswer(citations=self.citations, search_results=self.results, id=self.id)
+        answer = structs.replace(self.origin, citations=self.citations, search_results=self.results)
         choice = ChatChoice(message=message, finish_reason=self.finish)
         return _reply(choice, answer, self.usage, self.logprobs, response, raw, self.said)
 

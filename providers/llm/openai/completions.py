@@ -13,13 +13,13 @@ from typing import Any
 from ....engine.call import Call, Reply, TokenLogprob, Usage
 from ....engine.endpoint import EncodeError, Fault, Request, Response
 from ..answer_listeners import completion_text, listener_of
-from ..answer_values import id_of, is_number, later_usage
+from ..answer_values import is_number, later_usage
 from ..faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault, unreadable
 from ..protocol import Target, WireProtocol, add_extra, check_known_parameters, request_of, sampling_of
 from ..repair import is_strict, mended, object_of, parse_leniently
 from ..sse import events_of
 from .chat import BROKEN, FINISHES, STREAM, STREAM_ALONE
-from .shapes import alternatives_of, answer_of, logprobs_of, usage_of
+from .shapes import ChatAnswer, alternatives_of, answer_of, joined_origin, logprobs_of, origin_in, usage_of
 
 PATH = "/completions"
 _NOT_EXTRA = ("prompt", "model", "stream")
@@ -106,7 +106,7 @@ class _CompletionChunks:
         self.logprobs: list[TokenLogprob] | None = None
         self.finish: str | None = None
         self.usage: Usage | None = None
-        self.id: Any = None
+        self.origin = ChatAnswer()
         self.is_one = self.has_choices = False
 
     def take(self, given: dict[str, Any], response: Response, said: bytes) -> Reply | Fault | None:
@@ -115,7 +115,7 @@ class _CompletionChunks:
         if answer.error:
             return refusal_or_fault(response, said)
         self.usage = later_usage(self.usage, usage_of(answer.usage), has_more=bool(answer.choices))
-        self.id = self.id or answer.id
+        self.origin = joined_origin(self.origin, answer)
         self.is_one = self.is_one or answer.choices is not None
         raw_choices = [one for one in given.get("choices") or () if isinstance(one, dict)] if answer.choices else []
         for choice, raw in zip(answer.choices or (), raw_choices, strict=True):
@@ -152,7 +152,7 @@ class _CompletionChunks:
             sha256(response.body).hexdigest(),
             raw,
             None if self.logprobs is None else tuple(self.logprobs),
-            answer_id=id_of(self.id),
+            **origin_in(self.origin),
         )
 
 

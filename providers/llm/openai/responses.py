@@ -12,7 +12,7 @@ from typing import Any
 from ....engine.call import Call, Citation, Reply, TokenLogprob, Usage
 from ....engine.endpoint import EncodeError, Fault, Request, Response
 from ..answer_listeners import listener_of, response_text
-from ..answer_values import as_text, count_in, id_of, usage_of
+from ..answer_values import as_text, count_in, origin_of, usage_of
 from ..families import written_for
 from ..faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault, unreadable
 from ..protocol import Target, WireProtocol, add_extra, check_known_parameters, named_schema, request_of, sampling_of
@@ -148,7 +148,7 @@ def _reply(answer: dict[str, Any], pieces: _Pieces, response: Response, raw: byt
         _logprobs_of(parts),
         _citations_of(parts),
         parts=parts_of(output, text, raw_hash) if any(map(_is_more, output)) else (),
-        answer_id=id_of(answer.get("id")),
+        **origin_of(answer.get("id"), answer.get("model"), None, answer.get("service_tier"), answer.get("provider")),
     )
 
 

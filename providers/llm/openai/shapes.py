@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from ....engine.call import Citation, TokenLogprob, Usage
-from ..answer_values import as_object, count_in, is_number
+from ..answer_values import Origin, as_object, count_in, is_number, origin_of
 from ..answer_values import usage_of as checked_usage
 from ..repair import mended
 
@@ -99,6 +99,23 @@ class ChatAnswer(Struct, frozen=True):
     citations: list[Any] | None = None
     search_results: list[Any] | None = None
     id: Any = None
+    model: Any = None
+    system_fingerprint: Any = None
+    service_tier: Any = None
+    provider: Any = None
+
+
+# The fields of an answer, or of the chunks of a stream, that state who answered.
+ORIGIN = ("id", "model", "system_fingerprint", "service_tier", "provider")
+
+
+def origin_in(answer: ChatAnswer) -> Origin:
+    return origin_of(*(getattr(answer, name) for name in ORIGIN))
+
+
+def joined_origin(before: ChatAnswer, chunk: ChatAnswer) -> ChatAnswer:
+    """Returns who answered by the chunks of a stream so far, each field from the first chunk that has it."""
+    return ChatAnswer(**{name: getattr(before, name) or getattr(chunk, name) for name in ORIGIN})
 
 
 def usage_of(usage: RawUsage | None) -> Usage | None:
@@ -199,7 +216,7 @@ def answer_of(parsed: dict[str, Any]) -> ChatAnswer:
         parsed.get("error"),
         _list_of(parsed.get("citations")),
         _list_of(parsed.get("search_results")),
-        parsed.get("id"),
+        *(parsed.get(name) for name in ORIGIN),
     )
 
 

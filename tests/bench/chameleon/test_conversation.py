@@ -307,6 +307,11 @@ def test_every_field_of_a_record_is_what_the_turn_was(
         "maybe_billed": 0,
         "latency_ms": 1.0,
         "answer_id": None,
+        "served": None,
+        "fingerprint": None,
+        "tier": None,
+        "router": None,
+        "served_judge": None,
     }
 
 

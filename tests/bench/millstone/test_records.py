@@ -14,7 +14,7 @@ from millstream.engine.call import Call, Failure, Outcome, Reply, Usage
 FIELDS = {
     "id", "issue", "template", "config", "trial", "orientation", "arguments", "text", "letter", "stance", "key",
     "model", "temperature", "status", "truncated", "usage", "cost", "cached", "attempts", "maybe_billed", "latency_ms",
-    "answer_id",
+    "answer_id", "served", "fingerprint", "tier", "router",
 }  # fmt: skip
 
 
@@ -31,7 +31,7 @@ def call(tiny: IssueDataset) -> Call:
 def answered(call: Call, text: str, **more: Any) -> Outcome:
     return Outcome(
         call,
-        Reply(text, Usage(120, 5), "stop", **more),
+        Reply(text, Usage(120, 5), "stop", served="gpt-4o-2024-11-20", fingerprint="fp_1", tier="flex", **more),
         key="ab" * 32,
         cached=True,
         attempts=2,
@@ -67,6 +67,10 @@ def test_an_answer_keeps_every_documented_field(call: Call) -> None:
         "maybe_billed": 1,
         "latency_ms": 12.5,
         "answer_id": None,
+        "served": "gpt-4o-2024-11-20",
+        "fingerprint": "fp_1",
+        "tier": "flex",
+        "router": None,
     }
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import bedrock_shapes
 import orjson
 import pytest
 from answer_parts import AnswerPart
 from msgspec import structs
-from protocols import CONVERSE, ROWS, TEXT, ProtocolRow
+from protocols import CHAT, CONVERSE, MESSAGES, ROWS, TEXT, ProtocolRow
 from torture import record
 
 from millstream.engine.call import Reply, Usage
@@ -46,6 +47,66 @@ def test_an_answer_has_the_id_that_its_provider_gave_it(row: ProtocolRow) -> Non
         assert isinstance(reply, Reply)
         assert reply.answer_id == (None if given is None else given[1].decode())
         assert reply.answer_id is not None or stream or row.name == "bedrock"
+
+
+# What a server states of itself, by protocol: the fields of its answer, and what a reply has of them.
+STATED: dict[str, tuple[dict[str, Any], tuple[str | None, ...]]] = {
+    "openai": (
+        {"model": "grok-4.3", "system_fingerprint": "fp_1", "service_tier": "flex", "provider": "xAI"},
+        ("grok-4.3", "fp_1", "flex", "xAI"),
+    ),
+    "openai-completions": (
+        {"model": "grok-4.3", "system_fingerprint": "fp_1", "service_tier": "flex"},
+        ("grok-4.3", "fp_1", "flex", None),
+    ),
+    "openai-responses": ({"model": "grok-4.3", "service_tier": "flex"}, ("grok-4.3", None, "flex", None)),
+    "anthropic": (
+        {"model": "claude-opus-5-5", "usage": {"output_tokens": 1, "service_tier": "standard", "speed": "fast"}},
+        ("claude-opus-5-5", None, "fast", None),
+    ),
+    "gemini": (
+        {"modelVersion": "gemini-3.8-flash", "usageMetadata": {"serviceTier": "priority"}},
+        ("gemini-3.8-flash", None, "priority", None),
+    ),
+    "bedrock": (
+        {"serviceTier": {"type": "flex"}, "trace": {"promptRouter": {"invokedModelId": "amazon.nova-lite-v1:0"}}},
+        ("amazon.nova-lite-v1:0", None, "flex", None),
+    ),
+}
+
+
+@in_each_protocol
+@in_each_form
+def test_an_answer_has_the_name_the_fingerprint_and_the_tier_that_its_server_states(
+    row: ProtocolRow, stream: bool
+) -> None:
+    fields, expected = STATED[
+        "anthropic" if row.shape is MESSAGES else "openai" if row.shape is CHAT else row.wire.kind
+    ]
+    body = _stating(row, fields, stream)
+    reply = row.wire.decode(Response(200, body, stream))
+    assert isinstance(reply, Reply)
+    assert (reply.served, reply.fingerprint, reply.tier, reply.router) == expected
+    silent = row.wire.decode(Response(200, _stating(row, dict.fromkeys(fields, 5), stream), stream))
+    assert isinstance(silent, Reply)
+    assert (silent.served, silent.fingerprint, silent.tier, silent.router) == (None, None, None, None)
+
+
+def _stating(row: ProtocolRow, fields: dict[str, Any], stream: bool) -> bytes:
+    """Returns the ordinary answer with these fields at the place where its protocol has them."""
+    if not stream:
+        return orjson.dumps({**orjson.loads(row.answer(*row.sample).body), **fields})
+    if row.shape is CONVERSE:
+        return b"".join([*row.events()[:-1], bedrock_shapes.event("metadata", fields)])
+    events = []
+    for line in row.answer(*row.sample, stream=True).body.splitlines(keepends=True):
+        value = orjson.loads(line[6:]) if line.startswith(b"data: {") else None
+        if isinstance(value, dict):
+            place = next((value[name] for name in ("response", "message") if name in value), value)
+            place.update(fields)
+            line = b"data: " + orjson.dumps(value) + b"\n"
+        events.append(line)
+    return b"".join(events)
 
 
 @in_each_protocol

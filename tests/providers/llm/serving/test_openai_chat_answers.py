@@ -12,6 +12,7 @@ from msgspec import structs
 from openai import APIError, OpenAI, Stream
 from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletion, ChatCompletionChunk, ChatCompletionMessage
+from origins import without_origin
 
 from millstream.engine.call import Citation, Outcome, Reply, TokenLogprob, Usage
 from millstream.engine.content import Native, ToolCall
@@ -91,7 +92,7 @@ def called(message: ChatCompletionMessage) -> list[tuple[str, str, str]]:
 
 def decoded(body: bytes, *, stream: bool = False, is_cut: bool = False) -> Reply | Fault:
     result = PROTOCOL.decode(Response(200, body, stream=stream, is_cut=is_cut))
-    return structs.replace(result, raw_hash="", answer_id=None) if isinstance(result, Reply) else result
+    return structs.replace(without_origin(result), raw_hash="") if isinstance(result, Reply) else result
 
 
 def test_a_whole_answer_repeats_the_clients_own_word_for_the_model() -> None:

@@ -14,6 +14,7 @@ from openai._types import omit
 from openai.lib.streaming.responses._responses import ResponseStreamState
 from openai.types.responses import Response as Answer
 from openai.types.responses import ResponseStreamEvent
+from origins import without_origin
 from pydantic import TypeAdapter
 
 from millstream.engine.call import Citation, Message, Outcome, Reply, TokenLogprob, Usage
@@ -86,7 +87,7 @@ def decoded(body: bytes, *, stream: bool = False, is_cut: bool = False) -> Reply
     result = PROTOCOL.decode(Response(200, body, stream=stream, is_cut=is_cut))
     if isinstance(result, Fault):
         return result
-    return structs.replace(result, raw_hash="", answer_id=None, parts=plainly(result.parts))
+    return structs.replace(without_origin(result), raw_hash="", parts=plainly(result.parts))
 
 
 def test_a_whole_answer_repeats_what_was_asked() -> None:
