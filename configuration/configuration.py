@@ -110,11 +110,11 @@ _SEARCH = {name: _PROVIDER[name] for name in ("base_url", "key", "identity")}
 _FACTS = ("version", "region", "project")
 _PRICE = dict.fromkeys(("input", "output", "cached", "write_5m", "write_1h"), values.PRICE)
 _MODEL = {
-    "answers_as": values.ModelName(),
-    "temperature": values.WordChoice(get_args(Temperature)),
     "thinks": values.Switch(),
     "max_output": values.WholeNumber("tokens", 1, 100_000_000),
     "window": values.WholeNumber("tokens", 1, 100_000_000),
+    "temperature": values.WordChoice(get_args(Temperature)),
+    "answers_as": values.ModelName(),
 }
 
 

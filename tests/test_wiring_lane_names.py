@@ -56,6 +56,16 @@ def test_a_lane_of_an_unknown_provider_is_named_and_one_of_another_provider_is_n
     assert told == "the lane opnai/gpt-4o is not used: no model of this name is asked (nearest: openai/gpt-4o)"
 
 
+def test_a_price_or_facts_of_no_asked_model_are_named_too(tmp_path: Path) -> None:
+    path = tmp_path / "some.toml"
+    path.write_text(
+        '[prices."sim/opne"]\ninput = 1\noutput = 2\n[models."sim/opne"]\nthinks = true\n'
+        '[models."sim/open"]\nthinks = true\n[prices."anthropic/claude-sonnet-4"]\ninput = 1\noutput = 2\n'
+    )
+    settings = settings_for(("sim/open",), SendingOptions(), configuration_of(Document(path)))
+    assert unused_lanes([settings]) == [TYPO.replace("lane", "price of"), TYPO.replace("lane", "row of")]
+
+
 def test_a_lane_that_one_run_of_a_sweep_uses_is_used(tmp_path: Path) -> None:
     names = ("sim/open", "sim/steady", "sim/typo")
     assert [told.split()[2] for told in unused(tmp_path, names, ("sim/open",), ("sim/steady",))] == ["sim/typo"]

@@ -1,4 +1,4 @@
-"""Remarks on declared lanes whose names are no model that is asked: their quotas and keys apply to nothing."""
+"""Remarks on what is declared for models that are not asked: such quotas, keys, prices and facts apply to nothing."""
 
 from __future__ import annotations
 
@@ -12,14 +12,20 @@ from .settings import Settings
 
 
 def unused_lanes(together: Sequence[Settings], others: Iterable[str] = ()) -> list[str]:
-    """Returns a sentence for each lane that a configuration declares and that nothing asks in these settings together,
-    if its provider is asked or unknown. `others`: models that may have lanes although they are not asked."""
+    """Returns a sentence for each lane, price or row of facts that a configuration declares for a model that nothing
+    asks in these settings together, if its provider is asked or unknown. `others`: models that may have them although
+    they are not asked."""
     asked = {lane.model for settings in together for lane in settings.lanes}
     providers = {_provider(model) for model in asked}
-    declared = {name: settings for settings in together for name in settings.declared}
+    declared = {
+        (what, name): settings
+        for settings in together
+        for what, names in (("lane", settings.declared), ("price of", settings.prices), ("row of", settings.models))
+        for name in names
+    }
     return [
-        f"the lane {name} is not used: no model of this name is asked{nearest(name, asked)}"
-        for name, settings in declared.items()
+        f"the {what} {name} is not used: no model of this name is asked{nearest(name, asked)}"
+        for (what, name), settings in declared.items()
         if not (name in asked or name in others or is_page(name))
         and (_provider(name) in providers or _is_unknown(name, settings))
     ]

@@ -72,17 +72,19 @@ class ChameleonWork(Struct, frozen=True):
     def lanes(self) -> tuple[str, ...]:
         return self.asked.lanes
 
+    @property
+    def max_tokens(self) -> dict[str, int | None]:
+        return {lane: None if lane == self.asked.judge else self.asked.max_tokens for lane in self.lanes}
+
     def pairs(self) -> list[Pair]:
         return list(self.asked.pairs)
 
     def worst_calls(self, settings: Settings) -> dict[str, float]:
         """Returns the most dollars that a call to each lane can cost: a prompt of full size, at four characters a
         token. Lanes without a price are left out."""
-        asked = self.asked
-        limits = {lane: None if lane == asked.judge else asked.max_tokens for lane in self.lanes}
         calls = (
-            Call(lane, "x" * (_CHARS_A_TOKEN * asked.tokens.get(lane, 0)), max_tokens=limit)
-            for lane, limit in limits.items()
+            Call(lane, "x" * (_CHARS_A_TOKEN * self.asked.tokens.get(lane, 0)), max_tokens=limit)
+            for lane, limit in self.max_tokens.items()
         )
         return worst_costs(calls, settings)
 

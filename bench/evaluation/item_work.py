@@ -104,6 +104,10 @@ class ItemWork(Struct, frozen=True):
         return tuple(dict.fromkeys([*(pair.model for pair in self.asked_pairs), *self.of.others(self.options)]))
 
     @property
+    def max_tokens(self) -> dict[str, int | None]:
+        return limits_of(self.of, self.options)
+
+    @property
     def score_columns(self) -> tuple[str, ...]:
         return self.of.columns
 
@@ -128,7 +132,7 @@ class ItemWork(Struct, frozen=True):
         if self.of.has_calls and pair is not None:
             return max((call for _, call in self.calls(pair)), key=chars_of, default=Call(lane, ""))
         text = "x" * (_CHARS_A_TOKEN * (self.settings.window(lane) or WINDOW))
-        return Call(lane, text, max_tokens=limits_of(self.of, self.options)[lane])
+        return Call(lane, text, max_tokens=self.max_tokens[lane])
 
     def read_done(self, folder: RunFolder) -> FinishedItems:
         return read_done(folder)

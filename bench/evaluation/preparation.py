@@ -6,7 +6,7 @@ Holds what all benchmarks share before anything is sent, and the checks that nee
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,9 @@ from ...engine.endpoint import EncodeError
 from ...engine.fault import LocalFault
 from ...engine.runs.run_folder import RUN_FILES, RunFiles
 from ...engine.store.snapshot import DamagedSnapshot, digest_of
+from ...providers.model_remarks import remarks_on
 from ...providers.pages.guard import parse_allowed
+from ...providers.search.access import is_search
 from ...wiring import ConfigurationError, Settings, access_to, accesses_to, keyless_endpoint_to
 from .work import BenchmarkRun
 
@@ -129,6 +131,13 @@ def worst_costs(calls: Iterable[Call], settings: Settings) -> dict[str, float]:
         if price is not None and (most := worst_cost(call, price, estimate)) is not None:
             worst[call.model] = max(most, worst.get(call.model, 0.0))
     return worst
+
+
+def model_remarks(work: BenchmarkRun, settings: Settings) -> Iterator[str]:
+    """Yields what should be read about a run's models before they are asked."""
+    for model, limit in work.max_tokens.items():
+        if not is_search(model):
+            yield from remarks_on(model, settings.facts_of(model), settings.today, limit)
 
 
 def check_models_take(calls: Iterable[Call], settings: Settings) -> None:

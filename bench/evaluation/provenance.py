@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ...format import dollars, rough_minutes
+from ...providers.model_remarks import retirement
+from ...providers.models import bundled_models
 
 NO_MANIFEST = "Records with no manifest, as other programs write them: how they were made is not known"
 
@@ -42,7 +44,17 @@ def run_facts(manifests: Iterable[Mapping[str, Any] | None]) -> str:
     else:
         unpriced = "cost not known, since no model has a price"
         parts.append(f"cost {dollars(paid)} and more, since some models have no price" if any(costs) else unpriced)
-    return "; ".join(parts)
+    return "; ".join([*parts, *_retirements(known)])
+
+
+def _retirements(manifests: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Returns the sentences on models that were retired when a run began, or were to be soon."""
+    sentences = []
+    for manifest in manifests:
+        day = str(manifest["started"])[:10]
+        for model in (manifest.get("specification") or {}).get("endpoints") or ():
+            sentences.append(retirement(model, bundled_models().of(model, day), day))
+    return list(filter(None, dict.fromkeys(sentences)))
 
 
 def _minutes(manifest: Mapping[str, Any]) -> float | None:

@@ -8,6 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from ...configuration.benchmark_options import Known, RunOptions, foreign_to, listed
 from ...configuration.errors import UsageError
 from ...configuration.options import SendingOptions
@@ -16,7 +18,7 @@ from ...engine.runs.run_folder import MANIFEST, RECORDS, no_folder_at, read_mani
 from ...wiring.plugins import Others
 from .benchmark import Benchmark, Order
 from .declarations import BUILT_IN, declarations, find
-from .preparation import PreparedRun, check_hosts, check_sinks, check_snapshot
+from .preparation import PreparedRun, check_hosts, check_sinks, check_snapshot, model_remarks
 
 
 def benchmark_named(name: str) -> Benchmark:
@@ -80,7 +82,7 @@ def prepare(order: Order) -> PreparedRun:
     check_hosts(prepared.settings)
     check_snapshot(prepared.settings)
     check_sinks(prepared.settings)
-    return prepared
+    return structs.replace(prepared, notes=(*prepared.notes, *model_remarks(prepared.work, prepared.settings)))
 
 
 def options_of(manifest: Mapping[str, Any]) -> tuple[RunOptions, SendingOptions]:

@@ -67,6 +67,11 @@ class BenchmarkRun(Protocol):
         """The lanes of all models that are called, without repetition."""
         ...
 
+    @property
+    def max_tokens(self) -> Mapping[str, int | None]:
+        """The highest max_tokens of each model's calls; None where its calls set none."""
+        ...
+
     def pairs(self) -> list[Pair]: ...
 
     def worst_calls(self, settings: Settings) -> dict[str, float]:

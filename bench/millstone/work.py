@@ -73,13 +73,17 @@ class MillstoneWork(Struct, frozen=True):
     def lanes(self) -> tuple[str, ...]:
         return self.asked.models
 
+    @property
+    def max_tokens(self) -> dict[str, int | None]:
+        return {model: self.asked.max_tokens_of(model) for model in self.asked.models}
+
     def pairs(self) -> list[Pair]:
         return self.asked.pairs()
 
     def worst_calls(self, settings: Settings) -> dict[str, float]:
         longest = max((item.prompt for item in self.grid), key=lambda prompt: len(prompt.encode()), default="")
-        limits = {model: self.asked.max_tokens_of(model) for model in self.asked.models}
-        return worst_costs((Call(model, longest, max_tokens=limit) for model, limit in limits.items()), settings)
+        calls = (Call(model, longest, max_tokens=limit) for model, limit in self.max_tokens.items())
+        return worst_costs(calls, settings)
 
     def read_done(self, folder: RunFolder) -> FinishedItems:
         return read_done(folder)

@@ -13,7 +13,6 @@ from typing import Any
 from msgspec import Struct, structs
 
 from ...configuration.errors import DONE, RESUMABLE, WITH_FAILURES
-from ...engine.attempts.prices import Prices
 from ...engine.attempts.retry import RetryPolicy
 from ...engine.call import Call, Outcome
 from ...engine.fault import Stopped
@@ -64,11 +63,16 @@ def exit_code_of(checks: Sequence[Check]) -> int:
     return next((code for code in (RESUMABLE, WITH_FAILURES) if code in codes), DONE)
 
 
-def cheapest(providers: Sequence[str], prices: Prices) -> list[str]:
-    """Returns the cheapest model of each provider; providers without any price are left out."""
+def cheapest(providers: Sequence[str], settings: Settings) -> list[str]:
+    """Returns the cheapest model of each provider that is not retired; providers without any price are left out."""
+    prices = [
+        (model, listed.price)
+        for model, listed in settings.price_table().models.items()
+        if (settings.facts_of(model).retires or "9999") > settings.today
+    ]
     found = []
     for provider in providers:
-        own = [(model, listed.price) for model, listed in prices.models.items() if model.startswith(f"{provider}/")]
+        own = [(model, price) for model, price in prices if model.startswith(f"{provider}/")]
         if own:
             found.append(min(own, key=lambda one: one[1].input + one[1].output)[0])
     return found

@@ -64,13 +64,14 @@ def test_prices_are_told_with_their_day_and_source_and_ones_own_first(cli: Comma
     found = {one["model"]: one for one in listed(cli, "--config", "c.toml")["models"]}
     assert found["openai/gpt-4o"]["source"] == "your configuration" and found["openai/gpt-4o"]["as_of"] is None
     assert (found["openai/gpt-4o-mini"]["input"], found["openai/gpt-4o-mini"]["output"]) == (0.15, 0.6)
-    assert all(one["as_of"] and one["source"] for model, one in found.items() if model != "openai/gpt-4o")
+    priced = {model: one for model, one in found.items() if one["input"] is not None}
+    assert all(one["as_of"] and one["source"] for model, one in priced.items() if model != "openai/gpt-4o")
     told = cli("models").out
     # A search costs by the request: its price stands in the table of search engines alone.
     assert not any(model.startswith("search/") for model in found)
     assert "$5 per 1,000 requests" in told and "$0.00  $0.00" not in told
     assert "dollars a million tokens, as listed on that day: check them" in told
-    assert [line.split() for line in told.splitlines() if line.startswith("openai/gpt-4o-mini ")] == [
+    assert [line.split()[:4] for line in told.splitlines() if line.startswith("openai/gpt-4o-mini ")] == [
         ["openai/gpt-4o-mini", "$0.15", "$0.60", "2025-06-30"]
     ]
 
@@ -260,21 +261,28 @@ def test_without_names_the_cheapest_of_each_provider_whose_key_is_set_is_asked(
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
     monkeypatch.setenv("OPENAI_BASE_URL", provider.base_url)
     done = cli("models", "--check", "--json", "--cache", "cache")
-    assert [one["model"] for one in json.loads(done.out)["checks"]] == cheapest(["openai"], Settings().price_table())
+    assert [one["model"] for one in json.loads(done.out)["checks"]] == cheapest(["openai"], Settings())
     monkeypatch.delenv("OPENAI_API_KEY")
     none = cli("models", "--check")
     assert none.code == WRONG_USAGE and "models --check: expected models" in none.err
 
 
-def test_the_cheapest_is_by_the_price_of_both_kinds_of_tokens() -> None:
-    prices = Settings().price_table()
+def test_the_cheapest_is_by_the_price_of_both_kinds_of_tokens_among_those_that_still_answer() -> None:
+    settings = Settings(today="2026-11-26")
+    prices = settings.price_table()
     for provider in ("openai", "anthropic", "gemini", "xai"):
-        (found,) = cheapest([provider], prices)
+        (found,) = cheapest([provider], settings)
         price = prices.get(found)
         assert price is not None
-        own = [listed.price for model, listed in prices.models.items() if model.startswith(f"{provider}/")]
+        own = [
+            listed.price
+            for model, listed in prices.models.items()
+            if model.startswith(f"{provider}/") and (settings.facts_of(model).retires or "9") > "2026-11-26"
+        ]
         assert price.input + price.output == min(one.input + one.output for one in own)
-    assert cheapest(["sim", "nobody"], prices) == []
+    # Groq's cheapest is gone.
+    assert cheapest(["groq"], settings) == ["groq/llama-3.3-70b-versatile"]
+    assert cheapest(["sim", "nobody"], settings) == []
 
 
 def test_a_limit_on_cost_holds_for_all_checks_together(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:
@@ -306,3 +314,13 @@ def test_a_provider_that_nobody_knows_is_wrong_usage(cli: CommandLine, model: st
     done = cli("models", "--check", model, "--cache", "cache")
     assert (done.code, done.out) == (WRONG_USAGE, "")
     assert "'nosuch'" in done.err and "; known are" in done.err and done.err.count("\n") == 1
+
+
+def test_the_list_says_which_models_are_gone_who_answers_for_them_and_what_is_ignored(cli: CommandLine) -> None:
+    rows = {line.split()[0]: line for line in cli("models").out.splitlines() if line}
+    assert "was retired on 2026-05-15: xai/grok-4.3 answers under its name" in rows["xai/grok-3"]
+    assert "temperature is ignored" in rows["gemini/gemini-3.8-flash"]
+    every = {one["model"]: one for one in json.loads(cli("models", "--json").out)["models"]}
+    gone = every["openai/gpt-3.5-turbo"]
+    assert (gone["input"], gone["source"], gone["retires"]) == (None, None, "2026-10-23")
+    assert every["openai/gpt-6.1-terra"]["temperature"] == "at-no-effort"

@@ -173,3 +173,21 @@ def test_a_row_of_a_batch_whose_cost_has_no_bound_is_a_row_that_says_so(
     told = [(line["response"]["status_code"], json.dumps(line)) for line in lines_of(tmp_path / "out.jsonl")]
     assert len(told) == 2
     assert all(status == 400 and "how long an answer can be is not known" in said for status, said in told)
+
+
+def test_a_plan_and_a_run_say_once_what_is_assumed_of_an_unknown_model(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    (tmp_path / "lab.toml").write_text(f'[providers.lab]\nbase_url = "{provider.base_url}"\nidentity = "lab"\n')
+    sweep = "".join(
+        f'[[run.millstone]]\nmodel = "lab/open"\nlimit = 1\ntemplates = 1\ntrials = {trials}\n' for trials in (1, 2)
+    )
+    (tmp_path / "sweep.toml").write_text((tmp_path / "lab.toml").read_text() + '[run]\nout = "runs"\n' + sweep)
+    for verb in (("plan", "--no-cache-check"), ("run", "--no-report", "--no-progress")):
+        done = cli(verb[0], "sweep.toml", *verb[1:], "--cache", "cache")
+        assert done.code == 0
+        assert done.err.count("lab/open is not in the table of models") == 1
+        assert '[models."lab/open"]' in done.err and "(no max_tokens are sent)" in done.err
+    (tmp_path / "lab.toml").write_text((tmp_path / "lab.toml").read_text() + '[models."lab/open"]\nthinks = false\n')
+    done = cli("plan", *GRID, "--model", "lab/open", "--config", "lab.toml")
+    assert done.code == 0 and "table of models" not in done.err

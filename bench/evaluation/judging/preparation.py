@@ -29,6 +29,7 @@ from ..preparation import (
     check_sinks,
     check_snapshot,
     kept,
+    model_remarks,
 )
 from ..record_lines import record_lines
 from .judgement import BUDGET, FILES, JUDGEMENTS, Judgement
@@ -85,6 +86,7 @@ def prepare(order: JudgingOrder) -> PreparedRun:
             *_notes(folder, judges, judging.own, manifest),
             # The configuration is the run's, whose models have lanes in it.
             *unused_lanes([settings], manifest["specification"].get("endpoints", ())),
+            *model_remarks(work, settings),
         ),
         files=FILES,
         budget_name=BUDGET,

@@ -65,6 +65,10 @@ class JudgingWork(Struct, frozen=True):
     def lanes(self) -> tuple[str, ...]:
         return self.judges
 
+    @property
+    def max_tokens(self) -> dict[str, int | None]:
+        return dict.fromkeys(self.judges, self.judging.max_tokens)
+
     def pairs(self) -> list[Pair]:
         return [Pair(judge, None) for judge in self.judges]
 

@@ -7,6 +7,7 @@ Owns the arguments and the tables of models. Search engines: search_listing; whe
 from __future__ import annotations
 
 import argparse
+from itertools import filterfalse
 from typing import TYPE_CHECKING, Any
 
 from ....configuration import values
@@ -18,7 +19,6 @@ from ...terminal.output import note, say, say_json
 if TYPE_CHECKING:
     from ....configuration.configuration import Configuration
     from ....configuration.options import SendingOptions
-    from ....engine.attempts.prices import Prices
     from ....providers.table import Provider
     from ....wiring import Settings
 
@@ -28,7 +28,7 @@ EXAMPLES = (
     "models --check openai/gpt-4o-mini",
 )
 _PROVIDERS = ("provider", "kind", "key", "address")
-_PRICES = ("model", "input", "output", "as of")
+_MODELS = ("model", "input", "output", "as of", "remark")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,13 +54,13 @@ def run(options: argparse.Namespace) -> int:
         return _check(tuple(dict.fromkeys(options.check)), sending, configuration, is_json=options.json)
     engines = tuple(lane.model for lane in configuration.lanes if lane.model.startswith("search/"))
     settings = settings_for((), sending, configuration, engines)
-    providers, prices, found = _providers(settings), settings.price_table(), searches(settings)
+    providers, models, found = _providers(settings), _models(settings), searches(settings)
     for trouble in troubles_of_others(settings):
         note(f"millstream: {trouble}")
     if options.json:
-        say_json({"providers": providers, "searches": found, "models": _models(prices)})
+        say_json({"providers": providers, "searches": found, "models": models})
     else:
-        say(_told(providers, tell(found), _models(prices)))
+        say(_told(providers, tell(found), models))
     return DONE
 
 
@@ -78,7 +78,7 @@ def _check(models: tuple[str, ...], sending: SendingOptions, configuration: Conf
         ready = [provider["name"] for provider in _providers(bare) if provider["is_ready"]]
         engines = [one["name"] for one in searches(bare) if one["is_ready"] and one["address"]]
         declared = [lane.model for lane in configuration.lanes if not is_page(lane.model)]
-        models = tuple(declared or [*cheapest(ready, bare.price_table()), *engines])
+        models = tuple(declared or [*cheapest(ready, bare), *engines])
     if not models:
         raise UsageError(
             "models --check: expected models, such as openai/gpt-4o-mini, or a provider's key in its variable, got "
@@ -138,21 +138,35 @@ def _provider(name: str, row: Provider, settings: Settings) -> dict[str, Any]:
     }
 
 
-def _models(prices: Prices) -> list[dict[str, Any]]:
+def _models(settings: Settings) -> list[dict[str, Any]]:
+    from ....providers.model_remarks import retirement
+    from ....providers.models import bundled_models
     from ....providers.search.access import is_search
 
-    return [
-        {
-            "model": model,
-            "input": listed.price.input,
-            "output": listed.price.output,
-            "as_of": None if listed.source is None else listed.source.date,
-            "source": "your configuration" if listed.source is None else listed.source.note,
-        }
-        for model, listed in sorted(prices.models.items())
-        # A search has a price for each request, which its own table gives.
-        if not is_search(model)
-    ]
+    prices, found = settings.price_table(), []
+    # A search has a price for each request, which its own table gives.
+    for model in sorted(filterfalse(is_search, {*prices.models, *bundled_models().models})):
+        facts, listed = settings.facts_of(model), prices.listed(model)
+        source = None if listed is None else listed.source
+        remarks = [retirement(model, facts, settings.today, 36_500).removeprefix(f"{model} ")]
+        remarks += ["temperature is ignored"] if facts.temperature == "ignored" else []
+        found.append(
+            {
+                "model": model,
+                "input": None if listed is None else listed.price.input,
+                "output": None if listed is None else listed.price.output,
+                "as_of": None if source is None else source.date,
+                "source": source.note if source is not None else None if listed is None else "your configuration",
+                "thinks": facts.thinks,
+                "temperature": facts.temperature,
+                "window": facts.window,
+                "max_output": facts.max_output,
+                "retires": facts.retires,
+                "answered_by": facts.answered_by,
+                "remark": "; ".join(filter(None, remarks)),
+            }
+        )
+    return found
 
 
 def _told(providers: list[dict[str, Any]], searches: str, models: list[dict[str, Any]]) -> str:
@@ -160,7 +174,12 @@ def _told(providers: list[dict[str, Any]], searches: str, models: list[dict[str,
         (one["name"], one["kind"], _key_of(one), one["address"] or f"in {one['address_variable']}") for one in providers
     ]
     priced = [
-        (one["model"], f"${one['input']:,.2f}", f"${one['output']:,.2f}", one["as_of"] or one["source"])
+        (
+            one["model"],
+            *("-" if one[name] is None else f"${one[name]:,.2f}" for name in ("input", "output")),
+            one["as_of"] or one["source"] or "-",
+            one["remark"],
+        )
         for one in models
     ]
     return "\n".join(
@@ -172,7 +191,7 @@ def _told(providers: list[dict[str, Any]], searches: str, models: list[dict[str,
             "dollars a million tokens, as listed on that day: check them; a model that is not here has no price until",
             '[prices."provider/model"] in a --config file gives it one',
             "",
-            table([_PRICES, *priced]),
+            table([_MODELS, *priced], lean=(0, 4)),
         ]
     )
 

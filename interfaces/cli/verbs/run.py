@@ -176,11 +176,14 @@ def carry_out(
     from ..run_summary import as_json, exit_code_of, tell
 
     results: list[RunResult] = []
-    for remark in unused_lanes([each.settings for each in prepared]):
+    noted = dict.fromkeys(unused_lanes([each.settings for each in prepared]))
+    for remark in noted:
         note(f"millstream: {remark}")
     for number, each in enumerate(prepared, 1):
         for remark in (*each.notes, *each.warnings):
-            note(f"millstream: {remark}")
+            if remark not in noted:
+                note(f"millstream: {remark}")
+            noted[remark] = None
         if len(prepared) > 1:
             note(f"millstream: run {number} of {len(prepared)}: {each.out}")
         manner = ExecutionOptions(

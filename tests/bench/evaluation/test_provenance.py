@@ -35,3 +35,14 @@ FIRST = manifest("2026-11-22T10:00:00+00:00", "2026-11-22T10:30:00+00:00", 1.25,
 )
 def test_date_time_and_cost_are_told_as_far_as_they_are_known(manifests: list[Any], told: str) -> None:
     assert run_facts(manifests) == told
+
+
+def test_models_that_were_retired_or_soon_to_be_when_their_run_began_are_named() -> None:
+    asked = {"specification": {"endpoints": {"xai/grok-3": "x", "openai/gpt-4o": "o", "sim/open": "s"}}}
+    told = run_facts([FIRST | asked, FIRST | asked])
+    assert told.endswith(
+        "cost $3.50; xai/grok-3 was retired on 2026-05-15: xai/grok-4.3 answers under its name; "
+        "openai/gpt-4o retires on 2027-01-14: nothing answers under its name from then on"
+    )
+    early = run_facts([FIRST | asked | {"started": "2026-02-01T10:00:00+00:00"}])
+    assert "openai/gpt-4o" not in early and "xai/grok-3" not in early

@@ -33,6 +33,7 @@ class TenItems(Struct, frozen=True):
     is_item_a_call = True
     items = 10
     lanes = ("sim/mute",)
+    max_tokens: Mapping[str, int | None] = {}
     score_columns = ("score",)
 
     def pairs(self) -> list[Pair]:
