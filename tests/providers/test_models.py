@@ -114,7 +114,10 @@ def test_a_model_is_known_by_every_spelling_of_its_name_and_by_no_other(model: s
         ("anthropic/claude-opus-4-6", None, True),
         ("anthropic/claude-opus-4-7", None, False),
         ("bedrock/us.anthropic.claude-opus-5-5-v1:0", None, False),
-        ("gemini/gemini-3.5-flash", None, True),
+        ("gemini/gemini-3.1-pro-preview", None, True),
+        # Its name is answered by 3.6 Flash.
+        ("gemini/gemini-3.5-flash", None, False),
+        ("openai/gpt-6.2-sol", "none", False),
         ("gemini/gemini-3.8-flash", None, False),
         ("mylab/unknown", None, True),
     ],
@@ -255,3 +258,40 @@ def test_an_unset_max_tokens_is_bounded_by_what_is_sent_then_by_the_configuratio
     model: str, own: Facts, most: int | None
 ) -> None:
     assert Settings(models={model: own}, environment={}, today=DAY).output_max(model) == most
+
+
+@pytest.mark.parametrize(
+    ("model", "day", "price"),
+    [
+        ("openai/gpt-6.1-terra", DAY, (1.0, 5.0, 0.05, 1.25, {"flex": 0.5, "priority": 2.0, "fast": 2.0})),
+        ("openai/gpt-5.5", DAY, (5.0, 30.0, 0.5, 5.0, {"flex": 0.5, "priority": 2.5, "fast": 2.5})),
+        ("openai/gpt-5.6-sol", "2026-10-01", (4.0, 20.0, 0.4, 5.0, {"flex": 0.5, "priority": 2.0, "fast": 2.0})),
+        ("openai/gpt-5.6-sol", DAY, (5.0, 30.0, 0.5, 6.25, {"flex": 0.5, "priority": 2.0, "fast": 2.0})),
+        ("anthropic/claude-opus-5-5", DAY, (4.0, 20.0, 0.2, 5.0, {"fast": 2.0})),
+        ("anthropic/claude-opus-4-8", "2026-12-01", (5.0, 25.0, 0.5, 6.25, {})),
+        ("gemini/gemini-4-argon", "2026-12-01", (4.0, 20.0, 0.2, 4.0, {})),
+        ("gemini/gemini-3.5-flash", "2027-01-01", (1.5, 7.5, 0.15, 1.5, {"flex": 0.5, "priority": 1.8})),
+    ],
+)
+def test_a_price_has_caches_and_tiers_and_is_that_of_the_day(model: str, day: str, price: tuple[object, ...]) -> None:
+    listed = bundled_models().price(model, day)
+    assert listed is not None
+    found = listed.price
+    assert (found.input, found.output, found.cached, found.write_5m, found.tiers) == price
+
+
+@pytest.mark.parametrize(
+    ("model", "day"),
+    [
+        ("anthropic/claude-sonnet-4-5", "2026-11-30"),
+        ("anthropic/claude-sonnet-4-5-20250929", "2026-11-30"),
+        ("openai/gpt-4o-mini-2024-07-18", "2027-01-14"),
+        ("openai-responses/gpt-5.1", "2027-04-01"),
+        ("groq/llama-3.3-70b-versatile", "2026-08-16"),
+        ("deepseek/deepseek-chat", "2026-07-24"),
+        # Amazon and Google retire their names on days of their own.
+        ("bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0", None),
+    ],
+)
+def test_a_name_retires_on_its_own_providers_day(model: str, day: str | None) -> None:
+    assert bundled_models().of(model, DAY).retires == day
