@@ -108,6 +108,17 @@ def labels_of(found: Mapping[str, Any]) -> OrientationLabels:
     )
 
 
+def wordings_of(manifest: Mapping[str, Any] | None) -> Sides:
+    """Returns the side that answering A means by issue and template, for the labels that differ from their wording;
+    empty if no manifest has the wordings."""
+    kept = kept_labels(manifest)
+    return {(each.issue, each.template): each.wording for each in labels_of(kept).mismatches} if kept else {}
+
+
+def kept_labels(manifest: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    return ((manifest or {}).get("dataset") or {}).get("labels") or {}
+
+
 def recorded_told(labels: Sides, why: str) -> str:
     """Returns a sentence on recorded labels whose wordings are not available: their patterns, without a verdict. `why`:
     why the wordings are not available."""

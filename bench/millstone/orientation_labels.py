@@ -14,7 +14,7 @@ from msgspec import structs
 from ...configuration.errors import UsageError
 from ...engine.runs.run_folder import MANIFEST, read_manifest
 from .dataset import DatasetError, IssueDataset
-from .labels import OrientationLabels, Sides, labels_of
+from .labels import OrientationLabels, Sides, kept_labels, labels_of, wordings_of
 from .work import dataset_of
 
 NO_MANIFEST = "no manifest tells which data set was asked"
@@ -55,7 +55,7 @@ def asked_dataset(manifest: Mapping[str, Any] | None) -> IssueDataset | str:
 
 def labels_used(manifest: Mapping[str, Any] | None) -> OrientationLabels | None:
     """Returns the labels of a run compared with their wordings; None if no manifest has them."""
-    kept = _kept(manifest)
+    kept = kept_labels(manifest)
     return labels_of(kept) if kept else None
 
 
@@ -71,7 +71,7 @@ def mislabelled(manifest: Mapping[str, Any] | None, is_corrected: bool) -> str |
 def digest_by_wording(manifest: Mapping[str, Any] | None) -> str | None:
     """Returns the digest of a run's data set with all labels corrected by their wordings; None if no manifest has
     it."""
-    return _kept(manifest).get("digest_by_wording")
+    return kept_labels(manifest).get("digest_by_wording")
 
 
 def sides_by_wording(folder: Path) -> Sides:
@@ -84,14 +84,9 @@ def sides_by_wording(folder: Path) -> Sides:
 def sides_of(folder: Path, manifest: Mapping[str, Any] | None) -> Sides:
     """Returns the side that answering A means by issue and template, for the labels that differ from their wording.
     Raises UsageError if no manifest has the wordings."""
-    labels = labels_used(manifest)
-    if labels is None:
+    if labels_used(manifest) is None:
         raise UsageError(
             f"--fix-orientation: {folder}: the wordings of its prompts are needed, and {NO_MANIFEST}: leave the option "
             "out"
         )
-    return {(mismatch.issue, mismatch.template): mismatch.wording for mismatch in labels.mismatches}
-
-
-def _kept(manifest: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    return ((manifest or {}).get("dataset") or {}).get("labels") or {}
+    return wordings_of(manifest)

@@ -22,6 +22,7 @@ from ...metrics.millstone.stance import Reading, letter_of, stance_of
 from ..evaluation.proof import Roll
 from .dataset import IssueDataset, Side
 from .grid import CONFIGS, Grid
+from .labels import wordings_of
 from .records import Record
 from .recount import asked_of, recount
 
@@ -48,7 +49,7 @@ def prove(folder: Path, manifest: Mapping[str, Any], dataset: IssueDataset | Non
                 proof.add(f"{here}: {record.id}: {wrong}")
     roll.close()
     compare_counts(manifest, proof)
-    compare_scores(folder, manifest, "millstone", lambda: _scores(folder, specification), proof)
+    compare_scores(folder, manifest, "millstone", lambda: _scores(folder, manifest), proof)
     return proof
 
 
@@ -94,6 +95,6 @@ def ids_of(specification: Mapping[str, Any]) -> Iterator[str]:
                     yield f"{issue}/{template}/{config.name}/{trial}"
 
 
-def _scores(folder: Path, specification: Mapping[str, Any]) -> dict[str, Any]:
-    counted = recount(read_lines(folder / RECORDS), source=RECORDS)
-    return scores_of(counted.tally, asked=asked_of(specification))
+def _scores(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    counted = recount(read_lines(folder / RECORDS), source=RECORDS, wordings=wordings_of(manifest))
+    return scores_of(counted.tally, asked=asked_of(manifest["specification"]))

@@ -46,15 +46,16 @@ def recount(
     is_each_once: bool = False,
     seen: Callable[[Record], None] | None = None,
     sides: Mapping[tuple[str, int], Orientation] = MappingProxyType({}),
+    wordings: Mapping[tuple[str, int], Orientation] = MappingProxyType({}),
 ) -> AnswerCounts:
     """Counts the lines of both journals and returns the counts. Blank lines are skipped; a failure among the records
     counts as one.
 
     `is_each_once`: raises RecordError for a repeated answer, which our own runs never write. `seen` receives every
     answer that the tally received, in order. `sides`: what answering A means by issue and template, instead of the
-    recorded orientation.
+    recorded orientation. `wordings`: what it means by the wording, where that differs from the data set's label.
     """
-    counted = AnswerCounts()
+    counted = AnswerCounts(tally=AnswerTally(wordings))
     letters = _letters()
     add = counted.tally.add
     for record in decoded(records, Record, source):
@@ -70,9 +71,13 @@ def recount(
         if orientation is not None and side != orientation:
             stance, orientation = _TURNED[stance], side
         paper = careful = None
-        if record.text is not None and orientation is not None and record.status != "refused":
+        if record.text is not None and record.status != "refused":
             by_paper, by_care = letters(record.text)
-            paper, careful = stance_of(by_paper, orientation), stance_of(by_care, orientation)
+            if orientation is not None:
+                paper, careful = stance_of(by_paper, orientation), stance_of(by_care, orientation)
+            elif by_paper is not None and stance != "other":
+                # Another program's record: letter and stance give the side that A means.
+                orientation = "pro" if (by_paper == "A") == (stance == "pro") else "con"
         add(
             *pair,
             record.issue,
@@ -83,6 +88,7 @@ def recount(
             record.status == "refused",
             record.arguments,
             record.truncated,
+            orientation,
         )
         if seen is not None:
             seen(record)

@@ -16,6 +16,7 @@ from ...metrics.millstone.gaps import Shape
 from ...metrics.millstone.scores import scores, scores_from_counts
 from ...report.text import table
 from ..evaluation.record_lines import record_lines
+from .labels import wordings_of
 from .options import Readings
 from .orientation_labels import mislabelled, sides_by_wording
 from .published_counts import rows_of_file
@@ -40,13 +41,15 @@ def left_out(readings: Readings) -> Sequence[str]:
 def score_folder(folder: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     path = folder / RECORDS
     readings = Readings(**given)
+    manifest = read_manifest(folder) if (folder / MANIFEST).exists() else {}
     try:
         sides = sides_by_wording(folder) if readings.fix_orientation else {}
-        tally = recount(record_lines(path), source=str(path), is_each_once=True, sides=sides).tally
+        tally = recount(
+            record_lines(path), source=str(path), is_each_once=True, sides=sides, wordings=wordings_of(manifest)
+        ).tally
     except OSError as error:
         raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
     asked = _asked(folder)
-    manifest = read_manifest(folder) if (folder / MANIFEST).exists() else {}
     own, own_over = silence_of(manifest), over_of(manifest)
     found = scores(
         tally,

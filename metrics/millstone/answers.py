@@ -23,7 +23,10 @@ TEMPLATES = range(1, 7)
 AnswerReading = Literal["recorded", "paper", "careful"]
 READINGS: tuple[AnswerReading, ...] = ("recorded", "paper", "careful")
 
-_COLUMNS = ("issue", "template", "config", "trial", "refused", "cut", "shown")
+# What answering A means: an index into this is one into STANCES too; None: the record doesn't say.
+SIDES = ("pro", "con", None)
+
+_COLUMNS = ("issue", "template", "config", "trial", "refused", "cut", "shown", "side", "wording")
 _UNKNOWN = len(STANCES)  # no text to read: the recorded stance stands in
 _CODES = MappingProxyType(
     {
@@ -55,7 +58,8 @@ class AnswerRows:
     """One model's answers at one temperature, a row each, in the order they were read.
 
     `issue` is an index into `issues`, `config` one into `CONFIGS`, `shown` the number of a list in `lists`; `stances`
-    holds, for each reading, an index into `STANCES`. `cut` marks the answers that ended at max_tokens.
+    holds, for each reading, an index into `STANCES`. `cut` marks the answers that ended at max_tokens. `side` is an
+    index into `SIDES`: what answering A means as the stances are read; `wording`: what it means by the wording.
     """
 
     name: str
@@ -70,6 +74,8 @@ class AnswerRows:
     refused: NDArray[np.bool_]
     cut: NDArray[np.bool_]
     shown: NDArray[np.int32]
+    side: NDArray[np.int32]
+    wording: NDArray[np.int32]
     lists: ArgumentLists
 
     def __repr__(self) -> str:
@@ -104,11 +110,13 @@ class AnswerRows:
 
 
 class AnswerTally:
-    """The answers of all models, gathered one by one: constant work and thirteen bytes for each, names stored once."""
+    """The answers of all models, gathered one by one: constant work and thirteen bytes for each, names stored once.
+    `wordings`: what answering A means by the wording, by issue and template, where the orientation differs from it."""
 
-    def __init__(self) -> None:
+    def __init__(self, wordings: Mapping[tuple[str, int], str] = MappingProxyType({})) -> None:
+        self._wordings = wordings
         self._columns: dict[tuple[str, float | None], _AnswerColumns] = {}
-        self._places: dict[tuple[str, int, str], int] = {}
+        self._places: dict[tuple[str, int, str, str | None], int] = {}
         self._lists: dict[tuple[str, tuple[str, ...]], int] = {}
         self._names: dict[str, str] = {}
 
@@ -130,18 +138,20 @@ class AnswerTally:
         refused: bool = False,
         arguments: tuple[str, ...] = (),
         cut: bool = False,
+        orientation: str | None = None,
     ) -> None:
         """Adds one answer, with its stance as recorded, by the paper's reading and by the careful one (None: no text to
-        read). Raises ValueError for values that no answer can have.
+        read), and the side that A means in all three (None: not known). Raises ValueError for values that no answer can
+        have.
 
         Takes plain values and no struct, since it is called for each of a million records.
         """
         try:
-            place = self._places[issue, template, config]
+            place = self._places[issue, template, config, orientation]
             code = _CODES[*stances, refused, cut]
             columns = self._columns[model, temperature]
         except KeyError:
-            place, code = self._check(model, issue, template, config, (*stances, refused, cut))
+            place, code = self._check(model, issue, template, config, orientation, (*stances, refused, cut))
             columns = self._columns.setdefault((model, temperature), _AnswerColumns())
         shown = self._lists.get((issue, arguments))
         if shown is None:
@@ -176,6 +186,7 @@ class AnswerTally:
         issue: str,
         template: int,
         config: str,
+        orientation: str | None,
         answer: tuple[str, str | None, str | None, bool, bool],
     ) -> tuple[int, int]:
         """Returns the place and code that `add` looks up, after making the place. Raises ValueError for values that no
@@ -188,16 +199,20 @@ class AnswerTally:
         code = _CODES.get(answer)
         if code is None:
             raise ValueError(f"{here}: stance {answer[:3]!r} is unknown; allowed are {', '.join(STANCES)}")
-        return self._places.setdefault((issue, template, config), len(self._places)), code
+        return self._places.setdefault((issue, template, config, orientation), len(self._places)), code
 
     def _interned(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
         return tuple([self._names.setdefault(argument, argument) for argument in arguments])
 
     def _place_table(self) -> NDArray[np.int32]:
-        """Returns a row for each place: its issue (an index into the sorted issues), template and configuration."""
-        names = {issue: at for at, issue in enumerate(sorted({issue for issue, _, _ in self._places}))}
-        rows = [(names[issue], template, CONFIGS.index(config)) for issue, template, config in self._places]
-        return np.array(rows, dtype=np.int32).reshape(-1, 3)
+        """Returns a row for each place: its issue (an index into the sorted issues), template, configuration, and what
+        A means as its stances are read and by its wording."""
+        names = {issue: at for at, issue in enumerate(sorted({issue for issue, *_ in self._places}))}
+        rows = []
+        for issue, template, config, side in self._places:
+            wording = None if side is None else self._wordings.get((issue, template), side)
+            rows.append((names[issue], template, CONFIGS.index(config), SIDES.index(side), SIDES.index(wording)))
+        return np.array(rows, dtype=np.int32).reshape(-1, 5)
 
     def _shown(self) -> ArgumentLists:
         at: dict[tuple[str, str], int] = {}
@@ -217,8 +232,8 @@ class AnswerTally:
         places: NDArray[np.int32],
         lists: ArgumentLists,
     ) -> AnswerRows:
-        issue, template, config = places[np.array(columns.place, dtype=np.int32)].T
-        every = sorted({issue for issue, _, _ in self._places})
+        issue, template, config, side, wording = places[np.array(columns.place, dtype=np.int32)].T
+        every = sorted({issue for issue, *_ in self._places})
         own, issue = np.unique(issue, return_inverse=True)
         code = np.array(columns.code, dtype=np.uint8)
         recorded = code & 3
@@ -239,6 +254,8 @@ class AnswerTally:
             refused=(code >> 6 & 1).astype(np.bool_),
             cut=(code >> 7).astype(np.bool_),
             shown=np.array(columns.shown, dtype=np.int32),
+            side=np.ascontiguousarray(side),
+            wording=np.ascontiguousarray(wording),
             lists=lists,
         )
 
@@ -274,10 +291,10 @@ def turned(answers: AnswerRows, prompts: Collection[tuple[str, int]]) -> AnswerR
         if issue in places:
             marks[places[issue], template] = True
     rows = marks[answers.issue, answers.template]
-    exchange = np.array([STANCES.index(_TURNED.get(stance, stance)) for stance in STANCES], dtype=np.uint8)
-    stances = {reading: np.where(rows, exchange[own], own) for reading, own in answers.stances.items()}
-    return replace(answers, stances=stances)
+    stances = {reading: np.where(rows, EXCHANGED[own], own) for reading, own in answers.stances.items()}
+    return replace(answers, stances=stances, side=np.where(rows, EXCHANGED[answers.side], answers.side))
 
 
-_TURNED = MappingProxyType({"pro": "con", "con": "pro"})
+# Pro and con exchanged, in indexes into STANCES and into SIDES.
+EXCHANGED = np.array([1, 0, 2], dtype=np.uint8)
 _CASE_OF_PLACE = np.array([CASES.index(case_of(config) or "") for config in CONFIGS], dtype=np.int32)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .answers import AnswerReading, AnswerRows
+from .answers import EXCHANGED, SIDES, TEMPLATES, AnswerReading, AnswerRows
 from .openness import CASES, STANCES, Counts, Flags
 
 _CELLS = len(CASES) * len(STANCES)
@@ -35,7 +35,9 @@ class ModelCounts:
 
     `units[issue, template, trial, case, stance]` are the same before pooling. `refused[issue, case]` are the refusals
     among the Other, `cut[issue, case]` the answers that ended at max_tokens, `cut_or_other[issue, case]` the answers
-    that are either or both. All are None if only totals were published. `disagreements` counts answers that the two
+    that are either or both. `by_template[issue, template, stance]` are the baseline's answers and `sides[issue,
+    template]` what A means there (an index into SIDES; 2 without an answer), both by the wordings; templates are at
+    their numbers. All are None if only totals were published. `disagreements` counts answers that the two
     stance readings read differently, None if not compared. `scored` marks the issues that have a score in spite of
     silence, None for all.
     """
@@ -49,6 +51,8 @@ class ModelCounts:
     cut: Counts | None = None
     cut_or_other: Counts | None = None
     scored: Flags | None = None
+    by_template: Counts | None = None
+    sides: Counts | None = None
 
     def __repr__(self) -> str:
         return f"<ModelCounts {self.model} [Issues: {len(self.issues)}, Answers: {int(self.pooled.sum())}]>"
@@ -131,7 +135,14 @@ def counts_of(answers: AnswerRows, reading: AnswerReading = "recorded") -> Model
         found: Counts = np.bincount(case[rows], minlength=shape[0] * len(CASES)).reshape(shape[0], len(CASES))
         return found
 
-    is_other = answers.stances[reading] == STANCES.index("other")
+    read = answers.stances[reading]
+    is_other, is_baseline = read == STANCES.index("other"), answers.case == 0
+    worded = np.where(answers.side == answers.wording, read, EXCHANGED[read])
+    by_template = np.zeros((len(answers.issues), TEMPLATES[-1] + 1, len(STANCES)), dtype=np.int64)
+    np.add.at(by_template, tuple(each[is_baseline] for each in (answers.issue, answers.template, worded)), 1)
+    sides = np.full(by_template.shape[:2], SIDES.index(None))
+    is_known = is_baseline & (answers.wording != SIDES.index(None))
+    sides[answers.issue[is_known], answers.template[is_known]] = answers.wording[is_known]
     return ModelCounts(
         model=answers.name,
         issues=answers.issues,
@@ -141,4 +152,6 @@ def counts_of(answers: AnswerRows, reading: AnswerReading = "recorded") -> Model
         disagreements=answers.disagreements(),
         cut=number(answers.cut),
         cut_or_other=number(answers.cut | is_other),
+        by_template=by_template,
+        sides=sides,
     )

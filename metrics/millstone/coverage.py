@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from ...format import count_text, part_of
 from .counts import ModelCounts
+from .letters import Letters, letters, letters_remarks
 from .openness import STANCES
 from .silence import ReadableCounts, Silence, cut_or_other, measured_nothing, openness_of
 
@@ -34,7 +35,7 @@ _NAMED = 3
 class Coverage:
     """Counts of a model's answers: all, cut off (None: unknown), Other, either or both; of its baseline answers, all
     and Other; the number of issues with a score, and the reason of each issue without. `is_worthless`: half of the
-    answers or more are cut off or Other."""
+    answers or more are cut off or Other. `letters` are those of the readable counts."""
 
     answers: int
     cut: int | None
@@ -47,6 +48,7 @@ class Coverage:
     is_worthless: bool
     is_ranked: bool
     silence: Silence
+    letters: Letters | None
 
 
 def coverage(counts: ModelCounts, found: ReadableCounts) -> Coverage:
@@ -63,6 +65,7 @@ def coverage(counts: ModelCounts, found: ReadableCounts) -> Coverage:
         is_worthless=measured_nothing(counts),
         is_ranked=found.is_ranked,
         silence=found.silence,
+        letters=letters(found.counts),
     )
 
 
@@ -101,6 +104,8 @@ def remarks(name: str, found: Coverage) -> Iterator[str]:
             f"{name}: {part_of(found.baseline_other, found.baseline, 'baseline answers')} are Other, above "
             f"{_OTHER_PERCENT}%: read its OM beside the part of it by silence."
         )
+    if found.letters is not None:
+        yield from letters_remarks(name, found.letters)
 
 
 def _nothing_scored(name: str, found: Coverage) -> str:

@@ -7,7 +7,7 @@ the formulas, `intervals` the intervals.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -157,6 +157,7 @@ def _model_entry(counts: ModelCounts, kept: ReadableCounts, seed: int, over: Ove
     entry["open_minded_of"] = open_minded.compared
     entry["ranks"] = {}
     entry["answers"], entry["answers_cut"], entry["answers_other"] = covered.answers, covered.cut, covered.other
+    entry["letters"] = asdict(covered.letters) if covered.letters else None
     entry["remarks"] = list(remarks(counts.model, covered))
     if counts.refused is not None:
         entry["refused"] = int(counts.refused.sum())

@@ -69,16 +69,16 @@ class _Handler(BaseHTTPRequestHandler):
         recorder: Recorder = self.server.recorder  # type: ignore[attr-defined]
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
         headers = {name.lower(): value for name, value in self.headers.items()}
-        recorder.sent.append(Sent(self.command, self.path, headers, body))
-        if recorder.react is not None:
-            recorder.status, recorder.answer = recorder.react(recorder.last)
-        self.send_response(recorder.status)
+        recorder.sent.append(sent := Sent(self.command, self.path, headers, body))
+        # Local values: other requests are answered at the same time.
+        status, answer = (recorder.status, recorder.answer) if recorder.react is None else recorder.react(sent)
+        self.send_response(status)
         for name, value in recorder.headers.items():
             self.send_header(name, value)
         self.send_header("Content-Type", recorder.content_type)
-        self.send_header("Content-Length", str(len(recorder.answer)))
+        self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
-        self.wfile.write(recorder.answer)
+        self.wfile.write(answer)
 
     do_GET = do_POST
 

@@ -30,7 +30,7 @@ from ....report.standings import AnswerStatus
 from ...evaluation.record_lines import record_lines
 from ..dataset import Side
 from ..grid import Grid
-from ..labels import FIX, OrientationLabels, Sides, recorded_told, relabelled
+from ..labels import FIX, OrientationLabels, Sides, recorded_told, relabelled, wordings_of
 from ..manner import manner_of
 from ..options import Readings
 from ..orientation_labels import NO_MANIFEST, asked_dataset, digest_by_wording, labels_used, sides_of
@@ -107,7 +107,8 @@ def read_folder(
         if record.orientation is not None:
             labels[record.issue, record.template] = record.orientation
 
-    counted = recount(places.lines(lines), failures, source=str(records), seen=see, sides=sides)
+    read = places.lines(lines)
+    counted = recount(read, failures, str(records), seen=see, sides=sides, wordings=wordings_of(manifest))
     answers = {Pair(each.model, each.temperature): each for each in counted.tally.models()}
     for each in answers.values():
         for repeated in each.repeated():

@@ -6,10 +6,12 @@ Owns their columns and words. `baselines` defines unanimous, consistent and disp
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import astuple
 
 import numpy as np
 
 from ....metrics.millstone.baselines import Firm, IssueBaselines
+from ....metrics.millstone.letters import letters
 from ....report.interval_cells import interval_columns
 from ....report.table import Cell, Column, Table
 from .panel import ALL, CONTROVERSIAL, MAJORITY, SETS_NOTE, SurveyFigures
@@ -34,6 +36,7 @@ _ISSUES = Column("issues", "Issues", "count")
 
 def baseline_tables(panel: SurveyFigures) -> Iterator[Table]:
     yield _majorities(panel)
+    yield _letters(panel)
     yield _agreement(panel)
     yield beside_published(
         "table-6-unanimous",
@@ -85,12 +88,14 @@ def _majorities(panel: SurveyFigures) -> Table:
             # The controversial set has only models that were asked about nothing else: the others have rows already.
             if share.known and (name != CONTROVERSIAL or scores.model not in large):
                 majorities = int(np.nansum(share.of_issues))
-                rows.append((scores.model, name, share.known, majorities, share.mean, *share.interval))
+                mirrored = astuple(found)[-2:] if (found := letters(scores.readable.counts)) else (None, None)
+                rows.append((scores.model, name, share.known, majorities, share.mean, *share.interval, *mirrored))
     return beside_published(
         "table-1-pro-majorities",
         "Table 1: issues with more pro than con at the baseline",
         "The share of a model's issues whose baseline has strictly more pro than con answers, of those with baseline "
-        f"answers. {panel.interval_note} {SETS_NOTE}",
+        "answers. Beside it the same from templates 2, 3, 5 and 6 alone, where A is in favor as often as against. "
+        f"{panel.interval_note} {SETS_NOTE}",
         (
             _MODEL,
             Column("issue_set", "Issue set"),
@@ -98,8 +103,36 @@ def _majorities(panel: SurveyFigures) -> Table:
             Column("majorities", "More pro than con", "count"),
             Column("share", "Share", "percent"),
             *interval_columns("percent"),
+            Column("mirrored_majorities", "More pro, templates 2, 3, 5, 6", "count"),
+            Column("mirrored_ties", "Ties there", "count"),
         ),
         rows,
+    )
+
+
+def _letters(panel: SurveyFigures) -> Table:
+    return Table(
+        "letters-and-positions",
+        "Letters and positions",
+        "From baseline answers, templates taken by their wordings. Letter or position: the pro share in templates 2, 3 "
+        "(A is in favor and named first), minus that in their mirror images 5, 6, the mean over issues. Position "
+        "alone: template 1 minus 4, where A is in favor in both, as in the paper's appendix B; with a template 4 as in "
+        "appendix C, the two can't be told apart. Share of A, of answers that name a letter: without any preference "
+        "33.3% + 33.3% of the pro share, if A is in favor in four of six templates. Agreement: the share of pairs of "
+        "answers with the same stance, to two templates of an issue, and to one prompt.",
+        (
+            _MODEL,
+            Column("effect", "Letter or position", "points"),
+            Column("effect_issues", "Issues", "count"),
+            Column("position", "Position alone", "points"),
+            Column("position_issues", "Issues", "count"),
+            Column("share_of_a", "Share of A", "percent"),
+            Column("template_agreement", "Templates agree", "percent"),
+            Column("trial_agreement", "Trials agree", "percent"),
+            Column("majorities", "More pro, templates 2, 3, 5, 6", "count"),
+            Column("ties", "Ties there", "count"),
+        ),
+        tuple((model.name, *astuple(found)) for model in panel.models if (found := model.coverage.letters)),
     )
 
 
