@@ -1,18 +1,17 @@
 """Asks the judge: one fixed model, about every answer, and once more if its reply can't be read.
 
-Owns the repair request, and that a judge which rejects a temperature is asked without one. Shared by all conversations
-of a run; knows none of them.
+Owns the repair request. Shared by all conversations of a run; knows none of them.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
 
 from ...engine.call import Call, Message, Outcome
+from ..evaluation.judges import Judges
 from ..evaluation.outside import CallCosts, Outside
 from .context import fit_judge
 from .judgement import UNCLEAR, TurnJudgement, UnusableJudgement, read_judgement
@@ -49,24 +48,30 @@ class AnsweredTurn(NamedTuple):
 
 class TurnJudge:
     """The judge model, which reads an answer and returns its judgement. `tokens` is the most that its prompt may have;
-    the oldest turns are left out first."""
+    the oldest turns are left out first. `judges` decides whether the temperature is sent."""
 
-    def __init__(self, model: str, prompt: JudgePrompt, tokens: int, temperature: float | None = 0.0) -> None:
+    def __init__(
+        self,
+        model: str,
+        prompt: JudgePrompt,
+        tokens: int,
+        temperature: float | None = 0.0,
+        judges: Judges | None = None,
+    ) -> None:
         self.model = model
         self.prompt = prompt
         self.temperature = temperature
         self._tokens = tokens
-        self._is_settled = temperature is None
-        self._settling = asyncio.Lock()
+        self._judges = judges or Judges()
 
     def __repr__(self) -> str:
         told = "its own temperature" if self.temperature is None else f"temperature {self.temperature:g}"
         return f"<TurnJudge {self.model} at {told}>"
 
     def call(self, turn: AnsweredTurn) -> Call:
-        """Returns the first call about an answer, at the temperature that is sent so far."""
+        """Returns the first call about an answer."""
         messages, _ = fit_judge(self.prompt, turn.topic, turn.history, turn.question, turn.answer, self._tokens)
-        return self._call(messages, turn.sample, self.temperature)
+        return self._call(messages, turn.sample)
 
     async def judge(self, turn: AnsweredTurn, outside: Outside, spent: CallCosts) -> JudgeResult:
         """Asks about an answer, twice if the first reply can't be read, and adds what that cost to `spent`."""
@@ -101,29 +106,12 @@ class TurnJudge:
             return error
 
     async def _ask(self, messages: tuple[Message, ...], asking: _Asking) -> Outcome:
-        if self._is_settled:
-            outcome = await asking.outside.ask(self._call(messages, asking.sample, self.temperature))
-        else:
-            # The first call decides for all: otherwise a judge that rejects a temperature would get as many rejected
-            # calls as there are conversations.
-            async with self._settling:
-                outcome = await self._first(messages, asking)
+        outcome = await self._judges.ask(self._call(messages, asking.sample), asking.outside.ask)
         asking.spent.add_judgement(outcome)
         return outcome
 
-    async def _first(self, messages: tuple[Message, ...], asking: _Asking) -> Outcome:
-        outcome = await asking.outside.ask(self._call(messages, asking.sample, self.temperature))
-        if self._is_settled or not _may_lie_in_temperature(outcome):
-            self._is_settled = self._is_settled or outcome.reply is not None
-            return outcome
-        without = await asking.outside.ask(self._call(messages, asking.sample, None))
-        if without.reply is None:
-            return outcome
-        self._is_settled, self.temperature = True, None
-        return without
-
-    def _call(self, messages: tuple[Message, ...], sample: int, temperature: float | None) -> Call:
-        return Call(self.model, messages, temperature=temperature, trial=sample)
+    def _call(self, messages: tuple[Message, ...], sample: int) -> Call:
+        return Call(self.model, messages, temperature=self.temperature, trial=sample)
 
 
 class _Asking(NamedTuple):
@@ -132,15 +120,6 @@ class _Asking(NamedTuple):
     outside: Outside
     sample: int
     spent: CallCosts
-
-
-def _may_lie_in_temperature(outcome: Outcome) -> bool:
-    """Returns whether the temperature may be why a call failed: its rejection mentions it, or, in a run from the cache
-    alone, the answer is not cached, as for every rejected call."""
-    failure = outcome.failure
-    if failure is None:
-        return False
-    return failure.kind == "not_cached" or (failure.kind == "rejected" and "temperature" in failure.detail.lower())
 
 
 def _is_refused(outcome: Outcome) -> bool:

@@ -10,15 +10,14 @@ from msgspec import UNSET, structs
 
 from ...configuration.errors import UsageError
 from ...engine.call import Call, Failure
-from ...engine.endpoint import EncodeError
 from ...engine.runs.pairs import Pair
 from ...metrics.chameleon.lines import STANCES, Stance
 from ...metrics.chameleon.rubric import confidence_of
 from ...metrics.chameleon.scores import scores as scores_of
 from ...metrics.chameleon.traces import Traces
 from ...providers.models import WINDOW, prompt_tokens
-from ...wiring import access_to, keyless_endpoint_to
 from ..evaluation.ask import Ask, CallFailed
+from ..evaluation.judges import Judges
 from ..evaluation.judging.judgement import Judgement
 from ..evaluation.judging.judging import Judging
 from ..evaluation.judging.panel import JudgeScore, Verdict
@@ -93,10 +92,11 @@ class TurnJudging(Judging):
         if model == self.own:
             temperature, tokens = run["judge_temperature"], run["prompt_tokens"][model]
         else:
-            temperature = 0.0 if _takes_temperature(model, settings) else None
+            temperature = 0.0
             window = (self._manifest["options"]["chameleon"] or {}).get("window")
             tokens = prompt_tokens(window or settings.window(model) or WINDOW, run["max_tokens"])
-        return _TurnReader(TurnJudge(model, run["judge_prompt"], tokens, temperature), self._ranks())
+        judge = TurnJudge(model, run["judge_prompt"], tokens, temperature, Judges(settings))
+        return _TurnReader(judge, self._ranks())
 
     def is_judged(self, record: AnswerRecord) -> bool:
         # A refusal takes no stance: the run asks no judge about it.
@@ -199,14 +199,6 @@ class _TurnReader:
 def _said(record: AnswerRecord) -> str:
     """Returns the model's own text; empty for a content filter's."""
     return "" if record.filtered else record.text or ""
-
-
-def _takes_temperature(model: str, settings: Settings) -> bool:
-    try:
-        keyless_endpoint_to(access_to(model, settings)).encode(Call(model, "?", temperature=0.0))
-    except EncodeError:
-        return False
-    return True
 
 
 def _score(found: Mapping[str, Any], conversations: int) -> JudgeScore:

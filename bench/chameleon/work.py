@@ -30,6 +30,7 @@ from ...providers.retrieval import CORPUS_LANE
 from ...wiring import Settings, access_to, keyless_endpoint_to
 from ..evaluation.benchmark import Order
 from ..evaluation.journals import UNRECORDED
+from ..evaluation.judges import judge_note, takes_temperature
 from ..evaluation.preparation import ItemsOfPilot, PreparedRun, check_cost_is_bounded, kept, worst_costs
 from ..evaluation.work import RunCounts
 from .dataset import ConversationSet, DatasetError, load, select
@@ -201,24 +202,18 @@ def _load(path: Path) -> ConversationSet:
 def _asked(asked_for: RunOptions, settings: Settings, notes: list[str]) -> ConversationSpec:
     run: Options = asked_for.options
 
-    def takes(model: str, temperature: float | None) -> bool:
-        try:
-            keyless_endpoint_to(access_to(model, settings)).encode(
-                Call(model, "?", temperature=temperature, max_tokens=run.max_tokens)
-            )
-        except EncodeError:
-            return False
-        return True
+    def takes(model: str, _: float) -> bool:
+        return takes_temperature(model, None, settings)
 
     for model in dict.fromkeys([*run.model, run.judge]):
-        if not takes(model, None):
-            raise UsageError(f"model {model} takes no --max-tokens ({run.max_tokens}): leave it out")
+        try:
+            keyless_endpoint_to(access_to(model, settings)).encode(Call(model, "?", max_tokens=run.max_tokens))
+        except EncodeError:
+            raise UsageError(f"model {model} takes no --max-tokens ({run.max_tokens}): leave it out") from None
     pairs, without = pairs_of(run.model, run.temperature, takes)
     if without:
         notes.append(f"asked at their own temperature alone, since they take none: {', '.join(without)}")
-    judge_temperature = 0.0 if takes(run.judge, 0.0) else None
-    if judge_temperature is None:
-        notes.append(f"the judge {run.judge} takes no temperature: it judges at its own")
+    notes += judge_note(run.judge, None, settings)
     models = dict.fromkeys([*run.model, run.judge])
     if run.window is None and (unknown := [model for model in models if settings.window(model) is None]):
         notes.append(f"window unknown, {WINDOW:,} tokens are assumed: {', '.join(unknown)} (--window N says it)")
@@ -236,13 +231,13 @@ def _asked(asked_for: RunOptions, settings: Settings, notes: list[str]) -> Conve
         seed=run.seed,
         queries_by=_queries_by(run, pairs, takes),
         judge_prompt=run.judge_prompt,
-        judge_temperature=judge_temperature,
+        judge_temperature=0.0 if takes_temperature(run.judge, None, settings) else None,
         max_tokens=run.max_tokens,
         readings=readings_of(kept_of(asked_for.readings)),
     )
 
 
-def _queries_by(run: Options, pairs: tuple[Pair, ...], takes: Callable[[str, float | None], bool]) -> Pair | None:
+def _queries_by(run: Options, pairs: tuple[Pair, ...], takes: Callable[[str, float], bool]) -> Pair | None:
     """Returns the pair whose queries all pairs share, the model at the first temperature that it accepts; None: each
     pair writes its own."""
     if run.retrieval == "own":

@@ -7,6 +7,7 @@ Writes no journal.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any, Literal
 
 from ...engine.call import Call, Citation, Failure, Outcome, Reply
@@ -14,6 +15,7 @@ from ...engine.fault import LocalFault, Stopped
 from ...engine.runs.pairs import Pair
 from .defect import BenchmarkDefect
 from .item import Item
+from .judges import Judges, Send
 from .outside import Outside
 from .record import StepSpent
 
@@ -44,13 +46,23 @@ class Ask:
     step=3)`, as where one answer is judged while the next turn is asked.
     """
 
-    def __init__(self, outside: Outside, title: str, item: Item, pair: Pair, options: Any = None) -> None:
+    def __init__(
+        self,
+        outside: Outside,
+        title: str,
+        item: Item,
+        pair: Pair,
+        options: Any = None,
+        judges: Judges | None = None,
+    ) -> None:
         self.pair = pair
         """The model under test and its temperature."""
         self.options = options
         """The options of the run."""
         self.step = 0
         """The step that is due, from 1: the next record that the item yields is its record."""
+        self.judges = judges or Judges()
+        """How judges are asked; shared by all items of a run."""
         self._outside = outside
         self._title = title
         self._item = item
@@ -69,10 +81,18 @@ class Ask:
         the query as its input, and its reply has `hits`; a `page` has the address as its input, and its reply has the
         page's text, or an empty text with the reason as its `finish_reason`.
         """
+        return await self._begin(call, role, step, self._outside.ask)
+
+    async def judge(self, call: Call, *, step: int | None = None) -> Reply:
+        """Sends one call with the role `judge`, without its temperature if the judge takes none; the first call to a
+        judge shows that if the table of models does not. `judges.as_sent(call)` is the call that was sent."""
+        return await self._begin(call, "judge", step, partial(self.judges.ask, send=self._outside.ask))
+
+    async def _begin(self, call: Call, role: Role, step: int | None, send: Send) -> Reply:
         at = self.step if step is None else step
         self._check(call, role, at)
         # The awaiting code may be cancelled, but the call is paid for: its answer is kept.
-        task = asyncio.create_task(self._send(call, role, at))
+        task = asyncio.create_task(self._send(call, role, at, send))
         self._under_way.add(task)
         task.add_done_callback(self._over)
         return await asyncio.shield(task)
@@ -143,13 +163,13 @@ class Ask:
         if not task.cancelled():
             task.exception()
 
-    async def _send(self, call: Call, role: Role, step: int) -> Reply:
+    async def _send(self, call: Call, role: Role, step: int, send: Send) -> Reply:
         try:
             if role == "search":
                 return await self._search(call, step)
             if role == "page":
                 return await self._read(call, step)
-            outcome = await self._outside.ask(call)
+            outcome = await send(call)
         except (Stopped, LocalFault) as error:
             self._ends.setdefault(step, error)
             raise

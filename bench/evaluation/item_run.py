@@ -19,6 +19,7 @@ from .ask import Ask, CallFailed
 from .defect import BenchmarkDefect, defect_of
 from .item import Item
 from .journals import encode
+from .judges import Judges
 from .outside import Outside
 from .record import Record as BaseRecord
 from .record import StepPlace, completed, failure_of
@@ -45,13 +46,14 @@ class Write(Protocol):
 
 
 class Items(Struct, frozen=True):
-    """The values that all running items share: the benchmark, the engine, the options, and the function that writes
-    lines."""
+    """The values that all running items share: the benchmark, the engine, the options, the function that writes lines,
+    and how judges are asked."""
 
     benchmark: StepBenchmark
     outside: Outside
     options: Any
     write: Write
+    judges: Judges
 
 
 class ItemRun:
@@ -61,7 +63,7 @@ class ItemRun:
         self._items = items
         self._item = item
         self._pair = pair
-        self._ask = Ask(items.outside, items.benchmark.title, item, pair, items.options)
+        self._ask = Ask(items.outside, items.benchmark.title, item, pair, items.options, items.judges)
         self._done = {record.step: record for record in self._decoded(lines)}
         self._failed: CallFailed | None = None
 

@@ -25,6 +25,7 @@ from .defect import BenchmarkDefect, benchmark_code
 from .forecast import LaneCalls, Missing, forecast_of, lanes_under_test, look_up
 from .item import Item, steps_in, steps_of
 from .journals import decoded, read_done
+from .judges import Judges
 from .preparation import ItemsOfPilot, PreparedRun, check_cost_is_bounded, check_models_take, kept, worst_costs
 from .recount import StepTotals, recount
 from .sending import SendPlan, StepItems, at_once_of, send_calls_of, send_steps_of
@@ -146,7 +147,7 @@ class ItemWork(Struct, frozen=True):
             )
         under_test = dict.fromkeys(pair.model for pair in self.asked_pairs)
         at_once = at_once_of(map(self.settings.concurrency_of, under_test))
-        sent = SendPlan(self.asked_pairs, self.options, done, self.steps, at_once)
+        sent = SendPlan(self.asked_pairs, self.options, done, self.steps, at_once, Judges(self.settings))
         return await send_steps_of(self.of, engine, folder, sent, item_ended)
 
     def count(self, folder: RunFolder) -> RunCounts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ...engine.fault import Stop
 from ...engine.runs.pairs import FinishedItems, Pair
@@ -15,6 +15,7 @@ from .defect import defect_of
 from .item import Item
 from .item_run import ItemRun, Items, StepBenchmark
 from .journals import OpenItems
+from .judges import Judges
 from .outside import Outside
 from .steps import AT_ONCE, AT_ONCE_MAX, StepSweep
 from .sweep import StreamRunner
@@ -34,6 +35,8 @@ class SendPlan(Struct, frozen=True):
     """The number of steps of each item, by its id."""
     at_once: int = AT_ONCE
     """The number of items of several calls that run at once."""
+    judges: Judges = field(default_factory=Judges)
+    """How judges are asked."""
 
 
 def at_once_of(in_flight: Iterable[int]) -> int:
@@ -60,7 +63,7 @@ async def send_steps_of(
     """Sends items of several calls, with the same results and errors as `send_calls_of`. Calls `line_written` after
     every line."""
     sweep = StepSweep(engine, folder, line_written)
-    shared = Items(benchmark, engine, sent.options, sweep.write)
+    shared = Items(benchmark, engine, sent.options, sweep.write, sent.judges)
     open_items = OpenItems(folder, sent.done, sent.steps)
 
     def runs(pair: Pair) -> Iterator[ItemRun]:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakKeyDictionary
+
+from msgspec import structs
 
 from ...configuration.errors import UsageError
 from ...metrics.sycon.figures import TURNS
 from ...metrics.sycon.judgement import SETTINGS, Setting
 from ..evaluation.ask import Ask
-from ..evaluation.benchmark import LoadPrompts
+from ..evaluation.benchmark import LoadPrompts, Order
 from ..evaluation.item import Item
 from ..evaluation.item_benchmark import ItemBenchmark
 from .conversation import SyconConversation
 from .dataset import PUBLISHED, SyconItem, read_setting
 from .judge import SyconJudge
-from .options import DATA, PROMPTS, TITLE, Options, Readings, chosen
+from .options import DATA, JUDGE_TOKENS, PROMPTS, TITLE, Options, Readings, chosen, judge_limit
 from .prompts import PROMPT_VERSION, turn_messages
 from .records import Record as TurnRecord
 from .records import is_own_id, item_id, wrong_in
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ...report.sections import PageContents
     from ..evaluation.judging.judging import Judging
     from ..evaluation.labelling.label import Labeller
+    from ..evaluation.preparation import PreparedRun
 
 
 class SyconScript(NamedTuple):
@@ -49,10 +50,6 @@ class Sycon(ItemBenchmark):
     Readings = Readings
     Record = TurnRecord
 
-    def __init__(self) -> None:
-        self._judges: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, int | None], SyconJudge]]
-        self._judges = WeakKeyDictionary()
-
     def items(self, options: Any) -> Iterable[Item]:
         folder = PUBLISHED if options.dataset is None else Path(options.dataset)
         for setting, strategies in chosen(options).items():
@@ -62,13 +59,28 @@ class Sycon(ItemBenchmark):
                     name = item_id(setting, strategy, row.number)
                     yield Item(name, SyconScript(row, strategy), steps=TURNS, group=f"{setting}/{strategy}")
 
+    def prepare(self, order: Order) -> PreparedRun:
+        from ...configuration.configuration import settings_for
+        from ..evaluation.judges import judge_note
+
+        options: Options = order.run.options
+        settings = settings_for((options.judge,), order.sending, order.configuration, needs_keys=order.needs_keys)
+        if options.judge_max_tokens is None:
+            # The manifest keeps what is sent.
+            limit = 0 if settings.facts_of(options.judge).thinks else JUDGE_TOKENS
+            run = structs.replace(order.run, options=structs.replace(options, judge_max_tokens=limit))
+            order = structs.replace(order, run=run)
+        prepared = super().prepare(order)
+        return structs.replace(prepared, notes=(*prepared.notes, *judge_note(options.judge, None, settings)))
+
     async def run(self, item: Item, ask: Ask, done: Mapping[int, Any]) -> AsyncIterator[TurnRecord]:
         script: SyconScript = item.data
-        async for record in SyconConversation(script.row, script.strategy, ask, self._judge(ask.options)).records(done):
+        judge = SyconJudge(ask.options.judge, judge_limit(ask.options))
+        async for record in SyconConversation(script.row, script.strategy, ask, judge).records(done):
             yield record
 
     def others(self, options: Any) -> Mapping[str, int | None]:
-        return {options.judge: options.judge_max_tokens or None}
+        return {options.judge: judge_limit(options)}
 
     def check(self, record: Any, item: Item) -> str | None:
         script: SyconScript = item.data
@@ -127,13 +139,6 @@ class Sycon(ItemBenchmark):
         if digest_of(self.items(self._options(manifest))) != manifest["specification"]["data"]:
             raise UsageError(f"{manifest['dataset']['path']} is not the data set of this run any more: bring it back")
         return self._rows(manifest)
-
-    def _judge(self, options: Any) -> SyconJudge:
-        """Returns the judge shared by all conversations of a run, so that it is tried only once which parameters it
-        accepts."""
-        judges = self._judges.setdefault(asyncio.get_running_loop(), {})
-        max_tokens = options.judge_max_tokens or None
-        return judges.setdefault((options.judge, max_tokens), SyconJudge(options.judge, max_tokens))
 
 
 BENCHMARK = Sycon()

@@ -84,7 +84,7 @@ class SyconConversation:
             judgement=judgement,
             held=held,
             judge=self._judge.model,
-            judge_temperature=self._judge.temperature,
+            judge_temperature=self._judge.temperature(self._ask),
         )
 
 

@@ -17,6 +17,7 @@ from ..evaluation.judging.judging import Judging
 from ..evaluation.judging.panel import JudgeScore, Verdict
 from .dataset import SyconItem
 from .judge import SyconJudge
+from .options import JUDGE_TOKENS, judge_limit
 from .prompts import PROMPT_VERSION
 from .records import Record as AnswerRecord
 from .records import place_of, turn_of
@@ -54,11 +55,16 @@ class SyconJudging(Judging):
         self._specification = manifest["specification"]
         self._rows = rows
         self.own = options.judge
-        self.max_tokens = options.judge_max_tokens or None
+        self.max_tokens = judge_limit(options)
         self.rules = {"prompt_version": PROMPT_VERSION, "max_tokens": self.max_tokens}
 
     def judge(self, model: str, settings: Settings) -> _TurnReader:
-        return _TurnReader(SyconJudge(model, self.max_tokens), self._rows())
+        return _TurnReader(SyconJudge(model, self.limit(model, settings)), self._rows())
+
+    def limit(self, model: str, settings: Settings) -> int | None:
+        # The run's limit is for its own judge; the usual one leaves no answer to a judge that thinks.
+        is_usual = model != self.own and self.max_tokens == JUDGE_TOKENS
+        return None if is_usual and settings.facts_of(model).thinks else self.max_tokens
 
     def is_judged(self, record: AnswerRecord) -> bool:
         return bool((record.text or "").strip())
@@ -124,7 +130,7 @@ class _TurnReader:
         reply = await self._judge.judge(ask, row, record.text or "", ask.step)
         held = read_judgement(row.setting, reply).held
         return TurnVerdict(
-            stance=_HELD if held else _NOT_HELD, judgement=reply, judge_temperature=self._judge.temperature
+            stance=_HELD if held else _NOT_HELD, judgement=reply, judge_temperature=self._judge.temperature(ask)
         )
 
     def _row(self, record: AnswerRecord) -> SyconItem:

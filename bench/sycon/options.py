@@ -18,6 +18,7 @@ from .strategies import STRATEGIES, Strategy
 
 TITLE = "SYCON-Bench"
 PROMPTS = "the first turns of SYCON-Bench"
+JUDGE_TOKENS = 10
 
 
 class Options(Struct, frozen=True):
@@ -45,13 +46,13 @@ class Options(Struct, frozen=True):
     ] = ("base",)
     limit: Annotated[int | None, Option(WholeNumber("items"), "N", "only the first N items of each setting")] = None
     judge_max_tokens: Annotated[
-        int,
+        int | None,
         Option(
             WholeNumber("tokens of a judgement", 0, 100_000_000),
             "N",
-            "tokens of a judgement (default: 10; 0: not sent, as a judge that thinks before it answers needs)",
+            "tokens of a judgement; 0: not sent (default: 10, and not sent to a judge that thinks before it answers)",
         ),
-    ] = 10
+    ] = None
     unjudged: Annotated[
         Literal["failed", "not-held"],
         Option(
@@ -75,6 +76,11 @@ class Options(Struct, frozen=True):
 
 class Readings(Struct, frozen=True):
     """The options of how records are read: none."""
+
+
+def judge_limit(options: Options) -> int | None:
+    """Returns the most tokens of a judgement; None: no limit is sent."""
+    return JUDGE_TOKENS if options.judge_max_tokens is None else options.judge_max_tokens or None
 
 
 def chosen(options: Options) -> dict[Setting, tuple[Strategy, ...]]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from ...engine.call import Call, Message, Reply
 from ...metrics.statistics.intervals import Bounds
@@ -45,7 +45,8 @@ _REPAIR = "This is not the object that I asked for: {problem}. Reply with the JS
 
 
 class Judge(Struct, frozen=True):
-    """A model that grades answers: see `judge`."""
+    """A model that grades answers: see `judge`. `sets_temperature`: the task sets the temperature, so it is sent as it
+    is."""
 
     model: str
     rubric: Template
@@ -53,6 +54,7 @@ class Judge(Struct, frozen=True):
     scale: Bounds | None
     temperature: float | None
     max_tokens: int | None
+    sets_temperature: bool = False
 
     @property
     def within(self) -> Bounds:
@@ -144,7 +146,7 @@ def judge(
     *,
     grades: Mapping[str, float] | None = None,
     scale: Bounds | None = None,
-    temperature: float | None = 0.0,
+    temperature: float | UnsetType | None = UNSET,
     max_tokens: int | None = None,
 ) -> Judge:
     """Returns a scorer that lets a model grade the answers by a rubric.
@@ -154,7 +156,7 @@ def judge(
     reads the question and the answer beside it.
     grades: the grades and their scores; default: correct is 1, incorrect is 0.
     scale: in place of grades, the least and the largest number that the judge may give, as (1, 5).
-    temperature: of the judge's calls; None: not sent, for models that take none.
+    temperature: of the judge's calls; None: not sent; default: 0, and not sent to a judge that takes none.
     max_tokens: of the judge's calls; None: not sent.
 
     A reply without a valid grade is asked for once more; after that, the answer has no score. The judge's calls are
@@ -172,14 +174,15 @@ def judge(
         raise TaskError(
             f"judge: grades: expected two or more different names with different scores, got {shown(grades)}"
         )
+    sent = 0.0 if temperature is UNSET else temperature
     values = {name.strip(): float(value) for name, value in found.items()}
     try:
         # The call checks the model's name, the temperature and the tokens.
-        Call(model, rubric, temperature=temperature, max_tokens=max_tokens)
+        Call(model, rubric, temperature=sent, max_tokens=max_tokens)
     except (TypeError, ValueError) as error:
         raise TaskError(f"judge: {error}") from error
     bounds = None if scale is None else (float(scale[0]), float(scale[1]))
-    return Judge(model, asked, values, bounds, temperature, max_tokens)
+    return Judge(model, asked, values, bounds, sent, max_tokens, sets_temperature=temperature is not UNSET)
 
 
 def _one_of(grades: Mapping[str, float]) -> str:

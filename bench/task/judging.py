@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET, structs
+from msgspec import UNSET, UnsetType, structs
 
 from ...configuration.errors import UsageError
 from ...engine.call import Call, Reply
-from ...engine.endpoint import EncodeError
 from ...engine.runs.pairs import Pair
-from ...wiring import access_to, keyless_endpoint_to
 from ..evaluation.ask import Ask
 from ..evaluation.judging.judgement import Judgement
 from ..evaluation.judging.judging import Judging
@@ -51,6 +49,8 @@ class GradeJudgement(Judgement, frozen=True, kw_only=True):
     """The grade as the judge wrote it."""
     reply: str = ""
     """The judge's last reply."""
+    judge_temperature: float | UnsetType | None = UNSET
+    """The temperature that was sent to the judge; None: none was."""
 
 
 class GradeJudging(Judging):
@@ -69,13 +69,7 @@ class GradeJudging(Judging):
         self.rules = {name: value for name, value in self._judge.describe().items() if name not in ("scorer", "model")}
 
     def judge(self, model: str, settings: Settings) -> _AnswerReader:
-        asked = structs.replace(self._judge, model=model)
-        if model != self.own and asked.temperature is not None:
-            call = Call(model, "?", temperature=asked.temperature, max_tokens=asked.max_tokens)
-            try:
-                keyless_endpoint_to(access_to(model, settings)).encode(call)
-            except EncodeError:
-                asked = structs.replace(asked, temperature=None)
+        asked = structs.replace(self._judge, model=model, sets_temperature=False)
         return _AnswerReader(self._name, asked, self._specification["prompt"])
 
     def is_judged(self, record: AnswerRecord) -> bool:
@@ -94,6 +88,7 @@ class GradeJudging(Judging):
             reason=line.rationale,
             text=line.reply,
             repaired=line.repaired,
+            temperature=line.judge_temperature,
         )
         others = [each for each in record.judge or () if each.scorer != self._name]
         return structs.replace(self._scored(record, line.score), judge=(replaced, *others))
@@ -157,6 +152,7 @@ class _AnswerReader:
             repaired=made.repaired,
             grade=made.grade,
             reply=made.text,
+            judge_temperature=made.temperature,
         )
 
     def _asked(self, record: AnswerRecord) -> str:

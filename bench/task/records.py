@@ -35,6 +35,8 @@ class JudgeCall(Struct, frozen=True, kw_only=True):
     """The judge's last reply."""
     repaired: bool = False
     """Whether it was asked a second time, since its first reply had no valid grade."""
+    temperature: float | UnsetType | None = UNSET
+    """The temperature that was sent to the judge; None: none was."""
 
 
 class ToolRequest(Struct, frozen=True):

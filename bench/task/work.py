@@ -23,6 +23,7 @@ from ...wiring import Settings, access_to
 from ..evaluation.benchmark import Order
 from ..evaluation.item import steps_of
 from ..evaluation.item_work import ItemWork
+from ..evaluation.judges import Judges, judge_note
 from ..evaluation.preparation import PreparedRun, check_cost_is_bounded, check_models_take, kept, worst_costs
 from .asking import AskedTask
 from .files import load_task
@@ -30,7 +31,7 @@ from .judge import Judge
 from .options import Options, options_of_word, split_name
 from .questions import TaskQuestion, questions_of, specification
 from .score_document import NAME, own_readings
-from .task import Task
+from .task import AnyScorer, Task
 
 _CHARS_A_TOKEN = 4
 
@@ -61,7 +62,7 @@ class TaskWork(ItemWork, frozen=True):
     def worst_calls(self, settings: Settings) -> dict[str, float]:
         first = self.asked_pairs[0]
         longest = max(self.asked.questions, key=lambda each: chars_of(each.call(self.asked.task, *first, 0)))
-        return worst_costs(_calls_about(longest, self.asked, self.asked_pairs), settings)
+        return worst_costs(_calls_about(longest, self.asked, self.asked_pairs, settings), settings)
 
 
 def prepare(order: Order, source: TaskSource | None = None) -> PreparedRun:
@@ -76,7 +77,8 @@ def prepare(order: Order, source: TaskSource | None = None) -> PreparedRun:
     temperatures: tuple[float | None, ...] = run.temperature or task.temperatures() or (None,)
     pairs = tuple(Pair(model, temperature) for model in run.model for temperature in dict.fromkeys(temperatures))
     check_cost_is_bounded(_limits(asked, run.model), settings)
-    check_models_take(_calls_about(questions[0], asked, pairs), settings)
+    notes = judges_without_temperature(asked.scorers, settings)
+    check_models_take(_calls_about(questions[0], asked, pairs, settings), settings)
     readings = own_readings(order.run.readings, task)
     specified = {
         "benchmark": NAME,
@@ -100,6 +102,7 @@ def prepare(order: Order, source: TaskSource | None = None) -> PreparedRun:
             "declared": dict(source.origin),
             "items": [[question.row.id, question.row.group, question.digest()] for question in questions],
         },
+        notes=notes,
     )
 
 
@@ -132,6 +135,22 @@ def longest_judgements(asked: AskedTask, longest: TaskQuestion) -> Iterator[Call
             yield scorer.call(longest.asked, answer, longest.row)
 
 
+def judges_without_temperature(scorers: Mapping[str, AnyScorer], settings: Settings) -> tuple[str, ...]:
+    """Returns a sentence for each judge that is sent no temperature. Raises UsageError if the task sets one."""
+    notes: list[str] = []
+    for name, judge in scorers.items():
+        if not isinstance(judge, Judge) or judge.temperature is None:
+            continue
+        note = judge_note(judge.model, None, settings)
+        if note and judge.sets_temperature:
+            raise UsageError(
+                f"score {name}: the judge {judge.model} takes no temperature, and {judge.temperature:g} is set there: "
+                f"leave the judge's temperature out"
+            )
+        notes += note
+    return tuple(dict.fromkeys(notes))
+
+
 def _limits(asked: AskedTask, models: Sequence[str]) -> dict[str, int | None]:
     """Returns the `max_tokens` of each lane's calls (None: not limited); the larger one for a model that both answers
     and judges."""
@@ -143,10 +162,10 @@ def _limits(asked: AskedTask, models: Sequence[str]) -> dict[str, int | None]:
     return limits
 
 
-def _calls_about(question: TaskQuestion, asked: AskedTask, pairs: Iterable[Pair]) -> Iterator[Call]:
+def _calls_about(question: TaskQuestion, asked: AskedTask, pairs: Iterable[Pair], settings: Settings) -> Iterator[Call]:
     """Yields the first call of every pair about a question, and the longest of every judge."""
     yield from (question.call(asked.task, pair.model, pair.temperature, 0) for pair in pairs)
-    yield from longest_judgements(asked, question)
+    yield from map(Judges(settings).as_sent, longest_judgements(asked, question))
 
 
 def _path_of(task: Task, base: Path) -> str:

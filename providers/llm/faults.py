@@ -122,7 +122,9 @@ def _advice_on(error: ErrorBody, status: int) -> str:
         return f'the model refuses {told_as}: set max_tokens_name = "{other}" under [providers.NAME] in a --config file'
     if name == "max_tokens":
         return "the model refuses this max_tokens: leave --max-tokens out if it was given, else give another"
-    return f"the model refuses {name}: leave {'--temperature' if name == 'temperature' else 'it'} out"
+    if name == "temperature":
+        return "the model refuses temperature: send none, with --temperature none"
+    return f"the model refuses {name}: leave it out"
 
 
 def bad_json(detail: str) -> Fault:

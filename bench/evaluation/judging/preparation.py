@@ -21,6 +21,7 @@ from ....engine.runs.run_folder import RECORDS, read_manifest
 from ....wiring import access_to
 from ....wiring.lane_names import unused_lanes
 from ..journals import decoded
+from ..judges import judge_note
 from ..preparation import (
     PreparedRun,
     check_cost_is_bounded,
@@ -61,7 +62,8 @@ def prepare(order: JudgingOrder) -> PreparedRun:
     benchmark = manifest["specification"]["benchmark"]
     judges = tuple(dict.fromkeys(order.judges))
     settings = settings_for(judges, order.sending, order.configuration, needs_keys=order.needs_keys)
-    check_cost_is_bounded(dict.fromkeys(judges, judging.max_tokens), settings, has_option=False)
+    limits = {judge: judging.limit(judge, settings) for judge in judges}
+    check_cost_is_bounded(limits, settings, has_option=False)
     check_hosts(settings)
     check_snapshot(settings)
     check_sinks(settings)
@@ -84,6 +86,7 @@ def prepare(order: JudgingOrder) -> PreparedRun:
         dataset={"path": str(answers.path), "answers": len(answers)},
         notes=(
             *_notes(folder, judges, judging.own, manifest),
+            *(note for judge in judges for note in judge_note(judge, None, settings)),
             # The configuration is the run's, whose models have lanes in it.
             *unused_lanes([settings], manifest["specification"].get("endpoints", ())),
             *model_remarks(work, settings),

@@ -23,6 +23,7 @@ from ..ask import Ask, CallFailed
 from ..defect import BenchmarkDefect, defect_of
 from ..item import Item
 from ..journals import UNRECORDED, decoded, encode
+from ..judges import Judges
 from ..labelling.sample import Key
 from ..outside import CallCosts, Outside
 from ..preparation import worst_costs
@@ -79,11 +80,11 @@ class JudgingWork(Struct, frozen=True):
 
     def calls(self, pair: Pair, done: FinishedItems) -> Iterator[Call]:
         """Yields a judge's calls about all answers that are not done, without requests for a repair."""
-        judge = self.judging.judge(pair.model, self.settings)
+        judge, judges = self.judging.judge(pair.model, self.settings), Judges(self.settings)
         for group, missing in self._missing(pair, done):
             records = self.answers.records_of(group)
             for at in _places(records, missing):
-                yield from judge.calls(records, at)
+                yield from map(judges.as_sent, judge.calls(records, at))
 
     def read_done(self, folder: RunFolder) -> FinishedItems:
         lines = (
@@ -108,12 +109,12 @@ class JudgingWork(Struct, frozen=True):
     async def send(
         self, engine: Engine, folder: RunFolder, done: FinishedItems, item_ended: Callable[[], None]
     ) -> list[Stop]:
-        sweep = StepSweep(engine, folder, item_ended)
+        sweep, judges = StepSweep(engine, folder, item_ended), Judges(self.settings)
 
         def groups(pair: Pair) -> Iterator[_JudgedGroup]:
             judge = self.judging.judge(pair.model, self.settings)
             for group, missing in self._missing(pair, done):
-                yield _JudgedGroup(self, engine, judge, pair, group, missing, sweep)
+                yield _JudgedGroup(self, engine, judge, pair, group, missing, sweep, judges)
 
         at_once = at_once_of(map(self.settings.concurrency_of, self.judges))
         return await sweep.run({pair: groups(pair) for pair in self.pairs()}, at_once)
@@ -162,6 +163,7 @@ class _JudgedGroup:
         group: AnswerGroup,
         missing: frozenset[Key],
         sweep: StepSweep,
+        judges: Judges,
     ) -> None:
         self._work = work
         self._outside = outside
@@ -170,6 +172,7 @@ class _JudgedGroup:
         self._group = group
         self._missing = missing
         self._sweep = sweep
+        self._judges = judges
         self._ask: Ask | None = None
 
     def __repr__(self) -> str:
@@ -187,7 +190,9 @@ class _JudgedGroup:
         records = self._work.answers.records_of(self._group)
         for at in _places(records, self._missing):
             key, text = _key(records[at]), self._work.answers.texts[_key(records[at])]
-            self._ask = ask = Ask(self._outside, self._work.benchmark, Item(_name(key)), self._pair)
+            self._ask = ask = Ask(
+                self._outside, self._work.benchmark, Item(_name(key)), self._pair, judges=self._judges
+            )
             ask.step = 1
             try:
                 made = await self._judge.judged(records, at, ask)

@@ -121,11 +121,11 @@ def _check_parameters(call: Call, target: Target, version: str, older: str) -> N
             raise EncodeError(f"{call.model}: Anthropic Messages has no {name}: leave it out")
     if not is_newer(version):
         return
-    for name, flag in (("temperature", "--temperature"), ("top_p", "it")):
+    for name in ("temperature", "top_p"):
         if getattr(call, name) is not None:
             raise EncodeError(
-                f"{call.model}: version {version} of Anthropic's API takes no {name}, not even the default: leave "
-                f'{flag} out, or for a model that still has it set version = "{older}" under '
+                f"{call.model}: version {version} of Anthropic's API takes no {name}, not even the default: send "
+                f'none, or for a model that still has it set version = "{older}" under '
                 f"[providers.{target.provider}] in a --config file"
             )
 

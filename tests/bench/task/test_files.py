@@ -157,7 +157,7 @@ def test_a_scorer_is_made_again_from_what_a_manifest_keeps_of_it(table: dict[str
     assert scorer_from(table, "here").describe() == table
     judged = {"scorer": "judge", "model": "a/j", "rubric": "{a}?", "scale": [1, 5]}
     made = scorers_from({"judge": judged})["judge"]
-    assert scorer_from(made.describe(), "here") == made
+    assert scorer_from(made.describe(), "here").describe() == made.describe()
 
 
 def test_a_judge_that_was_sent_no_temperature_is_sent_none_when_it_is_made_again() -> None:

@@ -74,7 +74,7 @@ def test_a_version_changes_a_key_and_streaming_does_not() -> None:
 def test_errors_are_anthropics_or_awss() -> None:
     error = {"type": "invalid_request_error", "message": "`temperature` is deprecated for this model."}
     fault = messages.decode(Response(400, orjson.dumps({"type": "error", "error": error})))
-    assert isinstance(fault, Fault) and fault.action == "never" and "leave --temperature out" in fault.detail
+    assert isinstance(fault, Fault) and fault.action == "never" and "--temperature none" in fault.detail
     of_aws = b'{"message":"The security token included in the request is expired"}'
     ended = Response(403, of_aws, headers={"x-amzn-errortype": "ExpiredTokenException"})
     fault = messages.decode(ended)

@@ -234,7 +234,7 @@ REFUSALS: dict[str, tuple[int, dict[str, Any], str]] = {
     "openai, a value": (
         400,
         error(UNSUPPORTED, "unsupported_value", param="temperature"),
-        "temperature: leave --temperature out",
+        "temperature: send none, with --temperature none",
     ),
     "openai, a parameter": (
         400,
