@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct, structs
 from msgspec.structs import force_setattr
 
-from ..engine.attempts.prices import ListedPrice, LongPrompts, Price, Prices, PriceSource
+from ..engine.attempts.prices import ListedPrice, Price, Prices, PriceSource
 
 Temperature = Literal["taken", "ignored", "refused", "at-no-effort"]
 
@@ -56,8 +56,8 @@ class Facts(Struct, frozen=True):
 
     def over(self, other: Facts) -> Facts:
         """Returns these facts where they are known, else the other's."""
-        known = {name: value for name, value in structs.asdict(self).items() if value != getattr(_UNKNOWN, name)}
-        return structs.replace(other, **known)
+        whose = ((name, getattr(self, name) != getattr(_UNKNOWN, name)) for name in Facts.__struct_fields__)
+        return Facts(*(getattr(self if is_known else other, name) for name, is_known in whose))
 
     def takes_temperature(self, effort: str | None = None) -> bool:
         """Returns whether a temperature has an effect at a reasoning effort; None: the model's default effort."""
@@ -69,17 +69,10 @@ class Facts(Struct, frozen=True):
 _UNKNOWN = Facts()
 
 
-class PriceRow(Struct, frozen=True, forbid_unknown_fields=True):
-    """The prices of a model from a first to a last day, both included."""
+class PriceRow(Price, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The price of a model from a first to a last day, both included."""
 
-    input: float
-    output: float
     source: str
-    long: LongPrompts | None = None
-    cached: float | None = None
-    write_5m: float | None = None
-    write_1h: float | None = None
-    tiers: Mapping[str, float] = {}
     since: str = ""
     until: str = "9999-12-31"
 
@@ -90,10 +83,6 @@ class ModelRow(Facts, frozen=True, forbid_unknown_fields=True, kw_only=True):
     source: str
     source_of: Mapping[str, str] = {}
     prices: tuple[PriceRow, ...] = ()
-
-    @property
-    def facts(self) -> Facts:
-        return Facts(*(getattr(self, name) for name in Facts.__struct_fields__))
 
 
 class Family(ModelRow, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -123,7 +112,7 @@ class ModelTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         nothing is known of an unknown one. `retires` and `answered_by` are those of the name."""
         facts, row = _UNKNOWN, self.row(model)
         for each in self._rows(self.answering(model, day)):
-            facts = facts.over(each.facts)
+            facts = facts.over(each)
         # Each provider retires its names on days of its own.
         retires, answered_by = (None, None) if row is None else (row.retires, row.answered_by)
         return structs.replace(facts, retires=retires, answered_by=answered_by)
@@ -132,10 +121,7 @@ class ModelTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         """Returns what is charged for a name on a day, by its own provider's price list; None: nothing is listed."""
         row = self.row(self.answering(model, day))
         now = next((each for each in row.prices if each.since <= day <= each.until), None) if row is not None else None
-        if now is None:
-            return None
-        by_kind = {name: getattr(now, name) for name in ("long", "cached", "write_5m", "write_1h", "tiers")}
-        return ListedPrice(Price(now.input, now.output, **by_kind), self.sources[now.source])
+        return None if now is None else ListedPrice(now, self.sources[now.source])
 
     def prices(self, day: str) -> Prices:
         """Returns the prices of a day."""
@@ -151,17 +137,20 @@ class ModelTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         other = row.answers_as or (row.answered_by if is_retired else None)
         return model if other is None else self.answering(other, day)
 
+    def provider(self, model: str) -> str:
+        """Returns the provider under which the table has a model's row."""
+        name = model.partition("/")[0]
+        return self.same.get(name, name)
+
     def row(self, model: str) -> ModelRow | None:
         """Returns the row that a provider itself has under a name; one that ends in a date is also tried without it."""
-        provider, _, own = model.partition("/")
-        name = f"{self.same.get(provider, provider)}/{own}"
+        name = f"{self.provider(model)}/{model.partition('/')[2]}"
         return self.models.get(name) or self.models.get(_DATED.sub("", name))
 
     def _rows(self, model: str) -> Iterator[ModelRow]:
         """Yields what is said of a model: its own row, the vendor's row of it, and the families."""
-        provider, bare = model.partition("/")[0], ""
-        if self.same.get(provider, provider) in (*self.vendors, *self.offering):
-            bare = bare_name(model)
+        is_known = self.provider(model) in (*self.vendors, *self.offering)
+        bare = bare_name(model) if is_known else ""
         rows = (self.row(model), self._by_bare_name.get(bare))
         yield from (row for row in rows if row is not None)
         for family in self.families:

@@ -15,10 +15,14 @@ from msgspec import Struct, structs
 from ...configuration.errors import DONE, RESUMABLE, WITH_FAILURES
 from ...engine.attempts.retry import RetryPolicy
 from ...engine.call import Call, Outcome
+from ...engine.endpoint import SendError
 from ...engine.fault import Stopped
-from ...providers.access import UnknownProvider
+from ...providers.access import UnknownProvider, endpoint_to
+from ...providers.model_list import differences, list_models
+from ...providers.models import bundled_models
 from ...providers.search.access import is_search
-from ...wiring import ConfigurationError, Settings, accesses_to
+from ...providers.transport.transport import Transport
+from ...wiring import ConfigurationError, Settings, access_to, accesses_to
 from ...wiring.engine import Engine
 
 PROMPT = "Reply with the word OK."
@@ -76,6 +80,30 @@ def cheapest(providers: Sequence[str], settings: Settings) -> list[str]:
         if own:
             found.append(min(own, key=lambda one: one[1].input + one[1].output)[0])
     return found
+
+
+def list_differences(models: Sequence[str], settings: Settings) -> list[str]:
+    """Returns a line for each kind of difference between the table of models and the lists of these models'
+    providers."""
+    return asyncio.run(_compare_lists(models, settings))
+
+
+async def _compare_lists(models: Sequence[str], settings: Settings) -> list[str]:
+    table, lines, transport = bundled_models(), list[str](), Transport()
+    for provider, model in {table.provider(model): model for model in models}.items():
+        # A server of one's own has names of its own.
+        if provider not in (*table.vendors, *table.offering):
+            continue
+        try:
+            access = access_to(model, settings)
+            listed = await list_models(endpoint_to(access, transport, TIMEOUT_S), access.protocol.kind)
+            lines += differences(provider, listed, table, settings.today) if listed else ()
+        except ConfigurationError:
+            continue  # the check of the model says it
+        except (SendError, ValueError) as error:
+            lines.append(f"{provider}: its list of models can't be read: {error}")
+    await transport.close()
+    return lines
 
 
 async def _check_all(models: Sequence[str], settings: Settings) -> list[Check]:

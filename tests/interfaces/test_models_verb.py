@@ -280,8 +280,9 @@ def test_the_cheapest_is_by_the_price_of_both_kinds_of_tokens_among_those_that_s
             if model.startswith(f"{provider}/") and (settings.facts_of(model).retires or "9") > "2026-11-26"
         ]
         assert price.input + price.output == min(one.input + one.output for one in own)
-    # Groq's cheapest is gone.
-    assert cheapest(["groq"], settings) == ["groq/llama-3.3-70b-versatile"]
+    # What was cheapest of all is gone.
+    assert settings.facts_of("groq/llama-3.1-8b-instant").retires == "2026-08-16"
+    assert cheapest(["groq"], settings) != ["groq/llama-3.1-8b-instant"]
     assert cheapest(["sim", "nobody"], settings) == []
 
 

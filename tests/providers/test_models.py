@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 import pytest
 from msgspec import structs
 
-from millstream.engine.attempts.prices import LongPrompts, Price, PriceSource
+from millstream.engine.attempts.prices import LongPrompts, PriceSource
 from millstream.fixtures.provider.chat import MODEL_NAMES
 from millstream.fixtures.provider.wire import OUTPUT_MAX
 from millstream.providers.models import Facts, ModelRow, ModelTable, PriceRow, bundled_models
@@ -25,8 +25,8 @@ def test_every_fact_and_every_price_names_a_source_with_a_day_in_the_past() -> N
     table, today = bundled_models(), datetime.now(UTC).date()
     used = set()
     for name, row in [*table.models.items(), *((each.pattern, each) for each in table.families)]:
-        assert row.facts != Facts() or row.prices, name
-        assert all(getattr(row.facts, fact) != getattr(Facts(), fact) for fact in row.source_of), name
+        assert Facts().over(row) != Facts() or row.prices, name
+        assert all(getattr(row, fact) != getattr(Facts(), fact) for fact in row.source_of), name
         used |= {row.source, *row.source_of.values(), *(price.source for price in row.prices)}
     assert used == table.sources.keys()
     for source in table.sources.values():
@@ -49,7 +49,7 @@ def test_rows_are_sorted_by_provider_and_name_models_that_the_table_has() -> Non
 def test_every_price_is_a_possible_one_and_periods_follow_each_other() -> None:
     for name, row in bundled_models().models.items():
         for price in row.prices:
-            assert Price(price.input, price.output).output >= price.input, name
+            assert price.output >= price.input, name
             assert price.long is None or (price.long.above >= 100_000 and price.long.input >= price.input), name
             assert price.since <= price.until, name
         assert all(one.until < two.since for one, two in zip(row.prices, row.prices[1:], strict=False)), name
@@ -174,12 +174,16 @@ NEW = ModelRow(
     source="list",
     thinks=True,
     prices=(
-        PriceRow(1.0, 2.0, "list", LongPrompts(100, 2.0, 4.0), until="2026-12-31"),
-        PriceRow(3.0, 6.0, "list", since="2027-01-01", until="2027-06-30"),
+        PriceRow(1.0, 2.0, LongPrompts(100, 2.0, 4.0), source="list", until="2026-12-31"),
+        PriceRow(3.0, 6.0, source="list", since="2027-01-01", until="2027-06-30"),
     ),
 )
 OLD = ModelRow(
-    source="list", thinks=False, prices=(PriceRow(9.0, 9.0, "list"),), retires="2026-12-01", answered_by="lab/new"
+    source="list",
+    thinks=False,
+    prices=(PriceRow(9.0, 9.0, source="list"),),
+    retires="2026-12-01",
+    answered_by="lab/new",
 )
 TABLE = ModelTable(
     vendors=("lab",),

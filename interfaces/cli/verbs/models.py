@@ -37,8 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         type=flag(values.ModelName()),
         metavar="PROVIDER/MODEL",
-        help="make one tiny call to each of these, a search to search/ENGINE (default: the lanes of --config, else the "
-        "cheapest model of each provider and each search engine whose key is set)",
+        help="make one tiny call to each of these, a search to search/ENGINE, and compare the table of models with its "
+        "provider's list (default: the lanes of --config, else the cheapest model of each provider and each search "
+        "engine whose key is set)",
     )
     parser.add_argument("--json", action="store_true", help="as one JSON object")
     add_sending(parser)
@@ -70,7 +71,7 @@ def _check(models: tuple[str, ...], sending: SendingOptions, configuration: Conf
     from ....configuration.configuration import settings_for
     from ....providers.retrieval import is_page
     from ....providers.search.access import is_search
-    from ..checks import as_json, cheapest, check, exit_code_of, line
+    from ..checks import as_json, cheapest, check, exit_code_of, line, list_differences
     from ..search_listing import searches
 
     if not models:
@@ -92,11 +93,11 @@ def _check(models: tuple[str, ...], sending: SendingOptions, configuration: Conf
     )
     if sending.mode is None:
         settings = structs.replace(settings, mode="live")
-    checks = check(models, settings)
+    checks, lists = check(models, settings), list_differences(models, settings)
     if is_json:
-        say_json({"checks": as_json(checks)})
+        say_json({"checks": as_json(checks), "lists": lists})
     else:
-        say("\n".join(map(line, checks)))
+        say("\n".join([*map(line, checks), *lists]))
     return exit_code_of(checks)
 
 
@@ -139,6 +140,8 @@ def _provider(name: str, row: Provider, settings: Settings) -> dict[str, Any]:
 
 
 def _models(settings: Settings) -> list[dict[str, Any]]:
+    from msgspec import structs
+
     from ....providers.model_remarks import retirement
     from ....providers.models import bundled_models
     from ....providers.search.access import is_search
@@ -157,12 +160,7 @@ def _models(settings: Settings) -> list[dict[str, Any]]:
                 "output": None if listed is None else listed.price.output,
                 "as_of": None if source is None else source.date,
                 "source": source.note if source is not None else None if listed is None else "your configuration",
-                "thinks": facts.thinks,
-                "temperature": facts.temperature,
-                "window": facts.window,
-                "max_output": facts.max_output,
-                "retires": facts.retires,
-                "answered_by": facts.answered_by,
+                **structs.asdict(facts),
                 "remark": "; ".join(filter(None, remarks)),
             }
         )
