@@ -193,6 +193,7 @@ class ConversationDriver:
             manner.pair.model,
             shown.messages,
             temperature=manner.pair.temperature,
+            reasoning_effort=manner.pair.effort,
             max_tokens=manner.max_tokens,
             trial=turn.sample.conversation,
         )
@@ -240,8 +241,7 @@ class ConversationDriver:
             stance="unclear",
             judge=self._judge.model,
             search=self._manner.wanted.search,
-            model=pair.model,
-            temperature=pair.temperature,
+            **pair._asdict(),
         )
 
     def _write(self, turn: ScriptTurn, record: Record) -> None:

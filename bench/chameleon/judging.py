@@ -138,8 +138,7 @@ class TurnJudging(Judging):
         models = scores_of(traces, self._readings, asked)["chameleon"]["models"]
         found = {}
         for pair in asked:
-            temperature = "default" if pair.temperature is None else f"{pair.temperature:g}"
-            if entry := models.get(pair.model, {}).get(temperature):
+            if entry := models.get(pair.model, {}).get(pair.treatment):
                 found[pair] = {name: _score(entry[name], entry["conversations"]) for name in SCORES}
         return found
 

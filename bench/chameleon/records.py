@@ -11,7 +11,7 @@ from typing import Annotated, get_args
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ...engine.call import FailureKind, Usage
-from ...engine.runs.pairs import Pair
+from ...engine.runs.pairs import Pair, pair_of
 from ...engine.runs.proof import ANSWERED
 from ...metrics.chameleon.lines import Stance
 from ..evaluation.journals import RecordError as RecordError
@@ -65,6 +65,7 @@ class Record(Struct, frozen=True, kw_only=True):
     query_by: str = "model"
     model: str
     temperature: float | None = None
+    effort: str | None = None
     status: str = "ok"
     truncated: bool = False
     usage: Usage | None = None
@@ -96,7 +97,7 @@ class Record(Struct, frozen=True, kw_only=True):
 
     @property
     def pair(self) -> Pair:
-        return Pair(self.model, self.temperature)
+        return pair_of(self)
 
 
 def read(lines: Iterable[str | bytes], source: str = "records") -> Iterator[Record]:

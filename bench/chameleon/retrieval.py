@@ -59,7 +59,7 @@ class TurnRetrieval(Struct, frozen=True):
 
 
 class RetrievalSettings(Struct, frozen=True):
-    """The settings of retrieval. `by`: the model that writes the query, and its temperature; `is_own`: it is the model
+    """The settings of retrieval. `by`: the model that writes the query, and its treatment; `is_own`: it is the model
     under test, so that its tokens count for that; `search`: the engine; `pages`: how many pages are read;
     `page_tokens`: the most tokens shown of each."""
 
@@ -75,7 +75,9 @@ async def retrieve(
 ) -> TurnRetrieval:
     """Returns the retrieval of one turn. `sample` distinguishes identical prompts of different turns. An unreadable
     page is no failure."""
-    call = Call(wanted.by.model, query_prompt(topic, question), temperature=wanted.by.temperature, trial=sample)
+    model, temperature, effort = wanted.by
+    prompt = query_prompt(topic, question)
+    call = Call(model, prompt, temperature=temperature, reasoning_effort=effort, trial=sample)
     outcome = await outside.ask(call)
     spent.add_call(outcome, is_own=wanted.is_own)
     if outcome.failure is not None:

@@ -12,6 +12,7 @@ from msgspec import Struct, to_builtins
 
 from ...engine.runs.pairs import Pair
 from ...metrics.chameleon.readings import Readings
+from ..evaluation.treatments import as_list, pairs_in
 from .context import CUT_VERSION
 from .dataset import ConversationSet
 from .order import KINDS_VERSION, TURNS, Order
@@ -138,14 +139,14 @@ def specification(dataset: ConversationSet, asked: ConversationSpec, endpoints: 
         "order": asked.order,
         "seed": asked.seed if asked.order == "shuffled" else None,
         "kinds_version": KINDS_VERSION if asked.order == "grouped" else None,
-        "pairs": [list(pair) for pair in asked.pairs],
+        "pairs": [as_list(pair) for pair in asked.pairs],
         "endpoints": {lane: endpoints[lane] for lane in asked.lanes if lane in endpoints},
         "max_tokens": asked.max_tokens,
         "prompt_tokens": {model: asked.tokens[model] for model in asked.models},
         "prompt_version": PROMPT_VERSION,
         "search": asked.search,
         "retrieval": asked.retrieval,
-        "queries_by": None if asked.queries_by is None else list(asked.queries_by),
+        "queries_by": None if asked.queries_by is None else as_list(asked.queries_by),
         "pages": asked.pages,
         "page_tokens": asked.page_tokens,
         "keeps_pages": asked.keeps_pages,
@@ -168,4 +169,4 @@ def readings_of_run(manifest: Mapping[str, Any]) -> Readings:
 def asked_of(specification: Mapping[str, Any]) -> dict[Pair, dict[str, int]]:
     """Returns for each pair of a run the planned conversations, with their numbers of turns."""
     turns = dict(zip(specification["conversations"], specification["turns_each"], strict=True))
-    return {Pair(model, temperature): turns for model, temperature in specification["pairs"]}
+    return dict.fromkeys(pairs_in(specification), turns)

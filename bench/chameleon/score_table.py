@@ -92,8 +92,7 @@ def told(source: str, scores: Mapping[str, Any]) -> str:
 
 
 def entry_of(scores: Mapping[str, Any], pair: Pair) -> Mapping[str, Any]:
-    temperature = "default" if pair.temperature is None else f"{pair.temperature:g}"
-    entry: Mapping[str, Any] = scores["chameleon"]["models"].get(pair.model, {}).get(temperature) or {}
+    entry: Mapping[str, Any] = scores["chameleon"]["models"].get(pair.model, {}).get(pair.treatment) or {}
     return entry
 
 

@@ -56,7 +56,7 @@ class Ask:
         judges: Judges | None = None,
     ) -> None:
         self.pair = pair
-        """The model under test and its temperature."""
+        """The model under test and its treatment: temperature and reasoning effort."""
         self.options = options
         """The options of the run."""
         self.step = 0
@@ -205,7 +205,7 @@ class Ask:
 
 
 def check_pair(call: Call, pair: Pair, where: str) -> None:
-    """Raises BenchmarkDefect if a call to the model under test has another model or temperature than the pair."""
+    """Raises BenchmarkDefect if a call to the model under test has another model or treatment than the pair."""
     if call.model != pair.model:
         raise BenchmarkDefect(
             f'{where}: {call.model} was asked as the model under test, which is {pair.model}: others are a "judge"'
@@ -214,4 +214,9 @@ def check_pair(call: Call, pair: Pair, where: str) -> None:
         raise BenchmarkDefect(
             f"{where}: {call.model} was asked at temperature {call.temperature}, and the pair's is {pair.temperature}: "
             f"pass temperature=pair.temperature"
+        )
+    if pair.effort is not None and call.reasoning_effort != pair.effort:
+        raise BenchmarkDefect(
+            f"{where}: {call.model} was asked with reasoning effort {call.reasoning_effort}, and the pair's is "
+            f"{pair.effort}: pass reasoning_effort=pair.effort"
         )

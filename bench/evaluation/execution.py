@@ -339,6 +339,7 @@ def counts_of(result: RunResult) -> list[dict[str, Any]]:
             {
                 "model": pair.model,
                 "temperature": pair.temperature,
+                **({} if pair.effort is None else {"effort": pair.effort}),
                 f"{result.prepared.work.item}s": result.prepared.work.items,
                 "ok": ended.ok,
                 "refused": ended.refused,

@@ -86,16 +86,24 @@ def look_up(
     return found
 
 
-def lanes_under_test(prepared: PreparedRun, missing: Missing, limit: int | None) -> dict[str, LaneCalls]:
-    """Returns the expected calls of the lanes of the models under test. `limit`: the most tokens of an answer (None: no
-    `max_tokens` is sent)."""
+def lanes_under_test(
+    prepared: PreparedRun, missing: Missing, limits: Mapping[Pair, int | None]
+) -> dict[str, LaneCalls]:
+    """Returns the expected calls of the lanes of the models under test. `limits`: the most tokens of an answer of each
+    pair (None: no `max_tokens` is sent)."""
     lanes = {}
     for model in dict.fromkeys(pair.model for pair in missing):
         own = [found for pair, found in missing.items() if pair.model == model]
-        longest = longest_answer(prepared.settings, model, limit)
+        answers = [
+            None
+            if (longest := longest_answer(prepared.settings, pair, limits[pair])) is None
+            else left.prompts * longest
+            for pair, (left, _) in missing.items()
+            if pair.model == model
+        ]
         count, chars = sum(left.prompts for left, _ in own), sum(left.chars for left, _ in own)
         cached = [found for _, found in own if found is not None]
-        most = None if longest is None else count * longest
+        most = None if None in answers else sum(each for each in answers if each is not None)
         lanes[model] = LaneCalls([count, count], [chars, chars], [count, most], sum(cached) if cached else None)
     return lanes
 
@@ -126,11 +134,11 @@ def forecast_of(
     }
 
 
-def longest_answer(settings: Settings, model: str, limit: int | None) -> int | None:
+def longest_answer(settings: Settings, pair: Pair, limit: int | None) -> int | None:
     """Returns the tokens of an answer that upper figures assume; None if it is not known how long the model thinks."""
     if limit is not None:
         return limit
-    return settings.output_max(model) if settings.facts_of(model).thinks else OUTPUT_FIRST
+    return settings.output_max(pair.model) if settings.facts_of(pair.model).thinks else OUTPUT_FIRST
 
 
 def _left(found: tuple[Remainder, int | None], pilot: Pilot, pair: Pair) -> Remainder:

@@ -18,6 +18,7 @@ from .defect import benchmark_code
 from .journals import decoded, each_once
 from .record import Record as BaseRecord
 from .record_lines import record_lines
+from .treatments import pairs_in
 
 if TYPE_CHECKING:
     from ...engine.call import Call, Outcome
@@ -224,7 +225,7 @@ class ItemBenchmark(Benchmark):
                 name=self.name,
                 title=self.title,
                 kind=self.Record,
-                pairs=[Pair(m, t) for m in specification["models"] for t in specification["temperatures"]],
+                pairs=pairs_in(specification),
                 # Items of other data can't be compared with this run's lines.
                 items=items if data == specification.get("data") else None,
                 data=data,

@@ -30,6 +30,7 @@ from .preparation import ItemsOfPilot, PreparedRun, check_cost_is_bounded, check
 from .recount import StepTotals, recount
 from .sending import SendPlan, StepItems, at_once_of, send_calls_of, send_steps_of
 from .stored_calls import RunLine, StoredCall
+from .treatments import pairs_in, specified_pairs
 from .work import RunCounts, entry_of
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class ItemWork(Struct, frozen=True):
     readings: Any
     """The readings of the run's own scores."""
     asked_pairs: tuple[Pair, ...]
-    """The models at their temperatures."""
+    """The models and their treatments."""
     steps: Mapping[str, int]
     """The number of each item's journal lines, by its id."""
     specification: dict[str, Any]
@@ -181,8 +182,7 @@ def prepare(benchmark: OfItems, order: Order) -> PreparedRun:
     chosen = {name: value for name, value in kept_of(options).items() if name not in _WHO}
     specified = {
         "benchmark": benchmark.name,
-        "models": list(models),
-        "temperatures": list(dict.fromkeys(temperatures)),
+        **specified_pairs(pairs),
         "endpoints": {model: access_to(model, settings).target.specified for model in every},
         "options": chosen,
         "items": len(items),
@@ -209,7 +209,7 @@ def call_of(benchmark: OfItems, line: RunLine) -> StoredCall:
     """Returns the call of a one-call item, built as `resume` builds it. Raises UsageError if the run has no such
     item."""
     specification = line.manifest["specification"]
-    pair = line.pair(specification["models"], specification["temperatures"])
+    pair = line.pair(pairs_in(specification))
     items = {item.id: item for item in _items_of(benchmark, line.options)}
     if (item := items.get(line.id)) is None:
         raise UsageError(f"{line.folder} has no item {line.id!r}: its ids are as {next(iter(items), 'none')}")
@@ -298,7 +298,7 @@ def forecast(prepared: PreparedRun, *, looks_into_cache: bool = True, pilot: Pil
             return (call for _, call in work.calls(pair))
 
         missing = look_up(work.asked_pairs, calls_of, prepared.settings, looks_into_cache=looks_into_cache)
-        lanes = lanes_under_test(prepared, missing, getattr(work.options, "max_tokens", None))
+        lanes = lanes_under_test(prepared, missing, dict.fromkeys(missing, getattr(work.options, "max_tokens", None)))
     else:
         heats = Counter(pair.model for pair in work.asked_pairs)
         lanes = {lane: LaneCalls([0, 0], None, [0, 0]) for lane in work.lanes}

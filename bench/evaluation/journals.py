@@ -1,6 +1,6 @@
 """Reads a run's journals: which items are done, and the lines of unfinished ones.
 
-One pass over lines that name item, model and temperature; texts are read only when an item continues. Other fields are
+One pass over lines that name item, model and treatment; texts are read only when an item continues. Other fields are
 the benchmark's.
 """
 
@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from ...engine.exit_codes import WRONG_USAGE
 from ...engine.folder_file import line_at, open_to_read
-from ...engine.runs.pairs import FinishedItems, Pair
+from ...engine.runs.pairs import FinishedItems, Pair, pair_of
 from ...engine.runs.run_folder import RunFolder
 from .item import item_of
 
@@ -48,11 +48,11 @@ def decoded(lines: Iterable[str | bytes], kind: type[_Line], source: str) -> Ite
 
 
 def each_once(records: Iterable[Any], source: str) -> Iterator[Any]:
-    """Yields the records. Raises RecordError if one model has an id twice. Records without an id, as other programs
+    """Yields the records. Raises RecordError if one pair has an id twice. Records without an id, as other programs
     write them, are not compared."""
-    seen: set[tuple[str, str, float | None]] = set()
+    seen: set[tuple[str, Pair]] = set()
     for record in records:
-        key = (record.id, record.model, record.temperature)
+        key = (record.id, pair_of(record))
         if record.id and key in seen:
             raise RecordError(f"{source}: id {record.id} of {record.model} stands there twice: keep one")
         seen.add(key)
@@ -82,6 +82,7 @@ class DoneLine(Struct, frozen=True):
     id: str
     model: str
     temperature: float | None = None
+    effort: str | None = None
     cost: float | None = None
     truncated: bool = False
     text: str | None = None
@@ -107,7 +108,7 @@ def read_done(folder: RunFolder, kind: type[DoneLine] = DoneLine) -> FinishedIte
     for journal in (folder.records, folder.failures):
         is_record = journal is folder.records
         for line in decoded(journal.read(), kind, str(journal.path)):
-            ids.setdefault(Pair(line.model, line.temperature), set()).add(line.id)
+            ids.setdefault(pair_of(line), set()).add(line.id)
             cost += line.cost or 0.0
             if not is_record:
                 continue
@@ -124,6 +125,7 @@ class StepLine(Struct, frozen=True, kw_only=True):
     id: str
     model: str
     temperature: float | None = None
+    effort: str | None = None
     step: int = 1
 
     @property
@@ -149,7 +151,7 @@ class OpenItems:
         begin = 0
         for line in folder.records.read():
             found = decode(line)
-            key = (Pair(found.model, found.temperature), found.item)
+            key = (pair_of(found), found.item)
             places.setdefault(key, array("q")).append(begin)
             begin += len(line) + 1
         self._places = {key: at for key, at in places.items() if len(at) < steps.get(key[1], 0)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .forecast import LaneCalls, forecast_of, lanes_under_test, look_up
+from .forecast import forecast_of, lanes_under_test, look_up
 from .judging.preparation import judgement_lines
 from .judging.work import JudgingWork
 from .preparation import PreparedRun
@@ -18,10 +18,8 @@ def forecast(prepared: PreparedRun, *, looks_into_cache: bool = True) -> dict[st
     missing = look_up(
         work.pairs(), lambda pair: work.calls(pair, done), prepared.settings, looks_into_cache=looks_into_cache
     )
-    lanes: dict[str, LaneCalls] = {}
-    for pair, left in missing.items():
-        limit = work.judging.limit(pair.model, prepared.settings)
-        lanes |= lanes_under_test(prepared, {pair: left}, limit)
+    limits = {pair: work.judging.limit(pair.model, prepared.settings) for pair in missing}
+    lanes = lanes_under_test(prepared, missing, limits)
     there = sum(len(done.of(pair)) for pair in work.pairs())
     return {
         "items": work.items,

@@ -11,7 +11,7 @@ from typing import TypeVar
 from msgspec import UNSET, Struct, UnsetType, structs
 
 from ...engine.call import Outcome, Usage
-from ...engine.runs.pairs import Pair
+from ...engine.runs.pairs import Pair, pair_of
 from ...engine.runs.proof import ANSWERED
 from .item import Item
 from .outside import CallCosts, FromCache
@@ -37,6 +37,8 @@ class Record(Struct, frozen=True, kw_only=True):
     """The model under test."""
     temperature: float | None = None
     """The temperature of the pair; None: none is sent."""
+    effort: str | None = None
+    """The reasoning effort of the pair; None: none is sent."""
     status: str = "ok"
     """`ok`, `refused` where the model refused its last call of the step, or the kind of failure."""
     truncated: bool = False
@@ -83,8 +85,8 @@ class Record(Struct, frozen=True, kw_only=True):
 
     @property
     def pair(self) -> Pair:
-        """The model under test and its temperature."""
-        return Pair(self.model, self.temperature)
+        """The model under test and its treatment."""
+        return pair_of(self)
 
     @property
     def is_failure(self) -> bool:
@@ -152,6 +154,7 @@ def _filled(record: _Own, place: StepPlace, spent: StepSpent) -> _Own:
         group=place.item.group,
         model=place.pair.model,
         temperature=place.pair.temperature,
+        effort=place.pair.effort,
         **spent.as_fields(),
         latency_ms=None if spent.last is None else spent.last.latency_ms,
     )

@@ -11,7 +11,7 @@ from typing import TypeVar
 from msgspec import Struct, field
 
 from ...engine.call import Usage, known_sum
-from ...engine.runs.pairs import Pair, PairCounts
+from ...engine.runs.pairs import Pair, PairCounts, pair_of
 from ...engine.runs.proof import ANSWERED
 from .item import item_of
 from .journals import decoded
@@ -38,6 +38,7 @@ class CountLine(Struct, frozen=True, kw_only=True):
     step: int = 1
     model: str
     temperature: float | None = None
+    effort: str | None = None
     status: str = "ok"
     truncated: bool = False
     usage: Usage | None = None
@@ -122,7 +123,7 @@ def recount(
     failed: set[tuple[Pair, str]] = set()
     for name, lines in journals.items():
         for line in decoded(lines, kind, name):
-            pair = Pair(line.model, line.temperature)
+            pair = pair_of(line)
             counted.add(pair, line)
             if steps is None:
                 continue

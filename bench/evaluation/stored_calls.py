@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ...configuration.errors import UsageError
 from ...engine.call import Call
-from ...engine.runs.pairs import Pair
+from ...engine.runs.pairs import Pair, pair_of
 from ...engine.runs.run_folder import FAILURES, RECORDS
 from .journals import decoded
 from .record_lines import record_lines
@@ -34,12 +34,17 @@ class RunLine(Struct, frozen=True, kw_only=True):
     """The model under test that was named; None: the run's only one."""
     temperature: float | None = None
     """The temperature that was named; None: the run's only one."""
+    effort: str | None = None
+    """The reasoning effort that was named; None: the run's only one."""
 
-    def pair(self, models: Sequence[str], temperatures: Sequence[float | None]) -> Pair:
+    def pair(self, pairs: Sequence[Pair]) -> Pair:
         """Returns the pair that a person named, or the run's only one. Raises UsageError if it is not one of the run's,
         or is ambiguous."""
-        model = _one("--model", self.model, models)
-        return Pair(model, _one("--temperature", self.temperature, temperatures))
+        left = pairs
+        for field, option in (("model", "--model"), ("effort", "--reasoning-effort"), ("temperature", "--temperature")):
+            one = _one(option, getattr(self, field), list(dict.fromkeys(getattr(pair, field) for pair in left)))
+            left = [pair for pair in left if getattr(pair, field) == one]
+        return left[0]
 
 
 class StoredCall(Struct, frozen=True):
@@ -60,6 +65,8 @@ class KeyedLine(Struct, frozen=True):
     """The model under test."""
     temperature: float | None = None
     """The temperature that was sent; None: none was."""
+    effort: str | None = None
+    """The reasoning effort that was sent; None: none was."""
     status: str = "ok"
     """`ok`, `refused`, or the kind of failure."""
     key: str = ""
@@ -69,7 +76,7 @@ class KeyedLine(Struct, frozen=True):
 
     @property
     def pair(self) -> Pair:
-        return Pair(self.model, self.temperature)
+        return pair_of(self)
 
     @property
     def call_keys(self) -> tuple[str, ...]:
@@ -93,10 +100,7 @@ def keyed_lines(line: RunLine) -> list[KeyedLine]:
     ]
     if not found:
         return []
-    models = list(dict.fromkeys(each.model for each in found))
-    model = _one("--model", line.model, models)
-    temperatures = list(dict.fromkeys(each.temperature for each in found if each.model == model))
-    pair = line.pair(models, temperatures)
+    pair = line.pair(list(dict.fromkeys(each.pair for each in found)))
     return [each for each in found if each.pair == pair]
 
 

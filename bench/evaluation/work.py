@@ -11,6 +11,7 @@ from msgspec import Struct
 from ...engine.fault import Stop
 from ...engine.runs.pairs import FinishedItems, Pair, PairCounts
 from ...engine.runs.run_folder import RunFolder
+from ...metrics.naming import treated_name
 from ...wiring import Settings
 
 if TYPE_CHECKING:
@@ -97,9 +98,8 @@ class BenchmarkRun(Protocol):
 
 
 def entry_of(found: Mapping[str, Any], pair: Pair) -> Mapping[str, Any]:
-    """Returns a pair's scores, empty if it has none. A model that was asked at one temperature has an entry under its
+    """Returns a pair's scores, empty if it has none. A model with a single treatment has an entry under its
     name alone."""
-    temperature = "default" if pair.temperature is None else f"{pair.temperature:g}"
     models = found["models"]
-    entry: Mapping[str, Any] = models.get(f"{pair.model} @ {temperature}") or models.get(pair.model) or {}
+    entry: Mapping[str, Any] = models.get(treated_name(pair)) or models.get(pair.model) or {}
     return entry

@@ -16,7 +16,6 @@ from ...format import dollars, rough_minutes, span_text
 from ...report.text import table
 from ...wiring import Settings
 from ..evaluation.forecast import (
-    LaneCalls,
     forecast_of,
     lanes_under_test,
     longest_answer,
@@ -42,7 +41,7 @@ def forecast(prepared: PreparedRun, *, looks_into_cache: bool = True, pilot: Pil
     work = millstone_of(prepared)
 
     def calls_of(pair: Pair) -> Iterator[Call]:
-        return calls(work.grid, pair.model, pair.temperature, work.asked.max_tokens_of(pair.model))
+        return calls(work.grid, pair, work.asked.max_tokens_of(pair))
 
     missing = look_up(
         work.pairs(),
@@ -51,12 +50,9 @@ def forecast(prepared: PreparedRun, *, looks_into_cache: bool = True, pilot: Pil
         looks_into_cache=looks_into_cache,
         whole=lambda: Remainder(work.items, total_chars(work.grid)),
     )
-    lanes: dict[str, LaneCalls] = {}
-    for model in work.lanes:
-        own = {pair: found for pair, found in missing.items() if pair.model == model}
-        lanes |= lanes_under_test(prepared, own, work.asked.max_tokens_of(model))
-    found = forecast_of(prepared, lanes, missing, pilot)
-    models = [_of_model(prepared.settings, row, work.asked.max_tokens_of(row["lane"])) for row in found["lanes"]]
+    limits = {pair: work.asked.max_tokens_of(pair) for pair in work.asked.pairs}
+    found = forecast_of(prepared, lanes_under_test(prepared, missing, limits), missing, pilot)
+    models = [_of_model(prepared.settings, row, work.max_tokens[row["lane"]]) for row in found["lanes"]]
     return {
         "folder": found["folder"],
         "dataset": prepared.dataset,
@@ -79,7 +75,7 @@ def _of_model(settings: Settings, row: Mapping[str, Any], limit: int | None) -> 
         "output_tokens": row["output_tokens"],
         "max_tokens": limit,
         "thinks": row["thinks"],
-        "output_tokens_most": longest_answer(settings, model, limit),
+        "output_tokens_most": longest_answer(settings, Pair(model, None), limit),
         **{name: row[name] for name in ("price", "cost")},
         **{name: getattr(quota, name) for name in _QUOTAS},
         **{name: row[name] for name in ("minutes", "pilot")},

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from msgspec import Struct
 
 from ...engine.call import Call
+from ...engine.runs.pairs import Pair
 from .dataset import PARAPHRASES, Issue, IssueDataset, Side
 from .draws import DRAW_VERSION, Draw, DrawStream, Shape, draw, seed, sizes
 from .prompts import PROMPT_VERSION, Citations, PromptPart, Sheet, Wrapping, fingerprint_of, length_of, text_of
@@ -240,19 +241,26 @@ class Grid:
 
 def calls(
     grid: Grid,
-    model: str,
-    temperature: float | None = None,
+    pair: Pair,
     max_tokens: int | None = None,
     skip: Callable[[str], bool] | None = None,
     *,
     spread: int = 0,
 ) -> Iterator[Call]:
-    """Yields the calls of a grid to one model: one user message each, tagged with its item, with the item's rank as
+    """Yields the calls of a grid to one pair: one user message each, tagged with its item, with the item's rank as
     trial. With `spread`, an item each of up to that many issues comes first, then all others in order. Parameters
     that are None are not sent."""
 
     def call(item: GridItem) -> Call:
-        return Call(model, item.prompt, temperature=temperature, max_tokens=max_tokens, trial=item.sample, tag=item)
+        return Call(
+            pair.model,
+            item.prompt,
+            temperature=pair.temperature,
+            max_tokens=max_tokens,
+            reasoning_effort=pair.effort,
+            trial=item.sample,
+            tag=item,
+        )
 
     if not spread:
         yield from map(call, grid.items(skip))

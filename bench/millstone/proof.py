@@ -14,12 +14,13 @@ from typing import Any
 from msgspec import structs
 
 from ...engine.runs.journal import read_lines
-from ...engine.runs.pairs import Pair
+from ...engine.runs.pairs import pair_of
 from ...engine.runs.proof import OwnCalls, Proof, compare_counts, compare_scores, proof_of, whole_records
 from ...engine.runs.run_folder import FAILURES, RECORDS
 from ...metrics.millstone.scores import scores as scores_of
 from ...metrics.millstone.stance import Reading, letter_of, stance_of
 from ..evaluation.proof import Roll
+from ..evaluation.treatments import pairs_in
 from .dataset import IssueDataset, Side
 from .grid import CONFIGS, Grid
 from .labels import wordings_of
@@ -34,15 +35,14 @@ def prove(folder: Path, manifest: Mapping[str, Any], dataset: IssueDataset | Non
     """Verifies a run and returns the findings. `dataset` None: it can't be read, so its digest is not compared."""
     proof = proof_of(manifest, None if dataset is None else dataset.digest)
     specification = manifest["specification"]
-    pairs = [Pair(m, t) for m in specification["models"] for t in specification["temperatures"]]
-    roll = Roll(dict.fromkeys(pairs, dict.fromkeys(ids_of(specification), 1)), proof)
+    roll = Roll(dict.fromkeys(pairs_in(specification), dict.fromkeys(ids_of(specification), 1)), proof)
     shown = _shown(specification, dataset)
     if shown is None:
         proof.unproven.append("arguments: the run's prompts can't be built here, so nobody compared what they showed")
     calls = OwnCalls(proof)
     for name in (RECORDS, FAILURES):
         for here, record in whole_records(folder, name, Record, "MillStone", proof):
-            pair = Pair(record.model, record.temperature)
+            pair = pair_of(record)
             roll.add(here, pair, record.id, record.id, is_failure=name == FAILURES)
             calls.add(here, (pair, record.issue, record.template, record.config), (record.key,))
             for wrong in _wrong_in(record, specification["stance"], shown):

@@ -44,6 +44,7 @@ class Record(Struct, frozen=True, kw_only=True):
     key: str = ""
     model: str
     temperature: float | None = None
+    effort: str | None = None
     status: str = "ok"
     truncated: bool = False
     usage: Usage | None = None
@@ -93,6 +94,7 @@ def record(outcome: Outcome, reading: Reading) -> Record:
         key=outcome.key,
         model=call.model,
         temperature=call.temperature,
+        effort=call.reasoning_effort,
         status=outcome.status,
         truncated=reply is not None and reply.truncated,
         usage=reply.usage if reply is not None else None,

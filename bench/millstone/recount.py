@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from ...engine.runs.pairs import Pair, PairCounts
+from ...engine.runs.pairs import Pair, PairCounts, pair_of
 from ...engine.runs.proof import ANSWERED
 from ...metrics.millstone.answers import AnswerTally
 from ...metrics.millstone.gaps import Shape
@@ -21,6 +21,7 @@ from ...metrics.millstone.intervals import Over
 from ...metrics.millstone.silence import Silence
 from ...metrics.millstone.stance import Letter, Orientation, Stance, letter_of, stance_of
 from ..evaluation.journals import RecordError, decoded
+from ..evaluation.treatments import pairs_in
 from .grid import CONFIGS
 from .records import Record
 
@@ -59,7 +60,7 @@ def recount(
     letters = _letters()
     add = counted.tally.add
     for record in decoded(records, Record, source):
-        pair = Pair(record.model, record.temperature)
+        pair = pair_of(record)
         ended = counted.pairs.get(pair)
         if ended is None:
             ended = counted.pairs[pair] = PairCounts()
@@ -79,7 +80,7 @@ def recount(
                 # Another program's record: letter and stance give the side that A means.
                 orientation = "pro" if (by_paper == "A") == (stance == "pro") else "con"
         add(
-            *pair,
+            pair,
             record.issue,
             record.template,
             record.config,
@@ -97,11 +98,11 @@ def recount(
             for repeated in answers.repeated():
                 raise RecordError(f"{source}: id {repeated} of {answers.name} stands there twice: keep one")
     for record in decoded(failures, Record, "failures.jsonl"):
-        _count(counted.pairs.setdefault(Pair(record.model, record.temperature), PairCounts()), record)
+        _count(counted.pairs.setdefault(pair_of(record), PairCounts()), record)
     return counted
 
 
-def asked_of(specification: Mapping[str, Any]) -> dict[tuple[str, float | None], Shape]:
+def asked_of(specification: Mapping[str, Any]) -> dict[Pair, Shape]:
     """Returns the planned grid of each pair, from a run's specification."""
     shape = Shape(
         issues=tuple(specification["issues"]),
@@ -109,7 +110,7 @@ def asked_of(specification: Mapping[str, Any]) -> dict[tuple[str, float | None],
         configs=tuple(config.name for config in CONFIGS[specification["protocol"]]),
         trials=tuple(range(specification["trials"])),
     )
-    return {Pair(m, t): shape for m in specification["models"] for t in specification["temperatures"]}
+    return dict.fromkeys(pairs_in(specification), shape)
 
 
 def silence_of(manifest: Mapping[str, Any]) -> Silence:

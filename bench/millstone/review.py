@@ -33,6 +33,7 @@ class AnswerToLabel(Struct, frozen=True, kw_only=True):
     template: Annotated[int, Meta(ge=1, le=PARAPHRASES)]
     model: str
     temperature: float | None = None
+    effort: str | None = None
     status: str = "ok"
     text: str | None = None
     letter: Letter | UnsetType | None = UNSET

@@ -11,6 +11,7 @@ from typing import Any
 
 from ...configuration.errors import UsageError
 from ...engine.remarks import remark
+from ...engine.runs.pairs import Pair
 from ...engine.runs.run_folder import MANIFEST, RECORDS, read_manifest
 from ...metrics.millstone.gaps import Shape
 from ...metrics.millstone.scores import scores, scores_from_counts
@@ -69,7 +70,7 @@ def score_folder(folder: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any]
     return found, why_not
 
 
-def _asked(folder: Path) -> Mapping[tuple[str, float | None], Shape]:
+def _asked(folder: Path) -> Mapping[Pair, Shape]:
     """Returns the planned grid of each pair; empty without a manifest."""
 
     if not (folder / MANIFEST).exists():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...configuration.errors import UsageError
 from ..evaluation.stored_calls import RunLine, StoredCall
+from ..evaluation.treatments import pairs_in
 from .dataset import select
 from .grid import Grid, calls
 from .options import Options
@@ -15,11 +16,11 @@ def call_of(line: RunLine) -> StoredCall:
     """Returns the call of a line. Raises UsageError if the run has no such item."""
     run: Options = line.options
     specification = line.manifest["specification"]
-    model, temperature = line.pair(run.model, run.temperature or (None,))
+    pair = line.pair(pairs_in(specification))
     grid = Grid(select(dataset_of(line.manifest), run.issues), run.protocol, run.templates, run.trials, run.citations)
     limits = specification.get("max_tokens") or {}
-    max_tokens = GridSpec(run.model, max_tokens=run.max_tokens, unset=limits).max_tokens_of(model)
-    call = next(calls(grid, model, temperature, max_tokens, lambda other: other != line.id), None)
+    max_tokens = GridSpec((pair,), run.max_tokens, unset=limits).max_tokens_of(pair)
+    call = next(calls(grid, pair, max_tokens, lambda other: other != line.id), None)
     if call is None:
         raise UsageError(
             f"{line.folder} has no item {line.id!r}: expected issue/template/config/trial, as {next(grid.ids())}"

@@ -1,6 +1,6 @@
 """A MillStone run: what decides its answers, which items are done, and the calls of all its models at once.
 
-Owns the specification, and that each (model, temperature, id) gets one journal line at most. The open folder and the
+Owns the specification, and that each (pair, id) gets one journal line at most. The open folder and the
 runner of calls are passed in; builds no engine, reads no clock, prints nothing.
 """
 
@@ -17,6 +17,7 @@ from ...engine.runs.run_folder import RunFolder
 from ...metrics.millstone.stance import Reading
 from ..evaluation.journals import read_done as read_done
 from ..evaluation.sweep import StreamRunner, send_calls
+from ..evaluation.treatments import specified_pairs
 from .grid import Grid, calls, default_max_tokens
 from .records import row
 
@@ -26,28 +27,42 @@ _SPREAD = 20
 
 
 class GridSpec(Struct, frozen=True):
-    """The models of a run and the parameters of their calls. A temperature None is not sent. `max_tokens` None: `unset`
-    has each model's value, decided when the run began; a model that it lacks gets the protocol's value for its name.
+    """The pairs of a run and the parameters of their calls. `max_tokens` None: `unset` has each pair's value by
+    `limit_name`, decided when the run began; a pair that it lacks gets the protocol's value for its model's name.
     `reading`: how a text becomes a stance."""
 
-    models: tuple[str, ...]
-    temperatures: tuple[float | None, ...] = (None,)
+    pairs: tuple[Pair, ...]
     max_tokens: int | None = None
     reading: Reading = "paper"
     unset: Mapping[str, int | None] = {}
 
     def __post_init__(self) -> None:
-        for name, values in (("models", self.models), ("temperatures", self.temperatures)):
-            if not values or len(set(values)) < len(values):
-                raise ValueError(f"{name} ({', '.join(map(str, values))}) must be at least one, each named once")
+        if not self.pairs or len(set(self.pairs)) < len(self.pairs):
+            raise ValueError(f"pairs ({', '.join(map(str, self.pairs))}) must be at least one, each named once")
 
-    def pairs(self) -> list[Pair]:
-        return [Pair(model, temperature) for model in self.models for temperature in self.temperatures]
+    @property
+    def models(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(pair.model for pair in self.pairs))
 
-    def max_tokens_of(self, model: str) -> int | None:
+    def max_tokens_of(self, pair: Pair) -> int | None:
         if self.max_tokens is not None:
             return self.max_tokens
-        return self.unset[model] if model in self.unset else default_max_tokens(model)
+        name = limit_name(pair)
+        return self.unset[name] if name in self.unset else default_max_tokens(pair.model)
+
+    @property
+    def highest_max_tokens(self) -> dict[str, int | None]:
+        """The highest max_tokens of each model's calls; None: some are sent none."""
+        found: dict[str, int | None] = {}
+        for pair in self.pairs:
+            both = (self.max_tokens_of(pair), found.get(pair.model, 0))
+            found[pair.model] = None if None in both else max(each for each in both if each is not None)
+        return found
+
+
+def limit_name(pair: Pair) -> str:
+    """Returns the name under which a specification has a pair's max_tokens: it does not depend on the temperature."""
+    return str(pair._replace(temperature=None))
 
 
 def specification(grid: Grid, asked: GridSpec, endpoints: Mapping[str, str]) -> dict[str, Any]:
@@ -55,10 +70,9 @@ def specification(grid: Grid, asked: GridSpec, endpoints: Mapping[str, str]) -> 
     return {
         "benchmark": "millstone",
         **grid.specification(),
-        "models": list(asked.models),
+        **specified_pairs(asked.pairs),
         "endpoints": dict(endpoints),
-        "temperatures": list(asked.temperatures),
-        "max_tokens": {model: asked.max_tokens_of(model) for model in asked.models},
+        "max_tokens": {limit_name(pair): asked.max_tokens_of(pair) for pair in asked.pairs},
         "stance": asked.reading,
     }
 
@@ -71,12 +85,11 @@ async def run_sweep(
     streams = {
         pair: calls(
             grid,
-            pair.model,
-            pair.temperature,
-            asked.max_tokens_of(pair.model),
+            pair,
+            asked.max_tokens_of(pair),
             done.of(pair).__contains__,
             spread=0 if pair.model in done.answered else _SPREAD,
         )
-        for pair in asked.pairs()
+        for pair in asked.pairs
     }
     return await send_calls(runner, streams, folder.sink(lambda outcome: row(outcome, asked.reading)))

@@ -17,7 +17,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from ...engine.folder_file import line_at
-from ...engine.runs.pairs import Pair
+from ...engine.runs.pairs import Pair, pair_of
 from ...report.escaping import visible
 from .records import Record, RecordError
 
@@ -51,7 +51,7 @@ class TextPlaces:
             following += len(line) + 1
 
     def add(self, record: Record) -> None:
-        pair = Pair(record.model, record.temperature)
+        pair = pair_of(record)
         columns = self._columns.get(pair)
         if columns is None:
             columns = self._columns[pair] = (array("q"), array("q"))

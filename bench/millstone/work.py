@@ -6,7 +6,7 @@ Owns the checks of its options and their messages, and what a manifest keeps so 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,7 +35,7 @@ from .labels import compared, corrected, wordings_of
 from .options import Options
 from .reference import CONTROVERSIAL
 from .sample import sample_ids
-from .sweep import GridSpec, read_done, run_sweep, specification
+from .sweep import GridSpec, limit_name, read_done, run_sweep, specification
 
 if TYPE_CHECKING:
     from ...metrics.millstone.intervals import Over
@@ -75,15 +75,14 @@ class MillstoneWork(Struct, frozen=True):
 
     @property
     def max_tokens(self) -> dict[str, int | None]:
-        return {model: self.asked.max_tokens_of(model) for model in self.asked.models}
+        return self.asked.highest_max_tokens
 
     def pairs(self) -> list[Pair]:
-        return self.asked.pairs()
+        return list(self.asked.pairs)
 
     def worst_calls(self, settings: Settings) -> dict[str, float]:
         longest = max((item.prompt for item in self.grid), key=lambda prompt: len(prompt.encode()), default="")
-        calls = (Call(model, longest, max_tokens=limit) for model, limit in self.max_tokens.items())
-        return worst_costs(calls, settings)
+        return worst_costs((first_call(self.asked, pair, longest) for pair in self.asked.pairs), settings)
 
     def read_done(self, folder: RunFolder) -> FinishedItems:
         return read_done(folder)
@@ -134,13 +133,10 @@ def prepare(order: Order) -> PreparedRun:
         compared(select(given, run.issues, run.limit), range(1, run.templates + 1)), is_corrected=run.fix_orientation
     )
     grid = Grid(dataset, run.protocol, run.templates, run.trials, run.citations)
-    unset = _unset_max_tokens(out, run, settings)
-    asked = GridSpec(run.model, run.temperature or (None,), run.max_tokens, run.stance, unset)
-    check_cost_is_bounded({model: asked.max_tokens_of(model) for model in run.model}, settings)
-    first = (
-        Call(model, "A or B?", temperature=heat, max_tokens=asked.max_tokens_of(model)) for model, heat in asked.pairs()
-    )
-    check_models_take(first, settings)
+    pairs = tuple(Pair(model, temperature) for model in run.model for temperature in run.temperature or (None,))
+    asked = GridSpec(pairs, run.max_tokens, run.stance, _unset_max_tokens(out, run, pairs, settings))
+    check_cost_is_bounded(asked.highest_max_tokens, settings)
+    check_models_take((first_call(asked, pair, "A or B?") for pair in pairs), settings)
     _check_prompts_fit_quotas(grid, asked, settings)
     specified = specification(grid, asked, endpoints)
     return PreparedRun(
@@ -159,6 +155,12 @@ def prepare(order: Order) -> PreparedRun:
         notes=tuple(notes),
         warnings=tuple(labels.lines(path)),
     )
+
+
+def first_call(asked: GridSpec, pair: Pair, prompt: str) -> Call:
+    """Returns a call with the parameters of all calls to a pair."""
+    limit = asked.max_tokens_of(pair)
+    return Call(pair.model, prompt, temperature=pair.temperature, max_tokens=limit, reasoning_effort=pair.effort)
 
 
 def remarks_of(scores: Mapping[str, Any]) -> Iterator[str]:
@@ -208,8 +210,8 @@ def _load(path: Path) -> IssueDataset:
         raise DatasetError(f"{path}: expected a readable file or folder, got: {error.strerror}") from error
 
 
-def _unset_max_tokens(out: Path, run: Options, settings: Settings) -> dict[str, int | None]:
-    """Returns each model's max_tokens (None: not sent) for a run without --max-tokens. It is decided once: a run that
+def _unset_max_tokens(out: Path, run: Options, pairs: Sequence[Pair], settings: Settings) -> dict[str, int | None]:
+    """Returns each pair's max_tokens (None: not sent) for a run without --max-tokens. It is decided once: a run that
     has begun keeps what its manifest says."""
     begun: Mapping[str, int | None] = {}
     if run.max_tokens is None and (out / MANIFEST).exists():
@@ -221,8 +223,9 @@ def _unset_max_tokens(out: Path, run: Options, settings: Settings) -> dict[str, 
             if had.get("max_tokens") is None and isinstance(found, dict):
                 begun = found
     return {
-        model: begun[model] if model in begun else default_max_tokens(model, settings.facts_of(model).thinks)
-        for model in run.model
+        name: begun[name] if name in begun else default_max_tokens(pair.model, settings.facts_of(pair.model).thinks)
+        for pair in pairs
+        for name in (limit_name(pair),)
     }
 
 
@@ -233,11 +236,12 @@ def _check_prompts_fit_quotas(grid: Grid, asked: GridSpec, settings: Settings) -
     if not limited:
         return
     chars, where = largest_prompt(grid)
-    for model, quota in limited.items():
-        needed = Tokens(round(chars * TOKENS_PER_CHAR), asked.max_tokens_of(model) or OUTPUT_FIRST)
-        if (lack := quota.lacks(needed)) is not None:
+    for pair in asked.pairs:
+        needed = Tokens(round(chars * TOKENS_PER_CHAR), asked.max_tokens_of(pair) or OUTPUT_FIRST)
+        quota = limited.get(pair.model)
+        if quota is not None and (lack := quota.lacks(needed)) is not None:
             raise UsageError(
-                f"prompt {where} needs about {lack.needed:,} {lack.what}; lane {model} admits at most "
+                f"prompt {where} needs about {lack.needed:,} {lack.what}; lane {pair.model} admits at most "
                 f"{lack.most:,.0f} a minute: raise {lack.name} or cut the prompt"
             )
 
@@ -266,8 +270,8 @@ def pilot_calls(prepared: PreparedRun, size: int) -> dict[Pair, list[Call]]:
     rank = {item_id: number for number, item_id in enumerate(ids)}
     chosen = {}
     for pair in work.pairs():
-        limit = work.asked.max_tokens_of(pair.model)
-        made = calls(work.grid, pair.model, pair.temperature, limit, lambda item_id: item_id not in rank)
+        limit = work.asked.max_tokens_of(pair)
+        made = calls(work.grid, pair, limit, lambda item_id: item_id not in rank)
         # In the sample's order, not the grid's: the answers before a stop are then spread over the grid too.
         chosen[pair] = sorted(made, key=lambda call: rank[call.tag.id])
     return chosen

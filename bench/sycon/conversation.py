@@ -60,7 +60,13 @@ class SyconConversation:
     async def _answer(self, answers: list[str], turn: int) -> Reply:
         pair, options = self._ask.pair, self._ask.options
         messages = turn_messages(self._row, self._strategy, answers)
-        call = Call(pair.model, messages, temperature=pair.temperature, max_tokens=options.max_tokens)
+        call = Call(
+            pair.model,
+            messages,
+            temperature=pair.temperature,
+            max_tokens=options.max_tokens,
+            reasoning_effort=pair.effort,
+        )
         return await self._ask(call, step=turn)
 
     async def _judged(self, turn: int, reply: Reply) -> Record:

@@ -9,12 +9,13 @@ from msgspec import structs
 
 from ...engine.call import Call
 from ...engine.runs.pairs import Pair
+from ...metrics.naming import row_names
 from ...metrics.sycon.judgement import Clarity, Setting, read_judgement
-from ...metrics.sycon.scores import name_of
 from ..evaluation.ask import Ask
 from ..evaluation.judging.judgement import Judgement
 from ..evaluation.judging.judging import Judging
 from ..evaluation.judging.panel import JudgeScore, Verdict
+from ..evaluation.treatments import pairs_in
 from .dataset import SyconItem
 from .judge import SyconJudge
 from .options import JUDGE_TOKENS, judge_limit
@@ -101,10 +102,8 @@ class SyconJudging(Judging):
 
     def scores(self, records: Iterable[AnswerRecord]) -> dict[Pair, dict[str, JudgeScore]]:
         models = scores_of(records, self._specification)["models"]
-        heats = self._specification["temperatures"]
         found: dict[Pair, dict[str, JudgeScore]] = {}
-        for pair in (Pair(model, heat) for model in self._specification["models"] for heat in heats):
-            name = name_of(pair.model, pair.temperature, is_alone=len(heats) == 1)
+        for pair, name in row_names(pairs_in(self._specification)).items():
             for series in series_in({name: models.get(name, {})}):
                 own = found.setdefault(pair, {})
                 for figure in FIGURES:

@@ -60,7 +60,7 @@ def turn_of(record: Record) -> SyconTurn:
     # Published turns have neither judge nor text; they are not silence, since somebody judged an answer.
     is_silent = record.judgement is None and (record.held is None or record.judge != "")
     return SyconTurn(
-        series=SyconSeries(record.model, record.temperature, setting, strategy),
+        series=SyconSeries(record.pair, setting, strategy),
         item=row,
         number=turn,
         held=record.held,

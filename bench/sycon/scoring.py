@@ -12,6 +12,7 @@ from ...metrics.sycon.judgement import SETTINGS
 from ...metrics.sycon.scores import scores
 from ...metrics.sycon.turns import SyconSeries
 from ..evaluation.journals import RecordError
+from ..evaluation.treatments import pairs_in
 from .records import Record, turn_of
 
 
@@ -31,9 +32,8 @@ def asked_of(specification: Mapping[str, Any]) -> dict[SyconSeries, int]:
         for setting, _, strategy in (group.partition("/"),)
     }
     return {
-        SyconSeries(model, temperature, setting, strategy): items
-        for model in specification["models"]
-        for temperature in specification["temperatures"]
+        SyconSeries(pair, setting, strategy): items
+        for pair in pairs_in(specification)
         for setting in SETTINGS
         for (of_setting, strategy), items in series.items()
         if of_setting == setting

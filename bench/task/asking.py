@@ -67,7 +67,7 @@ class AskedTask(TaskRecords):
 
     def call(self, item: Item, options: Any, pair: Pair) -> Call:
         trial: QuestionTrial = item.data
-        return trial.question.call(self.task, pair.model, pair.temperature, trial.number)
+        return trial.question.call(self.task, pair, trial.number)
 
     def record(self, item: Item, outcome: Outcome, options: Any) -> BaseRecord:
         assert outcome.reply is not None

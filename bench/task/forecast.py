@@ -35,10 +35,10 @@ def forecast(prepared: PreparedRun, *, looks_into_cache: bool = True, pilot: Pil
     def calls_of(pair: Pair) -> Iterator[Call]:
         for trial in range(work.asked.task.trials):
             for question in work.asked.questions:
-                yield question.call(work.asked.task, pair.model, pair.temperature, trial)
+                yield question.call(work.asked.task, pair, trial)
 
     missing = look_up(work.asked_pairs, calls_of, prepared.settings, looks_into_cache=looks_into_cache)
-    lanes = lanes_under_test(prepared, missing, work.asked.task.max_tokens)
+    lanes = lanes_under_test(prepared, missing, dict.fromkeys(missing, work.asked.task.max_tokens))
     _add_judges(work, lanes)
     remarks = [_JUDGED, *([_NOT_PILOTED] if pilot is not None else [])] if work.asked.judges else []
     rows, trials = len(work.asked.questions), work.asked.task.trials
@@ -64,7 +64,7 @@ def pilot_calls(prepared: PreparedRun, size: int) -> dict[Pair, list[Call]]:
             (at * len(questions)) // size for at in range(size)
         ]  # fmt: skip
         chosen[pair] = [
-            questions[place % len(questions)].call(work.asked.task, *pair, place // len(questions)) for place in places
+            questions[place % len(questions)].call(work.asked.task, pair, place // len(questions)) for place in places
         ]
     return chosen
 

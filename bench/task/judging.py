@@ -17,6 +17,7 @@ from ..evaluation.ask import Ask
 from ..evaluation.judging.judgement import Judgement
 from ..evaluation.judging.judging import Judging
 from ..evaluation.judging.panel import JudgeScore, Verdict
+from ..evaluation.treatments import pairs_in
 from ..evaluation.work import entry_of
 from .declared import scorer_from
 from .judge import Judge
@@ -108,8 +109,7 @@ class GradeJudging(Judging):
         described = {self._name: self._specification["score"][self._name]}
         specified = {**self._specification, "score": described}
         found = scores_in(graded, specified, self._readings)
-        pairs = (Pair(m, t) for m in specified["models"] for t in specified["temperatures"])
-        entries = {pair: entry_of(found, pair) for pair in pairs}
+        entries = {pair: entry_of(found, pair) for pair in pairs_in(specified)}
         return {pair: {_MEAN: _score(entry)} for pair, entry in entries.items() if entry}
 
     def _verdict(self, call: JudgeCall) -> Verdict:

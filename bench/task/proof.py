@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...engine.runs.pairs import Pair
 from ...engine.runs.proof import Proof
 from ...engine.runs.run_folder import RECORDS
 from ..evaluation.item import Item
@@ -18,6 +17,7 @@ from ..evaluation.journals import decoded
 from ..evaluation.proof import Provable, prove
 from ..evaluation.record import Record as BaseRecord
 from ..evaluation.record_lines import record_lines
+from ..evaluation.treatments import pairs_in
 from .declared import scorer_from
 from .questions import item_digest, items_digest
 from .records import Record
@@ -65,7 +65,7 @@ def prove_folder(folder: Path, manifest: dict[str, Any]) -> Proof:
             name=specified["task"],
             title=specified["task"],
             kind=Record,
-            pairs=[Pair(model, t) for model in specified["models"] for t in specified["temperatures"]],
+            pairs=pairs_in(specified),
             items=items,
             # The data themselves are not needed: every record is compared with the questions that the manifest lists.
             data=specified["data"] if items_digest(listed_digests) == specified["questions"] else "",

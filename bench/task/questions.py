@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from ...engine.call import Call, Message
 from ...engine.content import Image
+from ...engine.runs.pairs import Pair
 from ..evaluation.data_rows import entries_of_file, entries_of_iterable
 from ..evaluation.hugging_face import entries_of_folder
 from .prompts import Input
@@ -54,9 +55,10 @@ class TaskQuestion(Struct, frozen=True):
         and does not depend on the number of trials."""
         return trial * self.copies + self.rank
 
-    def call(self, task: Task, model: str, temperature: float | None, trial: int) -> Call:
+    def call(self, task: Task, pair: Pair, trial: int) -> Call:
         """Returns the call of one trial, numbered from 0."""
-        return Call(model, self.input, temperature=temperature, trial=self.sample(trial), **task.parameters())
+        parameters = task.parameters() | ({} if pair.effort is None else {"reasoning_effort": pair.effort})
+        return Call(pair.model, self.input, temperature=pair.temperature, trial=self.sample(trial), **parameters)
 
     def prompt_json(self) -> PromptJson:
         """Returns the prompt as a record holds it: a text, or messages with role and content."""

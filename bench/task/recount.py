@@ -1,4 +1,4 @@
-"""Reads the records of a task into columns of scores, for each model and temperature.
+"""Reads the records of a task into columns of scores, for each pair.
 
 Owns which answers count as empty and which as without a score. Keeps no text.
 """
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from ...engine.runs.pairs import Pair
+from ...metrics.naming import row_names
 from ...metrics.task.summary import ModelAnswers
 from ...metrics.task.trials import TaskAnswers
 from .records import Record
@@ -81,19 +82,8 @@ def model_answers(
     columns: dict[Pair, _PairColumns] = {pair: _PairColumns() for pair in pairs}
     for record in records:
         columns.setdefault(record.pair, _PairColumns()).add(record)
-    temperatures = Counter(pair.model for pair in columns)
-    return [
-        found.as_answers(pair_name(pair, is_alone=temperatures[pair.model] == 1), trials)
-        for pair, found in columns.items()
-    ]
-
-
-def pair_name(pair: Pair, *, is_alone: bool) -> str:
-    """Returns a pair's name in scores: the model if `is_alone` (it was asked at a single temperature), else the model
-    with the temperature, such as `openai/gpt-4o @ 0.7`."""
-    if is_alone:
-        return pair.model
-    return f"{pair.model} @ {'default' if pair.temperature is None else f'{pair.temperature:g}'}"
+    names = row_names(columns)
+    return [found.as_answers(names[pair], trials) for pair, found in columns.items()]
 
 
 def _number(value: float | None) -> float:

@@ -10,10 +10,10 @@ from typing import Any
 
 from msgspec import structs
 
-from ...engine.runs.pairs import Pair
 from ...metrics.task.summary import ALL_PAIRS_MOST, ReadingRules
 from ...metrics.task.summary import scores as scores_of
 from ...report.interval_text import interval_cell
+from ..evaluation.treatments import pairs_in
 from .declared import scorers_from
 from .options import Readings
 from .records import Record
@@ -45,7 +45,7 @@ def own_readings(readings: Readings, task: Task) -> Readings:
 
 def scores_in(records: Iterable[Record], specified: Mapping[str, Any], readings: Readings) -> dict[str, Any]:
     """Returns the contents of scores.json for a task's records under these readings."""
-    pairs = [Pair(model, temperature) for model in specified["models"] for temperature in specified["temperatures"]]
+    pairs = pairs_in(specified)
     manner = ReadingRules(
         combine=readings.combine or "mean",
         unreadable=readings.unreadable or "skip",

@@ -25,6 +25,7 @@ from ..evaluation.item import steps_of
 from ..evaluation.item_work import ItemWork
 from ..evaluation.judges import Judges, judge_note
 from ..evaluation.preparation import PreparedRun, check_cost_is_bounded, check_models_take, kept, worst_costs
+from ..evaluation.treatments import specified_pairs
 from .asking import AskedTask
 from .files import load_task
 from .judge import Judge
@@ -61,7 +62,7 @@ class TaskWork(ItemWork, frozen=True):
 
     def worst_calls(self, settings: Settings) -> dict[str, float]:
         first = self.asked_pairs[0]
-        longest = max(self.asked.questions, key=lambda each: chars_of(each.call(self.asked.task, *first, 0)))
+        longest = max(self.asked.questions, key=lambda each: chars_of(each.call(self.asked.task, first, 0)))
         return worst_costs(_calls_about(longest, self.asked, self.asked_pairs, settings), settings)
 
 
@@ -83,8 +84,7 @@ def prepare(order: Order, source: TaskSource | None = None) -> PreparedRun:
     specified = {
         "benchmark": NAME,
         "task": task.name,
-        "models": list(run.model),
-        "temperatures": list(dict.fromkeys(temperatures)),
+        **specified_pairs(pairs),
         "endpoints": {model: access_to(model, settings).target.specified for model in models},
         **specification(task, questions),
     }
@@ -164,7 +164,7 @@ def _limits(asked: AskedTask, models: Sequence[str]) -> dict[str, int | None]:
 
 def _calls_about(question: TaskQuestion, asked: AskedTask, pairs: Iterable[Pair], settings: Settings) -> Iterator[Call]:
     """Yields the first call of every pair about a question, and the longest of every judge."""
-    yield from (question.call(asked.task, pair.model, pair.temperature, 0) for pair in pairs)
+    yield from (question.call(asked.task, pair, 0) for pair in pairs)
     yield from map(Judges(settings).as_sent, longest_judgements(asked, question))
 
 

@@ -1,4 +1,4 @@
-"""The pairs of a model and a temperature that a run asks: what of each is finished, and how its items ended.
+"""The pairs of a model and a treatment that a run asks: what of each is finished, and how its items ended.
 
 Plain values that every benchmark fills and every summary reads. Knows no benchmark.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from msgspec import Struct, field
 
@@ -19,13 +19,43 @@ _REASONS_MAX = 512
 
 
 class Pair(NamedTuple):
-    """One model at one temperature. None: no temperature is sent."""
+    """One model and one treatment: the temperature and the reasoning effort that are sent to it. None: not sent."""
 
     model: str
     temperature: float | None
+    effort: str | None = None
 
     def __str__(self) -> str:
-        return self.model if self.temperature is None else f"{self.model} @ {self.temperature:g}"
+        return self.model if self.treatment == NOT_SENT else f"{self.model} @ {self.treatment}"
+
+    @property
+    def treatment(self) -> str:
+        """The treatment's name: `0.5`, `low`, `0.5, low`, or `default` where neither is sent."""
+        temperature = "" if self.temperature is None else repr(float(self.temperature)).removesuffix(".0")
+        return ", ".join(filter(None, (temperature, self.effort))) or NOT_SENT
+
+
+NOT_SENT = "default"
+
+
+class TreatedLine(Protocol):
+    """A line that names its pair in three fields."""
+
+    @property
+    def model(self) -> str: ...
+    @property
+    def temperature(self) -> float | None: ...
+    @property
+    def effort(self) -> str | None: ...
+
+
+def pair_of(line: TreatedLine) -> Pair:
+    return Pair(line.model, line.temperature, line.effort)
+
+
+def order_of(pair: Pair) -> tuple[str, str, float]:
+    """Returns a pair's place in lists: by model, then effort, then temperature; what is not sent comes first."""
+    return pair.model, pair.effort or "", -1.0 if pair.temperature is None else pair.temperature
 
 
 class FinishedItems(Struct, frozen=True):

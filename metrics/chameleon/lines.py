@@ -42,6 +42,7 @@ class StoredTurn(Struct):
 
     model: str
     temperature: float | None = None
+    effort: str | None = None
     status: str = "ok"
     id: str | None = None
     query: str | None = None

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...engine.runs.pairs import Pair
-from ..naming import temperature_name
+from ..naming import treated_name
 from .figures import ConversationFigures, figures_of_turns, no_figures, steps
 from .lines import STANCES
 from .readings import Readings
@@ -62,11 +62,7 @@ class PairSample:
 
     @property
     def name(self) -> str:
-        return f"{self.pair.model} @ {self.temperature}"
-
-    @property
-    def temperature(self) -> str:
-        return temperature_name(self.pair.temperature)
+        return treated_name(self.pair)
 
     @property
     def conversations(self) -> tuple[str, ...]:
@@ -201,14 +197,14 @@ def by_model(every: Iterable[PairSample]) -> dict[str, list[PairSample]]:
 
 
 def ranks(every: Sequence[PairSample], kinds: Mapping[Pair, Hashable] = MappingProxyType({})) -> dict[Pair, int | None]:
-    """Returns each pair's rank by mean score, 1 for the lowest, among the pairs of its temperature and kind; equal
+    """Returns each pair's rank by mean score, 1 for the lowest, among the pairs of its treatment and kind; equal
     means share a rank. None for pairs without a rank."""
     means = {sample.pair: float(np.nanmean(score)) for sample in every if (score := _ranked(sample)) is not None}
     found: dict[Pair, int | None] = {}
     for sample in every:
         own = means.get(sample.pair)
-        kind = (sample.pair.temperature, kinds.get(sample.pair))
-        rivals = [mean for pair, mean in means.items() if (pair.temperature, kinds.get(pair)) == kind]
+        kind = (sample.pair.treatment, kinds.get(sample.pair))
+        rivals = [mean for pair, mean in means.items() if (pair.treatment, kinds.get(pair)) == kind]
         found[sample.pair] = None if own is None else 1 + sum(mean < own for mean in rivals)
     return found
 

@@ -53,12 +53,12 @@ def scores(
     conversations: dict[str, Any] = {}
     for sample in every:
         model = sample.pair.model
-        models.setdefault(model, {})[sample.temperature] = {
+        models.setdefault(model, {})[sample.pair.treatment] = {
             **_entry(sample),
             "rank": places[sample.pair],
             **_counts(sample, traces.troubles.get(sample.pair) or Troubles()),
         }
-        conversations.setdefault(model, {})[sample.temperature] = _conversations(sample)
+        conversations.setdefault(model, {})[sample.pair.treatment] = _conversations(sample)
     return {
         "chameleon": {
             "readings": {**structs.asdict(readings), "std": "sample"},

@@ -12,7 +12,7 @@ from types import MappingProxyType
 import msgspec
 from msgspec import Struct
 
-from ...engine.runs.pairs import Pair
+from ...engine.runs.pairs import Pair, order_of
 from .lines import (
     STANCES,
     UNCLEAR,
@@ -77,20 +77,15 @@ class TracedTurn(Struct, frozen=True, gc=False):
 
 
 class ConversationTrace(Struct, frozen=True):
-    """One conversation with one model at one temperature, its turns in order; `asked` is the number of turns that it
+    """One conversation with one pair, its turns in order; `asked` is the number of turns that it
     was to have."""
 
-    model: str
-    temperature: float | None
+    pair: Pair
     conversation: str
     domain: str
     topic: str
     turns: tuple[TracedTurn, ...]
     asked: int
-
-    @property
-    def pair(self) -> Pair:
-        return Pair(self.model, self.temperature)
 
     @property
     def is_complete(self) -> bool:
@@ -145,7 +140,7 @@ class Traces:
         if is_empty(record):
             # An empty answer has no stance, whatever the judge said.
             stance, confidence = UNCLEAR, None
-        pair = Pair(self._name(record.model), record.temperature)
+        pair = Pair(self._name(record.model), record.temperature, record.effort)
         conversations = self._pairs.setdefault(pair, {})
         conversation = conversations.get(name)
         if conversation is None:
@@ -171,8 +166,8 @@ class Traces:
         return True
 
     def pairs(self, asked: Asked = MappingProxyType({})) -> tuple[Pair, ...]:
-        """Returns every pair that answered or was asked, in order of name and temperature."""
-        return tuple(sorted({*self._pairs, *asked}, key=_order))
+        """Returns every pair that answered or was asked, in order of name and treatment."""
+        return tuple(sorted({*self._pairs, *asked}, key=order_of))
 
     def traces(self, asked: Asked = MappingProxyType({})) -> tuple[ConversationTrace, ...]:
         """Returns every conversation in order of pair and id, including asked ones without a turn. A pair that is not
@@ -192,7 +187,7 @@ class Traces:
                 turns = () if there is None else tuple(there.turns[number] for number in sorted(there.turns))
                 domain, topic = told.get(name, ("", ""))
                 last = wanted.get(name, 0) or (turns[-1].number if turns else 0)
-                found.append(ConversationTrace(*pair, name, domain, topic, turns, last))
+                found.append(ConversationTrace(pair, name, domain, topic, turns, last))
         return tuple(found)
 
     def _seen(self) -> dict[str, int]:
@@ -214,7 +209,3 @@ class Traces:
 
     def _name(self, name: str) -> str:
         return self._names.setdefault(name, name)
-
-
-def _order(pair: Pair) -> tuple[str, bool, float]:
-    return pair.model, pair.temperature is not None, pair.temperature or 0.0

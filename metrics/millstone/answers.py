@@ -15,7 +15,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..naming import temperature_name
+from ...engine.runs.pairs import Pair
+from ..naming import row_names
 from .openness import CASES, CONFIGS, STANCES, case_of
 
 TEMPLATES = range(1, 7)
@@ -55,7 +56,7 @@ class ArgumentLists:
 
 @dataclass(frozen=True)
 class AnswerRows:
-    """One model's answers at one temperature, a row each, in the order they were read.
+    """One pair's answers, a row each, in the order they were read.
 
     `issue` is an index into `issues`, `config` one into `CONFIGS`, `shown` the number of a list in `lists`; `stances`
     holds, for each reading, an index into `STANCES`. `cut` marks the answers that ended at max_tokens. `side` is an
@@ -63,8 +64,7 @@ class AnswerRows:
     """
 
     name: str
-    model: str
-    temperature: float | None
+    pair: Pair
     issues: tuple[str, ...]
     issue: NDArray[np.int32]
     template: NDArray[np.int32]
@@ -115,21 +115,20 @@ class AnswerTally:
 
     def __init__(self, wordings: Mapping[tuple[str, int], str] = MappingProxyType({})) -> None:
         self._wordings = wordings
-        self._columns: dict[tuple[str, float | None], _AnswerColumns] = {}
+        self._columns: dict[Pair, _AnswerColumns] = {}
         self._places: dict[tuple[str, int, str, str | None], int] = {}
         self._lists: dict[tuple[str, tuple[str, ...]], int] = {}
         self._names: dict[str, str] = {}
 
     def __repr__(self) -> str:
         answers = sum(len(columns.place) for columns in self._columns.values())
-        models = len({model for model, _ in self._columns})
+        models = len({pair.model for pair in self._columns})
         issues = len({place[0] for place in self._places})
         return f"<AnswerTally [Models: {models}, Issues: {issues}, Answers: {answers}]>"
 
     def add(
         self,
-        model: str,
-        temperature: float | None,
+        pair: Pair,
         issue: str,
         template: int,
         config: str,
@@ -149,10 +148,10 @@ class AnswerTally:
         try:
             place = self._places[issue, template, config, orientation]
             code = _CODES[*stances, refused, cut]
-            columns = self._columns[model, temperature]
+            columns = self._columns[pair]
         except KeyError:
-            place, code = self._check(model, issue, template, config, orientation, (*stances, refused, cut))
-            columns = self._columns.setdefault((model, temperature), _AnswerColumns())
+            place, code = self._check(pair.model, issue, template, config, orientation, (*stances, refused, cut))
+            columns = self._columns.setdefault(pair, _AnswerColumns())
         shown = self._lists.get((issue, arguments))
         if shown is None:
             shown = self._lists[issue, self._interned(arguments)] = len(self._lists)
@@ -161,24 +160,15 @@ class AnswerTally:
         columns.code.append(code)
         columns.shown.append(shown)
 
-    def models(self, asked: Iterable[tuple[str, float | None]] = ()) -> list[AnswerRows]:
-        """Returns every model's answers at each temperature, in order of name; `asked` as in `names`."""
+    def models(self, asked: Iterable[Pair] = ()) -> list[AnswerRows]:
+        """Returns every pair's answers, in order of name; `asked` as in `names`."""
         places, lists, names = self._place_table(), self._shown(), self.names(asked)
-        found = [self._answers(names[pair], *pair, columns, places, lists) for pair, columns in self._columns.items()]
+        found = [self._answers(names[pair], pair, columns, places, lists) for pair, columns in self._columns.items()]
         return sorted(found, key=lambda answers: answers.name)
 
-    def names(self, asked: Iterable[tuple[str, float | None]] = ()) -> dict[tuple[str, float | None], str]:
-        """Returns each model's name at each temperature: its own if it has a single temperature, else `name @
-        temperature`, with `default` for a temperature that was not sent. `asked` are pairs that may have no answer
-        yet."""
-        pairs = dict.fromkeys((*self._columns, *asked))
-        temperatures: dict[str, int] = {}
-        for model, _ in pairs:
-            temperatures[model] = temperatures.get(model, 0) + 1
-        return {
-            (model, temperature): model if temperatures[model] == 1 else f"{model} @ {temperature_name(temperature)}"
-            for model, temperature in pairs
-        }
+    def names(self, asked: Iterable[Pair] = ()) -> dict[Pair, str]:
+        """Returns each pair's name in scores. `asked` are pairs that may have no answer yet."""
+        return row_names((*self._columns, *asked))
 
     def _check(
         self,
@@ -226,8 +216,7 @@ class AnswerTally:
     def _answers(
         self,
         name: str,
-        model: str,
-        temperature: float | None,
+        pair: Pair,
         columns: _AnswerColumns,
         places: NDArray[np.int32],
         lists: ArgumentLists,
@@ -243,8 +232,7 @@ class AnswerTally:
             stances[reading] = np.where(read == _UNKNOWN, recorded, read).astype(np.uint8)
         return AnswerRows(
             name=name,
-            model=model,
-            temperature=temperature,
+            pair=pair,
             issues=tuple(every[at] for at in own),
             issue=issue.astype(np.int32),
             template=np.ascontiguousarray(template),

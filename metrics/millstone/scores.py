@@ -11,6 +11,7 @@ from dataclasses import asdict, replace
 from types import MappingProxyType
 from typing import Any
 
+from ...engine.runs.pairs import Pair
 from ..statistics.intervals import interval_entry
 from .answers import AnswerReading, AnswerTally, without_issues
 from .counts import CountRow, ModelCounts, counts_of, counts_of_rows
@@ -30,11 +31,11 @@ def scores(
     over: Over = "issues",
     reading: AnswerReading = "recorded",
     left_out: Iterable[str] = (),
-    asked: Mapping[tuple[str, float | None], Shape] | None = None,
+    asked: Mapping[Pair, Shape] | None = None,
     silence: Silence = "unscored",
 ) -> dict[str, Any]:
-    """Returns MillStone's part of `scores.json`, for every model in a tally. `asked` has the shape that each model was
-    to answer at each temperature, from a manifest; without it, that is inferred from the answers. Issues in
+    """Returns MillStone's part of `scores.json`, for every model in a tally. `asked` has the shape that each pair was
+    to answer, from a manifest; without it, that is inferred from the answers. Issues in
     `left_out` are excluded. `over` is the unit of the intervals."""
     gone, asked = _folded(left_out), asked or {}
     kept = [
@@ -43,15 +44,15 @@ def scores(
     ]
     found, missing = [], {}
     for answers in kept:
-        told = asked.get((answers.model, answers.temperature))
+        told = asked.get(answers.pair)
         shape = _without(told or inferred(answers, kept), gone)
         missing[answers.name] = gaps(answers, shape)
         counts = counts_of(answers, reading)
         if counts.pooled.any():
             plan = plan_of(counts, shape, missing[answers.name]) if told is not None else None
             found.append((counts, heard(counts, silence, plan)))
-    temperatures = {answers.name: answers.temperature for answers in kept}
-    document = _document(found, silence, seed, over, temperatures)
+    treatments = {answers.name: answers.pair.treatment for answers in kept}
+    document = _document(found, silence, seed, over, treatments)
     models: dict[str, Any] = document["millstone"]["models"]
     for pair, name in tally.names(asked).items():
         if name not in models and pair in asked:
@@ -123,14 +124,14 @@ def _document(
     silence: Silence,
     seed: int,
     over: Over,
-    temperatures: Mapping[str, float | None] = MappingProxyType({}),
+    treatments: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Any]:
     # Each model starts from the same seed, so that its interval does not depend on the other models.
     models = {one.model: _model_entry(one, kept, seed, over) for one, kept in found}
-    # Means over different issues, or at different temperatures, are not comparable.
-    groups: dict[tuple[frozenset[str], float | None], list[ReadableCounts]] = {}
+    # Means over different issues, or of different treatments, are not comparable.
+    groups: dict[tuple[frozenset[str], str | None], list[ReadableCounts]] = {}
     for counts, kept in found:
-        groups.setdefault((kept.ranked_on, temperatures.get(counts.model)), []).append(kept)
+        groups.setdefault((kept.ranked_on, treatments.get(counts.model)), []).append(kept)
     for group in groups.values():
         for kind in KINDS:
             means = {kept.counts.model: models[kept.counts.model][kind] if kept.is_ranked else None for kept in group}

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 from msgspec import structs
 
+from ...engine.runs.pairs import order_of
 from ...format import count_text
+from ..naming import row_names
 from ..statistics.intervals import Interval, interval_entry
 from .figures import OVER, TURNS, SyconFigures, figures_of, numbers_of_flips, turns_of_flip
 from .judgement import SETTINGS
@@ -29,14 +31,14 @@ def scores(turns: Iterable[SyconTurn], asked: Asked = MappingProxyType({})) -> d
     found: dict[SyconSeries, SeriesConversations] = {}
     for turn in turns:
         found.setdefault(turn.series, SeriesConversations()).add(turn)
-    names = names_of({*found, *asked})
+    names = row_names(series.pair for series in {*found, *asked})
     models: dict[str, dict[str, dict[str, Any]]] = {}
     remarks: list[str] = []
     unmeasured: list[str] = []
     for series in sorted({*found, *asked}, key=_order):
         conversations = found.get(series) or SeriesConversations()
         entry, reason = _entry(conversations, asked.get(series, len(conversations)))
-        name = names[series.model, series.temperature]
+        name = names[series.pair]
         models.setdefault(name, {}).setdefault(series.setting, {})[series.strategy] = entry
         where = f"{name}, {series.setting}, {series.strategy}"
         remarks += [f"{where}: {remark}" for remark in _remarks(entry)]
@@ -45,27 +47,8 @@ def scores(turns: Iterable[SyconTurn], asked: Asked = MappingProxyType({})) -> d
     return {"models": models, "remarks": remarks, "unmeasured": unmeasured}
 
 
-def names_of(every: Iterable[SyconSeries]) -> dict[tuple[str, float | None], str]:
-    """Returns the name in scores of each pair of model and temperature: the model's, with the temperature if the model
-    was asked at several."""
-    temperatures: dict[str, set[float | None]] = {}
-    for series in every:
-        temperatures.setdefault(series.model, set()).add(series.temperature)
-    return {
-        (model, temperature): name_of(model, temperature, is_alone=len(own) == 1)
-        for model, own in temperatures.items()
-        for temperature in own
-    }
-
-
-def name_of(model: str, temperature: float | None, *, is_alone: bool) -> str:
-    """Returns the model's name, with its temperature unless `is_alone`: it was asked at a single one."""
-    return model if is_alone else f"{model} @ {'default' if temperature is None else f'{temperature:g}'}"
-
-
 def _order(series: SyconSeries) -> tuple[Any, ...]:
-    temperature = -1.0 if series.temperature is None else series.temperature
-    return series.model, temperature, SETTINGS.index(series.setting), series.strategy != "base", series.strategy
+    return order_of(series.pair), SETTINGS.index(series.setting), series.strategy != "base", series.strategy
 
 
 def _entry(conversations: SeriesConversations, asked: int) -> tuple[dict[str, Any], str | None]:

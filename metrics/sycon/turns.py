@@ -10,15 +10,15 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from ...engine.runs.pairs import Pair
 from .figures import TURNS
 from .judgement import Setting, read_judgement
 
 
 class SyconSeries(NamedTuple):
-    """The conversations that are averaged together: those with the same model, temperature, setting and strategy."""
+    """The conversations that are averaged together: those with the same pair, setting and strategy."""
 
-    model: str
-    temperature: float | None
+    pair: Pair
     setting: Setting
     strategy: str
 

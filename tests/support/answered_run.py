@@ -11,6 +11,7 @@ from millstream.bench.millstone.records import row
 from millstream.bench.millstone.sweep import GridSpec, specification
 from millstream.bench.millstone.work import SAMPLE
 from millstream.engine.call import Outcome, Reply
+from millstream.engine.runs.pairs import Pair
 from millstream.engine.runs.run_folder import RunFolder
 
 ISSUES = 2
@@ -26,12 +27,12 @@ def answered_run(
 ) -> Path:
     """`dataset` None: the sample data, as a run that names no other."""
     grid = Grid(select(load(dataset or SAMPLE), limit=ISSUES), trials=1)
-    asked = GridSpec(models)
+    asked = GridSpec(tuple(Pair(model, None) for model in models))
     with RunFolder(folder, specification(grid, asked, {})) as run:
         run.write_manifest(options={"millstone": {"dataset": None if dataset is None else str(dataset)}})
         sink = run.sink(lambda outcome: row(outcome, asked.reading))
-        for model in models:
-            for call in calls(grid, model):
+        for pair in asked.pairs:
+            for call in calls(grid, pair):
                 sink.write(Outcome(call, Reply(text_of(call.tag))))
         sink.flush()
     return folder

@@ -23,7 +23,7 @@ def ids(records: Iterable[Line]) -> list[str]:
 
 def whole(asked: ConversationSpec, dataset: ConversationSet) -> set[tuple[str, float | None, str]]:
     return {
-        (*pair, f"{name}/{turn}")
+        (pair.model, pair.temperature, f"{name}/{turn}")
         for pair, conversations in asked_of(specification(dataset, asked, {})).items()
         for name, turns in conversations.items()
         for turn in range(1, turns + 1)

@@ -206,4 +206,4 @@ def ids(lines: Iterable[Line]) -> list[str]:
 def whole(benchmark: Any, pairs: tuple[Pair, ...] = PAIRS) -> Iterator[tuple[str, float | None, str]]:
     for pair in pairs:
         for item in benchmark.items(None):
-            yield from ((*pair, each) for each in item.line_ids())
+            yield from ((pair.model, pair.temperature, each) for each in item.line_ids())

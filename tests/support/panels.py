@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from millstream.bench.evaluation.judging.panel import JudgedAnswer, JudgeScore, Panel, Verdict
+from millstream.bench.evaluation.labelling.sample import Key
 from millstream.engine.runs.pairs import Pair
 
 JUDGES = ("own", "two", "three")
@@ -12,9 +13,7 @@ def panel(*rows: str, judges: tuple[str, ...] = JUDGES, labels: tuple[str, ...] 
     """Each row has a letter a judge: its label, `-` for none judged, `?` for a reply that can't be read."""
     answers = [
         JudgedAnswer(
-            "lab/m",
-            None,
-            f"c/{number}",
+            Key(Pair("lab/m", None), f"c/{number}"),
             {
                 judge: Verdict(None if letter == "?" else letter, None)
                 for judge, letter in zip(judges, row, strict=True)
@@ -32,7 +31,7 @@ def panel(*rows: str, judges: tuple[str, ...] = JUDGES, labels: tuple[str, ...] 
 
 def graded(*rows: tuple[float | None, ...]) -> Panel:
     answers = [
-        JudgedAnswer("lab/m", None, f"{at}", {j: Verdict(None, g) for j, g in zip(JUDGES, row, strict=True)})
+        JudgedAnswer(Key(Pair("lab/m", None), f"{at}"), {j: Verdict(None, g) for j, g in zip(JUDGES, row, strict=True)})
         for at, row in enumerate(rows)
     ]
     return Panel(JUDGES, "own", answers, (), ("mean",), {}, len(answers))

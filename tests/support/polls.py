@@ -8,6 +8,7 @@ from random import Random
 
 from millstream.bench.millstone.options import Readings
 from millstream.bench.millstone.report.survey import ReportSurvey
+from millstream.engine.runs.pairs import Pair
 from millstream.metrics.millstone.answers import AnswerRows, AnswerTally
 from millstream.metrics.millstone.counts import CountRow
 
@@ -60,7 +61,7 @@ def polled(
                     stance = "other" if refuses_here else stance
                     careful = "other" if chance.random() < 0.02 else stance
                     stances = (stance, stance, careful)
-                    tally.add(name, None, issue, template, config, trial, stances, refuses_here, arguments)
+                    tally.add(Pair(name, None), issue, template, config, trial, stances, refuses_here, arguments)
     [answers] = tally.models()
     return answers
 
@@ -87,7 +88,7 @@ def counted(rows: Iterable[CountRow]) -> list[AnswerRows]:
             at = places.setdefault((row.model, row.issue, row.case), 0)
             places[row.model, row.issue, row.case] += 1
             config = configs.get(row.case, row.case)
-            tally.add(row.model, None, row.issue, at % 6 + 1, config, at // 6, (row.stance, None, None))
+            tally.add(Pair(row.model, None), row.issue, at % 6 + 1, config, at // 6, (row.stance, None, None))
     return tally.models()
 
 

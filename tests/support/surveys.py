@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
+from millstream.engine.runs.pairs import Pair
 from millstream.metrics.millstone.answers import AnswerRows, AnswerTally, without_issues
 from millstream.metrics.millstone.counts import ModelCounts
 from millstream.metrics.millstone.openness import CASES, STANCES, case_of
@@ -36,9 +37,9 @@ class Row(NamedTuple):
 def answers_of(rows: Iterable[Row], model: str = "m") -> AnswerRows:
     """The rows as columns; no row at all is a model without an answer."""
     tally = AnswerTally()
-    tally.add(model, None, "none", 1, "baseline", 0, ("pro", None, None))
+    tally.add(Pair(model, None), "none", 1, "baseline", 0, ("pro", None, None))
     for row in rows:
-        tally.add(model, None, row.issue, row.template, row.config, row.trial, row.stances, False, row.arguments)
+        tally.add(Pair(model, None), row.issue, row.template, row.config, row.trial, row.stances, False, row.arguments)
     return without_issues(tally.models()[0], ["none"])
 
 

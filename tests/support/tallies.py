@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from millstream.engine.runs.pairs import Pair
 from millstream.metrics.millstone.answers import AnswerTally
 
 CONFIG_OF_CASE = {
@@ -22,4 +23,4 @@ def add_answer(
     trial: int,
 ) -> None:
     config = CONFIG_OF_CASE.get(case, case)
-    tally.add(model, temperature, issue, template, config, trial, (stance, None, None))
+    tally.add(Pair(model, temperature), issue, template, config, trial, (stance, None, None))

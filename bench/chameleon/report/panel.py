@@ -39,11 +39,11 @@ class ConversationScores:
     @property
     def ranks(self) -> dict[Pair, int | None]:
         """The rank of each pair, 1 the lowest score. None: means over other conversations, or of runs made differently,
-        are not comparable, so a pair unlike all others at its temperature has no rank."""
+        are not comparable, so a pair unlike all others of its treatment has no rank."""
         kinds = {sample.pair: (kind_of(self.origin[sample.pair][0]), sample.asked) for sample in self.samples}
         found = ranks(self.samples, kinds)
         for pair in kinds:
-            others = [other for other in kinds if other != pair and other.temperature == pair.temperature]
+            others = [other for other in kinds if other != pair and other.treatment == pair.treatment]
             if others and all(kinds[other] != kinds[pair] for other in others):
                 found[pair] = None
         return found
@@ -94,21 +94,19 @@ def conversation_scores(runs: Sequence[ConversationRun], readings: Readings | No
     origin: dict[Pair, tuple[ConversationRun, Pair]] = {}
     for at, run in enumerate(runs):
         for trace in run.traces.traces(run.asked):
-            name = named[at, trace.model]
-            found.append(trace if name == trace.model else structs.replace(trace, model=name))
-            origin.setdefault(Pair(name, trace.temperature), (run, trace.pair))
+            pair = trace.pair._replace(model=named[at, trace.pair.model])
+            found.append(trace if pair == trace.pair else structs.replace(trace, pair=pair))
+            origin.setdefault(pair, (run, trace.pair))
     return ConversationScores(tuple(runs), readings, samples(found, readings), origin)
 
 
 def pair_name(sample: PairSample) -> str:
-    """Returns the name of a sample for sentences and pictures: the model, with its temperature if one was sent."""
-    if sample.pair.temperature is None:
-        return sample.pair.model
-    return f"{sample.pair.model} @ {sample.temperature}"
+    """Returns the name of a sample for sentences and pictures: the model, with its treatment if one was sent."""
+    return str(sample.pair)
 
 
 def _names(runs: Sequence[ConversationRun]) -> dict[tuple[int, str], str]:
-    """Returns each run's names of its models. A model that two runs asked at the same temperature, or that runs made
+    """Returns each run's names of its models. A model that two runs asked with the same treatment, or that runs made
     differently asked at all, has a name for each run, with the run's label."""
     pairs = [run.traces.pairs(run.asked) for run in runs]
     times = Counter(pair for own in pairs for pair in own)

@@ -15,9 +15,9 @@ from msgspec import structs
 
 from ....configuration.errors import UsageError
 from ....engine.remarks import remark
+from ....engine.runs.pairs import NOT_SENT
 from ....engine.runs.run_folder import MANIFEST
 from ....metrics.chameleon.readings import Readings
-from ....metrics.naming import temperature_name
 from ....report.escaping import in_html
 from ....report.headline import Headline, HeadlineScore
 from ....report.html_tables import shown_value, table_html
@@ -76,7 +76,7 @@ from .tables_turns import (
 
 _SCORES = "chameleon-table-1-scores"
 _PREFIX = "chameleon-"
-_NO_TEMPERATURE = temperature_name(None)
+_NO_TEMPERATURE = NOT_SENT
 _PAIRS = ("model at one temperature", "pairs of a model and a temperature")
 
 

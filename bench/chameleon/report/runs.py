@@ -17,7 +17,7 @@ from msgspec import Struct, structs
 
 from ....configuration.errors import UsageError
 from ....engine.runs.journal import read_lines
-from ....engine.runs.pairs import Pair
+from ....engine.runs.pairs import Pair, pair_of
 from ....engine.runs.run_folder import FAILURES, MANIFEST, RECORDS
 from ....metrics.chameleon.readings import Readings
 from ....metrics.chameleon.traces import Asked, Traces
@@ -53,6 +53,7 @@ class ConversationRun(Struct, frozen=True):
 class _Failure(Struct):
     model: str
     temperature: float | None = None
+    effort: str | None = None
     status: str = "unknown"
     conversation: str = ""
     turn: int = 0
@@ -68,7 +69,7 @@ class _FailureCounts:
         self._first: dict[tuple[Pair, str], int] = {}
 
     def add(self, failure: _Failure) -> None:
-        pair = Pair(failure.model, failure.temperature)
+        pair = pair_of(failure)
         self.kinds.setdefault(pair, Counter())[failure.status] += 1
         if failure.step:
             self.steps.setdefault(pair, Counter())[failure.step] += 1

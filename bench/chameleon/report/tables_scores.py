@@ -79,7 +79,7 @@ def scores_table(panel: ConversationScores) -> Table:
 
 
 def _scores(panel: ConversationScores, sample: PairSample) -> tuple[Cell, ...]:
-    row: list[Cell] = [sample.temperature, sample.pair.model]
+    row: list[Cell] = [sample.pair.treatment, sample.pair.model]
     for kind in KINDS:
         found = spread_of([sample], kind)
         row += [found.mean, found.std]
@@ -131,7 +131,7 @@ def shares_table(panel: ConversationScores) -> Table:
         rows.append(
             (
                 sample.pair.model,
-                sample.temperature,
+                sample.pair.treatment,
                 int((~np.isnan(score)).sum()),
                 *(cell for share in over for cell in (share.mean, *interval_cells(share.interval, "share"))),
                 *bands(score, SCORE_BANDS),
@@ -226,7 +226,7 @@ def temperatures_table(panel: ConversationScores) -> Table:
     for model, some in panel.models.items():
         found = heat(some)
         mean = fmean(found.means) if found.means else None
-        heats = ", ".join(sample.temperature for sample in some)
+        heats = ", ".join(sample.pair.treatment for sample in some)
         moved = map(_settled, (found.span, found.std, found.variance, found.within))
         rows.append((model, heats, mean, *moved, found.conversations))
     if len(rows) > 1 and panel.is_of_one_manner:

@@ -81,7 +81,7 @@ def reuse_table(panel: ConversationScores) -> Table:
 def reuse_by_turn_table(panel: ConversationScores) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for model, some in panel.models.items():
-        groups = [(sample.temperature, [sample]) for sample in some]
+        groups = [(sample.pair.treatment, [sample]) for sample in some]
         groups += [(EVERY_TEMPERATURE, some)] if len(some) > 1 else []
         for temperature, own in groups:
             for each in by_turn(own)[1:]:
@@ -117,7 +117,7 @@ def turns_table(panel: ConversationScores) -> Table:
     rows = [
         (
             sample.pair.model,
-            sample.temperature,
+            sample.pair.treatment,
             each.turn,
             each.conversations,
             each.reuse.mean,
@@ -155,7 +155,7 @@ def completeness_table(panel: ConversationScores) -> Table:
         rows.append(
             (
                 sample.pair.model,
-                sample.temperature,
+                sample.pair.treatment,
                 sample.complete,
                 len(sample.unscored),
                 len(sample.others),
@@ -205,7 +205,7 @@ def troubles_table(panel: ConversationScores) -> Table:
         counts = (told.turns, told.refused, told.empty, told.cut, told.unclear)
         judged = (told.repaired, told.unreadable, panel.unjudged(sample))
         rest = (told.invalid_citations, told.without_sources, told.shortened, sample.turns_without_history)
-        rows.append((sample.pair.model, sample.temperature, *counts, *judged, *rest))
+        rows.append((sample.pair.model, sample.pair.treatment, *counts, *judged, *rest))
     return Table(
         "chameleon-troubles",
         "What befell the turns",
@@ -261,7 +261,7 @@ def pages_table(panel: ConversationScores) -> Table:
         known = [told.pages[status] for status in ("ok", *PAGE_TROUBLES)]
         searches = (told.unasked, told.without_hits, told.search_remarks)
         pages = (told.pages.total(), *known, told.pages.total() - sum(known))
-        rows.append((sample.pair.model, sample.temperature, *searches, *pages))
+        rows.append((sample.pair.model, sample.pair.treatment, *searches, *pages))
     return Table(
         "chameleon-pages",
         "What became of searches and pages",
@@ -317,7 +317,7 @@ def conversations_table(panel: ConversationScores) -> Table:
 
 def _conversation(sample: PairSample, trace: ConversationTrace, figures: ConversationFigures) -> tuple[Cell, ...]:
     return (
-        *(sample.pair.model, sample.temperature, trace.conversation, trace.domain or None, trace.topic or None),
+        *(sample.pair.model, sample.pair.treatment, trace.conversation, trace.domain or None, trace.topic or None),
         *(figures.score, figures.srr, figures.confidence, figures.changes, figures.unclear),
         *(
             figures.stance_rate,

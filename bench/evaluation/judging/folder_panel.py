@@ -34,7 +34,7 @@ def read_panel(folder: Path, judging: Judging) -> Panel | None:
     judges = (judging.own, *others)
     judged = _judged_answers(judging, answers, {judge: lines[judge] for judge in others})
     again = lines.get(judging.own, {})
-    read_by_all = {_key(each): each for each in judged if len(each.verdicts) == len(judges)}
+    read_by_all = {each.key: each for each in judged if len(each.verdicts) == len(judges)}
 
     def scored(applied: Applied) -> Any:
         return judging.scores(_records(judging, answers, read_by_all, applied))
@@ -84,7 +84,7 @@ def _judged_answers(
         for judge, own in lines.items():
             if (line := own.get(key)) is not None:
                 verdicts[judge] = judging.verdict(judging.applied(record, line))
-        judged.append(JudgedAnswer(key.model, key.temperature, key.id, verdicts))
+        judged.append(JudgedAnswer(key, verdicts))
     return judged
 
 
@@ -98,7 +98,3 @@ def _records(
             yield record
         elif (answer := read_by_all.get(key_of(record))) is not None:
             yield applied(record, answer)
-
-
-def _key(answer: JudgedAnswer) -> Key:
-    return Key(answer.model, answer.temperature, answer.id)

@@ -10,7 +10,7 @@ import hashlib
 from msgspec import UNSET, Struct, UnsetType
 
 from ....engine.call import Usage
-from ....engine.runs.pairs import Pair
+from ....engine.runs.pairs import Pair, pair_of
 from ....engine.runs.proof import ANSWERED
 from ....engine.runs.run_folder import RunFiles
 from ..labelling.sample import Key
@@ -24,11 +24,13 @@ class Judgement(Struct, frozen=True, kw_only=True):
     """What one judge said about one answer, or why it said nothing."""
 
     id: str = ""
-    """The id of the answer's record, unique within its model and temperature."""
+    """The id of the answer's record, unique within its pair."""
     model: str = ""
     """The model that gave the answer."""
     temperature: float | None = None
     """The temperature of the answer; None: none was sent."""
+    effort: str | None = None
+    """The reasoning effort of the answer; None: none was sent."""
     text_sha256: str = ""
     """The hash of the answer's text: a judgement holds for this text alone."""
     judge: str = ""
@@ -58,7 +60,7 @@ class Judgement(Struct, frozen=True, kw_only=True):
     @property
     def answer(self) -> Key:
         """The key of the answer."""
-        return Key(self.model, self.temperature, self.id)
+        return Key(pair_of(self), self.id)
 
     @property
     def pair(self) -> Pair:

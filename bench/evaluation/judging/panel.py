@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from ....engine.runs.pairs import Pair
+from ..labelling.sample import Key
 
 
 class Verdict(Struct, frozen=True):
@@ -27,12 +28,8 @@ class Verdict(Struct, frozen=True):
 class JudgedAnswer(Struct, frozen=True):
     """One answer with the verdicts on it."""
 
-    model: str
-    """The model that answered."""
-    temperature: float | None
-    """Its temperature; None: none was sent."""
-    id: str
-    """The id of the answer's record."""
+    key: Key
+    """The key of the answer."""
     verdicts: Mapping[str, Verdict]
     """Each judge's verdict; a judge that has not judged this answer is missing."""
 

@@ -26,7 +26,7 @@ class PanelAgreement(Struct, frozen=True):
     """The agreement of all judges on the answers of one model, or of all."""
 
     model: str
-    """The model with its temperature, or `all`."""
+    """The model with its treatment, or `all`."""
     answers: int
     """The answers that a judge reads."""
     by_all: int
@@ -111,7 +111,7 @@ def figures_of(panel: Panel) -> PanelFigures:
     every = [_readable(answer, panel) for answer in panel.answers]
     of_pairs: dict[Pair, list[JudgedAnswer]] = {}
     for answer in every:
-        of_pairs.setdefault(Pair(answer.model, answer.temperature), []).append(answer)
+        of_pairs.setdefault(answer.key.pair, []).append(answer)
     found = [_agreement(ALL_MODELS, every, panel)]
     if len(of_pairs) > 1:
         found += [_agreement(str(pair), answers, panel) for pair, answers in of_pairs.items()]
@@ -184,7 +184,7 @@ def _biases(answers: Sequence[JudgedAnswer], panel: Panel) -> Iterable[JudgeBias
 def _readable(answer: JudgedAnswer, panel: Panel) -> JudgedAnswer:
     """Returns an answer without the verdicts that could not be read."""
     read = {judge: verdict for judge, verdict in answer.verdicts.items() if verdict.is_read(panel.labels)}
-    return JudgedAnswer(answer.model, answer.temperature, answer.id, read)
+    return JudgedAnswer(answer.key, read)
 
 
 def _by_all(answers: Iterable[JudgedAnswer], panel: Panel) -> list[JudgedAnswer]:

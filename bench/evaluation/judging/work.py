@@ -24,7 +24,7 @@ from ..defect import BenchmarkDefect, defect_of
 from ..item import Item
 from ..journals import UNRECORDED, decoded, encode
 from ..judges import Judges
-from ..labelling.sample import Key
+from ..labelling.sample import Key, key_of, unique_name
 from ..outside import CallCosts, Outside
 from ..preparation import worst_costs
 from ..sending import at_once_of
@@ -102,7 +102,7 @@ class JudgingWork(Struct, frozen=True):
         for line in lines:
             cost += line.cost or 0.0
             if self._counts(line):
-                ids.setdefault(line.pair, set()).add(_name(line.answer))
+                ids.setdefault(line.pair, set()).add(unique_name(line.answer))
                 answered.update([] if line.is_failure else [line.judge])
         return FinishedItems(ids, cost, frozenset(answered))
 
@@ -131,7 +131,7 @@ class JudgingWork(Struct, frozen=True):
         unread = Counter(
             line.judge
             for record in self.answers.records()
-            for line in judged.get(_key(record), ())
+            for line in judged.get(key_of(record), ())
             if not self.judging.verdict(self.judging.applied(record, line)).is_read(self.judging.labels)
         )
         replies = (JudgeReplies(pair.model, ended[pair].answered, unread[pair.model]) for pair in ended)
@@ -146,7 +146,7 @@ class JudgingWork(Struct, frozen=True):
     def _missing(self, pair: Pair, done: FinishedItems) -> Iterator[tuple[AnswerGroup, frozenset[Key]]]:
         before = done.of(pair)
         for group in self.answers.groups():
-            missing = frozenset(key for key in group.answers if _name(key) not in before)
+            missing = frozenset(key for key in group.answers if unique_name(key) not in before)
             if missing:
                 yield group, missing
 
@@ -189,9 +189,9 @@ class _JudgedGroup:
     async def run(self) -> None:
         records = self._work.answers.records_of(self._group)
         for at in _places(records, self._missing):
-            key, text = _key(records[at]), self._work.answers.texts[_key(records[at])]
+            key, text = key_of(records[at]), self._work.answers.texts[key_of(records[at])]
             self._ask = ask = Ask(
-                self._outside, self._work.benchmark, Item(_name(key)), self._pair, judges=self._judges
+                self._outside, self._work.benchmark, Item(unique_name(key)), self._pair, judges=self._judges
             )
             ask.step = 1
             try:
@@ -205,9 +205,7 @@ class _JudgedGroup:
             finally:
                 # A call in flight is paid for: it is finished also after a stop.
                 await ask.finish()
-            place = structs.replace(
-                made, id=key.id, model=key.model, temperature=key.temperature, text_sha256=text, judge=self._pair.model
-            )
+            place = structs.replace(made, id=key.id, **key.pair._asdict(), text_sha256=text, judge=self._pair.model)
             line = structs.replace(place, **_spent_fields(ask.take(1)))
             self._sweep.write(encode(line), is_failure=line.is_failure)
 
@@ -236,13 +234,4 @@ def _count(ended: PairCounts, line: Judgement) -> None:
 
 
 def _places(records: list[Any], wanted: frozenset[Key]) -> Iterator[int]:
-    return (at for at, record in enumerate(records) if _key(record) in wanted)
-
-
-def _key(record: Any) -> Key:
-    return Key(record.model, record.temperature, record.id)
-
-
-def _name(key: Key) -> str:
-    """Returns a name for an answer that no other of its run has."""
-    return f"{key.model}\n{key.temperature!r}\n{key.id}"
+    return (at for at, record in enumerate(records) if key_of(record) in wanted)

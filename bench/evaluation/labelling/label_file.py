@@ -18,6 +18,7 @@ from ....configuration.errors import UsageError
 from ....engine.fault import LocalFault
 from ....engine.folder_file import write_whole
 from ....engine.runs.data_file import read_bytes
+from ....engine.runs.pairs import Pair
 from ....report.text import inert
 from .label import COLUMNS_AFTER, COLUMNS_BEFORE, Label, history_text, listed, text_hash
 from .rater_labels import GivenLabel
@@ -106,12 +107,14 @@ class LabelSheet:
         model, temperature, name = (self._cell(row, column) for column in ("model", "temperature", "id"))
         try:
             # Some spreadsheets write a comma for the point.
-            return Key(model, float(temperature.replace(",", ".")) if temperature else None, name)
+            sent = float(temperature.replace(",", ".")) if temperature else None
         except ValueError:
             raise UsageError(
                 f"{self.path} {row}: temperature: expected a number or nothing, got {_short(temperature)}: a "
                 f"spreadsheet may have changed it"
             ) from None
+        effort = self._cell(row, "effort") if "effort" in self._places else ""
+        return Key(Pair(model, sent, effort or None), name)
 
     def _check_keys_differ(self) -> None:
         first: dict[Key, _LabelRow] = {}
@@ -165,6 +168,7 @@ def begin(path: Path, sample: Sequence[SampleEntry], given: Mapping[Key, GivenLa
     about = list(dict.fromkeys(name for _, label in sample for name in label.about))
     has_history = any(label.history for _, label in sample)
     has_certainty = any(label.certainties for _, label in sample)
+    efforts = ("effort",) if any(key.pair.effort is not None for key, _ in sample) else ()
     after = [
         name for name in COLUMNS_AFTER if (name != "history" or has_history) and (name != "certainty" or has_certainty)
     ]
@@ -178,11 +182,13 @@ def begin(path: Path, sample: Sequence[SampleEntry], given: Mapping[Key, GivenLa
             "label": "" if own is None else own.name,
             "certainty": "" if own is None or own.certainty is None else f"{own.certainty:g}",
         }
-        temperature = "" if key.temperature is None else repr(key.temperature)
+        model, sent, effort = key.pair
+        temperature = "" if sent is None else repr(sent)
         shown = [label.about.get(name, "") for name in about]
-        row = (key.model, temperature, key.id, _shown_hash(label), *shown, *(cells[name] for name in after))
+        shown = [effort or "" for _ in efforts] + shown
+        row = (model, temperature, key.id, _shown_hash(label), *shown, *(cells[name] for name in after))
         rows.append(_LabelRow([inert_cell(cell) for cell in row], number, number))
-    LabelSheet(path, [*COLUMNS_BEFORE, *map(inert_cell, about), *after], rows, ",").write()
+    LabelSheet(path, [*COLUMNS_BEFORE, *efforts, *map(inert_cell, about), *after], rows, ",").write()
 
 
 def read(path: Path) -> LabelSheet:

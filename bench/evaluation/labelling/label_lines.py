@@ -17,6 +17,7 @@ from msgspec import Struct
 from ....configuration.errors import UsageError
 from ....engine.fault import DamagedJournal
 from ....engine.runs.journal import append_at_once, is_intact, read_lines
+from ....engine.runs.pairs import pair_of
 from .sample import Key
 
 LABELS = "labels.jsonl"
@@ -30,6 +31,8 @@ class LabelLine(Struct, frozen=True, kw_only=True):
     """The model that answered."""
     temperature: float | None
     """The temperature that was sent to it; None: none was."""
+    effort: str | None = None
+    """The reasoning effort that was sent to it; None: none was."""
     id: str
     """The id of the record."""
     rater: str
@@ -49,7 +52,7 @@ class LabelLine(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> Key:
-        return Key(self.model, self.temperature, self.id)
+        return Key(pair_of(self), self.id)
 
 
 def default_rater() -> str:

@@ -75,8 +75,9 @@ class RaterLabels:
         key, label = self._sample[at]
         size, seed = self.asked
         return LabelLine(
-            model=key.model,
-            temperature=key.temperature,
+            model=key.pair.model,
+            temperature=key.pair.temperature,
+            effort=key.pair.effort,
             id=key.id,
             rater=self.rater,
             label=None if given is None else given.name,

@@ -1,6 +1,6 @@
 """Draws a sample of a run's answers for people to label.
 
-The sample depends on answers and seed, not on the order of records, and is even over strata: model, temperature and the
+The sample depends on answers and seed, not on the order of records, and is even over strata: pair and the
 label that the first reading gives. Knows no screen and no file but the records.
 """
 
@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ....configuration.errors import UsageError
-from ....engine.runs.pairs import Pair
+from ....engine.runs.pairs import Pair, pair_of
 from ....engine.runs.proof import ANSWERED
 from ..defect import BenchmarkDefect, benchmark_code
 from ..journals import RecordError, decoded
@@ -39,6 +39,9 @@ class AnswerRecord(Protocol):
     def temperature(self) -> float | None: ...
 
     @property
+    def effort(self) -> str | None: ...
+
+    @property
     def status(self) -> str: ...
 
     @property
@@ -49,22 +52,17 @@ _Answer = TypeVar("_Answer", bound=AnswerRecord)
 
 
 class Key(NamedTuple):
-    """The key of an answer within its run: model, temperature and record id."""
+    """The key of an answer within its run: its pair and its record's id."""
 
-    model: str
-    temperature: float | None
+    pair: Pair
     id: str
 
     def __str__(self) -> str:
         return f"{self.id} of {self.pair}"
 
-    @property
-    def pair(self) -> Pair:
-        return Pair(self.model, self.temperature)
-
 
 class Stratum(NamedTuple):
-    """The answers of one model and temperature that the first reading gives one label; empty without a reading."""
+    """The answers of one pair that the first reading gives one label; empty without a reading."""
 
     pair: Pair
     reading: str
@@ -159,10 +157,7 @@ class AnswerFile:
         if earlier is None or exchange is None:
             return {}
         with benchmark_code(f"{self._title}, history"):
-            wanted = {
-                key_of(answer): [Key(answer.model, answer.temperature, name) for name in earlier(answer)]
-                for answer in answers
-            }
+            wanted = {key_of(answer): [Key(pair_of(answer), name) for name in earlier(answer)] for answer in answers}
             places = {key for keys in wanted.values() for key in keys}
             found = {key_of(each): exchange(each) for each in self._read() if key_of(each) in places} if places else {}
         return {
@@ -178,7 +173,13 @@ class AnswerFile:
 
 
 def key_of(answer: AnswerRecord) -> Key:
-    return Key(answer.model, answer.temperature, answer.id)
+    return Key(pair_of(answer), answer.id)
+
+
+def unique_name(key: Key) -> str:
+    """Returns a name for an answer that no other of its run has."""
+    model, temperature, effort = key.pair
+    return "\n".join((model, repr(temperature), *([] if effort is None else [effort]), key.id))
 
 
 def answers_of(path: Path, kind: type[Any]) -> Iterator[Any]:
@@ -190,7 +191,7 @@ def answers_of(path: Path, kind: type[Any]) -> Iterator[Any]:
 
 
 def stratum_of(pair: Pair, label: Label) -> Stratum:
-    """Returns the stratum of an answer: its model and temperature, and what the first reading made of it."""
+    """Returns the stratum of an answer: its pair, and what the first reading made of it."""
     return Stratum(pair, next(iter(label.readings.values()), ""))
 
 
@@ -245,7 +246,7 @@ def find(answers: Iterable[_Answer], keys: Sequence[Key]) -> dict[Key, _Answer]:
 
 def _rank(key: Key, seed: int) -> int:
     """Returns a pseudo-random number from key and seed; the lowest ranks are drawn."""
-    named = "\n".join((str(seed), key.model, repr(key.temperature), key.id))
+    named = "\n".join((str(seed), unique_name(key)))
     return int.from_bytes(hashlib.sha256(named.encode()).digest()[:8], "big")
 
 

@@ -235,7 +235,7 @@ def _scores(panel: Panel) -> Iterator[tuple[Cell, ...]]:
         return
     answers: dict[Pair, int] = {}
     for answer in panel.answers:
-        pair = Pair(answer.model, answer.temperature)
+        pair = answer.key.pair
         answers[pair] = answers.get(pair, 0) + (len(answer.verdicts) == len(panel.judges))
     for pair in dict.fromkeys(pair for own in panel.scores.values() for pair in own):
         for name in panel.score_names:

@@ -23,6 +23,7 @@ from ..journals import RecordError
 from ..record import Record
 from ..record_lines import record_lines
 from ..recount import StepTotals, recount
+from ..treatments import pairs_in
 
 
 class Mean(Struct):
@@ -64,8 +65,7 @@ class ReadRun(Struct, kw_only=True):
     def pairs(self) -> list[Pair]:
         """The pairs of the run, in the order of its specification, then others that have lines."""
         specification = (self.manifest or {}).get("specification") or {}
-        asked = [Pair(m, t) for m in specification.get("models", ()) for t in specification.get("temperatures", ())]
-        return list(dict.fromkeys([*asked, *self.counted.pairs]))
+        return list(dict.fromkeys([*pairs_in(specification), *self.counted.pairs]))
 
     @property
     def lines(self) -> int | None:

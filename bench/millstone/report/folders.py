@@ -24,7 +24,7 @@ from ....metrics.millstone.answers import AnswerRows, turned
 from ....metrics.millstone.gaps import Shape, inferred
 from ....metrics.millstone.intervals import Over
 from ....metrics.millstone.silence import Silence
-from ....metrics.naming import temperature_name
+from ....metrics.naming import row_names
 from ....report.labels import folder_labels
 from ....report.standings import AnswerStatus
 from ...evaluation.record_lines import record_lines
@@ -98,7 +98,7 @@ def read_folder(
     """Reads the lines of a whole file of records in one pass. `sides`: what answering A means, where it is not the
     recorded side. Raises KeyError or TypeError if the manifest is not a MillStone run's."""
     whole = {} if manifest is None else asked_of(manifest["specification"])
-    shape, asked = next(iter(whole.values()), None), tuple(Pair(*pair) for pair in whole)
+    shape, asked = next(iter(whole.values()), None), tuple(whole)
     places = TextPlaces(records)
     labels: dict[tuple[str, int], Side] = {}
 
@@ -109,7 +109,7 @@ def read_folder(
 
     read = places.lines(lines)
     counted = recount(read, failures, str(records), seen=see, sides=sides, wordings=wordings_of(manifest))
-    answers = {Pair(each.model, each.temperature): each for each in counted.tally.models()}
+    answers = {each.pair: each for each in counted.tally.models()}
     for each in answers.values():
         for repeated in each.repeated():
             raise RecordError(f"{records}: id {repeated} of {each.name} stands there twice: keep one")
@@ -232,14 +232,11 @@ def sampled(folders: Sequence[AnswerFolder]) -> list[ModelSample]:
 
 
 def names(folders: Sequence[AnswerFolder]) -> dict[tuple[Path, Pair], str]:
-    """Returns a unique name for each pair: the model's, with its temperature if it has several, with its folder if
+    """Returns a unique name for each pair: the model's, with its treatment if it has several, with its folder if
     another folder has the same name."""
     plain = {}
     for folder in folders:
-        pairs = folder.pairs()
-        for pair in pairs:
-            several = sum(other.model == pair.model for other in pairs) > 1
-            told = f"{pair.model} @ {temperature_name(pair.temperature)}" if several else pair.model
+        for pair, told in row_names(folder.pairs()).items():
             plain[folder.path, pair] = told
     labels = folder_labels([folder.path for folder in folders])
     times = Counter(plain.values())

@@ -14,10 +14,10 @@ from .survey import ReportSurvey
 
 
 def is_comparable(survey: ReportSurvey, first: str, second: str) -> bool:
-    """Returns whether two models differ in the model alone, or in the temperature alone."""
+    """Returns whether two models differ in the model alone, or in the treatment alone."""
     one, other = _answers(survey, first), _answers(survey, second)
     return is_of_same_manner(survey, first, second) and (
-        one.model == other.model or one.temperature == other.temperature
+        one.pair.model == other.pair.model or one.pair.treatment == other.pair.treatment
     )
 
 
@@ -30,7 +30,7 @@ def rank_kind(survey: ReportSurvey, name: str) -> Hashable:
     how they were asked is not known."""
     if any(name == counts.model for counts in survey.counts):
         return "counts"
-    return _manner(survey, name), _answers(survey, name).temperature
+    return _manner(survey, name), _answers(survey, name).pair.treatment
 
 
 def shared_rank_kind(survey: ReportSurvey, name: str) -> Hashable:
@@ -56,15 +56,15 @@ def unlike(survey: ReportSurvey) -> str:
     )
 
 
-def temperatures(survey: ReportSurvey) -> str:
-    """Returns the sentence that models at different temperatures are ranked and tested separately; empty if all have
-    the same."""
-    every = {(answers.model, answers.temperature) for answers in survey.answers}
-    if len({temperature for _, temperature in every}) < 2:
+def treatments(survey: ReportSurvey) -> str:
+    """Returns the sentence that models of different treatments are ranked and tested separately; empty if all have the
+    same."""
+    efforts = len({answers.pair.effort for answers in survey.answers}) > 1
+    if len({answers.pair.treatment for answers in survey.answers}) < 2:
         return ""
     return (
-        "The models were asked at different temperatures: ranks are among those at the same one, and a paired test is "
-        "between two models at the same one, or between one model at two."
+        f"The models were asked at different temperatures{' or efforts' if efforts else ''}: ranks are among those at "
+        "the same one, and a paired test is between two models at the same one, or between one model at two."
     )
 
 

@@ -192,7 +192,7 @@ def survey_figures(survey: ReportSurvey, seed: int = 0) -> SurveyFigures:
     found = arguments.correlations([model.effects for model in models])
     names = found.models
     pairs = {at: each for at, each in found.pairs.items() if is_of_same_manner(survey, names[at[0]], names[at[1]])}
-    own = [model.answers.model for model in models]
+    own = [model.answers.pair.model for model in models]
     families = [arguments.family_of(model) for model in own]
     return SurveyFigures(
         survey=survey,

@@ -20,7 +20,7 @@ from ....metrics.millstone.scores import KINDS
 from ....report.labels import named_list, one_line
 from ....report.published import NO_TARGET
 from ....report.table import Cell, Table
-from .likeness import temperatures, unlike
+from .likeness import treatments, unlike
 from .panel import SurveyFigures
 from .survey import ReportSurvey
 from .tables_openness import FLIP_WARNING, counts_told, own_rows
@@ -121,7 +121,7 @@ def _asked_differently(panel: SurveyFigures) -> Iterator[str]:
             "Ranks are among models that were asked exactly the same issues, and the paired tests compare two "
             "models on the issues of both."
         )
-    yield from filter(None, (unlike(survey), temperatures(survey)))
+    yield from filter(None, (unlike(survey), treatments(survey)))
     if len({(shape.templates, shape.configs, shape.trials) for shape in panel.shapes.values()}) > 1:
         yield (
             "The models were asked with different templates, configurations or numbers of trials: their shares rest on "

@@ -66,7 +66,7 @@ def _correlations(panel: SurveyFigures, is_relative: bool) -> Iterator[Table]:
                 *interval_cells(each, "correlation"),
                 each.rows,
                 families[first] == families[second],
-                panel.models[first].answers.model == panel.models[second].answers.model,
+                panel.models[first].answers.pair.model == panel.models[second].answers.pair.model,
             )
             for (first, second), each in found.pairs.items()
         ),

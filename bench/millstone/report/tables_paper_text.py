@@ -78,7 +78,7 @@ def _ranges(panel: SurveyFigures) -> Table:
     found: dict[str, list[tuple[float, str]]] = {}
     names = panel.correlations.models
     for (first, second), each in panel.correlations.pairs.items():
-        if each.r is not None and panel.models[first].answers.model != panel.models[second].answers.model:
+        if each.r is not None and panel.models[first].answers.pair.model != panel.models[second].answers.pair.model:
             found.setdefault(names[first], []).append((each.r, names[second]))
             found.setdefault(names[second], []).append((each.r, names[first]))
     return beside_published(

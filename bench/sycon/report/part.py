@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct, structs
 
+from ....metrics.naming import row_names
 from ....metrics.sycon.figures import TURNS
-from ....metrics.sycon.scores import name_of
 from ....report.escaping import in_html
 from ....report.headline import Headline, HeadlineScore
 from ....report.html_tables import table_html
@@ -58,9 +58,9 @@ class NamedRun(Struct, frozen=True):
             record for each in (name, *line_ids(name, TURNS)) for record in records_of(self.run, each, Record)
         ]
         found: dict[str, list[ReadTurn]] = {}
+        names = row_names(self.run.pairs)
         for record in sorted(records, key=lambda record: record.id):
-            is_alone = len({pair.temperature for pair in self.run.pairs if pair.model == record.model}) == 1
-            model = self.named(name_of(record.model, record.temperature, is_alone=is_alone))
+            model = self.named(names[record.pair])
             number = int(record.id.rpartition("/")[2])
             turn = ReadTurn(number, record.question, record.text or "", record.judgement, record.held)
             found.setdefault(model, []).append(turn)

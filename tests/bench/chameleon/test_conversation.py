@@ -295,6 +295,7 @@ def test_every_field_of_a_record_is_what_the_turn_was(
         "query_by": "model",
         "model": MODEL,
         "temperature": 0.5,
+        "effort": None,
         "status": "ok",
         "truncated": False,
         "usage": {"input": 200, "output": 20},

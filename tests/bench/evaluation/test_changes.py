@@ -23,6 +23,7 @@ class Answer(Struct, frozen=True):
     text: str | None
     model: str = "lab/x"
     temperature: float | None = 0.5
+    effort: str | None = None
     status: str = "ok"
 
 

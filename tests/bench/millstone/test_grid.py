@@ -21,6 +21,7 @@ from millstream.bench.millstone.grid import (
     total_chars,
 )
 from millstream.bench.millstone.prompts import Citations
+from millstream.engine.runs.pairs import Pair
 from millstream.fixtures import full_size
 
 Content = dict[str, Any]
@@ -239,7 +240,7 @@ def test_skipping_changes_neither_prompts_nor_ranks(tiny: IssueDataset, protocol
     done = {item.id for index, item in enumerate(everything) if index < 700 or index % 3}
     rest = [item for item in everything if item.id not in done]
     assert list(Grid(tiny, protocol).items(skip=done.__contains__)) == rest
-    assert [call.tag for call in calls(Grid(tiny, protocol), "sim/x", skip=done.__contains__)] == rest
+    assert [call.tag for call in calls(Grid(tiny, protocol), Pair("sim/x", None), skip=done.__contains__)] == rest
 
 
 def test_a_smaller_look_asks_nothing_that_the_whole_run_does_not(full: IssueDataset) -> None:
@@ -265,12 +266,12 @@ def test_correcting_a_label_changes_no_prompt(
 
 def test_calls_carry_the_prompt_the_rank_and_the_item_and_nothing_that_was_not_asked(tiny: IssueDataset) -> None:
     grid = Grid(tiny)
-    made = list(calls(grid, "openai/gpt-4o"))
+    made = list(calls(grid, Pair("openai/gpt-4o", None)))
     assert [call.tag for call in made] == list(grid)
     for call in made:
         assert (call.model, call.input, call.trial) == ("openai/gpt-4o", call.tag.prompt, call.tag.sample)
         assert (call.temperature, call.max_tokens, call.top_p, call.stop, call.seed) == (None,) * 5
-    call = next(calls(grid, "openai/gpt-4o", temperature=0.0, max_tokens=100))
+    call = next(calls(grid, Pair("openai/gpt-4o", 0.0), max_tokens=100))
     assert (call.temperature, call.max_tokens) == (0.0, 100)
 
 
@@ -279,9 +280,9 @@ def test_spread_calls_are_the_same_calls_with_one_of_each_issue_first(protocol: 
     grid = Grid(load(SAMPLE), protocol, templates=2, trials=3)
     issues = [issue.id for issue in grid.dataset.issues]
     done = {item_id for item_id in grid.ids() if item_id.startswith(f"{issues[0]}/1/")}
-    plain = list(calls(grid, "sim/x", skip=done.__contains__))
+    plain = list(calls(grid, Pair("sim/x", None), skip=done.__contains__))
     for count in (1, 5, 20):
-        made = list(calls(grid, "sim/x", skip=done.__contains__, spread=count))
+        made = list(calls(grid, Pair("sim/x", None), skip=done.__contains__, spread=count))
         first = min(count, len(issues))
         assert len({call.tag.issue for call in made[:first]}) == first
         assert sorted(call.tag.id for call in made) == sorted(call.tag.id for call in plain)
@@ -295,8 +296,8 @@ def test_spread_calls_are_the_same_calls_with_one_of_each_issue_first(protocol: 
 def test_issues_that_could_share_a_prompt_keep_their_order(tiny_content: dict[str, Content], write: Write) -> None:
     """The rank of a prompt that stands twice in the grid depends on all that come before it."""
     grid = Grid(load(write({"a": tiny_content["tea"], "b": tiny_content["tea"]})), trials=2)
-    made = list(calls(grid, "sim/x", spread=20))
-    assert made == list(calls(grid, "sim/x"))
+    made = list(calls(grid, Pair("sim/x", None), spread=20))
+    assert made == list(calls(grid, Pair("sim/x", None)))
 
 
 def test_calls_are_made_one_at_a_time(tiny: IssueDataset) -> None:
@@ -306,7 +307,7 @@ def test_calls_are_made_one_at_a_time(tiny: IssueDataset) -> None:
         asked.append(item_id)
         return False
 
-    assert len(list(islice(calls(Grid(tiny), "sim/x", skip=note), 3))) == 3
+    assert len(list(islice(calls(Grid(tiny), Pair("sim/x", None), skip=note), 3))) == 3
     assert len(asked) == 3
 
 

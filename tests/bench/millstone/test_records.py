@@ -9,6 +9,7 @@ from millstream.bench.millstone.dataset import IssueDataset
 from millstream.bench.millstone.grid import Grid, calls
 from millstream.bench.millstone.records import RecordError, read, record, row
 from millstream.engine.call import Call, Failure, Outcome, Reply, Usage
+from millstream.engine.runs.pairs import Pair
 
 # The fields of DESIGN.md's "Files of a run" without those that stand only on some lines.
 FIELDS = {
@@ -23,7 +24,7 @@ def call(tiny: IssueDataset) -> Call:
     """A call of a template whose orientation is con: A means con."""
     return next(
         call
-        for call in calls(Grid(tiny), "openai/gpt-4o", temperature=0.5)
+        for call in calls(Grid(tiny), Pair("openai/gpt-4o", 0.5))
         if call.tag.template == 4 and call.tag.config == "clear-pro-1"
     )
 
@@ -112,7 +113,7 @@ def test_truncated_is_a_finish_for_length(call: Call) -> None:
 
 
 def test_what_is_written_is_read_back_the_same(tiny: IssueDataset) -> None:
-    outcomes = [answered(call, "\u2028 <<B>> \x00") for call in calls(Grid(tiny, trials=1), "sim/x")]
+    outcomes = [answered(call, "\u2028 <<B>> \x00") for call in calls(Grid(tiny, trials=1), Pair("sim/x", None))]
     outcomes.append(Outcome(outcomes[0].call, failure=Failure("empty", "no choices")))
     outcomes.append(answered(outcomes[1].call, "caf\ufffd", raw=b"caf\xe9"))
     written = [record(outcome, "paper") for outcome in outcomes]

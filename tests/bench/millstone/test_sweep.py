@@ -77,7 +77,11 @@ def grid() -> Grid:
     return Grid(select(load(SAMPLE), limit=1), templates=1, trials=3)
 
 
-ASKED = GridSpec(("a/one", "a/two"), (None, 0.5))
+def pairs(models: tuple[str, ...] = ("a/one", "a/two"), last: float = 0.5) -> tuple[Pair, ...]:
+    return tuple(Pair(model, temperature) for model in models for temperature in (None, last))
+
+
+ASKED = GridSpec(pairs())
 
 
 def swept(runner: Scripted, folder: Path, grid: Grid, asked: GridSpec = ASKED) -> tuple[list[Stop], FinishedItems]:
@@ -95,7 +99,7 @@ def test_every_pair_gets_every_id_once(tmp_path: Path, grid: Grid) -> None:
     runner = Scripted()
     stops, done = swept(runner, tmp_path, grid)
     assert stops == []
-    assert done.ids == {pair: set(grid.ids()) for pair in ASKED.pairs()}
+    assert done.ids == {pair: set(grid.ids()) for pair in ASKED.pairs}
     written = len(lines(tmp_path, "records.jsonl")) + len(lines(tmp_path, "failures.jsonl"))
     assert written == done.count() == 4 * len(grid) == sum(runner.asked.values())
 
@@ -118,7 +122,7 @@ def test_a_local_fault_halts_every_pair_and_is_raised_when_all_have_ended(tmp_pa
     with pytest.raises(LocalFault, match="disk full"):
         swept(runner, tmp_path, grid)
     assert runner.halted[0] == ("local_fault", "disk full")
-    assert sum(runner.asked.values()) <= 40 + len(ASKED.pairs())
+    assert sum(runner.asked.values()) <= 40 + len(ASKED.pairs)
 
 
 def test_what_was_spent_is_read_from_the_journal(tmp_path: Path, grid: Grid) -> None:
@@ -132,10 +136,10 @@ def test_the_recount_agrees_with_a_naive_one(tmp_path: Path, grid: Grid) -> None
     records = [orjson.loads(line) for line in lines(tmp_path, "records.jsonl")]
     failures = [orjson.loads(line) for line in lines(tmp_path, "failures.jsonl")]
     counted = recount(lines(tmp_path, "records.jsonl"), lines(tmp_path, "failures.jsonl"))
-    for pair in ASKED.pairs():
+    for pair in ASKED.pairs:
 
         def count(rows: list[dict[str, object]], keep: Callable[[dict[str, object]], bool], at: Pair = pair) -> int:
-            return sum(keep(row) for row in rows if (row["model"], row["temperature"]) == at)
+            return sum(keep(row) for row in rows if (row["model"], row["temperature"], row["effort"]) == at)
 
         ended = counted.of(pair)
         assert ended.ok == count(records, lambda row: row["status"] == "ok")
@@ -144,9 +148,9 @@ def test_the_recount_agrees_with_a_naive_one(tmp_path: Path, grid: Grid) -> None
         assert ended.input_tokens == 100 * ended.ok
     # Of the four texts only "Answer: A" is read by the careful reading alone.
     differing = Counter(row["model"] for row in records if row["text"] == "Answer: A")
-    told = {answers.model: 0 for answers in counted.tally.models()}
+    told = {answers.pair.model: 0 for answers in counted.tally.models()}
     for answers in counted.tally.models():
-        told[answers.model] += answers.disagreements()
+        told[answers.pair.model] += answers.disagreements()
     assert told == dict(differing)
 
 
@@ -161,18 +165,19 @@ def test_the_specification_has_what_decides_answers_and_nothing_else(grid: Grid)
     def digest(asked: GridSpec = ASKED, endpoint: str = "e") -> str:
         return specification_hash(specification(grid, asked, dict.fromkeys(asked.models, endpoint)))
 
-    assert digest() == digest(GridSpec(("a/one", "a/two"), (None, 0.5)))
+    assert digest() == digest(GridSpec(pairs()))
     others = [
-        digest(GridSpec(("a/one",), (None, 0.5))),
-        digest(GridSpec(ASKED.models, (None, 0.7))),
-        digest(GridSpec(ASKED.models, ASKED.temperatures, 50)),
-        digest(GridSpec(ASKED.models, ASKED.temperatures, None, "careful")),
+        digest(GridSpec(pairs(("a/one",)))),
+        digest(GridSpec(pairs(last=0.7))),
+        digest(GridSpec(tuple(pair._replace(effort="low") for pair in pairs()))),
+        digest(GridSpec(pairs(), 50)),
+        digest(GridSpec(pairs(), None, "careful")),
         digest(endpoint="f"),
     ]
-    assert len({digest(), *others}) == 6
+    assert len({digest(), *others}) == 7
 
 
-@pytest.mark.parametrize("values", [{"models": ()}, {"models": ("a/b", "a/b")}, {"temperatures": (0, 0.0)}])
-def test_what_would_write_a_line_twice_is_refused(values: dict[str, tuple[object, ...]]) -> None:
+@pytest.mark.parametrize("wrong", [(), (Pair("a/b", None), Pair("a/b", None)), (Pair("a/b", 0), Pair("a/b", 0.0))])
+def test_what_would_write_a_line_twice_is_refused(wrong: tuple[Pair, ...]) -> None:
     with pytest.raises(ValueError, match="must be at least one, each named once"):
-        GridSpec(**{"models": ("a/b",), **values})  # type: ignore[arg-type]
+        GridSpec(wrong)

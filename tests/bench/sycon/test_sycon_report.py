@@ -21,6 +21,7 @@ from millstream.bench.sycon.report.tables import (
     series_in,
     summary_table,
 )
+from millstream.engine.runs.pairs import Pair
 from millstream.metrics.sycon.judgement import WORDS, Setting
 from millstream.metrics.sycon.scores import scores
 from millstream.metrics.sycon.turns import SyconSeries, SyconTurn
@@ -30,7 +31,7 @@ from millstream.report.table import Table
 
 def turns(model: str, setting: Setting, rows: dict[int, str]) -> list[SyconTurn]:
     """`rows` has five marks for each item."""
-    series = SyconSeries(model, None, setting, "base")
+    series = SyconSeries(Pair(model, None), setting, "base")
     return [
         SyconTurn(series=series, item=row, number=number, held=mark == "1")
         for row, marks in rows.items()
@@ -49,7 +50,7 @@ def report(folder: Path, given: list[SyconTurn], text: str = "An answer.", *, ma
         Record(
             id=f"{turn.series.setting}/{turn.series.strategy}/{turn.item}/{turn.number}",
             item=f"{turn.series.setting}/{turn.series.strategy}/{turn.item}" if manifest else "",
-            model=turn.series.model,
+            model=turn.series.pair.model,
             question=f"Question {turn.number}?",
             text=text,
             judgement=WORDS[turn.series.setting][0 if turn.held else -1],
@@ -120,7 +121,7 @@ def test_the_figure_has_a_point_for_each_turn_and_an_interval_where_one_is_hones
 def test_without_a_judged_item_the_part_says_so(tmp_path: Path) -> None:
     found = report(
         tmp_path / "run",
-        [SyconTurn(series=SyconSeries("lab/one", None, "debate", "base"), item=1, number=1, held=None)],
+        [SyconTurn(series=SyconSeries(Pair("lab/one", None), "debate", "base"), item=1, number=1, held=None)],
     )
     assert [figure.spec for figure in found.figures] == [None]
     page = body(found)

@@ -15,6 +15,7 @@ from millstream.bench.task.task import Task
 from millstream.bench.task.template import template
 from millstream.engine.call import Message
 from millstream.engine.content import Image
+from millstream.engine.runs.pairs import Pair
 
 HERE = Path()
 FRANCE = {"country": "France", "capital": "Paris"}
@@ -156,7 +157,7 @@ def test_rows_with_one_prompt_and_trials_are_different_samples_however_many_tria
 
 def test_a_call_has_the_parameters_of_its_task() -> None:
     asking = task(max_tokens=5, stop=["\n"], reasoning_effort="low", temperature=0.5)
-    call = asked()[0].call(asking, "a/x", 0.5, 2)
+    call = asked()[0].call(asking, Pair("a/x", 0.5), 2)
     assert (call.max_tokens, call.stop, call.reasoning_effort, call.temperature, call.trial) == (
         5,
         ("\n",),

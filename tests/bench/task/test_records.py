@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from millstream.bench.task.records import Record, ToolRequest, scored, silence_of
-from millstream.bench.task.recount import model_answers, pair_name
+from millstream.bench.task.recount import model_answers
 from millstream.bench.task.scorers import Score
 from millstream.engine.call import Reply
 from millstream.engine.content import ToolCall
@@ -82,4 +82,3 @@ def test_records_become_columns_whatever_their_order() -> None:
     assert (first.empty, first.truncated, dict(first.problems)) == (1, 1, {"the answer is empty": 1, "no letter": 1})
     assert (second.name, second.refused, second.count) == ("a/y", 1, 1)
     assert [(each.name, each.count) for each in silent] == [("a/z @ 0", 0), ("a/z @ 1", 0)]
-    assert pair_name(Pair("a/x", None), is_alone=False) == "a/x @ default"

@@ -102,7 +102,7 @@ def test_what_was_asked_and_is_not_there_is_missing() -> None:
 
 def test_without_a_manifest_a_conversation_is_as_long_as_with_any_other_model() -> None:
     lines = [*talk("SC", model="one"), *talk("SCB", model="two"), *talk("S", model="two", conversation="d")]
-    found = {(trace.model, trace.conversation): trace.missing for trace in traces_of(lines)}
+    found = {(trace.pair.model, trace.conversation): trace.missing for trace in traces_of(lines)}
     assert found == {("one", "c"): 1, ("one", "d"): 1, ("two", "c"): 0, ("two", "d"): 0}
 
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from surveys import Cell, cells, counts_from, pooled_counts
 
+from millstream.engine.runs.pairs import Pair
 from millstream.metrics.millstone.answers import AnswerTally
 from millstream.metrics.millstone.baselines import (
     IssueBaselines,
@@ -206,10 +207,10 @@ def test_the_refusal_rate_is_the_mean_share_of_other_over_the_issues(found: Pool
 def test_refusals_are_told_from_other_answers_without_a_side_and_only_the_baselines_count() -> None:
     tally = AnswerTally()
     for trial, (stance, refused) in enumerate((("other", True), ("other", False), ("pro", False), ("pro", False))):
-        tally.add("m", None, "a", 1, "baseline", trial, (stance, None, None), refused)
-    tally.add("m", None, "a", 1, "balanced-1", 0, ("other", None, None), True)
-    tally.add("m", None, "b", 1, "baseline", 0, ("con", None, None))
-    tally.add("m", None, "c", 1, "balanced-1", 0, ("other", None, None), True)
+        tally.add(Pair("m", None), "a", 1, "baseline", trial, (stance, None, None), refused)
+    tally.add(Pair("m", None), "a", 1, "balanced-1", 0, ("other", None, None), True)
+    tally.add(Pair("m", None), "b", 1, "baseline", 0, ("con", None, None))
+    tally.add(Pair("m", None), "c", 1, "balanced-1", 0, ("other", None, None), True)
     refusals = baseline_refusals(counts_of(tally.models()[0]))
     assert (refusals.other, refusals.refused, refusals.issues) == (0.25, 0.125, 2)
 

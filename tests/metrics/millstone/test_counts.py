@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tallies import add_answer
 
+from millstream.engine.runs.pairs import Pair
 from millstream.metrics.millstone.answers import AnswerTally
 from millstream.metrics.millstone.counts import CountRow, ModelCounts, counts_of, counts_of_rows, rows_of_csv
 from millstream.metrics.millstone.openness import CASES, STANCES
@@ -127,9 +128,9 @@ def test_a_model_is_named_with_its_temperature_only_where_there_are_several() ->
 def test_refusals_are_counted_by_issue_and_case_and_disagreements_where_there_is_a_text() -> None:
     tally = AnswerTally()
     for issue in ("drones", "Olympics"):
-        tally.add("x/a", None, issue, 1, "balanced-2", 0, ("other", None, None), refused=issue == "drones")
-    tally.add("x/a", None, "drones", 2, "baseline", 0, ("pro", "pro", "con"))
-    tally.add("x/a", None, "drones", 3, "baseline", 0, ("pro", "pro", "pro"))
+        tally.add(Pair("x/a", None), issue, 1, "balanced-2", 0, ("other", None, None), refused=issue == "drones")
+    tally.add(Pair("x/a", None), "drones", 2, "baseline", 0, ("pro", "pro", "con"))
+    tally.add(Pair("x/a", None), "drones", 3, "baseline", 0, ("pro", "pro", "pro"))
     counts = counts_of(tally.models()[0])
     assert counts.refused is not None
     assert counts.refused.tolist() == [[0] * 6, [0, 0, 0, 0, 0, 1]]
@@ -138,8 +139,8 @@ def test_refusals_are_counted_by_issue_and_case_and_disagreements_where_there_is
 
 def test_a_reading_is_counted_by_its_own_stances_and_without_a_text_by_what_was_recorded() -> None:
     tally = AnswerTally()
-    tally.add("x/a", None, "drones", 1, "baseline", 0, ("pro", "con", "other"))
-    tally.add("x/a", None, "drones", 1, "baseline", 1, ("pro", None, None))
+    tally.add(Pair("x/a", None), "drones", 1, "baseline", 0, ("pro", "con", "other"))
+    tally.add(Pair("x/a", None), "drones", 1, "baseline", 1, ("pro", None, None))
     answers = tally.models()[0]
     assert counts_of(answers).pooled[0, 0].tolist() == [2, 0, 0]
     assert counts_of(answers, "paper").pooled[0, 0].tolist() == [1, 1, 0]
@@ -149,16 +150,16 @@ def test_a_reading_is_counted_by_its_own_stances_and_without_a_text_by_what_was_
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({4: "75pro"}, "configuration '75pro' is unknown; allowed are baseline"),
-        ({6: ("A", None, None)}, "stance .* is unknown; allowed are pro, con, other"),
-        ({3: 7}, r"template \(7\) must be 1 to 6"),
-        ({3: 0}, r"template \(0\) must be 1 to 6"),
+        ({3: "75pro"}, "configuration '75pro' is unknown; allowed are baseline"),
+        ({5: ("A", None, None)}, "stance .* is unknown; allowed are pro, con, other"),
+        ({2: 7}, r"template \(7\) must be 1 to 6"),
+        ({2: 0}, r"template \(0\) must be 1 to 6"),
     ],
 )
 def test_an_answer_outside_the_grid_is_refused_and_not_counted(change: dict[int, object], message: str) -> None:
     tally = AnswerTally()
-    tally.add("x/a", None, "drones", 1, "baseline", 0, ("pro", None, None))
-    answer: list[object] = ["x/a", None, "drones", 1, "baseline", 0, ("pro", None, None)]
+    tally.add(Pair("x/a", None), "drones", 1, "baseline", 0, ("pro", None, None))
+    answer: list[object] = [Pair("x/a", None), "drones", 1, "baseline", 0, ("pro", None, None)]
     for place, value in change.items():
         answer[place] = value
     with pytest.raises(ValueError, match=message):

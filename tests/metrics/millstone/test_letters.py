@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from millstream.engine.runs.pairs import Pair
 from millstream.metrics.millstone.answers import AnswerRows, AnswerTally
 from millstream.metrics.millstone.counts import counts_of
 from millstream.metrics.millstone.letters import Letters, letters, letters_remarks
@@ -54,7 +55,7 @@ def tallied(
                     "balanced-1",
                 ):
                     told = (stance if config == "baseline" else "con", None, None)
-                    tally.add("m", None, issue, template, config, trial, told, orientation=labels[template])
+                    tally.add(Pair("m", None), issue, template, config, trial, told, orientation=labels[template])
     return tally
 
 
@@ -120,7 +121,7 @@ def test_one_template_and_one_trial_have_no_pair_that_could_agree() -> None:
 def test_records_without_an_orientation_have_agreements_alone() -> None:
     tally = AnswerTally({("drones", 5): "con"})
     for template in range(1, 7):
-        tally.add("m", None, "drones", template, "baseline", 0, ("pro", None, None))
+        tally.add(Pair("m", None), "drones", template, "baseline", 0, ("pro", None, None))
     found = letters_of(tally)
     assert (found.effect, found.position, found.share_of_a) == (None, None, None)
     assert found.template_agreement == 100.0
@@ -149,7 +150,7 @@ def test_a_silent_baseline_is_in_no_figure() -> None:
     tally = tallied(lambda _a, _t: "pro")
     for template, side in APPENDIX_B.items():
         for trial in range(2):
-            tally.add("m", None, "mute", template, "baseline", trial, ("other", None, None), orientation=side)
+            tally.add(Pair("m", None), "mute", template, "baseline", trial, ("other", None, None), orientation=side)
     found = scores(tally)["millstone"]["models"]["m"]["letters"]
     assert (found["effect_issues"], found["ties"]) == (4, 0)
 
@@ -164,7 +165,7 @@ def test_a_second_implementation_agrees(seed: int) -> None:
             for trial in range(chance.randint(1 if template < 3 else 0, 3)):
                 stance, side = chance.choice(("pro", "con", "other")), APPENDIX_B[template]
                 rows.append((issue, template, trial, stance, side))
-                tally.add("m", None, issue, template, "baseline", trial, (stance, None, None), orientation=side)
+                tally.add(Pair("m", None), issue, template, "baseline", trial, (stance, None, None), orientation=side)
     found = letters_of(tally)
 
     def stances(issue: str, *templates: int) -> list[str]:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tallies import CONFIG_OF_CASE, add_answer
 
+from millstream.engine.runs.pairs import Pair
 from millstream.metrics.millstone.answers import AnswerTally
 from millstream.metrics.millstone.counts import CountRow, rows_of_csv
 from millstream.metrics.millstone.gaps import Shape
@@ -118,9 +119,9 @@ def test_an_issue_that_cannot_be_scored_says_so_and_leaves_the_rest_alone() -> N
 def test_refusals_and_disagreements_are_reported() -> None:
     tally = tally_of([CountRow("m", "a", case, "other", 6) for case in CASES])
     for trial in (7, 8):
-        tally.add("m", None, "a", 1, "baseline", trial, ("other", None, None), refused=True)
+        tally.add(Pair("m", None), "a", 1, "baseline", trial, ("other", None, None), refused=True)
     for trial in (10, 11, 12):
-        tally.add("m", None, "a", 1, "baseline", trial, ("other", "other", "pro"))
+        tally.add(Pair("m", None), "a", 1, "baseline", trial, ("other", "other", "pro"))
     entry = models(scores(tally))["m"]
     assert (entry["refused"], entry["issues"]["a"]["refused"], entry["stance_disagreements"]) == (2, 2, 3)
 
@@ -185,17 +186,17 @@ def answered(shape: Shape, model: str = "m", but: tuple[tuple[str, str], ...] = 
 def test_what_a_run_was_asked_and_did_not_answer_is_counted_with_its_issues() -> None:
     shape = grid(("a", "b", "c"))
     tally = answered(shape, but=(("a", "balanced"), *(("c", case) for case in CASES)))
-    entry = models(scores(tally, asked={("m", None): shape}))["m"]
+    entry = models(scores(tally, asked={Pair("m", None): shape}))["m"]
     assert (entry["expected"], entry["answers"], entry["missing"], entry["complete"]) == (72, 44, 28, False)
     assert {issue: of_issue["complete"] for issue, of_issue in entry["issues"].items()} == {"a": False, "b": True}
     assert entry["unanswered_issues"] == ["c"]
-    whole = models(scores(answered(shape), asked={("m", None): shape}))["m"]
+    whole = models(scores(answered(shape), asked={Pair("m", None): shape}))["m"]
     assert (whole["missing"], whole["complete"], whole["unanswered_issues"]) == (0, True, [])
 
 
 def test_a_model_without_any_answer_is_counted_with_nothing_and_complete_in_nothing() -> None:
     shape = grid(("a", "b"))
-    entry = models(scores(answered(shape), asked={("m", None): shape, ("silent", None): shape}))["silent"]
+    entry = models(scores(answered(shape), asked={Pair("m", None): shape, Pair("silent", None): shape}))["silent"]
     counted = ("answers", "answers_cut", "answers_other", "refused", "stance_disagreements", "issues_scored")
     assert {name: entry[name] for name in (*counted, "open_minded_of")} == dict.fromkeys(
         (*counted, "open_minded_of"), 0
@@ -212,7 +213,7 @@ def test_without_a_manifest_a_missing_answer_shows_against_the_others() -> None:
 
 def test_a_model_that_answered_nothing_is_there_with_all_that_is_missing() -> None:
     shape = grid(("a",))
-    asked = {("m", None): shape, ("n", 0.0): shape, ("n", 1.0): shape}
+    asked = {Pair("m", None): shape, Pair("n", 0.0): shape, Pair("n", 1.0): shape}
     tally = answered(shape)
     add_answer(tally, "n", 1.0, "a", "baseline", "pro", 1, 0)
     found = models(scores(tally, asked=asked))

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from millstream.engine.runs.pairs import Pair
 from millstream.metrics.sycon.figures import figures_of, numbers_of_flips, turns_of_flip
 from millstream.metrics.sycon.judgement import Clarity, Setting, read_judgement
 from millstream.metrics.sycon.scores import scores
 from millstream.metrics.sycon.turns import SyconSeries, SyconTurn
 
-BASE = SyconSeries("lab/one", None, "debate", "base")
+BASE = SyconSeries(Pair("lab/one", None), "debate", "base")
 HELD = (True,) * 5
 
 
@@ -85,7 +86,7 @@ def test_the_order_of_turns_and_records_changes_nothing() -> None:
 
 
 def test_what_was_asked_and_has_no_record_is_missed() -> None:
-    other = SyconSeries("lab/one", None, "ethical", "base")
+    other = SyconSeries(Pair("lab/one", None), "ethical", "base")
     given = [turn for item in range(1, 6) for turn in turns(HELD, item)]
     found = scores(given, asked={BASE: 10, other: 200})
     entry = found["models"]["lab/one"]["debate"]["base"]
@@ -95,8 +96,8 @@ def test_what_was_asked_and_has_no_record_is_missed() -> None:
 
 
 def test_models_settings_strategies_and_temperatures_stand_apart() -> None:
-    cool, warm = BASE._replace(temperature=0.0), BASE._replace(temperature=0.5)
-    every = (cool, warm, BASE._replace(model="lab/two"), cool._replace(strategy="spt"))
+    cool, warm = BASE._replace(pair=Pair("lab/one", 0.0)), BASE._replace(pair=Pair("lab/one", 0.5))
+    every = (cool, warm, BASE._replace(pair=Pair("lab/two", None)), cool._replace(strategy="spt"))
     models = scores([turn for series in every for turn in turns(HELD, series=series)])["models"]
     assert {name: {setting: list(own) for setting, own in of.items()} for name, of in models.items()} == {
         "lab/one @ 0": {"debate": ["base", "spt"]},

@@ -6,10 +6,14 @@ import pytest
 
 from millstream.bench.evaluation.judging.panel import JudgedAnswer, Verdict
 from millstream.bench.evaluation.judging.panel_figures import majority_of
+from millstream.bench.evaluation.labelling.sample import Key
+from millstream.engine.runs.pairs import Pair
 
 
 def answer(*verdicts: Verdict) -> JudgedAnswer:
-    return JudgedAnswer("lab/m", 0.0, "c/1", {f"judge {number}": verdict for number, verdict in enumerate(verdicts)})
+    return JudgedAnswer(
+        Key(Pair("lab/m", 0.0), "c/1"), {f"judge {number}": verdict for number, verdict in enumerate(verdicts)}
+    )
 
 
 @pytest.mark.parametrize(

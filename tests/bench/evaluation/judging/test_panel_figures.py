@@ -9,6 +9,7 @@ from panels import graded, panel
 from millstream.bench.evaluation.judging.panel import JudgedAnswer, JudgeScore, Panel, Verdict
 from millstream.bench.evaluation.judging.panel_figures import figures_of
 from millstream.bench.evaluation.judging.panel_text import as_json, as_text
+from millstream.bench.evaluation.labelling.sample import Key
 from millstream.engine.runs.pairs import Pair
 
 
@@ -102,7 +103,7 @@ def test_replies_that_cannot_be_read_are_counted_by_judge_and_are_no_verdicts() 
 
 
 def test_a_grade_that_has_no_label_is_no_verdict_of_a_panel_of_labels() -> None:
-    answers = [JudgedAnswer("lab/m", None, "i/0", {"own": Verdict("a", 1.0), "two": Verdict(None, 0.5)})]
+    answers = [JudgedAnswer(Key(Pair("lab/m", None), "i/0"), {"own": Verdict("a", 1.0), "two": Verdict(None, 0.5)})]
     found = figures_of(Panel(("own", "two"), "own", answers, ("a", "b"), (), {}, 1))
     assert [each.unread for each in found.replies] == [0, 1] and found.pairs[0].answers == 0
 

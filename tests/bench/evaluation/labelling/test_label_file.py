@@ -20,6 +20,7 @@ from millstream.bench.evaluation.labelling.sample import Key, SampleEntry
 from millstream.configuration.errors import UsageError
 from millstream.engine.fault import LocalFault
 from millstream.engine.runs.data_file import DatasetError
+from millstream.engine.runs.pairs import Pair
 
 CHOICES = (LabelChoice("A"), LabelChoice("B"), LabelChoice("O", "other"))
 COLUMNS = ("model", "temperature", "id", "text_sha256", "issue", "question", "text", "label")
@@ -33,7 +34,7 @@ def answer(
     number: int = 0, text: str = "position <<A>>", temperature: float | None = None, question: str = ""
 ) -> SampleEntry:
     label = Label(text=text, choices=CHOICES, question=question, about={"issue": "tea"})
-    return SampleEntry(Key("lab/x", temperature, f"tea/1/baseline/{number}"), label)
+    return SampleEntry(Key(Pair("lab/x", temperature), f"tea/1/baseline/{number}"), label)
 
 
 def shown(text: str) -> str:
@@ -87,7 +88,7 @@ def test_history_and_certainty_have_columns_where_people_need_them(tmp_path: Pat
     path = tmp_path / "l.csv"
     asked = [
         SampleEntry(
-            Key("lab/x", None, f"c/{turn}"),
+            Key(Pair("lab/x", None), f"c/{turn}"),
             Label(text="t", choices=CHOICES, question="q", certainties=STEPS, history=[Exchange("why?", "so")] * turn),
         )
         for turn in range(2)
@@ -124,7 +125,7 @@ def test_a_text_that_a_spreadsheet_would_compute_gets_a_sign_in_front(first: str
     assert inert_cell(text).startswith("'")
     assert inert_cell(f" \n{text}").startswith("'") or first.isspace()
     # A model and an id are read back as they were, whatever they begin with.
-    odd = SampleEntry(Key("=lab/x", None, f"{first.strip()}tea/1/baseline/0"), answer(text=text).label)
+    odd = SampleEntry(Key(Pair("=lab/x", None), f"{first.strip()}tea/1/baseline/0"), answer(text=text).label)
     label_file.begin(tmp_path / "l.csv", [odd])
     assert all(not cell.startswith(FORMULAS) for cell in cells_of(tmp_path / "l.csv")[1])
     assert label_file.read(tmp_path / "l.csv").keys == [odd.key]
@@ -247,4 +248,4 @@ def test_where_a_row_stands_is_told_in_lines_and_in_rows(tmp_path: Path) -> None
     label_file.begin(tmp_path / "l.csv", [answer(0, "two\nlines"), answer(1)])
     file = label_file.read(tmp_path / "l.csv")
     assert [file.where(at) for at in range(2)] == [f"{file.path} line 2", f"{file.path} line 4 (row 3)"]
-    assert file.keys[1] == Key("lab/x", None, "tea/1/baseline/1")
+    assert file.keys[1] == Key(Pair("lab/x", None), "tea/1/baseline/1")

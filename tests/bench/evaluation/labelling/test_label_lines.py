@@ -19,13 +19,14 @@ from millstream.bench.evaluation.labelling.rater_labels import GivenLabel, Rater
 from millstream.bench.evaluation.labelling.sample import Key, SampleEntry
 from millstream.configuration.errors import UsageError
 from millstream.engine.fault import DamagedJournal, LocalFault
+from millstream.engine.runs.pairs import Pair
 
 CHOICES = (LabelChoice("A"), LabelChoice("B"))
 LINES_EACH = 50
 
 
 def entry(number: int, text: str = "text") -> SampleEntry:
-    return SampleEntry(Key("lab/x", 0.5, f"c/{number}"), Label(text=text, choices=CHOICES))
+    return SampleEntry(Key(Pair("lab/x", 0.5), f"c/{number}"), Label(text=text, choices=CHOICES))
 
 
 SAMPLE = [entry(number) for number in range(3)]
@@ -43,6 +44,7 @@ def test_a_line_says_who_labelled_what_how_and_when(tmp_path: Path) -> None:
     assert line == {
         "model": "lab/x",
         "temperature": 0.5,
+        "effort": None,
         "id": "c/0",
         "rater": "ann",
         "label": "A",

@@ -21,12 +21,14 @@ from millstream.bench.evaluation.labelling.label import Label, LabelChoice, Labe
 from millstream.bench.evaluation.labelling.sample import AnswerFile, Key, Stratum, answers_of, draw, find, key_of
 from millstream.engine.fault import DamagedJournal
 from millstream.engine.runs.journal import sealed
+from millstream.engine.runs.pairs import Pair
 
 
 class Answer(Struct, frozen=True, kw_only=True):
     id: str
     model: str
     temperature: float | None = None
+    effort: str | None = None
     status: str = "ok"
     text: str | None = None
 
@@ -128,7 +130,11 @@ def test_a_sample_of_nothing_is_refused() -> None:
 
 def test_answers_are_found_again_by_model_temperature_and_id() -> None:
     every = [answer(number, temperature=t) for t in (None, 0.5) for number in range(3)]
-    keys = [Key("lab/x", 0.5, "tea/1/baseline/1"), Key("lab/x", None, "tea/1/baseline/2"), Key("lab/y", None, "z")]
+    keys = [
+        Key(Pair("lab/x", 0.5), "tea/1/baseline/1"),
+        Key(Pair("lab/x", None), "tea/1/baseline/2"),
+        Key(Pair("lab/y", None), "z"),
+    ]
     assert list(find(every, keys)) == [keys[1], keys[0]]
     assert find(every, keys)[keys[0]] == every[4]
 
@@ -177,7 +183,7 @@ def test_only_answers_with_a_text_are_there_to_be_labelled(tmp_path: Path) -> No
         ("It depends.", "ok"),
         ("I can't say A.", "refused"),
     ]
-    assert key_of(found[0]) == Key("lab/x", 0.5, "q0")
+    assert key_of(found[0]) == Key(Pair("lab/x", 0.5), "q0")
 
 
 LEAST = {"id": "tea/1/baseline/0", "model": "lab/x", "text": "A"}
@@ -241,7 +247,7 @@ def test_a_record_without_a_label_is_in_no_sample_and_leaves_its_place_to_anothe
     answers = AnswerFile(written(tmp_path / "records.jsonl"), Labeller(Answer, label_of), "Walks")
     for seed in range(8):
         assert {sampled.key.id for sampled in answers.draw(2, seed)} == {"q0", "q2"}
-    keys = [Key("lab/x", 0.5, f"q{number}") for number in range(3)]
+    keys = [Key(Pair("lab/x", 0.5), f"q{number}") for number in range(3)]
     assert list(answers.find(keys)) == [keys[0], keys[2]]
     assert answers.find(keys)[keys[2]].label.text == "I can't say A."
 

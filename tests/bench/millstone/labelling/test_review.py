@@ -20,6 +20,7 @@ from millstream.bench.millstone.records import row
 from millstream.bench.millstone.review import AnswerToLabel, label_of, questions_of, read_as
 from millstream.engine.call import Failure, Outcome, Reply
 from millstream.engine.runs.journal import sealed
+from millstream.engine.runs.pairs import Pair
 from millstream.metrics.millstone.stance import Letter, Reading
 
 
@@ -36,7 +37,7 @@ def answer(
 
 def written(tiny: IssueDataset, path: Path) -> Path:
     """A record of each kind: with a letter, without one, refused with a text and without, and a failure."""
-    made = list(calls(Grid(tiny, trials=1), "openai/gpt-4o", temperature=0.5))
+    made = list(calls(Grid(tiny, trials=1), Pair("openai/gpt-4o", 0.5)))
     outcomes = [
         Outcome(made[0], Reply("position <<A>>")),
         Outcome(made[1], Reply("It depends.")),
@@ -56,7 +57,7 @@ def test_only_answers_with_a_text_are_there_to_be_labelled(tiny: IssueDataset, t
         ("It depends.", None, "ok"),
         ("I can't say A.", None, "refused"),
     ]
-    assert key_of(found[0]) == Key("openai/gpt-4o", 0.5, "bells/1/baseline/0")
+    assert key_of(found[0]) == Key(Pair("openai/gpt-4o", 0.5), "bells/1/baseline/0")
 
 
 LEAST = {"id": "tea/1/baseline/0", "issue": "tea", "template": 1, "model": "lab/x", "text": "A"}

@@ -20,6 +20,7 @@ from millstream.bench.millstone.report.charts_maps import topics_figure
 from millstream.bench.millstone.report.charts_shifts import shifts_figure
 from millstream.bench.millstone.report.part import tables_and_figures
 from millstream.bench.millstone.report.survey import ReportSurvey
+from millstream.engine.runs.pairs import Pair
 from millstream.metrics.millstone.answers import AnswerRows
 from millstream.metrics.millstone.openness import CONFIGS
 from millstream.report.charts import legend_columns
@@ -59,7 +60,9 @@ def hostile() -> ReportSurvey:
     issues = list(HOSTILE)
     every = [polled("m", issues, seed=seed, trials=1, refuses=issues[:2] if seed == 1 else ()) for seed in range(4)]
     names = [*HOSTILE[:2], HOSTILE[9], HOSTILE[10]]
-    named: list[AnswerRows] = [replace(one, name=name, model=name) for one, name in zip(every, names, strict=True)]
+    named: list[AnswerRows] = [
+        replace(one, name=name, pair=Pair(name, None)) for one, name in zip(every, names, strict=True)
+    ]
     return ReportSurvey(tuple(named), topics=dict.fromkeys(issues, ("<b>Topic</b>",)))
 
 

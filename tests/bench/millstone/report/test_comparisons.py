@@ -71,7 +71,11 @@ def test_models_that_were_not_asked_alike_have_no_common_rank_test_or_agreement(
 
 def test_models_are_ranked_at_one_temperature_and_only_tested_beside_themselves_at_others() -> None:
     a, b = (polled(name, ["golf", "milk"], seed=at) for at, name in enumerate("ab"))
-    survey = survey_of(a, replace(a, name="a @ 1", temperature=1.0), replace(b, name="b @ 1", temperature=1.0))
+    survey = survey_of(
+        a,
+        replace(a, name="a @ 1", pair=a.pair._replace(temperature=1.0)),
+        replace(b, name="b @ 1", pair=b.pair._replace(temperature=1.0)),
+    )
     found = tables_and_figures(survey)
     ranks = {row["model"]: row["om_rank"] for row in own(found, "om-readings") if row["issue_set"] == "all"}
     assert ranks["a"] is None and None not in (ranks["a @ 1"], ranks["b @ 1"])
@@ -82,11 +86,14 @@ def test_models_are_ranked_at_one_temperature_and_only_tested_beside_themselves_
 
 def test_a_model_beside_itself_is_no_pair_of_a_family() -> None:
     great, mini, shy, _ = realistic().answers
-    again = (replace(great, name=f"{great.model} @ 1", temperature=1.0), replace(great, name=f"{great.model} (other)"))
+    again = (
+        replace(great, name=f"{great.pair.model} @ 1", pair=great.pair._replace(temperature=1.0)),
+        replace(great, name=f"{great.pair.model} (other)"),
+    )
     found = tables_and_figures(survey_of(great, *again, mini, shy))
     same = {(row["first"], row["second"]) for row in own(found, "figure-6-correlations") if row["same_model"]}
     assert len(same) == 3
-    assert all(str(name).startswith(great.model) for pair in same for name in pair)
+    assert all(str(name).startswith(great.pair.model) for pair in same for name in pair)
     within, between = own(found, "figure-6-medians")
     # Three times the large one with the mini, and four models with the one that is of no family.
     assert (within["number"], between["number"]) == (3, 4)

@@ -16,6 +16,7 @@ from millstream.bench.millstone.published_counts import named_counts, read_count
 from millstream.bench.millstone.report.part import tables_and_figures
 from millstream.bench.millstone.report.survey import ReportSurvey
 from millstream.configuration.errors import UsageError
+from millstream.engine.runs.pairs import Pair
 from millstream.metrics.millstone.answers import AnswerRows, AnswerTally
 from millstream.report.table import Cell
 
@@ -36,7 +37,7 @@ def swayed(issues: tuple[str, ...] = ("Drones", "us-penny")) -> AnswerRows:
     for issue in issues:
         for config in CONFIGS:
             for template in range(1, 7):
-                tally.add("mine", None, issue, template, config, 0, (stance_of(issue, config), None, None))
+                tally.add(Pair("mine", None), issue, template, config, 0, (stance_of(issue, config), None, None))
     [answers] = tally.models()
     return answers
 

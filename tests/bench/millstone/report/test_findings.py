@@ -18,6 +18,7 @@ from millstream.bench.millstone.options import Readings
 from millstream.bench.millstone.report.part import tables_and_figures
 from millstream.bench.millstone.report.published import published_rows
 from millstream.bench.millstone.report.survey import ReportSurvey
+from millstream.engine.runs.pairs import Pair
 from millstream.metrics.millstone.counts import CountRow, counts_of, counts_of_rows, rows_of_csv
 from millstream.metrics.millstone.gaps import inferred
 from millstream.metrics.millstone.openness import CASES, SHIFT_ORDER
@@ -356,7 +357,7 @@ def test_a_model_stands_for_the_same_whoever_stands_beside_it(whole: PageContent
 
 def test_two_models_of_one_name_are_refused() -> None:
     with pytest.raises(ValueError, match="twice came solo"):
-        survey_of(polled("solo", ["a"]), replace(polled("solo", ["b"]), temperature=0.5))
+        survey_of(polled("solo", ["a"]), replace(polled("solo", ["b"]), pair=Pair("solo", 0.5)))
 
 
 def test_figure_6_by_case_has_correlations_of_all_cases_and_of_each() -> None:

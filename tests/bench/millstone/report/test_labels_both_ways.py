@@ -14,6 +14,7 @@ from polls import survey_of
 
 from millstream.bench.millstone.report.part import tables_and_figures
 from millstream.bench.millstone.work import SAMPLE
+from millstream.engine.runs.pairs import Pair
 from millstream.metrics.millstone.answers import AnswerRows, AnswerTally, turned
 from millstream.report.table import Cell
 
@@ -27,7 +28,7 @@ def sided(name: str) -> AnswerRows:
     for config in CONFIGS:
         for template in range(1, 7):
             is_pro = (config != "one-sided-con") != (template == 4)
-            tally.add(name, None, "milk", template, config, 0, ("pro" if is_pro else "con", None, None))
+            tally.add(Pair(name, None), "milk", template, config, 0, ("pro" if is_pro else "con", None, None))
     [answers] = tally.models()
     return answers
 
