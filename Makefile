@@ -52,12 +52,13 @@ compiled = $(PY) -m compileall -q -j 0 bench configuration engine fixtures inter
 BALANCED = --dist loadfile --no-loadscope-reorder
 memory = $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4 * 1024 * 1024 { print "/dev/shm" }')
 
-check: tools ## style, types, the floors of the house, known vulnerabilities
+check: tools ## style, types, the floors of the house, known vulnerabilities; which models in the docs retire soon
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy --strict -p millstream
 	.venv/bin/lint-imports --no-logo
 	@$(PY) .ci/audit.py
+	@$(PY) .ci/retiring.py
 
 format: tools ## mend what style and format can mend by themselves
 	.venv/bin/ruff check --fix .
@@ -115,7 +116,8 @@ pages: tools ## pages at length: 500 fuzzed ones, and every real one of this mac
 wheel: tools ## wheel, source archive and repository, installed by every Python's own pip into an empty environment, which runs the demo (some 2 minutes each)
 	@MILLSTREAM_WHEELS=1 $(PY) -m pytest -c tests/pytest.ini --rootdir=. -q -rP -o timeout=900 -o faulthandler_timeout=0 tests/test_wheel.py -k installed_demo
 
-release: tools ## wheel, source archive and the list of parts in build/release
+release: tools ## wheel, source archive and the list of parts in build/release; not while the docs name models that retire soon
+	@$(PY) .ci/retiring.py --release
 	@rm -rf build/release; mkdir -p build/release
 	@$(PY) -c 'from setuptools import build_meta as b; b.build_sdist("build/release"); b.build_wheel("build/release")' >/dev/null 2>&1
 	@rm -rf build/lib build/bdist.*
