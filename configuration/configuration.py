@@ -108,7 +108,10 @@ _PROVIDER = {
 }
 _SEARCH = {name: _PROVIDER[name] for name in ("base_url", "key", "identity")}
 _FACTS = ("version", "region", "project")
-_PRICE = dict.fromkeys(("input", "output", "cached", "write_5m", "write_1h"), values.PRICE)
+_PRICE = {
+    **dict.fromkeys(("input", "output", "cached", "write_5m", "write_1h"), values.PRICE),
+    "tiers": values.NumbersByName(values.Number("a number of times the price", 0.001, 999)),
+}
 _MODEL = {
     "thinks": values.Switch(),
     "max_output": values.WholeNumber("tokens", 1, 100_000_000),

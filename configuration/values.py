@@ -291,6 +291,22 @@ class AllowedHost:
 
 
 @dataclass(frozen=True)
+class NumbersByName:
+    """The kind of value that is an object of numbers of one kind, such as factors of prices."""
+
+    kind: Number
+
+    @property
+    def expected(self) -> str:
+        return f"an object of names, each with {self.kind.expected}"
+
+    def read(self, value: object) -> dict[str, float]:
+        if not isinstance(value, dict):
+            raise ValueError(value)
+        return {str(name): self.kind.read(each) for name, each in value.items()}
+
+
+@dataclass(frozen=True)
 class Several:
     """The kind of value that is one value of another kind, or a list of them; it is read as a tuple."""
 

@@ -69,7 +69,7 @@ class Route(Struct):
 
     def cost_of(self, call: Call, reply: Reply) -> float | None:
         """Returns the cost of an answered call in dollars; None if it is not known."""
-        return cost_of(reply.usage, call, self.price, self.estimate)
+        return cost_of(reply, call, self.price, self.estimate)
 
     def settle(self, permit: Permit, call: Call, reply: Reply, cost: float | None) -> None:
         """Replaces what was reserved for an attempt by what its reply used, and records the success. `cost`: that of
@@ -77,7 +77,7 @@ class Route(Struct):
         usage = reply.usage
         if usage is not None:
             self.estimate.observe(call, usage)
-        is_reported = self.price is None or self.price.is_by_call or (usage is not None and usage.is_whole)
+        is_reported = self.price is None or self.price.is_by_call or (usage is not None and usage.is_priced)
         permit.lane.succeeded(permit, permit.tokens.settled(usage), cost, is_reported=is_reported)
         self.lane.note_answer(reply)
 

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import orjson
+from msgspec import structs
 
-from ..call import Call, Usage
+from ..call import Call, Reply
 from ..fault import LocalFault
 from ..limits import Tokens
 from .budget_file import Amounts, BudgetFile, Leftover
@@ -34,8 +35,27 @@ _ROUNDING = 1e-9
 def worst_cost(call: Call, price: Price, estimate: TokenEstimate) -> float | None:
     """Returns the most that one attempt of this call can cost, in dollars, which a budget has to reserve before it is
     sent. None: there is no bound, as `why_unbounded` says."""
-    most = _most_tokens(call, price, estimate)
-    return None if most is None else price.of_call(most.input, most.output)
+    most, factor = _most_tokens(call, price, estimate), price.factor_asked(call)
+    return None if most is None or factor is None else _most_cost(call, price, most, factor)
+
+
+def _most_cost(call: Call, price: Price, most: Tokens, factor: float) -> float:
+    marks = _marks_in(call)
+    is_marked = "cache_control" in marks or "cachePoint" in marks
+    return price.of_most(most.input, most.output, factor, is_marked=is_marked, is_hour=_asks_hour(marks))
+
+
+def _marks_in(call: Call) -> str:
+    """Returns a text of all parts of a call that may ask for something to be cached."""
+    has_parts = call.extra is not None or call.tools is not None
+    if not has_parts and not isinstance(call.input, str):
+        for message in call.input:
+            has_parts |= message.content.__class__ is not str
+    return repr((call.extra, call.tools, call.input)) if has_parts else ""
+
+
+def _asks_hour(marks: str) -> bool:
+    return "'1h'" in marks
 
 
 def _most_tokens(call: Call, price: Price, estimate: TokenEstimate) -> Tokens | None:
@@ -80,6 +100,11 @@ def why_unbounded(call: Call, price: Price | None, limit: str = "--max-cost", *,
     """Returns the message for a call whose worst cost has no bound: why `limit` can't be kept, and what to set.
     `has_option`: an option or a field sets the call's max_tokens."""
     model = call.model
+    if price is not None and price.factor_asked(call) is None:
+        return (
+            f"{model}: what the tier of service that is asked for costs is not known, so {limit} can't be kept: give "
+            f'its factor in tiers under [prices."{model}"] in a --config file, or leave the tier out'
+        )
     if price is not None and (unsized := price.unsized(call)) is not None:
         if unsized.is_run:
             return (
@@ -282,19 +307,30 @@ def over_budget(what: str, cost: float, purse: CostBudget, option: str = "--max-
     return told
 
 
-def cost_of(usage: Usage | None, call: Call, price: Price | None, estimate: TokenEstimate) -> float | None:
-    """Returns the cost of an answered call in dollars; a count of tokens that its provider did not report counts at its
-    worst. None: there is no price, or no bound of what was not reported."""
+def cost_of(reply: Reply, call: Call, price: Price | None, estimate: TokenEstimate) -> float | None:
+    """Returns the cost of an answered call in dollars: what its provider says it billed, else by its usage and tier. A
+    count of tokens that was not reported counts at its worst. None: there is no price, or no bound of what was not
+    reported."""
+    usage = reply.usage
+    if usage is not None and usage.billed is not None:
+        return usage.billed
     if price is None:
         return None
     if price.is_by_call:
         return price.call
-    if usage is not None and usage.input is not None and usage.output is not None:
-        return price.of_call(usage.input, usage.output)
+    factor = price.factor_billed(call, reply.tier)
+    if usage is not None and usage.cache_write_5m and not usage.cache_write_1h and _asks_hour(_marks_in(call)):
+        # Not every server counts the two kinds apart.
+        usage = structs.replace(usage, cache_write_5m=0, cache_write_1h=usage.cache_write_5m)
+    if usage is not None and usage.is_whole:
+        return price.of_usage(usage, factor)
     if usage is not None and usage.total is not None:
-        return max(price.of_call(usage.total, 0), price.of_call(0, usage.total))
+        ends = (Tokens(usage.total, 0), Tokens(0, usage.total))
+        return max(_most_cost(call, price, each, factor) for each in ends)
     most = _most_tokens(call, price, estimate)
     if most is None:
         return None
     used = most.settled(usage)
-    return price.of_call(used.input, used.output)
+    if usage is None or usage.input is None:
+        return _most_cost(call, price, used, factor)
+    return price.of_usage(structs.replace(usage, output=used.output), factor)

@@ -8,7 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct, structs
 
-from ..call import Call
+from ..call import Call, Usage
+
+# The fields in which providers are asked for a tier, and their words for the ordinary one.
+_TIER_FIELDS = frozenset({"service_tier", "serviceTier", "speed"})
+_ORDINARY = frozenset({"default", "standard", "standard_only", "on_demand"})
 
 
 class LongPrompts(Struct, frozen=True):
@@ -47,11 +51,13 @@ class Price(Struct, frozen=True):
     """
     write_5m: float | None = None
     """Dollars per million input tokens that the provider writes to its cache, for five minutes or its usual time; None:
-    not known, so they count as 1.25 times the input."""
+    they cost as much as others if `cached` is known, and count as 1.25 times the input if not even that is."""
     write_1h: float | None = None
     """The same for an hour; None: not known, so they count as twice the input."""
     tiers: Mapping[str, float] = {}
     """How many times the price a tier of service costs, by the tier's name: flex, priority, fast."""
+    tier: str | None = None
+    """The tier that calls ask for which name none themselves; None: they ask for none."""
     output_max: int | None = None
     """The most tokens of one answer, thinking included, where its call sets no max_tokens. None: not known, so the cost
     of such a call has no bound."""
@@ -74,15 +80,95 @@ class Price(Struct, frozen=True):
         """Whether tokens cost nothing, so that only calls are charged."""
         return self.input == self.output == 0
 
+    @property
+    def factor(self) -> float:
+        """How many times the price a call costs that names no tier itself; that of the dearest if it isn't known."""
+        return self._factor_or_dearest(self.tier)
+
     def of(self, input_tokens: float, output_tokens: float) -> float:
         """Returns the dollars for these tokens, at the prices of short prompts and without the price of a call."""
-        return (input_tokens * self.input + output_tokens * self.output) / 1e6
+        return (input_tokens * self.input + output_tokens * self.output) * self.factor / 1e6
 
-    def of_call(self, input_tokens: float, output_tokens: float) -> float:
+    def of_call(self, input_tokens: int, output_tokens: int) -> float:
         """Returns the cost of one call in dollars, at the prices of long prompts if its prompt is long."""
-        if self.long is not None and input_tokens > self.long.above:
-            return self.call + (input_tokens * self.long.input + output_tokens * self.long.output) / 1e6
-        return self.call + self.of(input_tokens, output_tokens)
+        return self.of_usage(Usage(input_tokens, output_tokens), self.factor)
+
+    def of_usage(self, usage: Usage, factor: float) -> float:
+        """Returns the bill of one call in dollars, from all counts of its usage. `factor`: that of its tier."""
+        read, output = usage.input or 0, usage.output or 0
+        dollars = read * self.input
+        if usage.cached_input or usage.cache_write_5m or usage.cache_write_1h:
+            cached = self.input if self.cached is None else self.cached
+            dollars += usage.cached_input * (cached - self.input)
+            dollars += usage.cache_write_5m * (self._written - self.input)
+            dollars += usage.cache_write_1h * (self._written_1h - self.input)
+        return self._in_dollars(read, dollars, output, factor)
+
+    def of_most(self, input_tokens: int, output_tokens: int, factor: float, *, is_marked: bool, is_hour: bool) -> float:
+        """Returns the most that a call of these tokens can cost, in dollars: its prompt may be written to the
+        provider's cache, for an hour if it asks for that (`is_hour`). `is_marked`: it says what is to be cached."""
+        rate = self.input if self.cached is None else max(self.input, self.cached)
+        # Where a write for an hour has a price of its own, nothing is cached that a request does not mark.
+        if is_marked or self.write_1h is None:
+            rate = max(rate, self._written)
+        if is_hour:
+            rate = max(rate, self._written_1h)
+        return self._in_dollars(input_tokens, input_tokens * rate, output_tokens, factor)
+
+    @property
+    def _written(self) -> float:
+        if self.write_5m is not None:
+            return self.write_5m
+        # A price list with a price for reads would have one for writes if they had one.
+        return self.input if self.cached is not None else 1.25 * self.input
+
+    @property
+    def _written_1h(self) -> float:
+        return 2.0 * self.input if self.write_1h is None else self.write_1h
+
+    def _in_dollars(self, read: int, input_dollars: float, output: int, factor: float) -> float:
+        """Returns the cost of a call in dollars. `input_dollars`: a million times what its input costs in a short
+        prompt; in a long one all prices of input rise alike."""
+        if self.long is not None and read > self.long.above:
+            input_dollars *= self.long.input / self.input if self.input else 1.0
+            return self.call + (input_dollars + output * self.long.output) * factor / 1e6
+        return self.call + (input_dollars + output * self.output) * factor / 1e6
+
+    def factor_of(self, tier: str | None) -> float | None:
+        """Returns how many times the price a tier costs, by its provider's word for it; None: that is not known."""
+        if tier is None:
+            return 1.0
+        word = tier.lower().removeprefix("service_tier_").removeprefix("on_demand_")
+        if word in _ORDINARY:
+            return 1.0
+        if word == "auto":  # the account may have set a dearer one as its default
+            return max(1.0, self.tiers.get("priority", 1.0))
+        if word == "fast" and word not in self.tiers:
+            word = "priority"  # OpenAI's name of it since GPT-6
+        return self.tiers.get(word, 1.0 if word == "flex" else None)
+
+    def factor_asked(self, call: Call) -> float | None:
+        """Returns how many times the price the tier costs that a call asks for; None: that is not known."""
+        extra = call.extra
+        if extra is None or _TIER_FIELDS.isdisjoint(extra):
+            return self.factor_of(self.tier)
+        named = [extra[name] for name in _TIER_FIELDS if name in extra]
+        words = [each.get("type") if isinstance(each, Mapping) else each for each in named]
+        factors = [self.factor_of(word) if isinstance(word, str | None) else None for word in words]
+        known = [each for each in factors if each is not None]
+        return max(known) if len(known) == len(factors) else None
+
+    def factor_billed(self, call: Call, tier: str | None) -> float:
+        """Returns how many times the price an answered call costs. `tier`: what its provider says that it billed; if
+        that is None, or has no price here, the dearest that may be meant counts."""
+        if tier is None:
+            asked = self.factor_asked(call)
+            return self._factor_or_dearest("") if asked is None else max(1.0, asked)
+        return self._factor_or_dearest(tier)
+
+    def _factor_or_dearest(self, tier: str | None) -> float:
+        factor = self.factor_of(tier)
+        return max((1.0, *self.tiers.values())) if factor is None else factor
 
 
 class PriceSource(Struct, frozen=True):
@@ -102,13 +188,14 @@ class ListedPrice(Struct, frozen=True):
 class Prices(Struct, frozen=True):
     """The price table, by model. `others` looks up a model that is not in the table, `output_max` the most tokens of
     one answer of a model, and `window` those of a prompt; all return None if they don't know. `unsized` finds a part
-    of unknown size in a call."""
+    of unknown size in a call. `tier` is asked of all models."""
 
     models: Mapping[str, ListedPrice]
     others: Callable[[str], ListedPrice | None] = _nothing
     output_max: Callable[[str], int | None] = _nothing
     window: Callable[[str], int | None] = _nothing
     unsized: Callable[[Call], Unsized | None] = _nothing
+    tier: str | None = None
 
     def listed(self, model: str) -> ListedPrice | None:
         listed = self.models.get(model)
@@ -120,7 +207,8 @@ class Prices(Struct, frozen=True):
             return None
         price, most = listed.price, listed.price.output_max
         most = self.output_max(model) if most is None else most
-        return structs.replace(price, output_max=most, window=self.window(model), unsized=self.unsized)
+        window, tier = self.window(model), None if price.is_by_call else self.tier
+        return structs.replace(price, output_max=most, window=window, unsized=self.unsized, tier=tier)
 
     def oldest_date(self, models: Iterable[str]) -> str | None:
         """Returns the earliest date on which a listed price of these models was read; None if none has one."""

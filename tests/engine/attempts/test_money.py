@@ -34,7 +34,7 @@ SHORT = Call("a/b", "x" * 100, max_tokens=50)
 
 
 def cost(usage: Usage | None, price: Price | None, call: Call = SHORT) -> float | None:
-    return cost_of(usage, call, price, TokenEstimate())
+    return cost_of(Reply("", usage), call, price, TokenEstimate())
 
 
 def test_without_a_price_or_a_bound_the_cost_is_unknown_and_not_zero() -> None:

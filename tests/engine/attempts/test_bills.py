@@ -1,0 +1,137 @@
+"""Bills from all counts of a usage and the tier that was billed, and bounds at the dearest price that may apply."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from millstream.engine.attempts.estimate import TokenEstimate
+from millstream.engine.attempts.money import cost_of, why_unbounded, worst_cost
+from millstream.engine.attempts.prices import LongPrompts, Price
+from millstream.engine.call import Call, Message, Reply, Usage
+from millstream.engine.content import Native
+
+PLAIN = Call("a/b", "x" * 100, max_tokens=50)
+CLAUDE = Price(4.0, 20.0, cached=0.2, write_5m=5.0, write_1h=8.0, tiers={"fast": 2.0})
+GPT = Price(2.0, 10.0, LongPrompts(272_000, 4.0, 15.0), cached=0.1, write_5m=2.5, tiers={"flex": 0.5, "priority": 2.0})
+
+
+def marked(ttl: str | None = None) -> Call:
+    mark: dict[str, Any] = {"type": "ephemeral"} if ttl is None else {"type": "ephemeral", "ttl": ttl}
+    part = Native("anthropic", {"type": "text", "text": "x" * 100, "cache_control": mark})
+    return Call("a/b", (Message("user", (part,)),), max_tokens=50)
+
+
+def bill(usage: Usage | None, price: Price | None, call: Call = PLAIN, tier: str | None = None) -> float | None:
+    return cost_of(Reply("", usage, tier=tier), call, price, TokenEstimate())
+
+
+def bound(call: Call, price: Price) -> float | None:
+    return worst_cost(call, price, TokenEstimate())
+
+
+def input_rate(call: Call, price: Price) -> float:
+    """The dollars a million input tokens that the bound reckons with."""
+    free, times = structs.replace(price, output=0.0), structs.replace(price, input=1.0, output=0.0, cached=1.0)
+    counted = bound(call, structs.replace(times, write_5m=1.0, write_1h=1.0, long=None, tiers={}))
+    found = bound(call, free)
+    assert found is not None and counted is not None
+    return found / counted
+
+
+def test_reads_and_writes_are_billed_at_their_own_prices() -> None:
+    usage = Usage(1_000, 300, 200, cached_input=400, cache_write_5m=100, cache_write_1h=250)
+    parts = 250 * 4.0 + 400 * 0.2 + 100 * 5.0 + 250 * 8.0
+    assert bill(usage, CLAUDE, marked("1h")) == pytest.approx((parts + 300 * 20.0) / 1e6)
+
+
+def test_in_a_long_prompt_every_kind_of_input_costs_as_many_times_more() -> None:
+    usage = Usage(300_000, 1_000, cached_input=100_000, cache_write_5m=150_000)
+    parts = 2 * (50_000 * 2.0 + 100_000 * 0.1 + 150_000 * 2.5)
+    assert bill(usage, GPT) == pytest.approx((parts + 1_000 * 15.0) / 1e6)
+
+
+def test_what_a_price_list_does_not_say_of_a_cache_counts_at_the_dearest_that_is_known_of_any() -> None:
+    bare = Price(4.0, 20.0)
+    assert bill(Usage(100, 0, cached_input=100), bare) == pytest.approx(400 / 1e6)
+    assert bill(Usage(100, 0, cache_write_5m=100), bare) == pytest.approx(500 / 1e6)
+    assert bill(Usage(100, 0, cache_write_1h=100), bare) == pytest.approx(800 / 1e6)
+    # A list with a price for reads alone asks nothing more for writes.
+    assert bill(Usage(100, 0, cache_write_5m=100), structs.replace(bare, cached=2.0)) == pytest.approx(400 / 1e6)
+
+
+def test_writes_that_are_not_counted_apart_are_for_an_hour_if_that_was_asked() -> None:
+    usage = Usage(100, 0, cache_write_5m=100)
+    assert bill(usage, CLAUDE, marked("1h")) == pytest.approx(800 / 1e6)
+    assert bill(usage, CLAUDE, marked("5m")) == bill(usage, CLAUDE, marked()) == pytest.approx(500 / 1e6)
+
+
+@pytest.mark.parametrize(
+    ("call", "price", "rate"),
+    [
+        (PLAIN, CLAUDE, 4.0),
+        (marked(), CLAUDE, 5.0),
+        (marked("1h"), CLAUDE, 8.0),
+        (structs.replace(PLAIN, extra={"cache_control": {"type": "ephemeral", "ttl": "1h"}}), CLAUDE, 8.0),
+        (PLAIN, GPT, 2.5),
+        (PLAIN, structs.replace(GPT, write_5m=None), 2.0),
+        (PLAIN, Price(4.0, 20.0), 5.0),
+        (marked("1h"), Price(4.0, 20.0), 8.0),
+    ],
+    ids=["unmarked", "marked", "hour", "hour of all", "unasked", "free writes", "unknown", "unknown hour"],
+)
+def test_the_bound_takes_the_dearest_price_of_input_that_may_apply_to_the_call(
+    call: Call, price: Price, rate: float
+) -> None:
+    assert input_rate(call, price) == pytest.approx(rate)
+
+
+@pytest.mark.parametrize(
+    ("tier", "times"),
+    [
+        (None, 1.0), ("default", 1.0), ("standard", 1.0), ("ON_DEMAND", 1.0), ("flex", 0.5), ("ON_DEMAND_FLEX", 0.5),
+        ("priority", 2.0), ("fast", 2.0), ("SERVICE_TIER_PRIORITY", 2.0), ("ultrafast", 2.0), ("scale", 2.0),
+    ],
+)  # fmt: skip
+def test_the_tier_that_was_billed_is_billed_and_one_without_a_price_as_the_dearest(
+    tier: str | None, times: float
+) -> None:
+    usual = bill(Usage(1_000, 300), GPT)
+    assert usual is not None and bill(Usage(1_000, 300), GPT, tier=tier) == pytest.approx(times * usual)
+
+
+@pytest.mark.parametrize(
+    ("extra", "asked", "times"),
+    [
+        (None, None, 1.0), (None, "flex", 0.5), (None, "priority", 2.0), (None, "standard", 1.0),
+        ({"service_tier": "priority"}, "flex", 2.0), ({"service_tier": "flex"}, None, 0.5),
+        ({"serviceTier": {"type": "priority"}}, None, 2.0), ({"speed": "fast"}, None, 2.0),
+        ({"speed": "standard", "service_tier": "default"}, None, 1.0), ({"service_tier": "auto"}, None, 2.0),
+        ({"service_tier": "ultrafast"}, None, None), ({"service_tier": 7}, None, None), (None, "ultrafast", None),
+    ],
+)  # fmt: skip
+def test_the_bound_is_at_the_tier_that_is_asked_and_there_is_none_for_an_unknown_word(
+    extra: dict[str, Any] | None, asked: str | None, times: float | None
+) -> None:
+    # Fields of a request count as a part of the prompt, whatever they say.
+    usual = bound(structs.replace(PLAIN, extra=None if extra is None else {"x" * len(str(extra)): 1}), GPT)
+    call = structs.replace(PLAIN, extra=extra)
+    found, price = bound(call, structs.replace(GPT, tier=asked)), structs.replace(GPT, tier=asked)
+    if times is None:
+        assert found is None and "tiers under" in why_unbounded(call, price)
+    else:
+        assert usual is not None and found == pytest.approx(times * usual, rel=0.08)
+
+
+def test_a_cheaper_tier_that_the_answer_does_not_confirm_is_billed_in_full() -> None:
+    flex = structs.replace(GPT, tier="flex")
+    assert bill(Usage(1_000, 300), flex) == bill(Usage(1_000, 300), GPT)
+    assert flex.of(1_000, 300) == pytest.approx(GPT.of(1_000, 300) / 2)
+
+
+def test_what_a_router_says_it_billed_is_the_cost_also_without_a_price() -> None:
+    usage = Usage(1_000, 300, billed=0.125)
+    assert bill(usage, GPT) == bill(usage, None) == 0.125
+    assert bill(Usage(None, None, billed=0.0), GPT) == 0.0
