@@ -61,7 +61,8 @@ def explain(cache: Cache, asked: EncodedCall) -> list[str]:
     if entry is not None:
         reply = asked.endpoint.decode(entry.response)
         if isinstance(reply, Reply):
-            return [*told, f"hit: answered from the cache ({len(entry.response.body):,} bytes, stored {_when(entry)})"]
+            size = f"{len(entry.response.body):,} bytes"
+            return [*told, f"hit: answered from the cache ({size}, stored {_when(entry)}) by {_origin(reply)}"]
         return [*told, f"miss: what is stored is no answer ({reply.kind}: {reply.detail}); the call is sent again"]
     alike = _alike(cache.entries(), asked)
     if not alike:
@@ -102,6 +103,12 @@ def _stored(cache: Cache, key: str) -> str | None:
     if failed is None:
         return None
     return f"stored {_when(failed)} as a failure ({failed.failure.kind}) of {failed.url or failed.identity}"
+
+
+def _origin(reply: Reply) -> str:
+    """Returns who gave an answer, by the server's own words."""
+    stated = [f"{name} {getattr(reply, name)}" for name in ("fingerprint", "tier", "router") if getattr(reply, name)]
+    return ", ".join([reply.served or "a model that the server does not name", *stated])
 
 
 def _described(asked: EncodedCall) -> str:

@@ -5,7 +5,7 @@ Pure: values in, values and bytes out. Knows no dialect's words.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from hashlib import sha256
 from operator import add
@@ -16,6 +16,7 @@ import orjson
 from ...engine.call import NOT_REPORTED, Call, Outcome, Reply, Usage
 from ...engine.content import ToolCall
 from .repair import mended
+from .serve_dialect import ServedRequest
 
 # Written in place of a log-probability that JSON can't hold, such as minus infinity.
 LOGPROB_MIN = -9999.0
@@ -32,6 +33,11 @@ def digest(call: Call) -> str:
     """Returns a name of 29 characters for the answer to a call without a known cache key; equal calls share it."""
     identity = repr((call.model, call.input, call.extra, call.tools, call.trial))
     return sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:ID_CHARS]
+
+
+def model_of(asked: ServedRequest, outcomes: Sequence[Outcome]) -> str:
+    """Returns the model that answered, as its server states it; the client's own word where none is stated."""
+    return reply_of(outcomes[0]).served or asked.model
 
 
 def usage_of(outcomes: Iterable[Outcome]) -> Usage | None:

@@ -16,7 +16,7 @@ from ....engine.call import NOT_REPORTED, Outcome, Reply, Usage
 from ....engine.content import Native, Part, ToolCall
 from ..families import parts_for
 from ..serve_dialect import ServedRequest
-from ..serve_replies import arguments_of, as_it_stands, digest, dumps, is_writable, own_fields, reply_of
+from ..serve_replies import arguments_of, as_it_stands, digest, dumps, is_writable, model_of, own_fields, reply_of
 from .serve_turns import FAMILY
 
 _STOPS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
@@ -30,7 +30,7 @@ def whole(asked: ServedRequest, outcomes: Sequence[Outcome]) -> bytes:
     reply = reply_of(outcome)
     key = outcome.key or digest(asked.call)
     content = [_block(part, key, place) for place, part in enumerate(parts_of(reply))]
-    return dumps(message(key, asked.model, content, stop_of(reply), usage_of(reply.usage)))
+    return dumps(message(key, model_of(asked, outcomes), content, stop_of(reply), usage_of(reply.usage)))
 
 
 def message(

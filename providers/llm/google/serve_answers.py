@@ -22,6 +22,7 @@ from ..serve_replies import (
     digest,
     dumps,
     is_writable,
+    model_of,
     own_fields,
     reply_of,
     usage_of,
@@ -61,7 +62,7 @@ def _response(
     return {
         "candidates": candidates,
         "usageMetadata": _usage(usage_of(outcomes) or NOT_REPORTED),
-        "modelVersion": asked.model.removeprefix("models/"),
+        "modelVersion": model_of(asked, outcomes).removeprefix("models/"),
         "responseId": number,
     }
 

@@ -11,7 +11,7 @@ from typing import Any
 from ....engine.call import Citation, Outcome, Reply, TokenLogprob, Usage
 from ....engine.content import Native, ToolCall
 from ..serve_dialect import ServedRequest
-from ..serve_replies import ID_CHARS, LOGPROB_MIN, digest, is_writable, reply_of, usage_of
+from ..serve_replies import ID_CHARS, LOGPROB_MIN, digest, is_writable, model_of, reply_of, usage_of
 from .serve_turns import BESIDE, FAMILY
 
 _FINISHES = frozenset({"stop", "length", "tool_calls", "content_filter"})
@@ -34,7 +34,7 @@ def completion(asked: ServedRequest, outcomes: Sequence[Outcome], created: int) 
         "id": "chatcmpl-" + (outcomes[0].key[:ID_CHARS] or digest(asked.call)),
         "object": "chat.completion",
         "created": created,
-        "model": asked.model,
+        "model": model_of(asked, outcomes),
         "choices": choices,
         "usage": None if usage is None else counted(usage),
     }

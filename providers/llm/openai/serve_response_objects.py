@@ -68,6 +68,7 @@ def ended(begun: Mapping[str, Any], reply: Reply, items: Sequence[Mapping[str, A
     reason = _REASONS.get(reply.finish_reason or "")
     return {
         **begun,
+        "model": reply.served or begun["model"],
         "status": status_of(reply),
         "incomplete_details": None if reason is None else {"reason": reason},
         "output": items,
