@@ -29,6 +29,8 @@ ANSWER_TOKENS = 4_096
 _DATED = re.compile(r"[-@](?:\d{8}|\d{4}-\d{2}-\d{2}|\d{3,4}|latest|default)$")
 # The region and the vendor before a name of Bedrock's, and the revision after it; what OpenRouter adds after a colon.
 _BEFORE = re.compile(r"^(?:[a-z]+(?:-gov)?\.)+")
+# Google's previews end in a month and a day, or in a month and a year.
+_PREVIEW = re.compile(r"(?<=-preview)-\d\d-\d{2,4}$")
 _REVISION = re.compile(r"(?:-v1|-v\d+:\d+|:[a-z]+)$")
 
 
@@ -162,7 +164,13 @@ def bare_name(model: str) -> str:
     """Returns a model's name as all providers spell it: without what stands before it, region, date or revision, in
     lower case, with dashes for dots."""
     name = _BEFORE.sub("", model.rpartition("/")[2].lower())
-    return _DATED.sub("", _REVISION.sub("", name)).replace(".", "-")
+    return _DATED.sub("", _PREVIEW.sub("", _REVISION.sub("", name))).replace(".", "-")
+
+
+def is_same_model(asked: str, served: str, facts: Facts = _UNKNOWN) -> bool:
+    """Returns whether a served name is that of the asked model, or of what this stands for: a provider's prefix, a date
+    and a revision make no other model."""
+    return bare_name(facts.answers_as or asked) == bare_name(served)
 
 
 @cache

@@ -25,7 +25,7 @@ from ...engine.attempts.budget_file import Amounts, BudgetPlace
 from ...engine.collector import calm_collector
 from ...engine.fault import DamagedJournal, LocalFault, Stop
 from ...engine.runs.journal import read_lines
-from ...engine.runs.pairs import FinishedItems, Pair
+from ...engine.runs.pairs import FinishedItems, Pair, PairCounts
 from ...engine.runs.run_folder import (
     FAILURES,
     MANIFEST,
@@ -351,10 +351,17 @@ def counts_of(result: RunResult) -> list[dict[str, Any]]:
                 "maybe_billed": ended.maybe_billed,
                 "usage": {"input": ended.input_tokens, "output": ended.output_tokens},
                 "cost": ended.cost,
+                **_stated(ended),
                 **({"cost_at_worst": round(ended.at_worst, 9)} if ended.at_worst else {}),
             }
         )
     return rows
+
+
+def _stated(ended: PairCounts) -> dict[str, Any]:
+    """Returns what the servers of a pair's answers state of themselves, with the number of answers of each name."""
+    stated = {"served": ended.served, "fingerprints": ended.fingerprints, "served_judge": ended.judges}
+    return {name: counts for name, counts in stated.items() if counts}
 
 
 def _now() -> str:

@@ -31,15 +31,40 @@ class JudgeTotals(Struct):
     """Dollars; None: no line has a price."""
 
 
-class CountLine(Struct, frozen=True, kw_only=True):
-    """The fields of a line that are counted. A benchmark with other field names extends it."""
+class JudgeLine(Struct, frozen=True):
+    """A judge in a line, for benchmarks with several."""
 
-    id: str
-    step: int = 1
+    model: str
+
+
+class NamedLine(Struct, frozen=True, kw_only=True):
+    """The fields of a line that state who answered."""
+
     model: str
     temperature: float | None = None
     effort: str | None = None
     status: str = "ok"
+    served: str | None = None
+    fingerprint: str | None = None
+    served_judge: str | None = None
+    judge: str | tuple[JudgeLine, ...] | None = None
+
+    def name_in(self, ended: PairCounts) -> None:
+        """Counts the names of an answer. Which of several judges has which name is not known: they are not counted."""
+        if self.status in ANSWERED:
+            ended.name(self.served, self.fingerprint)
+        if self.served_judge is not None and self.judge:
+            judge, *others = (self.judge,) if isinstance(self.judge, str) else (each.model for each in self.judge)
+            names = ended.judges.setdefault(judge, {})
+            if not others:
+                names[self.served_judge] = names.get(self.served_judge, 0) + 1
+
+
+class CountLine(NamedLine, frozen=True, kw_only=True):
+    """The fields of a line that are counted. A benchmark with other field names extends it."""
+
+    id: str
+    step: int = 1
     truncated: bool = False
     usage: Usage | None = None
     usage_judge: Usage | None = None
@@ -86,6 +111,7 @@ class StepTotals(Struct):
             ended.fail(line.status, line.error)
             roles = self.roles.setdefault(pair, {})
             roles[line.role] = roles.get(line.role, 0) + 1
+        line.name_in(ended)
         ended.cached += line.cached
         ended.truncated += line.truncated
         ended.maybe_billed += line.maybe_billed

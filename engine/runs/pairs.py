@@ -88,7 +88,8 @@ class PairCounts(Struct):
     failed; `failed`: by kind of failure; `maybe_billed`: attempts that may have been billed. Tokens are those of
     calls that were sent, as far as providers reported them; `judge_tokens` those of judges' calls. `cost` is in
     dollars; None as long as no line has a price. `at_worst` is the part of it for answers whose tokens were not
-    reported."""
+    reported. `served`, `fingerprints` and, by judge, `judges` count answers by what their servers state of themselves,
+    as far as they do."""
 
     ok: int = 0
     refused: int = 0
@@ -102,7 +103,17 @@ class PairCounts(Struct):
     at_worst: float = 0.0
     failed: dict[str, int] = field(default_factory=dict)
     held: int = 0
+    served: dict[str, int] = field(default_factory=dict)
+    fingerprints: dict[str, int] = field(default_factory=dict)
+    judges: dict[str, dict[str, int]] = field(default_factory=dict)
     reasons: dict[tuple[str, str], Reason] = field(default_factory=dict)
+
+    def name(self, served: str | None, fingerprint: str | None) -> None:
+        """Counts what the server of one answer states of itself."""
+        if served is not None:
+            self.served[served] = self.served.get(served, 0) + 1
+        if fingerprint is not None:
+            self.fingerprints[fingerprint] = self.fingerprints.get(fingerprint, 0) + 1
 
     def charge(self, usage: Usage | None, cost: float | None, *, is_answered: bool, is_cached: bool) -> None:
         """Adds the tokens and the cost in dollars of one line."""

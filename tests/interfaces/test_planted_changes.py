@@ -57,7 +57,8 @@ FREE: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "a sum of what lines alone note": (
             *("counts.*.usage", "counts.*.cost", "counts.*.cached", "counts.*.truncated", "counts.*.maybe_billed"),
-            *("counts.*.pending", "counts.*.prompts", "counts.*.questions", "counts.*.turns", "counts.*.judgements"),
+            *("counts.*.served", "counts.*.fingerprints", "counts.*.served_judge", "counts.*.pending"),
+            *("counts.*.prompts", "counts.*.questions", "counts.*.turns", "counts.*.judgements"),
         ),
         "the heading of a count, whose sum over all models is compared": ("counts.*.model", "counts.*.temperature"),
         "what was asked, where no line repeats it": (

@@ -52,7 +52,7 @@ def test_a_row_has_the_shape_that_the_official_types_know(cli: CommandLine, prov
     assert set(rows["a"]) == {"id", "custom_id", "response", "error"}
     assert set(rows["a"]["response"]) == {"status_code", "request_id", "body"}
     chat = ChatCompletion.model_validate(rows["a"]["response"]["body"], strict=True)
-    assert chat.model == "sim/steady" and chat.choices[0].message.content
+    assert chat.model == "steady" and chat.choices[0].message.content
     assert Response.model_validate(rows["b"]["response"]["body"]).output_text
 
 
@@ -118,7 +118,7 @@ def test_one_model_takes_the_place_of_all(cli: CommandLine, provider: Provider, 
     (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, rows)))
     assert cli(*batch(provider, "--model", "sim/open")).code == 0
     assert {note["model"] for note in lines_of(tmp_path / "out.jsonl.millstream/records.jsonl")} == {"sim/open"}
-    assert {row["response"]["body"]["model"] for row in rows_of(tmp_path / "out.jsonl")} == {"gpt-4o", "nobody/x"}
+    assert {row["response"]["body"]["model"] for row in rows_of(tmp_path / "out.jsonl")} == {"open"}
 
 
 def test_names_of_the_gateway_are_those_of_a_batch(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:

@@ -21,7 +21,11 @@ pytestmark = pytest.mark.needs_benchmark("millstone")
 
 CommandLine = Callable[..., Done]
 
-ANSWER = b'{"choices":[{"message":{"content":"A"},"finish_reason":"stop"}]}'
+ANSWERED_BY = "grok-4.3, fingerprint fp_1, router xAI"
+ANSWER = (
+    b'{"model":"grok-4.3","system_fingerprint":"fp_1","provider":"xAI",'
+    b'"choices":[{"message":{"content":"A"},"finish_reason":"stop"}]}'
+)
 OPENAI = "https://api.openai.com/v1/chat/completions"
 
 
@@ -137,6 +141,7 @@ def test_the_same_call_is_a_hit(tmp_path: Path) -> None:
     stored(tmp_path, asked("q", temperature=0.5, max_tokens=4, trial=2))
     told = why(tmp_path, asked("q", temperature=0.5, max_tokens=4, trial=2))
     assert f"hit: answered from the cache ({len(ANSWER)} bytes, stored 20" in told
+    assert told.rstrip().endswith(f"UTC) by {ANSWERED_BY}")
 
 
 def test_another_prompt_was_never_asked(tmp_path: Path) -> None:

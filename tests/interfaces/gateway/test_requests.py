@@ -270,10 +270,40 @@ def test_each_dialect_asks_any_provider(tmp_path: Path) -> None:
 def test_a_name_of_the_gateways_own_means_what_it_says(tmp_path: Path) -> None:
     async def scenario(both: Both) -> None:
         answer = await post(both.port, {**question(), "model": "gpt-9"})
-        assert (answer.status, answer.json["model"]) == (200, "gpt-9")
+        # The answer says who gave it, as the provider states it.
+        assert (answer.status, answer.json["model"]) == (200, "open")
         assert "gpt-9" in [one["id"] for one in (await get(both.port, "/v1/models")).json["data"]]
 
     run(tmp_path, scenario, GatewaySettings(models={"gpt-9": MODEL}))
+
+
+ASKING: dict[str, dict[str, Any]] = {
+    CHAT: {"messages": [{"role": "user", "content": "A or B?"}]},
+    "/v1/responses": {"input": "A or B?"},
+    "/v1/messages": {"max_tokens": 9, "messages": [{"role": "user", "content": "A or B?"}]},
+    f"/v1beta/models/{MODEL}:generateContent": {"contents": [{"role": "user", "parts": [{"text": "A or B?"}]}]},
+}
+
+
+@pytest.mark.parametrize("path", ASKING)
+def test_an_answer_names_the_model_that_gave_it_now_and_from_the_cache(tmp_path: Path, path: str) -> None:
+    named = "modelVersion" if "generateContent" in path else "model"
+    body = ASKING[path] if named == "modelVersion" else {**ASKING[path], "model": MODEL}
+
+    async def scenario(both: Both) -> None:
+        for _ in range(2):
+            answer = await post(both.port, body, path, X_Millstream_Trial="0")
+            assert (answer.status, answer.json[named]) == (200, "grok-4.3")
+        assert both.calls == 1
+
+    run(tmp_path, scenario, None, "served_as=grok-4.3")
+
+
+def test_an_answer_of_a_server_that_names_no_model_has_the_clients_own_name(tmp_path: Path) -> None:
+    async def scenario(both: Both) -> None:
+        assert (await post(both.port, question())).json["model"] == MODEL
+
+    run(tmp_path, scenario, None, "served_as")
 
 
 def test_what_another_providers_protocol_has_no_words_for_is_refused_by_name(tmp_path: Path) -> None:
