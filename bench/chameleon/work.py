@@ -31,7 +31,7 @@ from ...wiring import Settings, access_to, keyless_endpoint_to
 from ..evaluation.benchmark import Order
 from ..evaluation.journals import UNRECORDED
 from ..evaluation.judges import judge_note, takes_temperature
-from ..evaluation.preparation import ItemsOfPilot, PreparedRun, check_cost_is_bounded, kept, worst_costs
+from ..evaluation.preparation import ItemsOfPilot, PreparedRun, begun_with, check_cost_is_bounded, kept, worst_costs
 from ..evaluation.work import RunCounts
 from .dataset import ConversationSet, DatasetError, load, select
 from .histories import read_done
@@ -152,7 +152,7 @@ def prepare(order: Order) -> PreparedRun:
         corpus = _corpus(run, settings, notes)
         settings = structs.replace(settings, corpus=corpus)
         endpoints[run.search] = f"corpus:{_digest_of(corpus)}"
-    asked = _asked(order.run, settings, notes)
+    asked = _asked(out, order.run, settings, notes)
     specified = specification(dataset, asked, endpoints)
     return PreparedRun(
         out=out,
@@ -199,7 +199,7 @@ def _load(path: Path) -> ConversationSet:
         raise DatasetError(f"{path}: expected a readable file or folder, got: {error.strerror}") from error
 
 
-def _asked(asked_for: RunOptions, settings: Settings, notes: list[str]) -> ConversationSpec:
+def _asked(out: Path, asked_for: RunOptions, settings: Settings, notes: list[str]) -> ConversationSpec:
     run: Options = asked_for.options
 
     def takes(model: str, _: float) -> bool:
@@ -218,6 +218,9 @@ def _asked(asked_for: RunOptions, settings: Settings, notes: list[str]) -> Conve
     if run.window is None and (unknown := [model for model in models if settings.window(model) is None]):
         notes.append(f"window unknown, {WINDOW:,} tokens are assumed: {', '.join(unknown)} (--window N says it)")
     tokens = {model: prompt_tokens(run.window or settings.window(model) or WINDOW, run.max_tokens) for model in models}
+    if run.window is None:
+        begun = begun_with(out, "chameleon", "window", "prompt_tokens")
+        tokens |= {model: most for model, most in begun.items() if model in tokens}
     return ConversationSpec(
         pairs=pairs,
         judge=run.judge,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from ...engine.attempts.money import why_unbounded, worst_cost
 from ...engine.call import Call
 from ...engine.endpoint import EncodeError
 from ...engine.fault import LocalFault
-from ...engine.runs.run_folder import RUN_FILES, RunFiles
+from ...engine.runs.run_folder import MANIFEST, RUN_FILES, RunFiles, read_manifest
 from ...engine.store.snapshot import DamagedSnapshot, digest_of
 from ...providers.model_remarks import remarks_on
 from ...providers.pages.guard import parse_allowed
@@ -93,6 +94,19 @@ def _is_reachable(model: str, settings: Settings) -> bool:
     except ConfigurationError:
         return False
     return True
+
+
+def begun_with(out: Path, benchmark: str, option: str, decided: str) -> Mapping[str, Any]:
+    """Returns what was decided by the table of models for the run that has begun in a folder, by its name in the
+    specification: a run keeps it. Empty if none has begun, or if `option` had decided."""
+    # Whether the folder is usable, and belongs to this run, is checked when it is opened.
+    with suppress(LocalFault):
+        if (out / MANIFEST).exists():
+            manifest = read_manifest(out)
+            had = (manifest.get("options") or {}).get(benchmark) or {}
+            found = (manifest.get("specification") or {}).get(decided)
+            return found if had.get(option) is None and isinstance(found, dict) else {}
+    return {}
 
 
 def check_prices(lanes: Iterable[str], settings: Settings) -> None:

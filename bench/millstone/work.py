@@ -7,7 +7,6 @@ Owns the checks of its options and their messages, and what a manifest keeps so 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,15 +18,22 @@ from ...configuration.declared_options import kept_of
 from ...configuration.errors import UsageError
 from ...engine.attempts.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR
 from ...engine.call import Call
-from ...engine.fault import LocalFault, Stop
+from ...engine.fault import Stop
 from ...engine.limits import Tokens, declared_quota
 from ...engine.runs.pairs import FinishedItems, Pair
-from ...engine.runs.run_folder import MANIFEST, RunFolder, read_manifest
+from ...engine.runs.run_folder import RunFolder
 from ...format import decimal_text
 from ...report.interval_text import interval_cell, single_figures
 from ...wiring import Settings, access_to
 from ..evaluation.benchmark import Order
-from ..evaluation.preparation import PreparedRun, check_cost_is_bounded, check_models_take, kept, worst_costs
+from ..evaluation.preparation import (
+    PreparedRun,
+    begun_with,
+    check_cost_is_bounded,
+    check_models_take,
+    kept,
+    worst_costs,
+)
 from ..evaluation.work import RunCounts, entry_of
 from .dataset import CONTROVERSIAL_OR_ALL, DatasetError, IssueDataset, load, select
 from .grid import Grid, calls, default_max_tokens, largest_prompt
@@ -213,15 +219,7 @@ def _load(path: Path) -> IssueDataset:
 def _unset_max_tokens(out: Path, run: Options, pairs: Sequence[Pair], settings: Settings) -> dict[str, int | None]:
     """Returns each pair's max_tokens (None: not sent) for a run without --max-tokens. It is decided once: a run that
     has begun keeps what its manifest says."""
-    begun: Mapping[str, int | None] = {}
-    if run.max_tokens is None and (out / MANIFEST).exists():
-        # Whether the folder is usable, and belongs to this run, is checked when it is opened.
-        with suppress(LocalFault):
-            manifest = read_manifest(out)
-            had = (manifest.get("options") or {}).get("millstone") or {}
-            found = (manifest.get("specification") or {}).get("max_tokens")
-            if had.get("max_tokens") is None and isinstance(found, dict):
-                begun = found
+    begun = {} if run.max_tokens is not None else begun_with(out, "millstone", "max_tokens", "max_tokens")
     return {
         name: begun[name] if name in begun else default_max_tokens(pair.model, settings.facts_of(pair.model).thinks)
         for pair in pairs
