@@ -81,7 +81,7 @@ class Document:
 
 
 def _named(keys: Keys) -> str:
-    """Returns the place of a key for a message: `[lanes."openai/gpt-4o"] rpm: `."""
+    """Returns the place of a key for a message: `[lanes."openai/gpt-6.2-sol"] rpm: `."""
     *tables, last = keys if len(keys) > 1 else (*keys, "")
     header = ""
     for key in tables:
@@ -127,7 +127,7 @@ def _toml_lines(text: str) -> dict[Keys, int]:
 
 
 def _toml_keys(dotted: str) -> Keys:
-    """Returns the parts of a dotted key, as in `lanes."openai/gpt-4o".rpm`; empty if it is not valid."""
+    """Returns the parts of a dotted key, as in `lanes."openai/gpt-6.2-sol".rpm`; empty if it is not valid."""
     try:
         found = tomllib.loads(f"{dotted} = 0")
     except tomllib.TOMLDecodeError:

@@ -204,7 +204,7 @@ class ModelName:
 
     @property
     def expected(self) -> str:
-        return "a model as provider/model, such as openai/gpt-4o-mini"
+        return "a model as provider/model, such as openai/gpt-6-luna"
 
     def read(self, value: object) -> str:
         if not isinstance(value, str) or not value.isprintable() or " " in value or "," in value:

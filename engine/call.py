@@ -165,7 +165,7 @@ class Call(Struct, frozen=True):
         if not isinstance(self.model, str):
             raise wrong_type("model", self.model, "text")
         if "/" not in self.model and self.model != WEB:
-            raise ValueError(f"model {self.model!r} must be provider/model, as in openai/gpt-4o-mini")
+            raise ValueError(f"model {self.model!r} must be provider/model, as in openai/gpt-6-luna")
         if not self.model.isascii() and not _is_writable(self.model):
             raise ValueError(f"model {self.model!r} must be text that UTF-8 can hold")
         if self.input.__class__ is not str:

@@ -16,7 +16,7 @@ class Lane(Struct, frozen=True):
     """The declared quota of one model with each of its API keys. None: not declared; the lane adapts to the answers."""
 
     model: str
-    """The model, as `openai/gpt-4o-mini`."""
+    """The model, as `openai/gpt-6-luna`."""
     rpm: float | None = None
     """Requests a minute."""
     tpm: float | None = None

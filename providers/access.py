@@ -148,7 +148,7 @@ def accesses(model: str, means: ReachSettings) -> tuple[Access, ...]:
 
 
 def row_of(model: str, means: ReachSettings) -> Provider:
-    """Returns the provider that a model string such as `openai/gpt-4o` names; raises UnknownProvider."""
+    """Returns the provider that a model string such as `openai/gpt-6.2-sol` names; raises UnknownProvider."""
     name, _, own = model.partition("/")
     row = means.providers.get(name) or PROVIDERS.get(name)
     if row is None and own:

@@ -110,7 +110,7 @@ class ModelTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         force_setattr(self, "_by_bare_name", {bare_name(name): row for name, row in reversed(named)})
 
     def of(self, model: str, day: str) -> Facts:
-        """Returns the facts about the model that answers under a name, such as `openai/gpt-4o`, on a day (YYYY-MM-DD);
+        """Returns the facts about the model that answers under a name, such as `openai/o3`, on a day (YYYY-MM-DD);
         nothing is known of an unknown one. `retires` and `answered_by` are those of the name."""
         facts, row = _UNKNOWN, self.row(model)
         for each in self._rows(self.answering(model, day)):

@@ -73,7 +73,7 @@ def test_the_run_file_shown_can_be_planned(tmp_path: Path) -> None:
     command = [sys.executable, "-P", "-m", "millstream", "plan", "sweep.toml", "--no-cache-check"]
     done = subprocess.run(command, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True)
     assert (done.returncode, done.stderr.count("Traceback")) == (0, 0), done.stderr
-    assert "openai/gpt-4o-mini" in done.stdout and "mylab/llama-3.1-8b" in done.stdout
+    assert "openai/gpt-6-luna" in done.stdout and "mylab/llama-3.1-8b" in done.stdout
     assert not (tmp_path / "runs").exists()
 
 
@@ -83,7 +83,7 @@ def test_the_python_shown_runs(page: Path, tmp_path: Path) -> None:
 
     async def main() -> tuple[int, str, int]:
         # The model that is shown is not one that the simulated provider has, so it is asked for one that it has.
-        program = shown.replace("openai/gpt-4o-mini", "openai/open").replace(", max_cost=0.50", "")
+        program = shown.replace("openai/gpt-6-luna", "openai/open").replace(", max_cost=0.50", "")
         async with ModelProvider(Options()) as provider:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-c", program),

@@ -13,7 +13,7 @@ from pasted import Reader, sections_of
 PAGE = Path(__file__).parent.parent / "docs" / "your-own-benchmark.md"
 TEXT = PAGE.read_text("utf-8")
 SECTIONS = sections_of(TEXT)
-SIMULATED = {"gpt-4o-mini": "pupil", "gpt-4.1-mini": "scholar", "gpt-4o": "grader"}
+SIMULATED = {"gpt-6-luna": "pupil", "gpt-6.1-terra": "scholar", "gpt-6.2-sol": "grader"}
 
 
 @pytest.fixture(scope="module")

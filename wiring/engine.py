@@ -248,7 +248,7 @@ class Engine:
 
     def family_of(self, model: str) -> str:
         """Returns the name of a model's wire protocol: `openai`, `openai-responses`, `anthropic`, `gemini`, `bedrock`,
-        or one that another package registers. `model` is written as in a call, such as `openai/gpt-4o`."""
+        or one that another package registers. `model` is written as in a call, such as `openai/gpt-6.2-sol`."""
         return family_of(model, self.settings)
 
     def statistics(self) -> Statistics:

@@ -151,7 +151,7 @@ def judge(
 ) -> Judge:
     """Returns a scorer that lets a model grade the answers by a rubric.
 
-    model: the judge, as "openai/gpt-4o"; the same for all models under test.
+    model: the judge, as "openai/gpt-6.2-sol"; the same for all models under test.
     rubric: what is a good answer: a template with the row's columns, as "The right answer is {capital}. …". The judge
     reads the question and the answer beside it.
     grades: the grades and their scores; default: correct is 1, incorrect is 0.

@@ -31,7 +31,7 @@ _OTHER_WORDS = {"label": "review", "eval": "run", "evaluate": "run", "gateway": 
 _BEGIN = (
     ("demo", "see it work on this machine; needs no API key"),
     ("models", "which providers there are, and whose API key is set"),
-    ("plan {benchmark} --model openai/gpt-4o-mini --limit 5", "what a run would send and cost"),
+    ("plan {benchmark} --model openai/gpt-6-luna --limit 5", "what a run would send and cost"),
 )
 # Above this many options the usage names none.
 _OPTIONS_IN_USAGE = 8

@@ -46,6 +46,6 @@ def check_model(model: str, settings: Settings) -> None:
     except ValueError as error:
         raise UsageError(str(error)) from error
     if is_page(model) or is_search(model):
-        raise UsageError(f"{model} is no language model: expected provider/model, such as openai/gpt-4o-mini")
+        raise UsageError(f"{model} is no language model: expected provider/model, such as openai/gpt-6-luna")
     accesses_to(model, settings)
     check_prices((model,), settings)

@@ -1,4 +1,4 @@
-"""A model of Inspect's whose calls run through a Millstream engine: `millstream/openai/gpt-4o`.
+"""A model of Inspect's whose calls run through a Millstream engine: `millstream/openai/gpt-6.2-sol`.
 
 Only the engine retries, paces and caches. Each epoch gets a sample of its own, and so does each repeat of a call within
 it; the same evaluation run again gets the same samples. Knows no protocol.

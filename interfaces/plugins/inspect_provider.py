@@ -1,4 +1,4 @@
-"""Registers the model provider `millstream` with Inspect, for `--model millstream/openai/gpt-4o`.
+"""Registers the model provider `millstream` with Inspect, for `--model millstream/openai/gpt-6.2-sol`.
 
 Inspect loads it through its entry point whenever it looks for a provider, so it imports next to nothing.
 """

@@ -100,7 +100,7 @@ def evaluate(
     not everything could be asked, or nothing was answered; prints the cause on stderr as soon as it appears.
 
     task: what is asked.
-    models: who is asked, as "openai/gpt-4o-mini".
+    models: who is asked, as "openai/gpt-6-luna".
     out: the run's folder. The same call goes on where it stopped, and a finished one is read from there.
     retry: ask the questions again that failed for good.
     allow_partial: return an evaluation with pending questions; otherwise it is in the EvaluationStopped that is raised.
@@ -150,7 +150,7 @@ class EvaluationStopped(Stopped):
 
 def _prepared(task: Task, models: tuple[str, ...], out: Path, options: EvaluateOptions) -> PreparedRun:
     if not models:
-        raise TaskError("evaluate: models: expected at least one, as 'openai/gpt-4o-mini', got none")
+        raise TaskError("evaluate: models: expected at least one, as 'openai/gpt-6-luna', got none")
     task = structs.replace(task, name=task.name or NAME)
     run: dict[str, Any] = {name: value for name in _OF_RUN if (value := options.get(name)) is not None}
     if "temperature" in run:

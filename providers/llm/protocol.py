@@ -49,7 +49,7 @@ class Target(Struct, frozen=True):
 
     @property
     def full_name(self) -> str:
-        """The model with its provider, such as `openai/gpt-4o-mini`."""
+        """The model with its provider, such as `openai/gpt-6-luna`."""
         return f"{self.provider}/{self.model}" if self.provider else self.model
 
     @property

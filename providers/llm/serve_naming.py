@@ -42,7 +42,7 @@ def model_named(word: str, family: str, names: Mapping[str, str], is_provider: C
     if not slash:
         return f"{own}/{word}"
     if not model:
-        raise _unknown(word, "expected a model as provider/model, such as openai/gpt-4o-mini")
+        raise _unknown(word, "expected a model as provider/model, such as openai/gpt-6-luna")
     if provider in _NO_MODELS:
         raise _unknown(word, "searches and pages are no models")
     if not is_provider(provider):

@@ -82,7 +82,7 @@ WRONG = {
     "a lane without provider": ("[lanes.gpt]\nrpm = 1", "line 1: [lanes] gpt: expected a model as provider/model"),
     "a pattern for a lane": (
         '[lanes."openai/*"]\nrpm = 5',
-        '[lanes] openai/*: expected a model as provider/model, such as openai/gpt-4o-mini, got "openai/*": name each '
+        '[lanes] openai/*: expected a model as provider/model, such as openai/gpt-6-luna, got "openai/*": name each '
         "model, without *",
     ),
     "a pattern for a price": ('[prices."openai/*"]\ninput = 1\noutput = 1', "name each model, without *"),

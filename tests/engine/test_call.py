@@ -30,7 +30,7 @@ def test_a_call_can_not_be_changed(name: str) -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"model": "gpt-4o"}, r"model 'gpt-4o' must be provider/model, as in openai/gpt-4o-mini"),
+        ({"model": "gpt-4o"}, r"model 'gpt-4o' must be provider/model, as in openai/gpt-6-luna"),
         ({"trial": -1}, r"trial \(-1\) must be >= 0"),
         ({"max_tokens": 0}, r"max_tokens \(0\) must be >= 1"),
         ({"temperature": -0.1}, r"temperature \(-0\.1\) must be >= 0"),

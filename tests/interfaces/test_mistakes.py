@@ -46,7 +46,7 @@ MISTAKES = {
     "no model": Mistake(RUN, 2, "--model: expected at least one model as provider/model, got none"),
     "no folder": Mistake(("run", "millstone", "--model", "sim/open"), 2, "--out: expected the run's folder, got none"),
     # --- models and keys ---
-    "a model without its provider": Mistake((*RUN, "--model", "gpt-4o"), 2, 'such as openai/gpt-4o-mini, got "gpt-4o"'),
+    "a model without its provider": Mistake((*RUN, "--model", "gpt-4o"), 2, 'such as openai/gpt-6-luna, got "gpt-4o"'),
     "models separated by commas": Mistake(
         (*RUN, "--model", "sim/open,", "sim/pupil"), 2, r'got "sim/open,": separate models by spaces$'
     ),

@@ -40,7 +40,7 @@ ROOT = Path(__file__).parent.parent.parent
 RUN = ("python", "js", "sh")
 WRITTEN = ("toml", "yaml", "ini", "jsonl", "json", "csv")
 PORT = "8400"
-SIMULATED: Mapping[str, str] = MappingProxyType({"gpt-4o-mini": "open"})
+SIMULATED: Mapping[str, str] = MappingProxyType({"gpt-6-luna": "open"})
 WITHIN_S = 100.0
 # Of packages that node's snippets import.
 NODE_MODULES = ROOT / "tests" / "mock" / "node_modules"

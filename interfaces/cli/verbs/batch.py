@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 HELP = "ask an OpenAI Batch file of any provider, and write its answers in the same shape"
 EXAMPLES = (
-    "batch requests.jsonl answers.jsonl --model openai/gpt-4o-mini --max-cost 5",
+    "batch requests.jsonl answers.jsonl --model openai/gpt-6-luna --max-cost 5",
     "batch requests.jsonl answers.jsonl --retry",
 )
 _PIPE = "-"

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 HELP = "judge a run's kept answers anew, by other judges, and compare the judges; asks no model under test"
 EXAMPLES = (
-    "judge runs/first --judge openai/gpt-4o anthropic/claude-sonnet-4-0 --plan",
-    "judge runs/first --judge openai/gpt-4o --max-cost 20",
+    "judge runs/first --judge openai/gpt-6.2-sol anthropic/claude-sonnet-5-5 --plan",
+    "judge runs/first --judge openai/gpt-6.2-sol --max-cost 20",
 )
 
 

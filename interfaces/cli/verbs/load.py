@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 HELP = "measure a model under load: at a rate, in steps, with N in flight, or up to a goal"
 EXAMPLES = (
-    "load openai/gpt-4o-mini --rate 10 --duration 2m --max-cost 1 --out tests/first",
+    "load openai/gpt-6-luna --rate 10 --duration 2m --max-cost 1 --out tests/first",
     'load vllm/llama-3.1-8b --goal "p99 first token <= 2 s and errors <= 0.1%" --from 2 --to 50 --out tests/highest',
     "load vllm/llama-3.1-8b --steps 2,5,10 --plan",
 )

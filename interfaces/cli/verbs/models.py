@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 HELP = "the providers and search engines, their keys and prices; whether each answers"
 EXAMPLES = (
     "models",
-    "models --check openai/gpt-4o-mini",
+    "models --check openai/gpt-6-luna",
 )
 _PROVIDERS = ("provider", "kind", "key", "address")
 _MODELS = ("model", "input", "output", "as of", "remark")
@@ -82,7 +82,7 @@ def _check(models: tuple[str, ...], sending: SendingOptions, configuration: Conf
         models = tuple(declared or [*cheapest(ready, bare), *engines])
     if not models:
         raise UsageError(
-            "models --check: expected models, such as openai/gpt-4o-mini, or a provider's key in its variable, got "
+            "models --check: expected models, such as openai/gpt-6-luna, or a provider's key in its variable, got "
             "neither: `millstream models` lists them"
         )
     settings = settings_for(

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 HELP = "prompts, tokens, cost and time of a run; sends nothing (but with --pilot N)"
 _OF_RUNS = ("out", "no_report")
 EXAMPLES = (
-    f"plan {BUILT_IN[0]} --model openai/gpt-4o-mini --limit 5 --trials 2",
-    f"plan {BUILT_IN[0]} --model openai/gpt-4o-mini --rpm 500 --pilot 200 --max-cost 0.50",
+    f"plan {BUILT_IN[0]} --model openai/gpt-6-luna --limit 5 --trials 2",
+    f"plan {BUILT_IN[0]} --model openai/gpt-6-luna --rpm 500 --pilot 200 --max-cost 0.50",
 )
 
 

@@ -13,7 +13,7 @@ from ....configuration.options import add_output, add_sending, flag
 from ...terminal.output import note, note_error, say, say_json
 
 HELP = "finds a provider's quotas under a spending cap, and writes them as a lanes file"
-EXAMPLES = ("probe openai/gpt-4o-mini --max-cost 0.20 --out lanes.toml",)
+EXAMPLES = ("probe openai/gpt-6-luna --max-cost 0.20 --out lanes.toml",)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -15,7 +15,7 @@ from ...terminal.output import note, say, say_json
 HELP = "what each lane's quota is declared as, has learned to be, and has used"
 EXAMPLES = (
     "quota",
-    "quota openai/gpt-4o-mini --config lanes.toml",
+    "quota openai/gpt-6-luna --config lanes.toml",
 )
 
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 HELP = f"run a benchmark ({', '.join(BUILT_IN)}), the task of a file, or everything that a run file asks for"
 EXAMPLES = (
-    f"run {BUILT_IN[0]} --model openai/gpt-4o-mini --limit 5 --trials 2 --max-cost 1 --out runs/first",
-    "run capitals.py --model openai/gpt-4o-mini anthropic/claude-sonnet-4-0 --out runs/capitals",
+    f"run {BUILT_IN[0]} --model openai/gpt-6-luna --limit 5 --trials 2 --max-cost 1 --out runs/first",
+    "run capitals.py --model openai/gpt-6-luna anthropic/claude-sonnet-5-5 --out runs/capitals",
     f"run {next(iter(reproductions()), 'sweep.toml')} --out runs/whole",
 )
 

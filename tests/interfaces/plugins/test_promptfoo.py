@@ -44,7 +44,7 @@ def evaluate(configuration: Any, gateway: str, run: str) -> list[tuple[str, bool
     for test in [test for test in configuration["tests"] for _ in range(REPEATS)]:
         text = configuration["prompts"][0].replace("{{number}}", str(test["vars"]["number"]))
         body = {
-            "model": provider["id"].removeprefix("openai:chat:").replace("gpt-4o-mini", "open"),
+            "model": provider["id"].removeprefix("openai:chat:").replace("gpt-6-luna", "open"),
             "messages": [{"role": "user", "content": text}],
             "max_tokens": 1024,
             "temperature": how["temperature"],
