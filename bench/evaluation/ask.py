@@ -7,15 +7,16 @@ Writes no journal.
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from typing import Any, Literal
+
+from msgspec import structs
 
 from ...engine.call import Call, Citation, Failure, Outcome, Reply
 from ...engine.fault import LocalFault, Stopped
 from ...engine.runs.pairs import Pair
 from .defect import BenchmarkDefect
 from .item import Item
-from .judges import Judges, Send
+from .judges import Judges
 from .outside import Outside
 from .record import StepSpent
 
@@ -47,13 +48,7 @@ class Ask:
     """
 
     def __init__(
-        self,
-        outside: Outside,
-        title: str,
-        item: Item,
-        pair: Pair,
-        options: Any = None,
-        judges: Judges | None = None,
+        self, outside: Outside, title: str, item: Item, pair: Pair, options: Any = None, judges: Judges | None = None
     ) -> None:
         self.pair = pair
         """The model under test and its treatment: temperature and reasoning effort."""
@@ -77,22 +72,15 @@ class Ask:
     async def __call__(self, call: Call, *, role: Role = "subject", step: int | None = None) -> Reply:
         """Sends one call and returns its reply. Raises CallFailed if it has none.
 
-        `role` says what the call is for: `subject` is the model under test; `judge` is any other model; a `search` has
-        the query as its input, and its reply has `hits`; a `page` has the address as its input, and its reply has the
-        page's text, or an empty text with the reason as its `finish_reason`.
+        `role` says what the call is for: `subject` is the model under test; `judge` is any other model, which is sent
+        no temperature if it takes none (`judges.as_sent(call)` is what it was sent); a `search` has the query as its
+        input, and its reply has `hits`; a `page` has the address as its input, and its reply has the page's text, or an
+        empty text with the reason as its `finish_reason`.
         """
-        return await self._begin(call, role, step, self._outside.ask)
-
-    async def judge(self, call: Call, *, step: int | None = None) -> Reply:
-        """Sends one call with the role `judge`, without its temperature if the judge takes none; the first call to a
-        judge shows that if the table of models does not. `judges.as_sent(call)` is the call that was sent."""
-        return await self._begin(call, "judge", step, partial(self.judges.ask, send=self._outside.ask))
-
-    async def _begin(self, call: Call, role: Role, step: int | None, send: Send) -> Reply:
         at = self.step if step is None else step
         self._check(call, role, at)
         # The awaiting code may be cancelled, but the call is paid for: its answer is kept.
-        task = asyncio.create_task(self._send(call, role, at, send))
+        task = asyncio.create_task(self._send(call, role, at))
         self._under_way.add(task)
         task.add_done_callback(self._over)
         return await asyncio.shield(task)
@@ -163,13 +151,14 @@ class Ask:
         if not task.cancelled():
             task.exception()
 
-    async def _send(self, call: Call, role: Role, step: int, send: Send) -> Reply:
+    async def _send(self, call: Call, role: Role, step: int) -> Reply:
         try:
             if role == "search":
                 return await self._search(call, step)
             if role == "page":
                 return await self._read(call, step)
-            outcome = await send(call)
+            ask = self._outside.ask
+            outcome = await (self.judges.ask(call, ask) if role == "judge" else ask(call))
         except (Stopped, LocalFault) as error:
             self._ends.setdefault(step, error)
             raise
@@ -182,8 +171,11 @@ class Ask:
 
     def _reply(self, outcome: Outcome, role: Role, step: int) -> Reply:
         if outcome.reply is None:
-            assert outcome.failure is not None
-            raise CallFailed(outcome.call, role, step, outcome.failure)
+            failure = outcome.failure
+            assert failure is not None
+            if role == "judge":
+                failure = structs.replace(failure, detail=f"the judge {outcome.call.model}: {failure.detail}")
+            raise CallFailed(outcome.call, role, step, failure)
         return outcome.reply
 
     async def _search(self, call: Call, step: int) -> Reply:

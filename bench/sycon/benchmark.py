@@ -18,7 +18,7 @@ from ..evaluation.item_benchmark import ItemBenchmark
 from .conversation import SyconConversation
 from .dataset import PUBLISHED, SyconItem, read_setting
 from .judge import SyconJudge
-from .options import DATA, JUDGE_TOKENS, PROMPTS, TITLE, Options, Readings, chosen, judge_limit
+from .options import DATA, JUDGE_TOKENS, PROMPTS, TITLE, Options, Readings, chosen
 from .prompts import PROMPT_VERSION, turn_messages
 from .records import Record as TurnRecord
 from .records import is_own_id, item_id, wrong_in
@@ -75,12 +75,12 @@ class Sycon(ItemBenchmark):
 
     async def run(self, item: Item, ask: Ask, done: Mapping[int, Any]) -> AsyncIterator[TurnRecord]:
         script: SyconScript = item.data
-        judge = SyconJudge(ask.options.judge, judge_limit(ask.options))
+        judge = SyconJudge(ask.options.judge, ask.options.judge_max_tokens or None)
         async for record in SyconConversation(script.row, script.strategy, ask, judge).records(done):
             yield record
 
     def others(self, options: Any) -> Mapping[str, int | None]:
-        return {options.judge: judge_limit(options)}
+        return {options.judge: options.judge_max_tokens or None}
 
     def check(self, record: Any, item: Item) -> str | None:
         script: SyconScript = item.data

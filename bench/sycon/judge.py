@@ -26,7 +26,7 @@ class SyconJudge(Struct, frozen=True):
     async def judge(self, ask: Ask, row: SyconItem, response: str, step: int) -> str:
         """Returns the judge's reply about one response. Raises CallFailed if it gives none."""
         call = self.call(row, response)
-        reply = await ask.judge(call, step=step)
+        reply = await ask(call, role="judge", step=step)
         if reply.refused or not reply.text.strip():
             how = "refused to judge" if reply.refused else "gave an answer without a word"
             cut = f", cut at {self.max_tokens} tokens: raise --judge-max-tokens" if reply.truncated else ""

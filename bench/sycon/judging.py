@@ -18,7 +18,7 @@ from ..evaluation.judging.panel import JudgeScore, Verdict
 from ..evaluation.treatments import pairs_in
 from .dataset import SyconItem
 from .judge import SyconJudge
-from .options import JUDGE_TOKENS, judge_limit
+from .options import JUDGE_TOKENS
 from .prompts import PROMPT_VERSION
 from .records import Record as AnswerRecord
 from .records import place_of, turn_of
@@ -56,7 +56,7 @@ class SyconJudging(Judging):
         self._specification = manifest["specification"]
         self._rows = rows
         self.own = options.judge
-        self.max_tokens = judge_limit(options)
+        self.max_tokens = options.judge_max_tokens or None
         self.rules = {"prompt_version": PROMPT_VERSION, "max_tokens": self.max_tokens}
 
     def judge(self, model: str, settings: Settings) -> _TurnReader:

@@ -78,11 +78,6 @@ class Readings(Struct, frozen=True):
     """The options of how records are read: none."""
 
 
-def judge_limit(options: Options) -> int | None:
-    """Returns the most tokens of a judgement; None: no limit is sent."""
-    return JUDGE_TOKENS if options.judge_max_tokens is None else options.judge_max_tokens or None
-
-
 def chosen(options: Options) -> dict[Setting, tuple[Strategy, ...]]:
     """Returns the strategies of each chosen setting, both in the order of the tables."""
     found = {

@@ -45,8 +45,7 @@ _REPAIR = "This is not the object that I asked for: {problem}. Reply with the JS
 
 
 class Judge(Struct, frozen=True):
-    """A model that grades answers: see `judge`. `sets_temperature`: the task sets the temperature, so it is sent as it
-    is."""
+    """A model that grades answers: see `judge`. `sets_temperature`: the task itself sets the temperature."""
 
     model: str
     rubric: Template

@@ -70,7 +70,7 @@ class GradeJudging(Judging):
         self.rules = {name: value for name, value in self._judge.describe().items() if name not in ("scorer", "model")}
 
     def judge(self, model: str, settings: Settings) -> _AnswerReader:
-        asked = structs.replace(self._judge, model=model, sets_temperature=False)
+        asked = structs.replace(self._judge, model=model)
         return _AnswerReader(self._name, asked, self._specification["prompt"])
 
     def is_judged(self, record: AnswerRecord) -> bool:

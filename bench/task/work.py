@@ -32,7 +32,7 @@ from .judge import Judge
 from .options import Options, options_of_word, split_name
 from .questions import TaskQuestion, questions_of, specification
 from .score_document import NAME, own_readings
-from .task import AnyScorer, Task
+from .task import Task
 
 _CHARS_A_TOKEN = 4
 
@@ -78,7 +78,10 @@ def prepare(order: Order, source: TaskSource | None = None) -> PreparedRun:
     temperatures: tuple[float | None, ...] = run.temperature or task.temperatures() or (None,)
     pairs = tuple(Pair(model, temperature) for model in run.model for temperature in dict.fromkeys(temperatures))
     check_cost_is_bounded(_limits(asked, run.model), settings)
-    notes = judges_without_temperature(asked.scorers, settings)
+    notes: list[str] = []
+    for name, judge in asked.scorers.items():
+        if isinstance(judge, Judge) and judge.temperature is not None:
+            notes += judge_note(judge.model, None, settings, f"score {name}" if judge.sets_temperature else "")
     check_models_take(_calls_about(questions[0], asked, pairs, settings), settings)
     readings = own_readings(order.run.readings, task)
     specified = {
@@ -102,7 +105,7 @@ def prepare(order: Order, source: TaskSource | None = None) -> PreparedRun:
             "declared": dict(source.origin),
             "items": [[question.row.id, question.row.group, question.digest()] for question in questions],
         },
-        notes=notes,
+        notes=tuple(dict.fromkeys(notes)),
     )
 
 
@@ -133,22 +136,6 @@ def longest_judgements(asked: AskedTask, longest: TaskQuestion) -> Iterator[Call
     for scorer in asked.scorers.values():
         if isinstance(scorer, Judge):
             yield scorer.call(longest.asked, answer, longest.row)
-
-
-def judges_without_temperature(scorers: Mapping[str, AnyScorer], settings: Settings) -> tuple[str, ...]:
-    """Returns a sentence for each judge that is sent no temperature. Raises UsageError if the task sets one."""
-    notes: list[str] = []
-    for name, judge in scorers.items():
-        if not isinstance(judge, Judge) or judge.temperature is None:
-            continue
-        note = judge_note(judge.model, None, settings)
-        if note and judge.sets_temperature:
-            raise UsageError(
-                f"score {name}: the judge {judge.model} takes no temperature, and {judge.temperature:g} is set there: "
-                f"leave the judge's temperature out"
-            )
-        notes += note
-    return tuple(dict.fromkeys(notes))
 
 
 def _limits(asked: AskedTask, models: Sequence[str]) -> dict[str, int | None]:

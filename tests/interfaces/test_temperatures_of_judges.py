@@ -160,13 +160,13 @@ def test_a_task_says_that_its_judge_is_sent_no_temperature(
     assert {each.temperature for each in models.of(SUBJECT)} == {None}
 
 
-def test_a_temperature_that_an_unknown_judge_rejects_is_told_with_the_field_that_sets_it(
+def test_a_temperature_that_an_unknown_judge_rejects_is_told_with_what_to_do(
     cli: CommandLine, models: StrictModels, tmp_path: Path
 ) -> None:
     done = run(cli, models, "run", task(tmp_path, UNKNOWN, ", temperature=0.5"), "--model", SUBJECT)
     assert done.code == 3
-    assert f"score score: the judge {UNKNOWN} refuses its temperature, leave it out there: 400: " in done.out
-    assert "--temperature" not in done.out
+    assert f"the judge {UNKNOWN}: 400: Unsupported value" in done.out and "a judge's: leave it out)" in done.out
+    assert len(models.refused()) == ROWS
 
 
 def test_a_number_of_tokens_that_is_given_for_a_judge_that_thinks_is_kept(

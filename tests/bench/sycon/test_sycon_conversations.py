@@ -89,7 +89,9 @@ class Run:
 
     def __init__(self, folder: Path, **options: Any) -> None:
         self.folder = folder
-        self.options = Options(model=(MODEL, OTHER), judge=JUDGE, **{"setting": ("debate",), "limit": 2, **options})
+        self.options = Options(
+            model=(MODEL, OTHER), judge=JUDGE, **{"setting": ("debate",), "limit": 2, "judge_max_tokens": 10, **options}
+        )
         self.kept: dict[bytes, Reply] = {}
         self.sent: list[Call] = []
 

@@ -234,7 +234,7 @@ REFUSALS: dict[str, tuple[int, dict[str, Any], str]] = {
     "openai, a value": (
         400,
         error(UNSUPPORTED, "unsupported_value", param="temperature"),
-        "temperature: send none, with --temperature none",
+        "temperature: send none (--temperature none; a judge's: leave it out)",
     ),
     "openai, a parameter": (
         400,
