@@ -31,7 +31,8 @@ REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 BEARER = "AWS_BEARER_TOKEN_BEDROCK"
 VARIABLES = (ACCESS, SECRET, TOKEN, *PROFILES, CREDENTIALS_FILE, CONFIG_FILE, IDENTITY_FILE)
 
-SERVICE = "bedrock"
+# The services in whose name requests are signed; the second has Claude alone, at an address of its own.
+SERVICE, MANTLE = "bedrock", "bedrock-mantle"
 # The host without a region, which is inserted.
 HOST = "bedrock-runtime.amazonaws.com"
 _SUFFIXES = {"cn": "amazonaws.com.cn", "eusc": "amazonaws.eu"}
@@ -56,10 +57,11 @@ class AwsAuthorizer:
         region: str,
         now: Callable[[], float] = time.time,
         renewed: Callable[[], Keys | None] = lambda: None,
+        service: str = SERVICE,
     ) -> None:
         self._keys = keys
-        self._region = region
-        self._signer = Signer(keys, region, SERVICE)
+        self._region, self._service = region, service
+        self._signer = Signer(keys, region, service)
         self._now = now
         self._renewed = renewed
         self.secrets: tuple[str, ...] = _secrets_of(keys)
@@ -72,7 +74,7 @@ class AwsAuthorizer:
         if keys is not None and keys != self._keys:
             # Calls that were signed with the last keys may still be in flight, and their answers may echo these.
             self.secrets = (*_secrets_of(self._keys), *_secrets_of(keys))
-            self._keys, self._signer = keys, Signer(keys, self._region, SERVICE)
+            self._keys, self._signer = keys, Signer(keys, self._region, self._service)
         return self._signer.signed(request, _SIGNED_TOO, datetime.fromtimestamp(self._now(), UTC))
 
     def refused(self) -> None:
@@ -136,9 +138,10 @@ def aws_authorizer(token: str | None, variables: Mapping[str, str], target: Targ
         )
     if keys is None:
         return bearer(token)
+    service = MANTLE if host.startswith(f"{MANTLE}.") else SERVICE
     if keys.token is None or _stripped(variables, ACCESS):
-        return AwsAuthorizer(keys, target.region or "")
-    return AwsAuthorizer(keys, target.region or "", renewed=RenewedInFiles(variables))
+        return AwsAuthorizer(keys, target.region or "", service=service)
+    return AwsAuthorizer(keys, target.region or "", renewed=RenewedInFiles(variables), service=service)
 
 
 def located(variables: Mapping[str, str], target: Target) -> Target:

@@ -322,6 +322,14 @@ def test_a_configured_endpoint_asks_the_address_that_is_set(folder: Path) -> Non
     assert endpoint.encode(Call("bedrock/a:0", "x")).url == "http://127.0.0.1:1/model/a%3A0/converse"
 
 
+@pytest.mark.parametrize(("host", "service"), [("bedrock-runtime", "bedrock"), ("bedrock-mantle", "bedrock-mantle")])
+def test_an_address_is_signed_for_in_its_own_services_name(host: str, service: str, folder: Path) -> None:
+    address = {"AWS_ENDPOINT_URL_BEDROCK_RUNTIME": f"https://{host}.eu-west-1.api.aws", "AWS_REGION": "eu-west-1"}
+    environment = at(folder, **address, AWS_ACCESS_KEY_ID=ACCESS, AWS_SECRET_ACCESS_KEY=SECRET)
+    authorizer = access_to("bedrock/anthropic.claude-opus-5-5", Settings(environment=environment)).authorizer()
+    assert repr(authorizer) == f"<AwsAuthorizer [<Signer [{service} in eu-west-1]>]>"
+
+
 # --- secrets ---
 
 
