@@ -18,8 +18,8 @@ def forecast(prepared: PreparedRun, *, looks_into_cache: bool = True) -> dict[st
     missing = look_up(
         work.pairs(), lambda pair: work.calls(pair, done), prepared.settings, looks_into_cache=looks_into_cache
     )
-    limits = {pair: work.judging.limit(pair.model, prepared.settings) for pair in missing}
-    lanes = lanes_under_test(prepared, missing, limits)
+    limits = work.max_tokens
+    lanes = lanes_under_test(prepared, missing, {pair: limits.get(pair.model) for pair in missing})
     there = sum(len(done.of(pair)) for pair in work.pairs())
     return {
         "items": work.items,

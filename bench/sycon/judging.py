@@ -56,16 +56,13 @@ class SyconJudging(Judging):
         self._specification = manifest["specification"]
         self._rows = rows
         self.own = options.judge
-        self.max_tokens = options.judge_max_tokens or None
-        self.rules = {"prompt_version": PROMPT_VERSION, "max_tokens": self.max_tokens}
+        self.rules = {"prompt_version": PROMPT_VERSION, "max_tokens": options.judge_max_tokens or None}
 
     def judge(self, model: str, settings: Settings) -> _TurnReader:
-        return _TurnReader(SyconJudge(model, self.limit(model, settings)), self._rows())
-
-    def limit(self, model: str, settings: Settings) -> int | None:
-        # The run's limit is for its own judge; the usual one leaves no answer to a judge that thinks.
-        is_usual = model != self.own and self.max_tokens == JUDGE_TOKENS
-        return None if is_usual and settings.facts_of(model).thinks else self.max_tokens
+        limit = self.rules["max_tokens"]
+        if limit == JUDGE_TOKENS and model != self.own and settings.facts_of(model).thinks:
+            limit = None
+        return _TurnReader(SyconJudge(model, limit), self._rows())
 
     def is_judged(self, record: AnswerRecord) -> bool:
         return bool((record.text or "").strip())

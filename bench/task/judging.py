@@ -66,7 +66,6 @@ class GradeJudging(Judging):
         self._name, self._judge = _judge_of(self._specification)
         self.own = self._judge.model
         self.labels = () if self._judge.scale else tuple(self._judge.grades)
-        self.max_tokens = self._judge.max_tokens
         self.rules = {name: value for name, value in self._judge.describe().items() if name not in ("scorer", "model")}
 
     def judge(self, model: str, settings: Settings) -> _AnswerReader:

@@ -48,16 +48,10 @@ class Judging:
     """The labels that a judge gives, in the order of tables; empty: it gives grades."""
     rules: Mapping[str, Any] = MappingProxyType({})
     """What decides a judge's prompts beside the answers and the judge, for the specification."""
-    max_tokens: int | None = None
-    """The `max_tokens` of the run's judge's calls; None: none is sent."""
 
     def judge(self, model: str, settings: Settings) -> AnswerJudge:
         """Returns the judge that reads this run's answers, by the run's rules."""
         raise NotImplementedError
-
-    def limit(self, model: str, settings: Settings) -> int | None:
-        """Returns the `max_tokens` of a judge's calls; None: none is sent."""
-        return self.max_tokens
 
     def is_judged(self, record: Any) -> bool:
         """Returns whether a judge reads this record's answer."""

@@ -16,7 +16,6 @@ from msgspec import Struct
 from ....configuration.configuration import Configuration, settings_for
 from ....configuration.errors import UsageError
 from ....configuration.options import SendingOptions
-from ....engine.runs.pairs import FinishedItems
 from ....engine.runs.run_folder import RECORDS, read_manifest
 from ....wiring import access_to
 from ....wiring.lane_names import unused_lanes
@@ -62,8 +61,6 @@ def prepare(order: JudgingOrder) -> PreparedRun:
     benchmark = manifest["specification"]["benchmark"]
     judges = tuple(dict.fromkeys(order.judges))
     settings = settings_for(judges, order.sending, order.configuration, needs_keys=order.needs_keys)
-    limits = {judge: judging.limit(judge, settings) for judge in judges}
-    check_cost_is_bounded(limits, settings, has_option=False)
     check_hosts(settings)
     check_snapshot(settings)
     check_sinks(settings)
@@ -71,8 +68,8 @@ def prepare(order: JudgingOrder) -> PreparedRun:
     if not len(answers):
         raise UsageError(f"{folder}: expected answers that a judge reads, got none: nothing to judge")
     work = JudgingWork(benchmark, judging, answers, judges, settings)
-    first = (next(work.calls(pair, FinishedItems({}, 0.0)), None) for pair in work.pairs())
-    check_models_take((call for call in first if call is not None), settings)
+    check_cost_is_bounded(work.max_tokens, settings, has_option=False)
+    check_models_take(work.first_calls(), settings)
     return PreparedRun(
         out=folder,
         work=work,

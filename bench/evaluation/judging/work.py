@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs
@@ -68,7 +69,7 @@ class JudgingWork(Struct, frozen=True):
 
     @property
     def max_tokens(self) -> dict[str, int | None]:
-        return dict.fromkeys(self.judges, self.judging.max_tokens)
+        return {call.model: call.max_tokens for call in self.first_calls()}
 
     def pairs(self) -> list[Pair]:
         return [Pair(judge, None) for judge in self.judges]
@@ -77,6 +78,11 @@ class JudgingWork(Struct, frozen=True):
         nobody = FinishedItems({}, 0.0)
         calls = (max(self.calls(pair, nobody), key=chars_of, default=Call(pair.model, "")) for pair in self.pairs())
         return worst_costs(calls, settings)
+
+    def first_calls(self) -> list[Call]:
+        """Returns each judge's call about the first answer."""
+        nobody = FinishedItems({}, 0.0)
+        return [call for pair in self.pairs() for call in islice(self.calls(pair, nobody), 1)]
 
     def calls(self, pair: Pair, done: FinishedItems) -> Iterator[Call]:
         """Yields a judge's calls about all answers that are not done, without requests for a repair."""
