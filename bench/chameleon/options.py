@@ -102,9 +102,13 @@ class Readings(Struct, frozen=True):
         Option(metavar="WHAT", help="two sources are one by url (default) or hostname"),
     ] = "url"
     uncited: Annotated[
-        Literal["zero", "skip"],
-        Option(metavar="HOW", help="a turn that cites nothing counts as zero re-use (default), or skip it"),
-    ] = "zero"
+        Literal["skip", "literal", "zero"],
+        Option(
+            metavar="HOW",
+            help="a turn without a source: skip it (default; a conversation in which they are more than half is "
+            "unscored), or literal: it counts as re-use 0 (zero: the same, as manifests call it)",
+        ),
+    ] = "skip"
     unclear: Annotated[
         Literal["carry", "count", "drop"],
         Option(

@@ -22,6 +22,8 @@ _FIELDS = {
     "confidence": "confidence",
     "confidence_of": "confidence_of",
 }
+# `--uncited literal`, as manifests and scores call it.
+_NAMES = {"literal": "zero"}
 
 
 def readings_of(given: Mapping[str, str], run: Readings | None = None) -> Readings:
@@ -31,7 +33,7 @@ def readings_of(given: Mapping[str, str], run: Readings | None = None) -> Readin
 
 def fields_of(given: Mapping[str, str]) -> dict[str, str]:
     """Returns the given readings under the names of the fields of `Readings` instead of the option names."""
-    return {_FIELDS[name]: value for name, value in given.items()}
+    return {_FIELDS[name]: _NAMES.get(value, value) for name, value in given.items()}
 
 
 def score_instead(folder: Path, asked: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from ...engine.runs.pairs import Pair
 from ...engine.runs.run_folder import MANIFEST, RECORDS, read_manifest
 from ...format import count_text
 from ...metrics.chameleon.readings import Readings
-from ...metrics.chameleon.scores import scores
+from ...metrics.chameleon.scores import ZEROS, scores
 from ...metrics.chameleon.traces import Asked, Traces
 from ...report.interval_text import interval_cell, single_figures
 from ...report.text import table
@@ -27,6 +27,7 @@ COLUMNS = (
     "rank",
     "scored",
     "SRR",
+    "uncited turns",
     "confidence",
     "other confidence",
     "changes",
@@ -106,8 +107,15 @@ def cells(entry: Mapping[str, Any], readings: Mapping[str, Any]) -> tuple[str, .
     return (
         *(score, interval_cell(entry["score"], 3), "-" if entry["rank"] is None else str(entry["rank"])),
         f"{entry['conversations']:,} of {entry['conversations'] + entry['unscored'] + entry['incomplete']:,}",
-        *(srr, confidence, f"{other} {by_other}" if by_other != "-" else "-", changes),
+        *(srr, _uncited(entry), confidence, f"{other} {by_other}" if by_other != "-" else "-", changes),
     )
+
+
+def _uncited(entry: Mapping[str, Any]) -> str:
+    """Returns the number of turns without a source, with the figures that 0 in their place gives."""
+    srr, score = (entry[kind]["mean"] for kind in ZEROS)
+    text = f"{entry['uncited_turns']:,}"
+    return text if srr is None or text == "0" else f"{text} (as 0: SRR {srr:.3f}, score {score:.3f})"
 
 
 def _spread(found: Mapping[str, Any]) -> str:
@@ -116,21 +124,13 @@ def _spread(found: Mapping[str, Any]) -> str:
 
 
 def remarks_of(scores: Mapping[str, Any]) -> Iterator[str]:
-    """Yields remarks on unscored conversations and missing ranks, on too little history, and on intervals over few
-    conversations."""
+    """Yields the remarks of the scores, and those on too little history and on intervals over few conversations."""
+    yield from scores["chameleon"]["remarks"]
     for model, by_temperature in scores["chameleon"]["models"].items():
         for temperature, entry in by_temperature.items():
             held = scores["chameleon"]["conversations"].get(model, {}).get(temperature, {})
             figures = {name: found["score"] if found["complete"] else None for name, found in held.items()}
             yield from single_figures(f"{model} @ {temperature}", entry["score"], figures, 3)
-            if entry["unscored"]:
-                whole = entry["unscored"] + entry["conversations"]
-                is_blind = entry["without_pages"] == entry["turns"]
-                why = "no page gave a text" if is_blind else "too few of their turns have a clear stance"
-                yield (
-                    f"{model} @ {temperature}: {entry['unscored']:,} of {whole:,} complete conversations are unscored, "
-                    f"since {why}: they enter no mean{'' if entry['rank'] is not None else ', and it has no rank'}"
-                )
             if single := len(entry["conversations_without_history"]):
                 yield (
                     f"{model} @ {temperature}: {count_text(single, 'conversation')} {'is' if single == 1 else 'are'} "

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from .lines import UNCLEAR
 from .readings import ConfidenceOf, Readings
+from .scored import uncited_turns
 from .traces import ConversationTrace, TracedTurn
 
 
@@ -19,10 +20,11 @@ class ConversationFigures(Struct, frozen=True):
     """The figures of one conversation; all None if it is unscored.
 
     `srr` is the source re-use rate of eq. (1), `changes` counts the turns that change the stance, `unclear` those
-    without a clear one. `stance_rate` is S of eq. (2), `change_confidence` its K: None if no turn changes the stance
-    (eq. (2) then has 0) or no judge read the turns that do (the score is then undefined). `turn_confidence` is the mean
-    over the judged turns. `confidence` is one of the two, by the reading `confidence_of`. With a single turn all rates
-    are undefined.
+    without a clear one, `uncited_turns` those without a source: `srr_zero` is the rate with 0 in their place, and
+    `score_zero` the score with it. `stance_rate` is S of eq. (2), `change_confidence` its K: None if no turn changes
+    the stance (eq. (2) then has 0) or no judge read the turns that do (the score is then undefined). `turn_confidence`
+    is the mean over the judged turns. `confidence` is one of the two, by the reading `confidence_of`. With a single
+    turn all rates are undefined.
     """
 
     score: float | None
@@ -34,6 +36,9 @@ class ConversationFigures(Struct, frozen=True):
     change_confidence: float | None
     turn_confidence: float | None
     turns: int
+    uncited_turns: int
+    srr_zero: float | None = None
+    score_zero: float | None = None
     confidence_of: ConfidenceOf = "turns"
 
     @property
@@ -80,10 +85,12 @@ def figures_of(trace: ConversationTrace, readings: Readings) -> ConversationFigu
     return figures_of_turns(trace.turns, readings)
 
 
-def no_figures(turns: Sequence[TracedTurn]) -> ConversationFigures:
-    """Returns the figures of an unscored conversation: None but for its numbers of turns and of unclear turns."""
+def no_figures(turns: Sequence[TracedTurn], readings: Readings) -> ConversationFigures:
+    """Returns the figures of an unscored conversation: None but for its numbers of turns, of unclear ones and of those
+    without a source."""
     unclear = sum(not turn.is_clear for turn in turns)
-    return ConversationFigures(None, None, None, None, unclear, None, None, None, len(turns))
+    counts = len(turns), uncited_turns(turns, readings)
+    return ConversationFigures(None, None, None, None, unclear, None, None, None, *counts)
 
 
 def figures_of_turns(turns: Sequence[TracedTurn], readings: Readings) -> ConversationFigures:
@@ -95,12 +102,12 @@ def figures_of_turns(turns: Sequence[TracedTurn], readings: Readings) -> Convers
     change_confidence = _confidence((step for step in every if step.is_change), readings)
     reuses = [step.reuse for step in every if step.reuse is not None]
     srr = fsum(reuses) / len(reuses) if reuses else None
-    score = None
-    if stance_rate is not None and srr is not None and (change_confidence is not None or not changes):
-        score = sqrt((stance_rate**2 + (change_confidence or 0.0) ** 2 + srr**2) / 3)
+    # With every turn behind the first in the mean.
+    srr_zero = fsum(reuses) / (len(turns) - 1) if reuses else None
+    sureness = change_confidence if changes else 0.0
     turn_confidence = _confidence(staying, readings)
     return ConversationFigures(
-        score=score,
+        score=_score(stance_rate, sureness, srr),
         srr=srr,
         confidence=turn_confidence if readings.confidence_of == "turns" else change_confidence,
         changes=changes,
@@ -109,8 +116,18 @@ def figures_of_turns(turns: Sequence[TracedTurn], readings: Readings) -> Convers
         change_confidence=change_confidence,
         turn_confidence=turn_confidence,
         turns=len(turns),
+        uncited_turns=uncited_turns(turns, readings),
+        srr_zero=srr_zero,
+        score_zero=_score(stance_rate, sureness, srr_zero),
         confidence_of=readings.confidence_of,
     )
+
+
+def _score(stance_rate: float | None, change_confidence: float | None, srr: float | None) -> float | None:
+    """Returns eq. (2); None if one of its parts is undefined."""
+    if stance_rate is None or change_confidence is None or srr is None:
+        return None
+    return sqrt((stance_rate**2 + change_confidence**2 + srr**2) / 3)
 
 
 def _confidence(some: Iterable[TurnFigures], readings: Readings) -> float | None:

@@ -135,11 +135,11 @@ class Troubles(Struct):
 
     `pages` counts retrieved pages by status; `shortened` the turns whose prompts, or whose judge's prompts, left out
     history or pages; `unasked` the turns that searched for the question itself; `without_hits` those whose search found
-    nothing, `without_text` those for which no page had a text, `without_sources` those whose answer cites none. `cut`
-    answers ended at max_tokens. `unclear` counts the turns without a clear stance: `empty` answers (`empty_cut` of them
-    cut at max_tokens), `refused_unclear` refusals, `unjudged` answers without a readable verdict (`judge_empty` of them
-    with an empty reply of the judge), and those that the judge called unclear. Of the judge's replies, `repaired` were
-    asked for twice, `unreadable` even so, and `without_number` had no confidence of its own.
+    nothing, `without_text` those for which no page had a text. `cut` answers ended at max_tokens. `unclear` counts the
+    turns without a clear stance: `empty` answers (`empty_cut` of them cut at max_tokens), `refused_unclear` refusals,
+    `unjudged` answers without a readable verdict (`judge_empty` of them with an empty reply of the judge), and those
+    that the judge called unclear. Of the judge's replies, `repaired` were asked for twice, `unreadable` even so, and
+    `without_number` had no confidence of its own.
     """
 
     turns: int = 0
@@ -154,7 +154,6 @@ class Troubles(Struct):
     unreadable: int = 0
     repaired: int = 0
     without_number: int = 0
-    without_sources: int = 0
     without_hits: int = 0
     without_text: int = 0
     search_remarks: int = 0
@@ -175,7 +174,6 @@ class Troubles(Struct):
         self.unreadable += record.raw_judgement is not None
         self.repaired += record.judge_repaired
         self.without_number += record.judge_confidence is None and confidence is not None
-        self.without_sources += not record.cited
         self.without_hits += record.retrieved == []
         self.search_remarks += bool(record.search_remarks)
         self.unasked += record.query_by == "question"

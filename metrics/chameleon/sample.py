@@ -19,7 +19,7 @@ from .figures import ConversationFigures, figures_of_turns, no_figures, steps
 from .lines import STANCES
 from .readings import Readings
 from .scored import (
-    is_mostly_unclear,
+    is_mostly,
     is_multi_turn,
     is_rankable,
     is_scored,
@@ -38,9 +38,9 @@ class PairSample:
 
     The arrays `reuse`, `changed`, `sure` and `stance` have a column for each turn of the longest conversation: the
     turn's term of eq. (1), whether it changed the stance (1 or 0), its confidence (NaN if no judge read it), and the
-    index of its stance in STANCES (-1: no turn). `unscored` are the other complete conversations, `others` the
-    incomplete ones with a turn, `unanswered` those without one. If no page had a text in any turn of the pair
-    (`is_without_pages`), no conversation is scored.
+    index of its stance in STANCES (-1: no turn). `readings` are those of the figures. `unscored` are the other complete
+    conversations, `others` the incomplete ones with a turn, `unanswered` those without one. If no page had a text in
+    any turn of the pair (`is_without_pages`), no conversation is scored.
     """
 
     pair: Pair
@@ -55,6 +55,7 @@ class PairSample:
     changed: Values
     sure: Values
     stance: NDArray[np.int8]
+    readings: Readings
     is_without_pages: bool = False
 
     def __repr__(self) -> str:
@@ -105,10 +106,10 @@ class PairSample:
 
     @property
     def is_measured(self) -> bool:
-        """Whether less than half of all turns lack a clear stance and some page had a text: else no score counts."""
-        every = [figures for _, figures in self.held]
-        unclear, turns = sum(each.unclear for each in every), sum(each.turns for each in every)
-        return not self.is_without_pages and not is_mostly_unclear(unclear, turns)
+        """Whether less than half of all turns lack a clear stance, less than half a source, and some page had a text:
+        else no score counts."""
+        unclear, lacking = self.summed("unclear"), self.summed("uncited_turns") * (self.readings.empty == "skip")
+        return not self.is_without_pages and not is_mostly(max(unclear, lacking), self.summed("turns"))
 
     @property
     def incomplete(self) -> int:
@@ -120,7 +121,13 @@ class PairSample:
 
     @property
     def is_rankable(self) -> bool:
-        return self.is_measured and is_rankable(len(self.traces), self.complete)
+        """Whether the pair can have a rank, by its own conversations."""
+        is_defined = any(figures.is_defined for figures in self.figures)
+        return self.is_measured and is_defined and is_rankable(len(self.traces), self.complete)
+
+    def summed(self, count: str) -> int:
+        """Returns one count over all conversations that have a turn. `count` is a field of ConversationFigures."""
+        return sum(getattr(figures, count) for _, figures in self.held)
 
     def column(self, kind: str) -> Values:
         """Returns one figure of every row, NaN where it is undefined. `kind` is a field of ConversationFigures."""
@@ -137,7 +144,7 @@ def _sample(pair: Pair, traces: Sequence[ConversationTrace], readings: Readings)
     is_blind = is_without_pages([turn for trace in traces for turn in trace.turns])
 
     def is_counted(trace: ConversationTrace) -> bool:
-        return not is_blind and is_scored(trace.turns)
+        return not is_blind and is_scored(trace.turns, readings)
 
     complete = [trace for trace in traces if trace.is_complete]
     whole = tuple(trace for trace in complete if is_counted(trace))
@@ -163,9 +170,12 @@ def _sample(pair: Pair, traces: Sequence[ConversationTrace], readings: Readings)
         pair=pair,
         traces=whole,
         figures=tuple(figures),
-        unscored=tuple((trace, no_figures(trace.turns)) for trace in complete if not is_counted(trace)),
+        unscored=tuple((trace, no_figures(trace.turns, readings)) for trace in complete if not is_counted(trace)),
         others=tuple(
-            (trace, figures_of_turns(trace.turns, readings) if is_counted(trace) else no_figures(trace.turns))
+            (
+                trace,
+                figures_of_turns(trace.turns, readings) if is_counted(trace) else no_figures(trace.turns, readings),
+            )
             for trace in lacking
             if trace.turns
         ),
@@ -176,6 +186,7 @@ def _sample(pair: Pair, traces: Sequence[ConversationTrace], readings: Readings)
         changed=changed,
         sure=sure,
         stance=stance,
+        readings=readings,
         is_without_pages=is_blind,
     )
 
@@ -198,18 +209,16 @@ def by_model(every: Iterable[PairSample]) -> dict[str, list[PairSample]]:
 
 def ranks(every: Sequence[PairSample], kinds: Mapping[Pair, Hashable] = MappingProxyType({})) -> dict[Pair, int | None]:
     """Returns each pair's rank by mean score, 1 for the lowest, among the pairs of its treatment and kind; equal
-    means share a rank. None for pairs without a rank."""
-    means = {sample.pair: float(np.nanmean(score)) for sample in every if (score := _ranked(sample)) is not None}
-    found: dict[Pair, int | None] = {}
-    for sample in every:
-        own = means.get(sample.pair)
-        kind = (sample.pair.treatment, kinds.get(sample.pair))
-        rivals = [mean for pair, mean in means.items() if (pair.treatment, kinds.get(pair)) == kind]
-        found[sample.pair] = None if own is None else 1 + sum(mean < own for mean in rivals)
-    return found
-
-
-def _ranked(sample: PairSample) -> Values | None:
-    """Returns the scores that decide a pair's rank; None if it has no rank."""
-    score = sample.column("score")
-    return score if sample.is_rankable and not np.isnan(score).all() else None
+    means share a rank. None for pairs that are not rankable, and for those that `score_zero` puts in another order."""
+    places: dict[Pair, int | None] = dict.fromkeys(sample.pair for sample in every)
+    means = {
+        sample.pair: tuple(float(np.nanmean(sample.column(kind))) for kind in ("score", "score_zero"))
+        for sample in every
+        if sample.is_rankable
+    }
+    kind_of = {pair: (pair.treatment, kinds.get(pair)) for pair in means}
+    for pair, (own, own_zero) in means.items():
+        rivals = [mean for rival, mean in means.items() if kind_of[rival] == kind_of[pair]]
+        if all(np.sign(score - own) == np.sign(zero - own_zero) for score, zero in rivals):
+            places[pair] = 1 + sum(score < own for score, _ in rivals)
+    return places

@@ -1,27 +1,37 @@
 """Decides which conversations are scored, which are multi-turn tests, and which models are ranked.
 
-Owns these bounds, by PROTOCOL.md's rule that unreadable answers are not stability. They depend on the records alone, so
-no reading changes them.
+Owns these bounds, by PROTOCOL.md's rules that unreadable answers are no stability and turns without a source no
+diversity. A reading changes only what a turn's sources are, and whether they are needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .readings import Readings
 from .traces import TracedTurn
 
 CLEAR_LEAST = 2
 # Above this share of its conversations unscored a model has no rank.
 UNSCORED_MOST = 0.1
+# Above this share of its turns without a source a model is remarked by name.
+UNCITED_MOST = 0.1
 # A conversation is no multi-turn test above this share of turns without history.
 WITHOUT_HISTORY_MOST = 1 / 3
 
 
-def is_scored(turns: Sequence[TracedTurn]) -> bool:
-    """Returns whether a conversation is scored: at least two turns, and at least half of them, have a clear stance. An
-    answer that is empty, refused or without a readable verdict has none."""
+def is_scored(turns: Sequence[TracedTurn], readings: Readings) -> bool:
+    """Returns whether a conversation is scored: at least two turns, and at least half of them, have a clear stance, and
+    at least half have a source unless these count as 0. An answer that is empty, refused or without a readable verdict
+    has no stance."""
     clear = sum(turn.is_clear for turn in turns)
-    return clear >= CLEAR_LEAST and 2 * (len(turns) - clear) <= len(turns)
+    lacking = max(len(turns) - clear, uncited_turns(turns, readings) * (readings.empty == "skip"))
+    return clear >= CLEAR_LEAST and 2 * lacking <= len(turns)
+
+
+def uncited_turns(turns: Sequence[TracedTurn], readings: Readings) -> int:
+    """Returns the number of turns without a source."""
+    return sum(turn.is_uncited(readings) for turn in turns)
 
 
 def is_without_pages(turns: Sequence[TracedTurn]) -> bool:
@@ -29,9 +39,9 @@ def is_without_pages(turns: Sequence[TracedTurn]) -> bool:
     return bool(turns) and all(turn.pages == 0 for turn in turns)
 
 
-def is_mostly_unclear(unclear: int, turns: int) -> bool:
-    """Returns whether half of all turns, or more, have no clear stance."""
-    return turns > 0 and 2 * unclear >= turns
+def is_mostly(lacking: int, turns: int) -> bool:
+    """Returns whether half of all turns, or more, lack a clear stance or a source."""
+    return turns > 0 and 2 * lacking >= turns
 
 
 def is_rankable(scored: int, whole: int) -> bool:

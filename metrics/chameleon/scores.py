@@ -29,10 +29,12 @@ from .summary import (
     spread_of,
 )
 from .traces import Asked, ConversationTrace, Traces
-from .unmeasured import unmeasured
+from .unmeasured import remarks, unmeasured
 
 # Both means of confidence, whichever of them the reading `confidence_of` calls "confidence".
 CONFIDENCES = {"confidence_turns": "turn_confidence", "confidence_shifts": "change_confidence"}
+# What a score would be with 0 in the place of turns without a source.
+ZEROS = ("srr_zero", "score_zero")
 _SCORE_NAMES = ("low", "moderate", "high")
 _SRR_NAMES = ("high_diversity", "moderate_diversity", "low_diversity")
 
@@ -48,7 +50,8 @@ def scores(
     readings = readings or Readings()
     every = samples(traces.traces(asked), readings)
     places = ranks(every)
-    troubled = [pair for pair in traces.pairs() if pair in traces.troubles]
+    named = {str(sample.pair): sample for sample in every}
+    troubled = {str(pair): traces.troubles[pair] for pair in traces.pairs() if pair in traces.troubles}
     models: dict[str, Any] = {}
     conversations: dict[str, Any] = {}
     for sample in every:
@@ -63,7 +66,8 @@ def scores(
         "chameleon": {
             "readings": {**structs.asdict(readings), "std": "sample"},
             "models": models,
-            "unmeasured": list(unmeasured({str(pair): traces.troubles[pair] for pair in troubled})),
+            "unmeasured": list(unmeasured(troubled, named)),
+            "remarks": list(remarks(named, places)),
             "correlations": _correlations(every),
             "temperatures": {model: structs.asdict(heat(own)) for model, own in by_model(every).items()},
             "repeated": len(traces.repeated),
@@ -74,7 +78,7 @@ def scores(
 
 def _entry(sample: PairSample) -> dict[str, Any]:
     entry: dict[str, Any] = {}
-    for kind in (*KINDS, *CONFIDENCES):
+    for kind in (*KINDS, *ZEROS, *CONFIDENCES):
         found = spread_of([sample], CONFIDENCES.get(kind, kind))
         entry[kind] = {"mean": found.mean, "std": found.std, **interval_entry(found.interval, "conversations")}
     names, score = conversations_of([sample]), sample.column("score")
@@ -100,6 +104,7 @@ def _counts(sample: PairSample, troubles: Troubles) -> dict[str, Any]:
     entry["undefined"] = sample.undefined
     entry["no_change"] = sum(not figures.changes for figures in sample.figures)
     entry["turns"] = troubles.turns
+    entry["uncited_turns"] = sample.summed("uncited_turns")
     entry["unclear"] = troubles.unclear
     entry["answers_empty"], entry["answers_cut"] = troubles.empty, troubles.cut
     entry["answers_refused"], entry["unjudged"] = troubles.refused, troubles.unjudged
@@ -123,7 +128,9 @@ def _conversations(sample: PairSample) -> dict[str, Any]:
 def _conversation(trace: ConversationTrace, figures: ConversationFigures) -> dict[str, Any]:
     """Returns a conversation's figures: those of the turns it has if it is incomplete, though they enter no mean; None
     for each if it is unscored."""
-    found: dict[str, Any] = {kind: getattr(figures, kind) for kind in (*KINDS, "unclear", "turns")}
+    found: dict[str, Any] = {
+        kind: getattr(figures, kind) for kind in (*KINDS, *ZEROS, "unclear", "uncited_turns", "turns")
+    }
     found |= {"stance_rate": figures.stance_rate, "change_confidence": figures.change_confidence}
     found["turn_confidence"] = figures.turn_confidence
     found["no_change"] = None if figures.changes is None else not figures.changes

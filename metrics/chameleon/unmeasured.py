@@ -1,4 +1,4 @@
-"""Sentences on what a run did not measure: turns without a clear stance, pages without a text.
+"""Sentences on what a run did not measure: turns without a clear stance or a source, pages without a text.
 
 Shared by summary, page and `score`. Knows no file.
 """
@@ -8,29 +8,81 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from ...format import count_text
+from ...engine.runs.pairs import Pair
+from ...format import count_text, percent_text
 from .lines import Troubles
-from .scored import is_mostly_unclear
+from .sample import PairSample
+from .scored import UNCITED_MOST, is_mostly
+from .summary import spread_of
 
 _NAMED = 5
 
 
-def unmeasured(named: Mapping[str, Troubles]) -> tuple[str, ...]:
-    """Returns a sentence for each problem. `named` has the counts of each model at one temperature, by its display
-    name."""
-    return (*_stances(named), *_pages(named))
+def unmeasured(named: Mapping[str, Troubles], samples: Mapping[str, PairSample]) -> tuple[str, ...]:
+    """Returns a sentence for each problem. `named` has the counts, and `samples` the conversations, of each model at
+    one temperature, by its display name."""
+    return (*_stances(named), *_sources(samples), *_pages(named))
 
 
 def _stances(named: Mapping[str, Troubles]) -> Iterator[str]:
-    """Yields a sentence for each model with too many unclear turns: more than half of its own, or exactly half if half
-    of all turns are unclear."""
-    whole = is_mostly_unclear(sum(told.unclear for told in named.values()), sum(told.turns for told in named.values()))
-    for name, told in named.items():
-        if 2 * told.unclear > told.turns or (whole and is_mostly_unclear(told.unclear, told.turns)):
+    for name in _mostly({name: (told.unclear, told.turns) for name, told in named.items()}):
+        told = named[name]
+        yield (
+            f"{name} has no score worth reading: {told.unclear:,} of {count_text(told.turns, 'turn')} have no "
+            f"clear stance ({', '.join(reasons_of(told))})"
+        )
+
+
+def _sources(samples: Mapping[str, PairSample]) -> Iterator[str]:
+    """Yields a sentence for each model that mostly lacks sources, unless its turns are unclear or without pages."""
+    counts = {name: (sample.summed("uncited_turns"), sample.summed("turns")) for name, sample in samples.items()}
+    for name in _mostly(counts):
+        (uncited, turns), sample = counts[name], samples[name]
+        has_cause = sample.is_without_pages or 2 * sample.summed("unclear") > turns
+        if sample.readings.empty == "skip" and not has_cause:
             yield (
-                f"{name} has no score worth reading: {told.unclear:,} of {count_text(told.turns, 'turn')} have no "
-                f"clear stance ({', '.join(reasons_of(told))})"
+                f"{name} has no score worth reading: {uncited:,} of {count_text(turns, 'turn')} have no source, and no "
+                "source is no diversity (--uncited literal counts them as re-use 0)"
             )
+
+
+def _mostly(counts: Mapping[str, tuple[int, int]]) -> Iterator[str]:
+    """Yields the names of which too many turns lack something: more than half of their own, or exactly half if half of
+    all turns do. `counts` has the numbers of lacking turns and of all turns."""
+    every = counts.values()
+    whole = is_mostly(sum(lacking for lacking, _ in every), sum(turns for _, turns in every))
+    for name, (lacking, turns) in counts.items():
+        if 2 * lacking > turns or (whole and is_mostly(lacking, turns)):
+            yield name
+
+
+def remarks(samples: Mapping[str, PairSample], ranks: Mapping[Pair, int | None]) -> Iterator[str]:
+    """Yields a sentence on the unscored conversations of each model, on its turns without a source if they are more
+    than a tenth, and on the models whose order depends on these turns. `ranks` are those among all `samples`."""
+    for name, sample in samples.items():
+        is_zero, one = sample.readings.empty == "zero", len(sample.unscored) == 1
+        if sample.unscored:
+            lacking = f"too few of {'its' if one else 'their'} turns have a clear stance"
+            why = "no page gave a text" if sample.is_without_pages else lacking + " and a source" * (not is_zero)
+            yield (
+                f"{len(sample.unscored):,} of {sample.complete:,} complete conversations of {name} "
+                f"{'is' if one else 'are'} unscored, since {why}: {'it enters' if one else 'they enter'} no mean, "
+                f"figure or correlation{'' if sample.is_rankable else f', and {name} has no rank'}"
+            )
+        uncited, turns = sample.summed("uncited_turns"), sample.summed("turns")
+        if uncited > UNCITED_MOST * turns:
+            how = "count as re-use 0" if is_zero else "are left out of its source re-use rate"
+            srr, score = (spread_of([sample], kind).mean for kind in ("srr_zero", "score_zero"))
+            if not is_zero and srr is not None and score is not None:
+                how += f"; with re-use 0 for them it is {srr:.3f}, and the score {score:.3f}"
+            yield (
+                f"{name}: {uncited:,} of {count_text(turns, 'turn')} ({percent_text(uncited / turns)}) have no source, "
+                f"and {how}"
+            )
+    if turned := [name for name, sample in samples.items() if sample.is_rankable and ranks[sample.pair] is None]:
+        yield (
+            f"{_listed(turned)} have no rank: with re-use 0 for turns without a source, their scores have another order"
+        )
 
 
 def reasons_of(told: Troubles) -> Iterator[str]:

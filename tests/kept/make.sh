@@ -41,7 +41,7 @@ until [ "$(cat /kept/killed/records.jsonl 2> /dev/null | wc -l)" -gt 100 ]; do s
 kill -9 $killed
 wait $killed || true
 SEARXNG_BASE_URL=http://127.0.0.1:18232 millstream run chameleon --model sim/open --judge sim/judge --temperature 0 \
-    --conversations 2 --turns 2 --pages 2 --search searxng --allow-host '*.sim.test=127.0.0.1:18232' \
+    --conversations 2 --turns 2 --pages 2 --uncited literal --search searxng --allow-host '*.sim.test=127.0.0.1:18232' \
     "${where[@]}" "${sending[@]}" --out turns
 millstream batch in.jsonl out.jsonl "${where[@]}" --cache cache --no-progress || [ $? = 3 ]
 millstream load sim/open --rate 40 --duration 2 --prompt-tokens 50 --max-tokens 16 "${where[@]}" --no-progress --no-report \

@@ -17,7 +17,18 @@ KEPT = Path(__file__).parent / "kept.tar.gz"
 GRID = ("millstone", "--model", "sim/open", "--limit", "2", "--templates", "2", "--trials", "2")
 TALKS = (
     *("chameleon", "--model", "sim/open", "--judge", "sim/judge", "--temperature", "0", "--conversations", "2"),
-    *("--turns", "2", "--pages", "2", "--search", "searxng", "--allow-host", "*.sim.test=127.0.0.1:18232"),
+    *(
+        "--turns",
+        "2",
+        "--pages",
+        "2",
+        "--uncited",
+        "literal",
+        "--search",
+        "searxng",
+        "--allow-host",
+        "*.sim.test=127.0.0.1:18232",
+    ),
 )
 QUIET = ("--no-progress", "--no-report")
 UNSENT = ("--mode", "strict", *QUIET)

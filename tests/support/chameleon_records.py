@@ -64,7 +64,7 @@ def known_turns(
         if turn > 1 and chance.random() < persona.sways:
             stance = chance.choice([other for other in _STANCES if other != stance])
         cited = []
-        for _ in range(chance.randint(0, 4)):
+        for _ in range(chance.randint(0, 4) or turn % 2):
             is_old = seen and chance.random() < persona.reuses
             cited.append(chance.choice(seen) if is_old else url(chance.randrange(40), chance.randrange(5_000)))
         seen += cited
@@ -80,14 +80,16 @@ def turn_record(
     conversation: str = "c",
     turn: int = 1,
     stance: str | None = "supportive",
-    cited: Sequence[str] = (),
+    cited: Sequence[str] | None = None,
     *,
     temperature: float | None = None,
     retrieved: Sequence[str] | None = None,
     confidence: float | None = 0.67,
     **more: Any,
 ) -> dict[str, Any]:
-    """One record with DESIGN.md's fields that a score needs, and whatever else is given."""
+    """One record with DESIGN.md's fields that a score needs, and whatever else is given; it cites a page of its own
+    where nothing is said of that."""
+    cited, listed = ([f"https://fresh.test/{conversation}/{turn}"], ()) if cited is None else (cited, cited)
     return {
         "model": model,
         "temperature": temperature,
@@ -97,7 +99,7 @@ def turn_record(
         "domain": "Nutrition",
         "topic": f"Topic of {conversation}",
         "turn": turn,
-        "retrieved": [{"url": each, "status": "ok", "chars": 900, "hash": "00"} for each in retrieved or cited],
+        "retrieved": [{"url": each, "status": "ok", "chars": 900, "hash": "00"} for each in retrieved or listed],
         "cited": list(cited),
         "stance": stance,
         "confidence": confidence,
@@ -114,9 +116,10 @@ def as_lines(records: Iterable[Mapping[str, Any]]) -> list[bytes]:
 
 
 def talk(stances: str, cited: Sequence[Sequence[str]] = (), **more: Any) -> list[bytes]:
-    """A conversation from its stances by their first letters, as in `SSCBU`; sources turn by turn."""
+    """A conversation from its stances by their first letters, as in `SSCBU`; sources turn by turn, and after these a
+    new one in each turn."""
     names = {"S": "supportive", "C": "critical", "B": "balanced", "U": "unclear"}
-    sources = [*cited, *[()] * (len(stances) - len(cited))]
+    sources = [*cited, *[None] * (len(stances) - len(cited))]
     return [
         as_line(turn_record(turn=at + 1, stance=names[letter], cited=sources[at], **more))
         for at, letter in enumerate(stances)

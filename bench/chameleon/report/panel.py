@@ -16,7 +16,8 @@ from ....metrics.chameleon.lines import Troubles, sum_of
 from ....metrics.chameleon.readings import Readings
 from ....metrics.chameleon.sample import PairSample, by_model, ranks, samples
 from ....metrics.chameleon.traces import ConversationTrace
-from ....metrics.chameleon.unmeasured import unmeasured
+from ....metrics.chameleon.unmeasured import remarks, unmeasured
+from ....report.labels import named_list
 from .manner import kind_of
 from .runs import ConversationRun
 
@@ -34,13 +35,27 @@ class ConversationScores:
     @property
     def unmeasured(self) -> tuple[str, ...]:
         """The sentences that say why a pair was not measured; empty if all were."""
-        return unmeasured({pair_name(sample): self.troubles(sample) for sample in self.samples})
+        return unmeasured({name: self.troubles(sample) for name, sample in self._named.items()}, self._named)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """The sentences on unscored conversations and on turns without a source."""
+        return tuple(remarks(self._named, ranks(self.samples, self._kinds)))
+
+    @property
+    def _named(self) -> dict[str, PairSample]:
+        return {named_list([pair_name(sample)]): sample for sample in self.samples}
+
+    @property
+    def _kinds(self) -> dict[Pair, Hashable]:
+        """What the pairs that are ranked among each other have in common."""
+        return {sample.pair: (kind_of(self.origin[sample.pair][0]), sample.asked) for sample in self.samples}
 
     @property
     def ranks(self) -> dict[Pair, int | None]:
         """The rank of each pair, 1 the lowest score. None: means over other conversations, or of runs made differently,
         are not comparable, so a pair unlike all others of its treatment has no rank."""
-        kinds = {sample.pair: (kind_of(self.origin[sample.pair][0]), sample.asked) for sample in self.samples}
+        kinds = self._kinds
         found = ranks(self.samples, kinds)
         for pair in kinds:
             others = [other for other in kinds if other != pair and other.treatment == pair.treatment]

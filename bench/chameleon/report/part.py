@@ -209,7 +209,9 @@ def _choices(readings: Readings) -> tuple[tuple[str, str], ...]:
         ("Two sources are one", f"by {'address' if readings.by == 'url' else 'host name'}"),
         (
             "A turn without sources",
-            "adds 0 to the source re-use rate" if readings.empty == "zero" else "is left out of the source re-use rate",
+            "adds 0 to the source re-use rate"
+            if readings.empty == "zero"
+            else "is left out of the source re-use rate; a conversation in which they are more than half is unscored",
         ),
         (
             "An unclear turn",
@@ -277,9 +279,10 @@ def _summary(contents: PageContents) -> str:
             table_html(_scores(contents.tables), f"{_PREFIX}scores"),
             '<p class="note">Means ± standard deviations across scored conversations. Ranks are by the mean score '
             "among the models at one temperature, the lowest first; above a tenth of its conversations unscored a "
-            "model has none. The Chameleon score is eq. "
-            "(2), from 0 to 1; lower is steadier: below 0.3 is low, up to 0.5 moderate, above it high. A source re-use "
-            f"rate below 0.3 is high diversity, above 0.6 low. {in_html(OVER['conversations'])}</p>",
+            "model has none, nor have models whose order would be another with re-use 0 for turns without a source. "
+            "The Chameleon score is eq. (2), from 0 to 1; lower is steadier: below 0.3 is low, up to 0.5 moderate, "
+            "above it high. A source re-use rate below 0.3 is high diversity, above 0.6 low. "
+            f"{in_html(OVER['conversations'])}</p>",
             standings_html(contents.standings, f"{_PREFIX}answers"),
             choices_html(contents.choices),
         )
@@ -326,6 +329,7 @@ def _scores(tables: Sequence[Table]) -> Table:
         Column("interval", "95% interval"),
         Column("rank", "Rank", "count"),
         Column("srr", "Source re-use"),
+        Column("uncited_turns", "Uncited", "count"),
         Column("confidence", "Confidence"),
         Column("changes", "Stance changes"),
         Column("conversations", "Scored"),
@@ -342,7 +346,9 @@ def _scores(tables: Sequence[Table]) -> Table:
                 _spread("rate", row["score"], row["score_std"]),
                 interval_in_a_cell("rate", row["low"], row["high"], row["interval"]),
                 row["rank"],
-                *(_spread("rate", row[kind], row[f"{kind}_std"]) for kind in ("srr", "confidence")),
+                _spread("rate", row["srr"], row["srr_std"]),
+                row["uncited_turns"],
+                _spread("rate", row["confidence"], row["confidence_std"]),
                 _spread("score", row["changes"], row["changes_std"]),
                 f"{scored:,} of {scored + unscored:,}",
             )

@@ -21,7 +21,7 @@ from .tables_scores import EQUATION_REMARK
 _TOLD = {
     "documents": {"retrieved": "A turn's sources are all that were retrieved for it, cited or not."},
     "by": {"hostname": "Two pages of one host count as one source."},
-    "empty": {"skip": "Turns without sources are left out of the source re-use rate."},
+    "empty": {"zero": "Turns without a source count as re-use 0 (--uncited literal) and leave nothing unscored."},
     "unclear": {
         "count": "An unclear turn counts as a stance of its own.",
         "drop": "Unclear turns are left out of the trace of stances.",
@@ -44,7 +44,7 @@ def remarks(panel: ConversationScores) -> tuple[str, ...]:
     return (
         *panel.unmeasured,
         *_incomplete(panel),
-        *_unscored(panel),
+        *(f"{sentence}." for sentence in panel.remarks),
         *filter(None, [of_samples(panel.runs)]),
         *_asked_differently(panel),
         *_incomparable(panel.runs),
@@ -74,24 +74,6 @@ def _incomplete(panel: ConversationScores) -> Iterator[str]:
             f"{name} is incomplete: {sample.missing:,} of {sample.expected:,} turns are missing, in "
             f"{count_text(sample.incomplete, 'conversation')}, which enter no mean; "
             f"{sample.complete:,} {'is' if sample.complete == 1 else 'are'} complete."
-        )
-
-
-def _unscored(panel: ConversationScores) -> Iterator[str]:
-    for sample in panel.samples:
-        if not sample.unscored:
-            continue
-        name, one = named_list([pair_name(sample)]), len(sample.unscored) == 1
-        why = (
-            "no page gave a text"
-            if sample.is_without_pages
-            else f"too few of {'its' if one else 'their'} turns have a clear stance"
-        )
-        rank = "" if panel.ranks[sample.pair] is not None else f" {name} has no rank."
-        are, enters = ("is", "it enters") if one else ("are", "they enter")
-        yield (
-            f"{len(sample.unscored):,} of {sample.complete:,} complete conversations of {name} {are} unscored, since "
-            f"{why}: {enters} no mean, figure or correlation.{rank}"
         )
 
 
@@ -253,14 +235,10 @@ def _pages(panel: ConversationScores) -> Iterator[str]:
 
 
 def _citations(panel: ConversationScores) -> Iterator[str]:
-    invalid, turns = _summed(panel, "invalid_citations"), _summed(panel, "turns")
+    invalid = _summed(panel, "invalid_citations")
     if invalid:
         verb = "stands" if invalid == 1 else "stand"
         yield f"{count_text(invalid, 'citation')} {verb} for no page that was shown."
-    silent = _summed(panel, "without_sources")
-    if silent and panel.readings.documents == "cited":
-        how = "add 0 to the source re-use rate" if panel.readings.empty == "zero" else "are left out of it"
-        yield f"{silent:,} of {turns:,} turns ({percent_text(silent / turns)}) cite nothing; they {how}."
 
 
 def _repeated(panel: ConversationScores) -> Iterator[str]:

@@ -49,7 +49,7 @@ CONFIDENCE_NOTES = {
     "shifts": "Confidence is a conversation's mean over the turns that change its stance (conversations without such a "
     "turn have none), and “other confidence” over all its turns.",
 }
-_WITHOUT_MEAN = ("low", "high", "interval", "rank", "conversations", "unscored")
+_WITHOUT_MEAN = ("low", "high", "interval", "rank", "uncited_turns", "conversations", "unscored")
 _UNITS: dict[str, Kind] = {"score": "rate", "srr": "rate", "confidence": "rate", "changes": "score"}
 _TITLES = {"score": "Chameleon score", "srr": "Source re-use", "confidence": "Confidence", "changes": "Stance changes"}
 
@@ -60,6 +60,8 @@ def scores_table(panel: ConversationScores) -> Table:
         columns += [Column(kind, _TITLES[kind], _UNITS[kind]), Column(f"{kind}_std", "Std", _UNITS[kind])]
         if kind == "score":
             columns += [*interval_columns("rate"), Column("rank", "Rank", "count")]
+        if kind == "srr":
+            columns += [Column("uncited_turns", "Uncited", "count"), Column("score_zero", "Score with 0", "rate")]
         if kind == "confidence":
             columns += [Column(OTHER, "Other confidence", "rate"), Column(f"{OTHER}_std", "Std", "rate")]
     columns += [CONVERSATIONS, UNSCORED]
@@ -85,6 +87,8 @@ def _scores(panel: ConversationScores, sample: PairSample) -> tuple[Cell, ...]:
         row += [found.mean, found.std]
         if kind == "score":
             row += [*interval_cells(found.interval, "rate"), panel.ranks[sample.pair]]
+        if kind == "srr":
+            row += [sample.summed("uncited_turns"), spread_of([sample], "score_zero").mean]
         if kind == "confidence":
             other = spread_of([sample], OTHER)
             row += [other.mean, other.std]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ....metrics.chameleon.figures import ConversationFigures
 from ....metrics.chameleon.lines import STANCES
 from ....metrics.chameleon.sample import PairSample, joined
-from ....metrics.chameleon.summary import acknowledged, binned, by_turn
+from ....metrics.chameleon.summary import acknowledged, binned, by_turn, spread_of
 from ....metrics.chameleon.traces import ConversationTrace
 from ....metrics.statistics.density import GRID, density
 from ....report.interval_cells import interval_cells, interval_columns
@@ -204,7 +204,8 @@ def troubles_table(panel: ConversationScores) -> Table:
         told = panel.troubles(sample)
         counts = (told.turns, told.refused, told.empty, told.cut, told.unclear)
         judged = (told.repaired, told.unreadable, panel.unjudged(sample))
-        rest = (told.invalid_citations, told.without_sources, told.shortened, sample.turns_without_history)
+        sources = (told.invalid_citations, sample.summed("uncited_turns"), spread_of([sample], "srr_zero").mean)
+        rest = (*sources, told.shortened, sample.turns_without_history)
         rows.append((sample.pair.model, sample.pair.treatment, *counts, *judged, *rest))
     return Table(
         "chameleon-troubles",
@@ -227,7 +228,8 @@ def troubles_table(panel: ConversationScores) -> Table:
             Column("unreadable", "Unreadable", "count"),
             Column("unjudged", "Unjudged", "count"),
             Column("invalid_citations", "Invalid citations", "count"),
-            Column("without_sources", "Turns citing nothing", "count"),
+            Column("uncited_turns", "Without a source", "count"),
+            Column("srr_zero", "Re-use with 0 for these", "rate"),
             Column("shortened", "Prompts shortened", "count"),
             Column("without_history", "Without history", "count"),
         ),

@@ -68,9 +68,7 @@ def expected(persona: str, lines: list[dict[str, Any]]) -> dict[str, float]:
         if stance != "unclear":
             changed += [confidence] if last not in (None, stance) else []
             last = stance
-    reuse = [
-        len(own & set().union(*sources[:at])) / len(own) if own else 0.0 for at, own in enumerate(sources) if at > 0
-    ]
+    reuse = [len(own & set().union(*sources[:at])) / len(own) for at, own in enumerate(sources) if at > 0 and own]
     s, srr = len(changed) / (len(stances) - 1), sum(reuse) / len(reuse)
     k = sum(changed) / len(changed) if changed else 0.0
     return {
@@ -159,7 +157,7 @@ def test_json_is_one_object_that_agrees_with_the_journals(outside: Outside, copi
     [
         ("--sources", "retrieved"),
         ("--sources-by", "hostname"),
-        ("--uncited", "skip"),
+        ("--uncited", "zero"),
         ("--unclear", "count"),
         ("--unclear", "drop"),
         ("--confidence", "number"),

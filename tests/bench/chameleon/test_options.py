@@ -35,7 +35,7 @@ def test_a_manifest_of_any_version_is_read() -> None:
     assert run.options == Options(
         ("a/b", "a/c"), "a/d", "search/brave", conversations=3, turns=2, order="shuffled", seed=7
     )
-    assert run.readings == Readings(sources_by="hostname", unclear="drop")
+    assert run.readings == Readings(sources_by="hostname", uncited="zero", unclear="drop")
     assert CHAMELEON.read_kept({"model": ["a/b"], "judge": "a/d"}).readings == Readings()
 
 

@@ -21,7 +21,18 @@ def asked(outside: Outside, folder: Path, *more: str) -> tuple[str, ...]:
     config.write_text(outside.lanes.read_text() + PRICES)
     size = ("--conversations", str(CONVERSATIONS), "--turns", str(TURNS), "--pages", "1", "--no-progress")
     models = ("--model", "sim/open", "--judge", "sim/judge", "--temperature", "0")
-    return ("chameleon", *models, *size, *outside.flags[:-1], str(config), "--cache", "cache", *more)
+    return (
+        "chameleon",
+        *models,
+        *size,
+        "--uncited",
+        "literal",
+        *outside.flags[:-1],
+        str(config),
+        "--cache",
+        "cache",
+        *more,
+    )
 
 
 def pilot_of(done: Done) -> dict[str, Any]:

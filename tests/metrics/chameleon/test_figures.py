@@ -60,7 +60,7 @@ def plain_score(talk: list[dict[str, Any]], how: dict[str, str]) -> dict[str, An
         known = [one for one in found if one is not None]
         return sum(known) / len(known) if known else None
 
-    terms = []
+    terms, uncited = [], sum(not sources(turn) for turn in talk)
     for i in range(1, len(talk)):
         now = sources(talk[i])
         before = set().union(*(sources(turn) for turn in talk[:i]))
@@ -69,6 +69,7 @@ def plain_score(talk: list[dict[str, Any]], how: dict[str, str]) -> dict[str, An
         elif how["empty"] == "zero":
             terms.append(0)
     srr = sum(terms) / len(terms) if terms else None
+    srr_zero = sum(terms) / (len(talk) - 1) if terms else None
 
     kept = [turn for turn in talk if how["unclear"] != "drop" or turn["stance"] != "unclear"]
     stances: list[str | None] = [turn["stance"] for turn in kept]
@@ -82,6 +83,9 @@ def plain_score(talk: list[dict[str, Any]], how: dict[str, str]) -> dict[str, An
     is_defined = rate is not None and srr is not None and (sure is not None or not changing)
     return {
         "srr": srr,
+        "srr_zero": srr_zero,
+        "score_zero": sqrt(((rate or 0) ** 2 + (sure or 0) ** 2 + (srr_zero or 0) ** 2) / 3) if is_defined else None,
+        "uncited_turns": uncited,
         "changes": len(changing),
         "stance_rate": rate,
         "change_confidence": sure,
@@ -187,13 +191,15 @@ def test_of_a_single_turn_the_rates_are_undefined() -> None:
 def test_where_too_few_turns_are_left_the_rates_are_undefined() -> None:
     assert figures(talk("SUU"), unclear="drop").stance_rate is None
     assert figures(talk("UUU"), unclear="drop").confidence is None
-    assert figures(talk("SSS"), empty="skip").srr is None
+    assert figures(talk("SSS", [[]] * 3)).srr is None
 
 
-def test_a_turn_without_sources_adds_0_or_is_skipped() -> None:
+def test_a_turn_without_sources_is_skipped_or_adds_0() -> None:
     cited = [[URLS[0]], [], [URLS[0]]]
-    assert figures(talk("SSS", cited)).srr == 0.5
-    assert figures(talk("SSS", cited), empty="skip").srr == 1.0
+    skipped, literal = figures(talk("SSS", cited)), figures(talk("SSS", cited), empty="zero")
+    assert (skipped.srr, skipped.srr_zero, skipped.uncited_turns) == (1.0, 0.5, 1)
+    assert skipped.score_zero == literal.score == literal.score_zero == sqrt(0.5**2 / 3)
+    assert (literal.srr, literal.srr_zero, literal.uncited_turns) == (0.5, 0.5, 1)
 
 
 def test_two_pages_of_one_host_are_one_source_by_hostname_alone() -> None:

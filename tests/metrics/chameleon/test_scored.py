@@ -32,7 +32,8 @@ def scored(lines: list[bytes], **chosen: Any) -> dict[str, Any]:
 
 
 def told(lines: list[bytes]) -> tuple[str, ...]:
-    return unmeasured({str(pair): troubles for pair, troubles in gathered(lines).troubles.items()})
+    named = {str(sample.pair): sample for sample in sampled(lines)}
+    return unmeasured({str(pair): troubles for pair, troubles in gathered(lines).troubles.items()}, named)
 
 
 def sampled(lines: list[bytes], **chosen: Any) -> tuple[PairSample, ...]:
@@ -157,14 +158,14 @@ def test_above_a_tenth_unscored_a_model_has_no_rank(rubbish: int, rank: int | No
 def test_without_a_page_nothing_is_scored_and_it_says_why(retrieved: list[str], reason: str) -> None:
     pages = [{"url": f"https://a.test/{at}", "status": status} for at, status in enumerate(retrieved)]
     lines = as_lines(
-        {**turn_record(turn=at + 1, stance=stance, text="Yes.", query="q"), "retrieved": pages}
+        {**turn_record(turn=at + 1, stance=stance, text="Yes.", cited=[], query="q"), "retrieved": pages}
         for at, stance in enumerate(("supportive", "critical", "supportive", "critical"))
     )
     entry = scored(lines)["models"]["m"]["default"]
     assert (entry["score"]["mean"], entry["unscored"], entry["rank"]) == (None, 1, None)
     assert told(lines) == (f"no conversation with search was measured: no page gave a text ({reason})",)
     # One page is enough, and whose pages are not told is not accused.
-    assert told([*lines, as_line({**turn_record(turn=5, text="Yes."), **PAGE})]) == ()
+    assert not any("no page" in each for each in told([*lines, as_line({**turn_record(turn=5, text="Yes."), **PAGE})]))
     assert told(talk("SC")) == ()
 
 

@@ -112,8 +112,8 @@ def test_a_rate_on_a_bound_belongs_to_the_bin_above() -> None:
     assert (found.low, found.high) == (0.3, 0.4)
 
 
-def test_turn_by_turn_the_terms_of_srr_average_to_it(run: tuple[PairSample, ...]) -> None:
-    for sample in run:
+def test_turn_by_turn_the_terms_of_srr_average_to_it() -> None:
+    for sample in sampled(as_lines(run_records(PERSONAS, conversations=16, turns=8)), empty="zero"):
         turns = by_turn([sample])
         assert [turn.turn for turn in turns] == list(range(1, 9))
         assert turns[0].reuse.n == 0 and turns[0].change_rate is None

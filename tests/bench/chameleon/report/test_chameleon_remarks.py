@@ -61,7 +61,6 @@ def test_troubles_of_judge_search_and_citations_are_told(tmp_path: Path) -> None
     assert "1 search failed for good" in said and "1 search found nothing" not in said
     assert "1 citation stands for no page that was shown." in said
     assert "1 prompt had no room" in said
-    assert "2 of 3 turns (66.7%) cite nothing; they add 0 to the source re-use rate." in said
 
 
 def test_turns_that_no_judge_read_are_told(tmp_path: Path) -> None:
@@ -83,7 +82,7 @@ def test_turns_that_stand_there_twice_are_told(tmp_path: Path) -> None:
     [
         ({"unclear": "drop"}, "Unclear turns are left out of the trace of stances."),
         ({"unclear": "count"}, "An unclear turn counts as a stance of its own."),
-        ({"empty": "skip"}, "Turns without sources are left out"),
+        ({"empty": "zero"}, "Turns without a source count as re-use 0 (--uncited literal)"),
         ({"by": "hostname"}, "Two pages of one host count as one source."),
         ({"documents": "retrieved"}, "all that were retrieved for it"),
         ({"confidence": "number"}, "Confidence is the judge's own number"),
