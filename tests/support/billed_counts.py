@@ -9,6 +9,7 @@ from millstream.engine.call import Usage
 _DETAILS = "prompt_tokens_details"
 _CHAT = {"prompt_tokens": 36, "completion_tokens": 9}
 _RESPONSE = {"input_tokens": 9, "output_tokens": 4}
+_RETAINED = {"ttl_30m_tokens": 3, "ttl_12h_tokens": 2}
 _CONVERSE = {"inputTokens": 19, "outputTokens": 22}
 _WRITTEN: dict[str, Any] = {
     "input_tokens": 3, "output_tokens": 4, "cache_read_input_tokens": 3, "cache_creation_input_tokens": 8,
@@ -34,6 +35,10 @@ RESPONSES: tuple[tuple[Any, Usage], ...] = (
     (
         {**_RESPONSE, "cost": 0.5, "input_tokens_details": {"cached_tokens": 3, "cache_write_tokens": 5}},
         Usage(9, 4, 0, 3, 5, billed=0.5),
+    ),
+    (
+        {**_RESPONSE, "input_tokens_details": {"cache_write_tokens": 5, "cache_write_tokens_details": _RETAINED}},
+        Usage(9, 4, 0, 0, 3, 2),
     ),
 )
 ANTHROPIC: tuple[tuple[Any, Usage], ...] = (

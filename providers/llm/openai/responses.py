@@ -12,7 +12,7 @@ from typing import Any
 from ....engine.call import Call, Citation, Reply, TokenLogprob, Usage
 from ....engine.endpoint import EncodeError, Fault, Request, Response
 from ..answer_listeners import listener_of, response_text
-from ..answer_values import as_text, count_in, origin_of, usage_of
+from ..answer_values import as_object, as_text, count_in, origin_of, usage_of
 from ..families import written_for
 from ..faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault, unreadable
 from ..protocol import Target, WireProtocol, add_extra, check_known_parameters, named_schema, request_of, sampling_of
@@ -199,13 +199,16 @@ def _usage_of(usage: Any) -> Usage | None:
     read, written, total = (count_in(usage, name) for name in ("input_tokens", "output_tokens", "total_tokens"))
     reasoning = count_in(usage.get("output_tokens_details"), "reasoning_tokens")
     details, cost = usage.get("input_tokens_details"), usage.get("cost")
+    stored = count_in(details, "cache_write_tokens")
+    # Of these, what is kept for twelve hours has a price of its own.
+    longer = count_in(as_object(details).get("cache_write_tokens_details"), "ttl_12h_tokens")
     return usage_of(
         read,
         written,
         reasoning,
         count_in(details, "cached_tokens"),
         total,
-        writes=(count_in(details, "cache_write_tokens"), None),
+        writes=(stored if stored is None or longer is None else stored - longer, longer),
         billed=None if cost is None else billed_of(cost, usage.get("is_byok"), usage.get("cost_details")),
     )
 
