@@ -30,7 +30,8 @@ async def list_models(endpoint: ModelEndpoint, protocol: str) -> dict[str, str |
     rows = (answer.get("data") or answer.get("models")) if isinstance(answer, dict) else None
     if response.status != 200 or not isinstance(rows, list):
         raise ValueError(f"status {response.status}, and no list of models")
-    return {str(row.get("id") or row.get("name")).removeprefix("models/"): row.get("shutdown_date") for row in rows}
+    named = [(row.get("id") or row.get("name"), row.get("shutdown_date")) for row in rows if isinstance(row, dict)]
+    return {str(name).removeprefix("models/"): None if last is None else str(last) for name, last in named}
 
 
 def differences(provider: str, listed: Mapping[str, str | None], table: ModelTable, day: str) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -51,9 +52,10 @@ def _retirements(manifests: Iterable[Mapping[str, Any]]) -> list[str]:
     """Returns the sentences on models that were retired when a run began, or were to be soon."""
     sentences = []
     for manifest in manifests:
-        day = str(manifest["started"])[:10]
-        for model in (manifest.get("specification") or {}).get("endpoints") or ():
-            sentences.append(retirement(model, bundled_models().of(model, day), day))
+        with suppress(ValueError):  # another program's manifest may have any text as its start
+            day = datetime.fromisoformat(str(manifest["started"])).date().isoformat()
+            for model in map(str, (manifest.get("specification") or {}).get("endpoints") or ()):
+                sentences.append(retirement(model, bundled_models().of(model, day), day))
     return list(filter(None, dict.fromkeys(sentences)))
 
 

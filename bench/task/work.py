@@ -60,6 +60,10 @@ class TaskWork(ItemWork, frozen=True):
         assert isinstance(self.of, AskedTask)
         return self.of
 
+    @property
+    def max_tokens(self) -> dict[str, int | None]:
+        return _limits(self.asked, self.options.model)
+
     def worst_calls(self, settings: Settings) -> dict[str, float]:
         first = self.asked_pairs[0]
         longest = max(self.asked.questions, key=lambda each: chars_of(each.call(self.asked.task, first, 0)))

@@ -191,3 +191,9 @@ def test_a_plan_and_a_run_say_once_what_is_assumed_of_an_unknown_model(
     (tmp_path / "lab.toml").write_text((tmp_path / "lab.toml").read_text() + '[models."lab/open"]\nthinks = false\n')
     done = cli("plan", *GRID, "--model", "lab/open", "--config", "lab.toml")
     assert done.code == 0 and "table of models" not in done.err
+
+
+def test_the_max_tokens_of_a_task_are_said_of_an_unknown_model(cli: CommandLine, tmp_path: Path) -> None:
+    sums = 'ms.Task(data=[{"q": "1"}], prompt="{q}", score=ms.regex("2"), max_tokens=50)'
+    (tmp_path / "sums.py").write_text(f"import millstream as ms\n\nsums = {sums}\n")
+    assert "(max_tokens 50 are sent)" in cli("plan", "sums.py", "--model", "vllm/x").err

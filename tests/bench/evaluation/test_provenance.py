@@ -46,3 +46,5 @@ def test_models_that_were_retired_or_soon_to_be_when_their_run_began_are_named()
     )
     early = run_facts([FIRST | asked | {"started": "2026-02-01T10:00:00+00:00"}])
     assert "openai/gpt-4o" not in early and "xai/grok-3" not in early
+    # Another program's manifest.
+    assert "openai/gpt-4o" not in run_facts([FIRST | asked | {"started": "long ago"}])
