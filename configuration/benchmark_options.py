@@ -35,6 +35,11 @@ MAX_TOKENS = Option(WholeNumber("tokens an answer", 1, 100_000_000), "N", "token
 DATASET = Option(
     FilePath("the path of a data set"), "PATH", "a data set's file or folder (default: the {any} that come with this)"
 )
+READ = Option(
+    metavar="READING",
+    help="a model of which the server read more than half of the long prompts in part: unscored (default), or literal, "
+    "remarked only (no answer depends on it)",
+)
 _FIRST = ("model", "temperature", "max_tokens", "dataset")
 _OF_VERBS = ("config", "counts", "folders", "help", "json", "no_cache_check", "no_progress", "no_report", "pilot")
 _OF_RUNS = ("name", "out", "sending", "sink", "what")

@@ -76,7 +76,7 @@ class Chameleon(Benchmark):
     def read_run(self, path: Path, manifest: Mapping[str, Any] | None, given: Mapping[str, Any]) -> ConversationRun:
         from .report.runs import read
 
-        return read(path, manifest)
+        return read(path, manifest, given.get("read"))
 
     def report(self, runs: Sequence[ConversationRun], given: Mapping[str, Any], flags: Sequence[str]) -> PageContents:
         from .report.part import page_contents

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from ...configuration.benchmark_options import DATASET, MAX_TOKENS, MODEL, TEMPERATURE
+from ...configuration.benchmark_options import DATASET, MAX_TOKENS, MODEL, READ, TEMPERATURE
 from ...configuration.declared_options import Option
 from ...configuration.values import FilePath, ModelName, SearchName, WholeNumber
 from .generating.data_command import DATA as DATA
@@ -93,6 +93,7 @@ class Options(Struct, frozen=True):
 class Readings(Struct, frozen=True):
     """The options of how scores are computed from records; answers don't depend on them."""
 
+    read: Annotated[Literal["unscored", "literal"] | None, READ] = None
     sources: Annotated[
         Literal["cited", "retrieved"],
         Option(metavar="WHICH", help="a turn's sources are those that its answer cited (default), or all retrieved"),

@@ -16,6 +16,7 @@ from ...engine.runs.run_folder import FAILURES, RECORDS
 from ...metrics.chameleon.scores import scores as scores_of
 from ...metrics.chameleon.traces import Traces
 from ..evaluation.proof import Roll
+from ..evaluation.reads import reads_of
 from .dataset import ConversationSet
 from .order import places_in_order
 from .records import Record
@@ -69,7 +70,7 @@ def _is_asked(record: Record, questions: Mapping[str, tuple[str, ...]]) -> bool:
 
 
 def _scores(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    traces = Traces()
+    traces = Traces(reads_of("chameleon", manifest))
     for line in read_lines(folder / RECORDS):
         traces.add(line)
     return scores_of(traces, readings_of_run(manifest), asked_of(manifest["specification"]))

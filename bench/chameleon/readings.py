@@ -33,7 +33,7 @@ def readings_of(given: Mapping[str, str], run: Readings | None = None) -> Readin
 
 def fields_of(given: Mapping[str, str]) -> dict[str, str]:
     """Returns the given readings under the names of the fields of `Readings` instead of the option names."""
-    return {_FIELDS[name]: _NAMES.get(value, value) for name, value in given.items()}
+    return {_FIELDS[name]: _NAMES.get(value, value) for name, value in given.items() if name in _FIELDS}
 
 
 def score_instead(folder: Path, asked: Mapping[str, Any]) -> str:

@@ -69,6 +69,7 @@ class Record(Struct, frozen=True, kw_only=True):
     status: str = "ok"
     truncated: bool = False
     usage: Usage | None = None
+    long_prompts: tuple[tuple[int, int], ...] | UnsetType = UNSET
     cost: float | None = None
     cost_judge: float | None = None
     cost_search: float | None = None

@@ -16,8 +16,10 @@ from ...format import count_text
 from ...metrics.chameleon.readings import Readings
 from ...metrics.chameleon.scores import ZEROS, scores
 from ...metrics.chameleon.traces import Asked, Traces
+from ...metrics.read_in_part import RunReads
 from ...report.interval_text import interval_cell, single_figures
 from ...report.text import table
+from ..evaluation.reads import reads_of
 from ..evaluation.record_lines import record_lines
 from .readings import readings_of
 
@@ -36,10 +38,10 @@ _HEADER = ("model", "temperature", *COLUMNS, "incomplete", "no change", "unclear
 _NAMED = 3
 
 
-def traces_in(path: Path) -> Traces:
+def traces_in(path: Path, reads: RunReads | None = None) -> Traces:
     """Returns the turns of a file of records, ours or another program's. Raises UsageError, which names the line, if it
     can't be read."""
-    traces = Traces()
+    traces = Traces(reads)
     try:
         for number, line in enumerate(record_lines(path), 1):
             if line.strip():
@@ -56,13 +58,16 @@ def traces_in(path: Path) -> Traces:
 
 def score_folder(folder: Path, given: Mapping[str, str]) -> tuple[dict[str, Any], str]:
     path = folder / RECORDS
-    traces = traces_in(path)
     asked, run = _asked(folder)
+    manifest = read_manifest(folder) if (folder / MANIFEST).exists() else None
+    traces = traces_in(path, reads_of("chameleon", manifest, given.get("read")))
     readings = readings_of(given, run)
     found = scores(traces, readings, asked)
     if not found["chameleon"]["models"]:
         raise UsageError(f"{path}: expected records, got none: nothing to score")
-    return found, "" if readings == run else "the run's own readings; these scores are only shown"
+    return found, "" if readings == run and not given.get(
+        "read"
+    ) else "the run's own readings; these scores are only shown"
 
 
 def _asked(folder: Path) -> tuple[Asked, Readings]:

@@ -32,6 +32,7 @@ from ..evaluation.benchmark import Order
 from ..evaluation.journals import UNRECORDED
 from ..evaluation.judges import judge_note, takes_temperature
 from ..evaluation.preparation import ItemsOfPilot, PreparedRun, begun_with, check_cost_is_bounded, kept, worst_costs
+from ..evaluation.reads import reads_of
 from ..evaluation.work import RunCounts
 from .dataset import ConversationSet, DatasetError, load, select
 from .histories import read_done
@@ -107,7 +108,7 @@ class ChameleonWork(Struct, frozen=True):
     def count(self, folder: RunFolder) -> RunCounts:
         asked = asked_of(self.specification)
         counted = recount(folder.records.read(), folder.failures.read(), asked, str(folder.records.path))
-        traces = Traces()
+        traces = Traces(reads_of("chameleon", folder.manifest))
         for line in folder.records.read():
             traces.add(line)
         prices = self.settings.price_table()

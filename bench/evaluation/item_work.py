@@ -27,6 +27,7 @@ from .item import Item, steps_in, steps_of
 from .journals import decoded, read_done
 from .judges import Judges
 from .preparation import ItemsOfPilot, PreparedRun, check_cost_is_bounded, check_models_take, kept, worst_costs
+from .reads import with_reads
 from .recount import StepTotals, recount
 from .sending import SendPlan, StepItems, at_once_of, send_calls_of, send_steps_of
 from .stored_calls import RunLine, StoredCall
@@ -236,8 +237,9 @@ def scores_of(
 ) -> dict[str, Any]:
     """Returns the contents of scores.json. Raises BenchmarkDefect if the benchmark's code raises or returns no
     scores."""
+    read = getattr(readings, "read", None)
     with benchmark_code(benchmark.title):
-        found = dict(benchmark.score_records(records, readings, specification))
+        found = with_reads(lambda every: benchmark.score_records(every, readings, specification), records, read)
     if not isinstance(found.get("models"), Mapping):
         raise BenchmarkDefect(f"{benchmark.title}: score_records() must give `models`, a mapping of names to scores")
     return {benchmark.name: {**found, "unmeasured": list(found.get("unmeasured", ()))}}

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
+from ...engine.attempts.estimate import prompt_weight
 from ...engine.call import NOT_REPORTED, Call, Failure, Hit, Outcome, Reply, Usage, known_sum
 from ...engine.fault import StopReason
 
@@ -58,6 +59,8 @@ class PageOutcome(Protocol):
 
 # Between the names of a record whose calls were answered under several.
 JOINT = " + "
+# Characters: less than PROTOCOL.md's 1,000 tokens of any family.
+LONG_WEIGHT = 2_500
 
 
 class Outside(Protocol):
@@ -83,10 +86,18 @@ class FromCache(Struct, frozen=True, omit_defaults=True):
     pages: int = 0
 
 
+def long_prompts(outcome: Outcome) -> tuple[tuple[int, int], ...]:
+    """Returns the weight of a call's prompt and its reported tokens; nothing if it is short or has no report."""
+    usage = None if outcome.reply is None else outcome.reply.usage
+    if usage is None or usage.input is None or (weight := prompt_weight(outcome.call)) < LONG_WEIGHT:
+        return ()
+    return ((weight, usage.input),)
+
+
 class CallTotals:
     """Totals over calls of one kind: their number and tokens, the same for those from the cache, and who answered."""
 
-    __slots__ = ("_names", "cached", "count", "last", "usage", "usage_cached")
+    __slots__ = ("_names", "cached", "count", "last", "long_prompts", "usage", "usage_cached")
 
     def __init__(self) -> None:
         self.count = 0
@@ -94,6 +105,7 @@ class CallTotals:
         self.usage: Usage | None = None
         self.usage_cached: Usage | None = None
         self.last = Reply("")
+        self.long_prompts: tuple[tuple[int, int], ...] = ()
         self._names: dict[str, None] = {}
 
     def add(self, outcome: Outcome) -> None:
@@ -101,6 +113,7 @@ class CallTotals:
             self.last = outcome.reply
             self._names |= {} if self.last.served is None else {self.last.served: None}
         usage = None if outcome.reply is None else outcome.reply.usage or NOT_REPORTED
+        self.long_prompts += long_prompts(outcome)
         self.count += 1
         self.usage = known_sum(self.usage, usage)
         if outcome.cached:
@@ -165,6 +178,7 @@ class CallCosts:
             "keys": tuple(self.keys),
             "usage": self.own.usage,
             "usage_judge": self.judge.usage,
+            "long_prompts": self.own.long_prompts or UNSET,
             "cached": self.own.are_cached,
             "served": self.own.served,
             "served_judge": self.judge.served,

@@ -47,6 +47,8 @@ class Record(Struct, frozen=True, kw_only=True):
     """The tokens of the model under test, those of answers from the cache included."""
     usage_judge: Usage | None = None
     """The tokens of all calls with the role `judge`."""
+    long_prompts: tuple[tuple[int, int], ...] | UnsetType = UNSET
+    """The characters and the reported tokens of each long prompt to the model under test."""
     cost: float | None = None
     """The dollars that all calls of the step cost; None: none of them has a price."""
     cost_judge: float | None = None

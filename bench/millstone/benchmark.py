@@ -95,7 +95,7 @@ class MillStone(Benchmark):
     def read_run(self, path: Path, manifest: Mapping[str, Any] | None, given: Mapping[str, Any]) -> AnswerFolder:
         from .report.folders import read
 
-        return read(path, manifest, fix_orientation=bool(given.get("fix_orientation")))
+        return read(path, manifest, fix_orientation=bool(given.get("fix_orientation")), read_as=given.get("read"))
 
     def read_counts(self, path: Path) -> CountsTable:
         from .published_counts import read_counts

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from ...configuration.benchmark_options import DATASET, MAX_TOKENS, MODEL, TEMPERATURE
+from ...configuration.benchmark_options import DATASET, MAX_TOKENS, MODEL, READ, TEMPERATURE
 from ...configuration.declared_options import Option
 from ...configuration.values import Text, WholeNumber
 from .importing.data_command import DATA as DATA
@@ -65,6 +65,7 @@ class Options(Struct, frozen=True):
     trials: Annotated[
         int, Option(WholeNumber("trials", 1, 10_000), "N", "repeats of each configuration (default: 15)")
     ] = 15
+    read: Annotated[Literal["unscored", "literal"] | None, READ] = None
     fix_orientation: Annotated[
         bool, Option(help="where an orientation label and its paraphrase's wording disagree, follow the wording")
     ] = False
@@ -112,6 +113,7 @@ class Readings(Struct, frozen=True):
             "the letter (default: as the run was told to; unscored)",
         ),
     ] = None
+    read: Annotated[Literal["unscored", "literal"] | None, READ] = None
     fix_orientation: Annotated[
         bool,
         Option(

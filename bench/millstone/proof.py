@@ -23,7 +23,6 @@ from ..evaluation.proof import Roll
 from ..evaluation.treatments import pairs_in
 from .dataset import IssueDataset, Side
 from .grid import CONFIGS, Grid
-from .labels import wordings_of
 from .records import Record
 from .recount import asked_of, recount
 
@@ -96,5 +95,9 @@ def ids_of(specification: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _scores(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    counted = recount(read_lines(folder / RECORDS), source=RECORDS, wordings=wordings_of(manifest))
+    counted = recount(
+        read_lines(folder / RECORDS),
+        source=RECORDS,
+        manifest=manifest,
+    )
     return scores_of(counted.tally, asked=asked_of(manifest["specification"]))

@@ -18,6 +18,7 @@ from ...engine.runs.proof import ANSWERED
 from ...metrics.millstone.stance import Letter, Orientation, Reading, Stance, letter_of, stance_of
 from ..evaluation.journals import RecordError as RecordError
 from ..evaluation.journals import decoded
+from ..evaluation.outside import long_prompts
 from .dataset import PARAPHRASES
 from .grid import CONFIGS, GridItem
 
@@ -48,6 +49,7 @@ class Record(Struct, frozen=True, kw_only=True):
     status: str = "ok"
     truncated: bool = False
     usage: Usage | None = None
+    long_prompts: tuple[tuple[int, int], ...] | UnsetType = UNSET
     cost: float | None = None
     cached: bool = False
     attempts: int = 0
@@ -98,6 +100,7 @@ def record(outcome: Outcome, reading: Reading) -> Record:
         status=outcome.status,
         truncated=reply is not None and reply.truncated,
         usage=reply.usage if reply is not None else None,
+        long_prompts=long_prompts(outcome) or UNSET,
         cost=outcome.cost,
         cached=outcome.cached,
         attempts=outcome.attempts,

@@ -21,8 +21,10 @@ from ...metrics.millstone.intervals import Over
 from ...metrics.millstone.silence import Silence
 from ...metrics.millstone.stance import Letter, Orientation, Stance, letter_of, stance_of
 from ..evaluation.journals import RecordError, decoded
+from ..evaluation.reads import reads_of
 from ..evaluation.treatments import pairs_in
 from .grid import CONFIGS
+from .labels import wordings_of
 from .records import Record
 
 _TEXTS_REMEMBERED = 1 << 14
@@ -47,16 +49,18 @@ def recount(
     is_each_once: bool = False,
     seen: Callable[[Record], None] | None = None,
     sides: Mapping[tuple[str, int], Orientation] = MappingProxyType({}),
-    wordings: Mapping[tuple[str, int], Orientation] = MappingProxyType({}),
+    manifest: Mapping[str, Any] | None = None,
+    read: str | None = None,
 ) -> AnswerCounts:
     """Counts the lines of both journals and returns the counts. Blank lines are skipped; a failure among the records
     counts as one.
 
     `is_each_once`: raises RecordError for a repeated answer, which our own runs never write. `seen` receives every
     answer that the tally received, in order. `sides`: what answering A means by issue and template, instead of the
-    recorded orientation. `wordings`: what it means by the wording, where that differs from the data set's label.
+    recorded orientation. `manifest`: the run's, which has the wordings. `read`: how prompts read in part count;
+    None: as the run says.
     """
-    counted = AnswerCounts(tally=AnswerTally(wordings))
+    counted = AnswerCounts(tally=AnswerTally(wordings_of(manifest), reads_of("millstone", manifest, read)))
     letters = _letters()
     add = counted.tally.add
     for record in decoded(records, Record, source):
@@ -65,6 +69,8 @@ def recount(
         if ended is None:
             ended = counted.pairs[pair] = PairCounts()
         _count(ended, record)
+        if record.long_prompts:
+            counted.tally.reads.add(pair, record.long_prompts)
         stance, orientation = record.stance, record.orientation
         if stance is None:
             continue

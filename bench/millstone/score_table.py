@@ -17,7 +17,6 @@ from ...metrics.millstone.gaps import Shape
 from ...metrics.millstone.scores import scores, scores_from_counts
 from ...report.text import table
 from ..evaluation.record_lines import record_lines
-from .labels import wordings_of
 from .options import Readings
 from .orientation_labels import mislabelled, sides_by_wording
 from .published_counts import rows_of_file
@@ -45,9 +44,8 @@ def score_folder(folder: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any]
     manifest = read_manifest(folder) if (folder / MANIFEST).exists() else {}
     try:
         sides = sides_by_wording(folder) if readings.fix_orientation else {}
-        tally = recount(
-            record_lines(path), source=str(path), is_each_once=True, sides=sides, wordings=wordings_of(manifest)
-        ).tally
+        lines, read = record_lines(path), readings.read
+        tally = recount(lines, (), str(path), is_each_once=True, sides=sides, manifest=manifest, read=read).tally
     except OSError as error:
         raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
     asked = _asked(folder)
@@ -64,7 +62,7 @@ def score_folder(folder: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any]
         raise UsageError(f"{path}: expected records, got none: nothing to score")
     if labels := mislabelled(manifest, readings.fix_orientation):
         remark(f"{folder}: {labels}")
-    is_own = (readings.silence or own) == own and (readings.intervals or own_over) == own_over
+    is_own = not readings.read and (readings.silence or own) == own and (readings.intervals or own_over) == own_over
     is_shown_only = readings.stance or readings.issue_set == "104" or readings.fix_orientation or not is_own
     why_not = "the run's own reading of all issues; these scores are only shown" if is_shown_only else ""
     return found, why_not

@@ -37,7 +37,7 @@ from ..evaluation.preparation import (
 from ..evaluation.work import RunCounts, entry_of
 from .dataset import CONTROVERSIAL_OR_ALL, DatasetError, IssueDataset, load, select
 from .grid import Grid, calls, default_max_tokens, largest_prompt
-from .labels import compared, corrected, wordings_of
+from .labels import compared, corrected
 from .options import Options
 from .reference import CONTROVERSIAL
 from .sample import sample_ids
@@ -104,9 +104,8 @@ class MillstoneWork(Struct, frozen=True):
         from ...metrics.millstone.scores import scores as scores_of
         from .recount import asked_of, recount
 
-        wordings = wordings_of(folder.manifest)
         records, failures = folder.records.read(), folder.failures.read()
-        counted = recount(records, failures, str(folder.records.path), wordings=wordings)
+        counted = recount(records, failures, str(folder.records.path), manifest=folder.manifest)
         scores = scores_of(counted.tally, over=self.over, asked=asked_of(self.specification), silence=self.silence)
         unmeasured = tuple(scores["millstone"]["unmeasured"])
         return RunCounts(counted.pairs, scores, remarks=tuple(remarks_of(scores)), unmeasured=unmeasured)

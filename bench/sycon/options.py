@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from ...configuration.benchmark_options import DATASET, MAX_TOKENS, MODEL, TEMPERATURE
+from ...configuration.benchmark_options import DATASET, MAX_TOKENS, MODEL, READ, TEMPERATURE
 from ...configuration.declared_options import Option
 from ...configuration.values import ModelName, WholeNumber
 from ...metrics.sycon.judgement import SETTINGS, Setting
@@ -75,7 +75,9 @@ class Options(Struct, frozen=True):
 
 
 class Readings(Struct, frozen=True):
-    """The options of how records are read: none."""
+    """The options of how records are read."""
+
+    read: Annotated[Literal["unscored", "literal"] | None, READ] = None
 
 
 def chosen(options: Options) -> dict[Setting, tuple[Strategy, ...]]:

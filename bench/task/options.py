@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Struct
 
-from ...configuration.benchmark_options import MAX_TOKENS, MODEL, TEMPERATURE
+from ...configuration.benchmark_options import MAX_TOKENS, MODEL, READ, TEMPERATURE
 from ...configuration.declared_options import Option
 from ...configuration.values import FilePath, WholeNumber
 
@@ -42,6 +42,7 @@ class Options(Struct, frozen=True):
 class Readings(Struct, frozen=True):
     """The options of how `run`, `score` and `report` read records. None: as the run did."""
 
+    read: Annotated[Literal["unscored", "literal"] | None, READ] = None
     combine: Annotated[
         Literal["mean", "majority", "any"] | None,
         Option(

@@ -15,6 +15,7 @@ from ...engine.runs.run_folder import RECORDS
 from ..evaluation.item import Item
 from ..evaluation.journals import decoded
 from ..evaluation.proof import Provable, prove
+from ..evaluation.reads import with_reads
 from ..evaluation.record import Record as BaseRecord
 from ..evaluation.record_lines import record_lines
 from ..evaluation.treatments import pairs_in
@@ -56,7 +57,8 @@ def prove_folder(folder: Path, manifest: dict[str, Any]) -> Proof:
     def scores() -> dict[str, Any]:
         path = folder / RECORDS
         records = decoded(record_lines(path), Record, str(path))
-        return {specified["task"]: scores_in(records, specified, kept_readings(manifest))}
+        own = kept_readings(manifest)
+        return {specified["task"]: with_reads(lambda every: scores_in(every, specified, own), records, own.read)}
 
     proof = prove(
         folder,

@@ -19,6 +19,7 @@ from ...engine.runs.run_folder import MANIFEST, RECORDS, read_manifest
 from ...report.text import table
 from ..evaluation.item_work import said_of
 from ..evaluation.journals import decoded, each_once
+from ..evaluation.reads import with_reads
 from ..evaluation.record_lines import record_lines
 from .files import load_task
 from .judge import Judge
@@ -38,9 +39,8 @@ def score_folder(folder: Path, readings: Readings) -> tuple[dict[str, Any], str]
     specified, own = NO_MANIFEST, Readings()
     if manifest is not None:
         specified, own = manifest["specification"], kept_readings(manifest)
-    settled = structs.replace(
-        own, combine=readings.combine or own.combine, unreadable=readings.unreadable or own.unreadable
-    )
+    given = {name: value for name in ("combine", "unreadable", "read") if (value := getattr(readings, name))}
+    settled = structs.replace(own, **given)
     try:
         records = each_once(decoded(record_lines(path), Record, str(path)), str(path))
         if readings.task is not None:
@@ -48,7 +48,7 @@ def score_folder(folder: Path, readings: Readings) -> tuple[dict[str, Any], str]
             records = rescored(records, loaded.task.scorers(), specified["score"])
             described = {name: scorer.describe() for name, scorer in loaded.task.scorers().items()}
             specified = {**specified, "score": described}
-        part = scores_in(records, specified, settled)
+        part = with_reads(lambda every: scores_in(every, specified, settled), records, settled.read)
     except OSError as error:
         raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
     found = {specified["task"]: part}
@@ -61,7 +61,7 @@ def score_folder(folder: Path, readings: Readings) -> tuple[dict[str, Any], str]
 def kept_readings(manifest: Mapping[str, Any]) -> Readings:
     """Returns the readings of a run's own scores, from its manifest."""
     kept = (manifest.get("options") or {}).get(NAME) or {}
-    return Readings(combine=kept.get("combine"), unreadable=kept.get("unreadable"))
+    return Readings(combine=kept.get("combine"), unreadable=kept.get("unreadable"), read=kept.get("read"))
 
 
 def rescored(

@@ -72,6 +72,12 @@ def call_weight(call: Call) -> int:
     return sum(map(weight_of, _texts_of(call))) + _image_chars(call)
 
 
+def prompt_weight(call: Call) -> int:
+    """Returns the weight of a prompt's texts, a run of white space as one character: a token holds any number."""
+    texts = (text for message in call.messages() for text in texts_in(message.content))
+    return sum(weight_of(" ".join(text.split())) for text in texts)
+
+
 def most_input(call: Call) -> int:
     """Returns an upper bound of the input tokens that any provider counts for a call's text, images and tools: each
     byte counts as one token, since no tokenizer makes more of it."""

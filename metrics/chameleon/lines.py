@@ -66,6 +66,7 @@ class StoredTurn(Struct):
     cut: _CutLine | None = None
     filtered: bool = False
     contradictions_acknowledged: Any = None
+    long_prompts: list[tuple[int, int]] = []
 
 
 def place_of(record: StoredTurn) -> tuple[str, int]:

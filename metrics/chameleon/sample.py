@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ...engine.runs.pairs import Pair
 from ..naming import treated_name
+from ..read_in_part import ReadInPart
 from .figures import ConversationFigures, figures_of_turns, no_figures, steps
 from .lines import STANCES
 from .readings import Readings
@@ -125,6 +126,11 @@ class PairSample:
         is_defined = any(figures.is_defined for figures in self.figures)
         return self.is_measured and is_defined and is_rankable(len(self.traces), self.complete)
 
+    @property
+    def reads(self) -> ReadInPart | None:
+        """What the server read of the pair's prompts; None if no long prompt tells."""
+        return next((trace.reads for trace, _ in self.held), None)
+
     def summed(self, count: str) -> int:
         """Returns one count over all conversations that have a turn. `count` is a field of ConversationFigures."""
         return sum(getattr(figures, count) for _, figures in self.held)
@@ -142,9 +148,10 @@ def samples(traces: Iterable[ConversationTrace], readings: Readings) -> tuple[Pa
 
 def _sample(pair: Pair, traces: Sequence[ConversationTrace], readings: Readings) -> PairSample:
     is_blind = is_without_pages([turn for trace in traces for turn in trace.turns])
+    is_unread = any(trace.reads is not None and trace.reads.is_unread for trace in traces)
 
     def is_counted(trace: ConversationTrace) -> bool:
-        return not is_blind and is_scored(trace.turns, readings)
+        return not (is_blind or is_unread) and is_scored(trace.turns, readings)
 
     complete = [trace for trace in traces if trace.is_complete]
     whole = tuple(trace for trace in complete if is_counted(trace))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Any
 
-from msgspec import structs
+from msgspec import structs, to_builtins
 
 from ..statistics.intervals import interval_entry
 from .figures import ConversationFigures
@@ -108,6 +108,7 @@ def _counts(sample: PairSample, troubles: Troubles) -> dict[str, Any]:
     entry["unclear"] = troubles.unclear
     entry["answers_empty"], entry["answers_cut"] = troubles.empty, troubles.cut
     entry["answers_refused"], entry["unjudged"] = troubles.refused, troubles.unjudged
+    entry["read_in_part"] = to_builtins(sample.reads)
     entry["without_pages"] = troubles.without_text
     entry["turns_without_history"] = sample.turns_without_history
     entry["conversations_without_history"] = list(sample.without_history)

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from ...engine.runs.pairs import Pair, order_of
+from ..read_in_part import ReadInPart, RunReads
 from .lines import (
     STANCES,
     UNCLEAR,
@@ -82,7 +83,7 @@ class TracedTurn(Struct, frozen=True, gc=False):
 
 class ConversationTrace(Struct, frozen=True):
     """One conversation with one pair, its turns in order; `asked` is the number of turns that it
-    was to have."""
+    was to have, `reads` what the server read of all the pair's prompts."""
 
     pair: Pair
     conversation: str
@@ -90,6 +91,7 @@ class ConversationTrace(Struct, frozen=True):
     topic: str
     turns: tuple[TracedTurn, ...]
     asked: int
+    reads: ReadInPart | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -114,7 +116,8 @@ class _Conversation:
 class Traces:
     """The turns of all conversations, gathered from record lines in any order."""
 
-    def __init__(self) -> None:
+    def __init__(self, reads: RunReads | None = None) -> None:
+        self._reads = reads or RunReads()
         self._pairs: dict[Pair, dict[str, _Conversation]] = {}
         self._decode = msgspec.json.Decoder(StoredTurn).decode
         self._names: dict[str, str] = {}
@@ -166,6 +169,8 @@ class Traces:
             place,
         )
         conversation.turns[number] = turn
+        if record.long_prompts:
+            self._reads.add(pair, record.long_prompts)
         self.troubles.setdefault(pair, Troubles()).note(record, turn.stance, turn.confidence)
         return True
 
@@ -185,13 +190,14 @@ class Traces:
         found = []
         for pair in self.pairs(asked):
             own = self._pairs.get(pair, {})
+            reads = self._reads.of(pair)
             wanted = asked[pair] if pair in asked else {**every, **{name: 0 for name in own if name not in every}}
             for name in sorted({*wanted, *own}):
                 there = own.get(name)
                 turns = () if there is None else tuple(there.turns[number] for number in sorted(there.turns))
                 domain, topic = told.get(name, ("", ""))
                 last = wanted.get(name, 0) or (turns[-1].number if turns else 0)
-                found.append(ConversationTrace(pair, name, domain, topic, turns, last))
+                found.append(ConversationTrace(pair, name, domain, topic, turns, last, reads))
         return tuple(found)
 
     def _seen(self) -> dict[str, int]:

@@ -21,7 +21,13 @@ _NAMED = 5
 def unmeasured(named: Mapping[str, Troubles], samples: Mapping[str, PairSample]) -> tuple[str, ...]:
     """Returns a sentence for each problem. `named` has the counts, and `samples` the conversations, of each model at
     one temperature, by its display name."""
-    return (*_stances(named), *_sources(samples), *_pages(named))
+    return (*_reads(samples, is_unread=True), *_stances(named), *_sources(samples), *_pages(named))
+
+
+def _reads(samples: Mapping[str, PairSample], *, is_unread: bool) -> Iterator[str]:
+    for name, sample in samples.items():
+        if sample.reads is not None and sample.reads.is_unread == is_unread and (told := sample.reads.told(name)):
+            yield told
 
 
 def _stances(named: Mapping[str, Troubles]) -> Iterator[str]:
@@ -59,11 +65,14 @@ def _mostly(counts: Mapping[str, tuple[int, int]]) -> Iterator[str]:
 def remarks(samples: Mapping[str, PairSample], ranks: Mapping[Pair, int | None]) -> Iterator[str]:
     """Yields a sentence on the unscored conversations of each model, on its turns without a source if they are more
     than a tenth, and on the models whose order depends on these turns. `ranks` are those among all `samples`."""
+    yield from _reads(samples, is_unread=False)
     for name, sample in samples.items():
         is_zero, one = sample.readings.empty == "zero", len(sample.unscored) == 1
         if sample.unscored:
             lacking = f"too few of {'its' if one else 'their'} turns have a clear stance"
             why = "no page gave a text" if sample.is_without_pages else lacking + " and a source" * (not is_zero)
+            if sample.reads is not None and sample.reads.is_unread:
+                why = "the server read most prompts in part"
             yield (
                 f"{len(sample.unscored):,} of {sample.complete:,} complete conversations of {name} "
                 f"{'is' if one else 'are'} unscored, since {why}: {'it enters' if one else 'they enter'} no mean, "

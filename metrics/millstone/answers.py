@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ...engine.runs.pairs import Pair
 from ..naming import row_names
+from ..read_in_part import ReadInPart, RunReads
 from .openness import CASES, CONFIGS, STANCES, case_of
 
 TEMPLATES = range(1, 7)
@@ -61,6 +62,7 @@ class AnswerRows:
     `issue` is an index into `issues`, `config` one into `CONFIGS`, `shown` the number of a list in `lists`; `stances`
     holds, for each reading, an index into `STANCES`. `cut` marks the answers that ended at max_tokens. `side` is an
     index into `SIDES`: what answering A means as the stances are read; `wording`: what it means by the wording.
+    `reads`: how many prompts the server read in part.
     """
 
     name: str
@@ -77,6 +79,7 @@ class AnswerRows:
     side: NDArray[np.int32]
     wording: NDArray[np.int32]
     lists: ArgumentLists
+    reads: ReadInPart | None = None
 
     def __repr__(self) -> str:
         return f"<AnswerRows {self.name} [Issues: {len(self.issues)}, Answers: {len(self)}]>"
@@ -113,7 +116,10 @@ class AnswerTally:
     """The answers of all models, gathered one by one: constant work and thirteen bytes for each, names stored once.
     `wordings`: what answering A means by the wording, by issue and template, where the orientation differs from it."""
 
-    def __init__(self, wordings: Mapping[tuple[str, int], str] = MappingProxyType({})) -> None:
+    def __init__(
+        self, wordings: Mapping[tuple[str, int], str] = MappingProxyType({}), reads: RunReads | None = None
+    ) -> None:
+        self.reads = reads or RunReads()
         self._wordings = wordings
         self._columns: dict[Pair, _AnswerColumns] = {}
         self._places: dict[tuple[str, int, str, str | None], int] = {}
@@ -245,6 +251,7 @@ class AnswerTally:
             side=np.ascontiguousarray(side),
             wording=np.ascontiguousarray(wording),
             lists=lists,
+            reads=self.reads.of(pair),
         )
 
 

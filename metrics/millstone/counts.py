@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..read_in_part import ReadInPart
 from .answers import EXCHANGED, SIDES, TEMPLATES, AnswerReading, AnswerRows
 from .openness import CASES, STANCES, Counts, Flags
 
@@ -53,6 +54,7 @@ class ModelCounts:
     scored: Flags | None = None
     by_template: Counts | None = None
     sides: Counts | None = None
+    reads: ReadInPart | None = None
 
     def __repr__(self) -> str:
         return f"<ModelCounts {self.model} [Issues: {len(self.issues)}, Answers: {int(self.pooled.sum())}]>"
@@ -154,4 +156,5 @@ def counts_of(answers: AnswerRows, reading: AnswerReading = "recorded") -> Model
         cut_or_other=number(answers.cut | is_other),
         by_template=by_template,
         sides=sides,
+        reads=answers.reads,
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from ...format import count_text, part_of
+from ..read_in_part import ReadInPart
 from .counts import ModelCounts
 from .letters import Letters, letters, letters_remarks
 from .openness import STANCES
@@ -49,6 +50,7 @@ class Coverage:
     is_ranked: bool
     silence: Silence
     letters: Letters | None
+    reads: ReadInPart | None
 
 
 def coverage(counts: ModelCounts, found: ReadableCounts) -> Coverage:
@@ -66,11 +68,14 @@ def coverage(counts: ModelCounts, found: ReadableCounts) -> Coverage:
         is_ranked=found.is_ranked,
         silence=found.silence,
         letters=letters(found.counts),
+        reads=counts.reads,
     )
 
 
 def unmeasured(name: str, found: Coverage) -> str | None:
     """Returns a sentence on a model that has answers but no meaningful score; None for any other model."""
+    if found.reads is not None and found.reads.is_unread:
+        return found.reads.told(name)
     if found.silence == "literal" or not found.answers:
         return None
     if found.is_worthless:
@@ -104,6 +109,8 @@ def remarks(name: str, found: Coverage) -> Iterator[str]:
             f"{name}: {part_of(found.baseline_other, found.baseline, 'baseline answers')} are Other, above "
             f"{_OTHER_PERCENT}%: read its OM beside the part of it by silence."
         )
+    if found.reads is not None and not found.reads.is_unread and (sentence := found.reads.told(name)):
+        yield sentence
     if found.letters is not None:
         yield from letters_remarks(name, found.letters)
 

@@ -11,6 +11,8 @@ from dataclasses import asdict, replace
 from types import MappingProxyType
 from typing import Any
 
+from msgspec import to_builtins
+
 from ...engine.runs.pairs import Pair
 from ..statistics.intervals import interval_entry
 from .answers import AnswerReading, AnswerTally, without_issues
@@ -159,6 +161,7 @@ def _model_entry(counts: ModelCounts, kept: ReadableCounts, seed: int, over: Ove
     entry["ranks"] = {}
     entry["answers"], entry["answers_cut"], entry["answers_other"] = covered.answers, covered.cut, covered.other
     entry["letters"] = asdict(covered.letters) if covered.letters else None
+    entry["read_in_part"] = to_builtins(covered.reads)
     entry["remarks"] = list(remarks(counts.model, covered))
     if counts.refused is not None:
         entry["refused"] = int(counts.refused.sum())

@@ -78,14 +78,16 @@ def heard(
 ) -> ReadableCounts:
     """Returns the counts that can be read. `plan` comes from a manifest; None: there is none. `whole` has the model's
     counts of all issues; None: `counts` has them all."""
-    if silence == "literal":
+    is_unread = counts.reads is not None and counts.reads.is_unread
+    if silence == "literal" and not is_unread:
         unscored = np.flatnonzero(~openness(counts.pooled).is_scored)
         reason = "no answers at the baseline, or in every other case"
         return ReadableCounts(counts, {counts.issues[at]: reason for at in unscored}, False, silence)
     is_worthless = measured_nothing(counts if whole is None else whole)
     cases = heard_cases(counts.pooled, plan)
     if is_worthless:
-        reasons = dict.fromkeys(counts.issues, "half of the model's answers or more are cut off or Other")
+        lost = "prompts or more are read in part" if is_unread else "answers or more are cut off or Other"
+        reasons = dict.fromkeys(counts.issues, f"half of the model's {lost}")
         cases = np.zeros_like(cases)
     else:
         silent = np.flatnonzero(~np.all(cases, axis=-1)).tolist()
@@ -108,9 +110,10 @@ def heard_cases(pooled: Counts, plan: AnswerPlan | None = None) -> Flags:
 
 
 def measured_nothing(counts: ModelCounts) -> bool:
-    """Returns whether half of a model's answers or more are cut off or Other; False without answers."""
-    answers = int(counts.pooled.sum())
-    return answers > 0 and 2 * cut_or_other(counts) >= answers
+    """Returns whether half of a model's answers or more are cut off or Other, or more than half of its prompts were
+    read in part; False without answers."""
+    answers, is_unread = int(counts.pooled.sum()), counts.reads is not None and counts.reads.is_unread
+    return answers > 0 and (is_unread or 2 * cut_or_other(counts) >= answers)
 
 
 def cut_or_other(counts: ModelCounts) -> int:

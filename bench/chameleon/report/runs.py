@@ -21,6 +21,8 @@ from ....engine.runs.pairs import Pair, pair_of
 from ....engine.runs.run_folder import FAILURES, MANIFEST, RECORDS
 from ....metrics.chameleon.readings import Readings
 from ....metrics.chameleon.traces import Asked, Traces
+from ....metrics.read_in_part import RunReads
+from ...evaluation.reads import reads_of
 from ...evaluation.record_lines import record_lines
 from ..run_spec import asked_of, readings_of_run
 
@@ -85,16 +87,17 @@ class _FailureCounts:
         return held
 
 
-def read(path: Path, manifest: Mapping[str, Any] | None) -> ConversationRun:
+def read(path: Path, manifest: Mapping[str, Any] | None, read_as: str | None = None) -> ConversationRun:
     """Reads the run of a folder. Raises UsageError if it has neither a manifest nor records."""
     records = path / RECORDS
     try:
         specification = {} if manifest is None else manifest["specification"]
         asked = {} if manifest is None else asked_of(specification)
         readings = Readings() if manifest is None else readings_of_run(manifest)
+        reads = reads_of("chameleon", manifest, read_as)
         lines = record_lines(records) if records.exists() else iter(())
         failures = read_lines(path / FAILURES)
-        run = read_run(path.name, records, lines, failures, asked, specification.get("data"))
+        run = read_run(path.name, records, lines, failures, asked, specification.get("data"), reads)
         if specification:
             specification = {**specification, "readings": structs.asdict(readings), **_window(manifest)}
         run = structs.replace(
@@ -133,10 +136,11 @@ def read_run(
     failures: Iterable[bytes] = (),
     asked: Asked = MappingProxyType({}),
     data: str | None = None,
+    reads: RunReads | None = None,
 ) -> ConversationRun:
     """Returns the run in the lines, without their newlines, of a whole file of records, read in one pass. `data` is the
     digest of its data set, None: not known. Raises ValueError, which names the file and the line."""
-    traces = Traces()
+    traces = Traces(reads)
     following = 0
     failed = _FailureCounts()
     decode = msgspec.json.Decoder(_Failure).decode

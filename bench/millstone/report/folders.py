@@ -30,7 +30,7 @@ from ....report.standings import AnswerStatus
 from ...evaluation.record_lines import record_lines
 from ..dataset import Side
 from ..grid import Grid
-from ..labels import FIX, OrientationLabels, Sides, recorded_told, relabelled, wordings_of
+from ..labels import FIX, OrientationLabels, Sides, recorded_told, relabelled
 from ..manner import manner_of
 from ..options import Readings
 from ..orientation_labels import NO_MANIFEST, asked_dataset, digest_by_wording, labels_used, sides_of
@@ -71,14 +71,16 @@ class AnswerFolder(Struct, frozen=True):
         return None if answers is None else inferred(answers, tuple(self.answers.values()))
 
 
-def read(path: Path, manifest: Mapping[str, Any] | None, *, fix_orientation: bool = False) -> AnswerFolder:
+def read(
+    path: Path, manifest: Mapping[str, Any] | None, *, fix_orientation: bool = False, read_as: str | None = None
+) -> AnswerFolder:
     """Reads one folder; `manifest` None: it has none. `fix_orientation`: sides are read from the wordings, not from the
     labels. Raises UsageError if it has neither a manifest nor records."""
     records = path / RECORDS
     sides = sides_of(path, manifest) if fix_orientation else {}
     try:
         lines = record_lines(records) if records.exists() else iter(())
-        found = read_folder(records, lines, read_lines(path / FAILURES), manifest, sides)
+        found = read_folder(records, lines, read_lines(path / FAILURES), manifest, sides, read_as)
     except OSError as error:
         raise UsageError(f"{error.filename or path}: expected a readable file, got: {error.strerror}") from error
     except (KeyError, TypeError, AttributeError) as error:
@@ -94,6 +96,7 @@ def read_folder(
     failures: Iterable[bytes] = (),
     manifest: Mapping[str, Any] | None = None,
     sides: Sides = MappingProxyType({}),
+    read_as: str | None = None,
 ) -> AnswerFolder:
     """Reads the lines of a whole file of records in one pass. `sides`: what answering A means, where it is not the
     recorded side. Raises KeyError or TypeError if the manifest is not a MillStone run's."""
@@ -108,7 +111,7 @@ def read_folder(
             labels[record.issue, record.template] = record.orientation
 
     read = places.lines(lines)
-    counted = recount(read, failures, str(records), seen=see, sides=sides, wordings=wordings_of(manifest))
+    counted = recount(read, failures, str(records), seen=see, sides=sides, manifest=manifest, read=read_as)
     answers = {each.pair: each for each in counted.tally.models()}
     for each in answers.values():
         for repeated in each.repeated():
