@@ -30,7 +30,9 @@ from .options import RETRIEVAL, SENDING
 from .values import FilePath, ModelName, ValueKind, WholeNumber
 
 MODEL = Option(ModelName(), "PROVIDER/MODEL", "who is asked; several after one flag, or the flag several times")
-TEMPERATURE = Option(values.TEMPERATURE, "T", "ask at each of these (default: {each})")
+TEMPERATURE = Option(values.TEMPERATURE_OR_NONE, "T", "ask at each of these; none: send none (default: {each})")
+EFFORT = Option(values.EFFORT, "LEVEL", "ask at each of these, as none, low, high (default: {each})")
+JUDGE_EFFORT = Option(values.EFFORT, "LEVEL", "the judge's, as none, low, high (default: not sent)")
 MAX_TOKENS = Option(WholeNumber("tokens an answer", 1, 100_000_000), "N", "tokens of an answer (default: {each})")
 DATASET = Option(
     FilePath("the path of a data set"), "PATH", "a data set's file or folder (default: the {any} that come with this)"
@@ -40,7 +42,8 @@ READ = Option(
     help="a model of which the server read more than half of the long prompts in part: unscored (default), or literal, "
     "remarked only (no answer depends on it)",
 )
-_FIRST = ("model", "temperature", "max_tokens", "dataset")
+_FIRST = ("model", "temperature", "reasoning_effort", "max_tokens", "dataset")
+_NEEDED = ("model", "temperature", "max_tokens")
 _OF_VERBS = ("config", "counts", "folders", "help", "json", "no_cache_check", "no_progress", "no_report", "pilot")
 _OF_RUNS = ("name", "out", "sending", "sink", "what")
 TAKEN = frozenset(name.replace("-", "_") for name in (*SENDING, *RETRIEVAL, *_OF_VERBS, *_OF_RUNS))
@@ -52,8 +55,10 @@ class SharedOptions(Struct, frozen=True, kw_only=True):
 
     model: Annotated[tuple[str, ...], MODEL]
     """The models that are asked."""
-    temperature: Annotated[tuple[float, ...], TEMPERATURE.by_default("not sent")] = ()
-    """The temperatures that each is asked at; empty: not sent."""
+    temperature: Annotated[tuple[float | None, ...], TEMPERATURE.by_default("not sent")] = ()
+    """The temperatures that each is asked at; empty or None: not sent."""
+    reasoning_effort: Annotated[tuple[str, ...], EFFORT.by_default("not sent")] = ()
+    """The reasoning efforts that each is asked at, in the provider's words; empty: not sent."""
     max_tokens: Annotated[int | None, MAX_TOKENS.by_default("not sent")] = None
     """The most tokens of an answer; None: not sent."""
 
@@ -127,7 +132,7 @@ class Declaration(Struct, frozen=True):
 
     def _check(self, options: Iterable[DeclaredOption]) -> None:
         names = {option.name for option in options}
-        if lacking := [name for name in SharedOptions.__struct_fields__ if name not in names]:
+        if lacking := [name for name in _NEEDED if name not in names]:
             raise UsageError(
                 f"benchmark {self.name}: its options have no field {' and '.join(lacking)}: extend "
                 "millstream.SharedOptions"

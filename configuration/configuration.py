@@ -118,6 +118,7 @@ _MODEL = {
     "window": values.WholeNumber("tokens", 1, 100_000_000),
     "temperature": values.WordChoice(get_args(Temperature)),
     "answers_as": values.ModelName(),
+    "extra": values.BodyFields(),
 }
 
 

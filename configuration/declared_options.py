@@ -18,7 +18,7 @@ from msgspec import NODEFAULT, Meta, Struct, structs
 
 from .errors import UsageError
 from .options import flag
-from .values import AnyText, FilePath, ModelName, Number, Several, Switch, ValueKind, WholeNumber, WordChoice
+from .values import NONE, AnyText, FilePath, ModelName, Number, Several, Switch, ValueKind, WholeNumber, WordChoice
 
 _S = TypeVar("_S", bound=Struct)
 
@@ -131,8 +131,12 @@ def words_of(options: Iterable[DeclaredOption], given: Mapping[str, Any]) -> lis
             continue
         value = given[option.name]
         values = [] if isinstance(option.kind, Switch) else value if option.is_several else [value]
-        words += [option.flag, *(f"{each:g}" if isinstance(each, float) else str(each) for each in values)]
+        words += [option.flag, *(_word(each) for each in values)]
     return words
+
+
+def _word(value: Any) -> str:
+    return NONE if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def words_kept(struct: type[Struct], kept: Mapping[str, Any]) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -44,7 +44,8 @@ def nobody(name: str) -> Provider | None:
 
 class ReachSettings(Struct, frozen=True, kw_only=True):
     """The settings by which models are reached. `variables` are the environment's, some of them secret; `key_variables`
-    names, by model, variables that hold its API keys in place of its provider's; `others` finds a provider whose
+    names, by model, variables that hold its API keys in place of its provider's; `extras` has, by
+    model, fields of the body of its requests; `others` finds a provider whose
     name is neither built in nor in `providers`, or returns None."""
 
     variables: Mapping[str, str]
@@ -52,6 +53,7 @@ class ReachSettings(Struct, frozen=True, kw_only=True):
     key_variables: Mapping[str, tuple[str, ...]] = {}
     needs_keys: bool = True
     base_url: str | None = None
+    extras: Mapping[str, Mapping[str, Any]] = {}
     others: Callable[[str], Provider | None] = nobody
 
     def __repr__(self) -> str:
@@ -134,6 +136,7 @@ def accesses(model: str, means: ReachSettings) -> tuple[Access, ...]:
         version,
         project,
         region,
+        extra=means.extras.get(model, {}),
         store=row.store,
     )
     try:

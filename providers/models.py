@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct, structs
@@ -53,6 +53,8 @@ class Facts(Struct, frozen=True):
     """Characters of English a token."""
     answers_as: str | None = None
     """The model that the name stands for, such as a deployment's."""
+    extra: Mapping[str, Any] = {}
+    """Fields that go into the body of every request to it, as they are."""
     remark: str | None = None
     """What a person who asks it should know, as one line."""
 
@@ -60,6 +62,10 @@ class Facts(Struct, frozen=True):
         """Returns these facts where they are known, else the other's."""
         whose = ((name, getattr(self, name) != getattr(_UNKNOWN, name)) for name in Facts.__struct_fields__)
         return Facts(*(getattr(self if is_known else other, name) for name, is_known in whose))
+
+    def thinks_at(self, effort: str | None) -> bool | None:
+        """Returns whether it thinks before it answers at a reasoning effort; None: not known."""
+        return self.thinks if effort in (None, "default") else effort not in ("none", "0")
 
     def takes_temperature(self, effort: str | None = None) -> bool:
         """Returns whether a temperature has an effect at a reasoning effort; None: the model's default effort."""

@@ -137,6 +137,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             key_variables=self.key_variables,
             needs_keys=self.needs_keys,
             base_url=self.base_url,
+            extras={model: facts.extra for model, facts in self.models.items() if facts.extra},
             others=self.others.provider,
         )
 

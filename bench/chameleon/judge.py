@@ -57,10 +57,12 @@ class TurnJudge:
         tokens: int,
         temperature: float | None = 0.0,
         judges: Judges | None = None,
+        effort: str | None = None,
     ) -> None:
         self.model = model
         self.prompt = prompt
         self.temperature = temperature
+        self.effort = effort
         self._tokens = tokens
         self._judges = judges or Judges()
 
@@ -111,7 +113,7 @@ class TurnJudge:
         return outcome
 
     def _call(self, messages: tuple[Message, ...], sample: int) -> Call:
-        return Call(self.model, messages, temperature=self.temperature, trial=sample)
+        return Call(self.model, messages, temperature=self.temperature, reasoning_effort=self.effort, trial=sample)
 
 
 class _Asking(NamedTuple):

@@ -84,7 +84,7 @@ class TurnJudging(Judging):
         self._specification: Mapping[str, Any] = manifest["specification"]
         self._readings = readings_of_run(manifest)
         self._samples: Samples | None = None
-        self.own = self._specification["judge"]
+        self.own, self.own_effort = self._specification["judge"], self._specification.get("judge_effort")
         self.rules = {name: self._specification[name] for name in ("prompt_version", "judge_prompt")}
 
     def judge(self, model: str, settings: Settings) -> _TurnReader:
@@ -95,7 +95,7 @@ class TurnJudging(Judging):
             temperature = 0.0
             window = (self._manifest["options"]["chameleon"] or {}).get("window")
             tokens = prompt_tokens(window or settings.window(model) or WINDOW, run["max_tokens"])
-        judge = TurnJudge(model, run["judge_prompt"], tokens, temperature, Judges(settings))
+        judge = TurnJudge(model, run["judge_prompt"], tokens, temperature, Judges(settings), self.effort_of(model))
         return _TurnReader(judge, self._ranks())
 
     def is_judged(self, record: AnswerRecord) -> bool:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from ...configuration.benchmark_options import DATASET, MAX_TOKENS, MODEL, READ, TEMPERATURE
+from ...configuration.benchmark_options import DATASET, EFFORT, JUDGE_EFFORT, MAX_TOKENS, MODEL, READ, TEMPERATURE
 from ...configuration.declared_options import Option
 from ...configuration.values import FilePath, ModelName, SearchName, WholeNumber
 from .generating.data_command import DATA as DATA
@@ -27,6 +27,7 @@ class Options(Struct, frozen=True):
         str,
         Option(ModelName(), "PROVIDER/MODEL", "who reads the stance of every answer: one model, the same for all"),
     ]
+    judge_reasoning_effort: Annotated[str | None, JUDGE_EFFORT] = None
     search: Annotated[
         str,
         Option(
@@ -35,7 +36,10 @@ class Options(Struct, frozen=True):
             "brave, serper, tavily, exa, searxng, google, or corpus (default: documents on this machine)",
         ),
     ] = "search/corpus"
-    temperature: Annotated[tuple[float, ...], TEMPERATURE.by_default("0, 0.5 and 1 where a model takes one")] = ()
+    temperature: Annotated[
+        tuple[float | None, ...], TEMPERATURE.by_default("0, 0.5 and 1 where a model takes one")
+    ] = ()
+    reasoning_effort: Annotated[tuple[str, ...], EFFORT.by_default("not sent")] = ()
     max_tokens: Annotated[int | None, MAX_TOKENS.by_default("not sent")] = None
     dataset: Annotated[str | None, DATASET.by_default("24 conversations")] = None
     corpus: Annotated[

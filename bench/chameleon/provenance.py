@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from ...configuration.declared_options import words_kept
+from ...engine.runs.pairs import Pair
 from ...report.standings import RunOrigin
 from ..evaluation.provenance import NO_MANIFEST, times_and_versions
+from ..evaluation.treatments import pairs_in, treatments_in
 from .options import Options, Readings
 
 
@@ -34,14 +36,15 @@ def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "Its digest", str(specification["data"])
     seed = f" by seed {specification['seed']}" if specification["seed"] is not None else ""
     yield "Turns", f"up to {specification['turns']:,}, in the order {specification['order']}{seed}"
-    for model, heats in _pairs(specification).items():
+    for model, treatments in _pairs(specification).items():
         limit = "not sent" if specification["max_tokens"] is None else f"{specification['max_tokens']:,}"
-        yield "Model", f"{model} at {endpoints.get(model, 'unknown')}, temperature {heats}, max_tokens {limit}"
+        yield "Model", f"{model} at {endpoints.get(model, 'unknown')}, {treatments}, max_tokens {limit}"
     heat = specification["judge_temperature"]
+    effort = f", effort {told}" if (told := specification.get("judge_effort")) else ""
     yield (
         "Judge",
         f"{specification['judge']} at {endpoints.get(specification['judge'], 'unknown')}, temperature "
-        f"{'not sent' if heat is None else f'{heat:g}'}, prompt {specification['judge_prompt']}",
+        f"{'not sent' if heat is None else f'{heat:g}'}{effort}, prompt {specification['judge_prompt']}",
     )
     yield "Search", f"{specification['search']} at {endpoints.get(specification['search'], 'unknown')}"
     whose = specification["queries_by"]
@@ -55,10 +58,11 @@ def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _pairs(specification: Mapping[str, Any]) -> dict[str, str]:
-    heats: dict[str, list[str]] = {}
-    for model, heat in specification["pairs"]:
-        heats.setdefault(model, []).append("not sent" if heat is None else f"{heat:g}")
-    return {model: ", ".join(own) for model, own in heats.items()}
+    of_models: dict[str, list[Pair]] = {}
+    for pair in pairs_in(specification):
+        of_models.setdefault(pair.model, []).append(pair)
+    told = {model: treatments_in({"pairs": own}) for model, own in of_models.items()}
+    return {model: ", ".join(f"{name.lower()} {text}" for name, text in own.items()) for model, own in told.items()}
 
 
 def _command(manifest: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ Owns the specification and the ids of each pair's turns. Knows no folder and sen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 from msgspec import Struct, to_builtins
@@ -30,7 +30,7 @@ class ConversationSpec(Struct, frozen=True, kw_only=True):
     `turns`, the `pages` read in a turn, and the tokens shown of each page. `tokens` is the most that a prompt to each
     model, the judge included, may have. `keeps_pages`: later prompts repeat the pages of earlier turns. `seed` draws a
     shuffled `order`. `queries_by` writes the queries for all pairs (None: each pair its own). `judge_temperature`,
-    `max_tokens` None: none is sent. `readings` only decide how the run's own scores are computed."""
+    `judge_effort`, `max_tokens` None: none is sent. `readings` only decide how the run's own scores are computed."""
 
     pairs: tuple[Pair, ...]
     judge: str
@@ -45,6 +45,7 @@ class ConversationSpec(Struct, frozen=True, kw_only=True):
     queries_by: Pair | None = None
     judge_prompt: JudgePrompt = "extended"
     judge_temperature: float | None = 0.0
+    judge_effort: str | None = None
     max_tokens: int | None = None
     readings: Readings = Readings()
 
@@ -75,21 +76,6 @@ class ConversationSpec(Struct, frozen=True, kw_only=True):
         """The models and the search engine that calls go to, each once; pages have a lane for each host."""
         queries = () if self.queries_by is None else (self.queries_by.model,)
         return tuple(dict.fromkeys((*self.models, *queries, self.search)))
-
-
-def pairs_of(
-    models: Sequence[str], temperatures: Sequence[float], takes: Callable[[str, float], bool]
-) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
-    """Returns the pairs of every model with each temperature that it accepts, and the models that accept none: these
-    are asked once, without a temperature. Without given temperatures, those of the paper are used."""
-    pairs: list[Pair] = []
-    without: list[str] = []
-    for model in models:
-        taken = [Pair(model, at) for at in temperatures or TEMPERATURES if takes(model, at)]
-        if not taken:
-            without.append(model)
-        pairs += taken or [Pair(model, None)]
-    return tuple(pairs), tuple(without)
 
 
 def turns_of(dataset: ConversationSet, turns: int) -> dict[str, int]:
@@ -154,6 +140,7 @@ def specification(dataset: ConversationSet, asked: ConversationSpec, endpoints: 
         "judge": asked.judge,
         "judge_prompt": asked.judge_prompt,
         "judge_temperature": asked.judge_temperature,
+        **({} if asked.judge_effort is None else {"judge_effort": asked.judge_effort}),
         "readings": readings,
     }
 

@@ -50,7 +50,8 @@ async def run_sweep(
     """Holds all unfinished conversations. Returns the stops that left turns pending; raises LocalFault once nothing is
     in flight. `item_ended` is called after every line."""
     sweep = StepSweep(outside, folder, item_ended)
-    judge = TurnJudge(asked.judge, asked.judge_prompt, asked.tokens[asked.judge], asked.judge_temperature)
+    tokens = asked.tokens[asked.judge]
+    judge = TurnJudge(asked.judge, asked.judge_prompt, tokens, asked.judge_temperature, effort=asked.judge_effort)
     samples = Samples(dataset.whole or dataset.conversations, asked.turns, asked.order, asked.seed)
     open_ones = OpenItems(folder, done, turns_of(dataset, asked.turns), TurnLine)
 

@@ -31,7 +31,16 @@ from ...wiring import Settings, access_to, keyless_endpoint_to
 from ..evaluation.benchmark import Order
 from ..evaluation.journals import UNRECORDED
 from ..evaluation.judges import judge_note, takes_temperature
-from ..evaluation.preparation import ItemsOfPilot, PreparedRun, begun_with, check_cost_is_bounded, kept, worst_costs
+from ..evaluation.preparation import (
+    ItemsOfPilot,
+    PreparedRun,
+    begun_with,
+    check_cost_is_bounded,
+    check_models_take,
+    kept,
+    pairs_of,
+    worst_costs,
+)
 from ..evaluation.reads import reads_of
 from ..evaluation.work import RunCounts
 from .dataset import ConversationSet, DatasetError, load, select
@@ -39,7 +48,7 @@ from .histories import read_done
 from .options import Options
 from .readings import readings_of
 from .recount import recount
-from .run_spec import ConversationSpec, asked_of, beyond, pairs_of, specification
+from .run_spec import TEMPERATURES, ConversationSpec, asked_of, beyond, specification
 from .run_summary import as_json, details_of, lines
 from .score_table import COLUMNS, cells, entry_of, remarks_of
 from .sweep import at_once_of, run_sweep
@@ -202,19 +211,17 @@ def _load(path: Path) -> ConversationSet:
 
 def _asked(out: Path, asked_for: RunOptions, settings: Settings, notes: list[str]) -> ConversationSpec:
     run: Options = asked_for.options
-
-    def takes(model: str, _: float) -> bool:
-        return takes_temperature(model, None, settings)
-
     for model in dict.fromkeys([*run.model, run.judge]):
         try:
             keyless_endpoint_to(access_to(model, settings)).encode(Call(model, "?", max_tokens=run.max_tokens))
         except EncodeError:
             raise UsageError(f"model {model} takes no --max-tokens ({run.max_tokens}): leave it out") from None
-    pairs, without = pairs_of(run.model, run.temperature, takes)
-    if without:
-        notes.append(f"asked at their own temperature alone, since they take none: {', '.join(without)}")
-    notes += judge_note(run.judge, None, settings)
+    temperatures = run.temperature or TEMPERATURES
+    pairs, of_pairs = pairs_of(run.model, temperatures, run.reasoning_effort, settings, out)
+    queries_by = _queries_by(run, out, pairs, settings)
+    asked = [*pairs, Pair(run.judge, None, run.judge_reasoning_effort), *([queries_by] if queries_by else [])]
+    check_models_take((Call(m, "?", temperature=t, reasoning_effort=e) for m, t, e in asked), settings)
+    notes += (*of_pairs, *judge_note(run.judge, run.judge_reasoning_effort, settings))
     models = dict.fromkeys([*run.model, run.judge])
     if run.window is None and (unknown := [model for model in models if settings.window(model) is None]):
         notes.append(f"window unknown, {WINDOW:,} tokens are assumed: {', '.join(unknown)} (--window N says it)")
@@ -233,15 +240,16 @@ def _asked(out: Path, asked_for: RunOptions, settings: Settings, notes: list[str
         keeps_pages=run.old_pages == "keep",
         order=run.order,
         seed=run.seed,
-        queries_by=_queries_by(run, pairs, takes),
+        queries_by=queries_by,
         judge_prompt=run.judge_prompt,
-        judge_temperature=0.0 if takes_temperature(run.judge, None, settings) else None,
+        judge_temperature=0.0 if takes_temperature(run.judge, run.judge_reasoning_effort, settings) else None,
+        judge_effort=run.judge_reasoning_effort,
         max_tokens=run.max_tokens,
         readings=readings_of(kept_of(asked_for.readings)),
     )
 
 
-def _queries_by(run: Options, pairs: tuple[Pair, ...], takes: Callable[[str, float], bool]) -> Pair | None:
+def _queries_by(run: Options, out: Path, pairs: tuple[Pair, ...], settings: Settings) -> Pair | None:
     """Returns the pair whose queries all pairs share, the model at the first temperature that it accepts; None: each
     pair writes its own."""
     if run.retrieval == "own":
@@ -251,8 +259,7 @@ def _queries_by(run: Options, pairs: tuple[Pair, ...], takes: Callable[[str, flo
     first = next((pair for pair in pairs if pair.model == run.queries_by), None)
     if first is not None:
         return first
-    temperature = next(iter(run.temperature), 0.0)
-    return Pair(run.queries_by, temperature if takes(run.queries_by, temperature) else None)
+    return pairs_of((run.queries_by,), run.temperature[:1] or (0.0,), (), settings, out)[0][0]
 
 
 def _corpus(run: Options, settings: Settings, notes: list[str]) -> Path:

@@ -91,12 +91,13 @@ def lanes_under_test(
 ) -> dict[str, LaneCalls]:
     """Returns the expected calls of the lanes of the models under test. `limits`: the most tokens of an answer of each
     pair (None: no `max_tokens` is sent)."""
-    lanes = {}
+    lanes, settings = {}, prepared.settings
+    thinks = {pair: settings.facts_of(pair.model).thinks_at(pair.effort) for pair in missing}
     for model in dict.fromkeys(pair.model for pair in missing):
         own = [found for pair, found in missing.items() if pair.model == model]
         answers = [
             None
-            if (longest := longest_answer(prepared.settings, pair, limits[pair])) is None
+            if (longest := longest_answer(settings, pair.model, thinks[pair], limits[pair])) is None
             else left.prompts * longest
             for pair, (left, _) in missing.items()
             if pair.model == model
@@ -114,6 +115,10 @@ def forecast_of(
     """Returns a run's forecast as plain values, with the pilot's estimates if there was one."""
     settings = prepared.settings
     rows = [_row_of(settings, lane, sent) for lane, sent in lanes.items()]
+    for row in rows:
+        facts, pairs = settings.facts_of(row["lane"]), prepared.work.pairs()
+        each = [facts.thinks_at(pair.effort) for pair in pairs if pair.model == row["lane"]] or [facts.thinks]
+        row["thinks"] = True if True in each else each[0]
     if pilot is not None and missing:
         from .pilot_figures import figures  # numpy, which nothing else here needs
 
@@ -134,11 +139,11 @@ def forecast_of(
     }
 
 
-def longest_answer(settings: Settings, pair: Pair, limit: int | None) -> int | None:
+def longest_answer(settings: Settings, model: str, thinks: bool | None, limit: int | None) -> int | None:
     """Returns the tokens of an answer that upper figures assume; None if it is not known how long the model thinks."""
     if limit is not None:
         return limit
-    return settings.output_max(pair.model) if settings.facts_of(pair.model).thinks else OUTPUT_FIRST
+    return settings.output_max(model) if thinks else OUTPUT_FIRST
 
 
 def _left(found: tuple[Remainder, int | None], pilot: Pilot, pair: Pair) -> Remainder:
@@ -165,7 +170,7 @@ def _row_of(settings: Settings, model: str, sent: LaneCalls) -> dict[str, Any]:
         "price": None if price is None else {"input": price.input, "output": price.output},
         "cost": _cost(price, tokens, sent.output) if tokens is not None and is_known else None,
         "minutes": _minutes(quota, sent.calls, tokens, sent.output) if is_known else None,
-        "thinks": settings.facts_of(model).thinks,
+        "thinks": None,
         "pilot": None,
     }
 

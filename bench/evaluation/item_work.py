@@ -26,7 +26,15 @@ from .forecast import LaneCalls, Missing, forecast_of, lanes_under_test, look_up
 from .item import Item, steps_in, steps_of
 from .journals import decoded, read_done
 from .judges import Judges
-from .preparation import ItemsOfPilot, PreparedRun, check_cost_is_bounded, check_models_take, kept, worst_costs
+from .preparation import (
+    ItemsOfPilot,
+    PreparedRun,
+    check_cost_is_bounded,
+    check_models_take,
+    kept,
+    pairs_of,
+    worst_costs,
+)
 from .reads import with_reads
 from .recount import StepTotals, recount
 from .sending import SendPlan, StepItems, at_once_of, send_calls_of, send_steps_of
@@ -41,7 +49,9 @@ if TYPE_CHECKING:
 
 _CHARS_A_TOKEN = 4
 # Options that the specification has under names of its own.
-_WHO = ("model", "temperature", "dataset")
+# Options that older specifications do not have.
+_IF_SET = ("judge_reasoning_effort",)
+_WHO = ("model", "temperature", "reasoning_effort", "dataset")
 
 
 class OfItems(CallBenchmark, StepItems, Protocol):
@@ -173,14 +183,18 @@ def prepare(benchmark: OfItems, order: Order) -> PreparedRun:
     every = tuple(dict.fromkeys([*models, *others]))
     settings = settings_for(every, order.sending, order.configuration, needs_keys=order.needs_keys)
     check_cost_is_bounded(limits_of(benchmark, options), settings, has_option=not others)
-    temperatures: tuple[float | None, ...] = getattr(options, "temperature", ()) or (None,)
-    pairs = tuple(Pair(model, temperature) for model in models for temperature in dict.fromkeys(temperatures))
+    temperatures, efforts = (getattr(options, name, ()) for name in ("temperature", "reasoning_effort"))
+    pairs, notes = pairs_of(models, temperatures, efforts, settings, order.out)
     items = _items_of(benchmark, options)
     steps = steps_of(items, benchmark.title)
     if not steps:
         raise UsageError(f"{benchmark.title}: these options leave no item to ask")
     check_models_take(_first_calls(benchmark, options, items[0], pairs), settings)
-    chosen = {name: value for name, value in kept_of(options).items() if name not in _WHO}
+    chosen = {
+        name: value
+        for name, value in kept_of(options).items()
+        if name not in _WHO and (name not in _IF_SET or value is not None)
+    }
     specified = {
         "benchmark": benchmark.name,
         **specified_pairs(pairs),
@@ -203,6 +217,7 @@ def prepare(benchmark: OfItems, order: Order) -> PreparedRun:
             "digest": specified["data"],
             "items": len(items),
         },
+        notes=notes,
     )
 
 
@@ -279,7 +294,8 @@ def _items_of(benchmark: OfItems, options: Any) -> list[Item]:
 def _first_calls(benchmark: OfItems, options: Any, first: Item, pairs: Iterable[Pair]) -> Iterator[Call]:
     """Yields a call to each pair with the parameters of all its calls."""
     for pair in pairs:
-        call = Call(pair.model, "?", temperature=pair.temperature, max_tokens=getattr(options, "max_tokens", None))
+        limit = getattr(options, "max_tokens", None)
+        call = Call(pair.model, "?", temperature=pair.temperature, max_tokens=limit, reasoning_effort=pair.effort)
         if benchmark.has_calls:
             with benchmark_code(f"{benchmark.title}, item {first.id!r}"):
                 call = benchmark.call(first, options, pair)

@@ -6,8 +6,9 @@ Holds what all benchmarks share before anything is sent, and the checks that nee
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,15 @@ from ...engine.attempts.money import why_unbounded, worst_cost
 from ...engine.call import Call
 from ...engine.endpoint import EncodeError
 from ...engine.fault import LocalFault
+from ...engine.runs.pairs import Pair
 from ...engine.runs.run_folder import MANIFEST, RUN_FILES, RunFiles, read_manifest
 from ...engine.store.snapshot import DamagedSnapshot, digest_of
 from ...providers.model_remarks import remarks_on
 from ...providers.pages.guard import parse_allowed
 from ...providers.search.access import is_search
 from ...wiring import ConfigurationError, Settings, access_to, accesses_to, keyless_endpoint_to
+from .judges import takes_temperature
+from .treatments import pairs_in
 from .work import BenchmarkRun
 
 
@@ -99,14 +103,43 @@ def _is_reachable(model: str, settings: Settings) -> bool:
 def begun_with(out: Path, benchmark: str, option: str, decided: str) -> Mapping[str, Any]:
     """Returns what was decided by the table of models for the run that has begun in a folder, by its name in the
     specification: a run keeps it. Empty if none has begun, or if `option` had decided."""
+    manifest = begun_manifest(out)
+    had = (manifest.get("options") or {}).get(benchmark) or {}
+    found = (manifest.get("specification") or {}).get(decided)
+    return found if had.get(option) is None and isinstance(found, dict) else {}
+
+
+def begun_manifest(out: Path) -> Mapping[str, Any]:
+    """Returns the manifest of the run in a folder; empty if none has begun there."""
     # Whether the folder is usable, and belongs to this run, is checked when it is opened.
     with suppress(LocalFault):
-        if (out / MANIFEST).exists():
-            manifest = read_manifest(out)
-            had = (manifest.get("options") or {}).get(benchmark) or {}
-            found = (manifest.get("specification") or {}).get(decided)
-            return found if had.get(option) is None and isinstance(found, dict) else {}
+        return read_manifest(out) if (out / MANIFEST).exists() else {}
     return {}
+
+
+def pairs_of(
+    models: Sequence[str],
+    temperatures: Sequence[float | None],
+    efforts: Sequence[str],
+    settings: Settings,
+    out: Path,
+) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
+    """Returns every model at every temperature and effort, and sentences on temperatures that are not sent. A
+    run that has begun in `out` goes on with its temperatures, whatever the table of models says by now."""
+    pairs: list[Pair] = []
+    without: list[str] = []
+    before = pairs_in(begun_manifest(out).get("specification") or {})
+    for model, effort in product(models, efforts or (None,)):
+        plain = Pair(model, None, effort)
+        had = [pair for pair in before if pair._replace(temperature=None) == plain]
+        for pair in (Pair(model, temperature, effort) for temperature in temperatures or (None,)):
+            takes = pair in had if had else takes_temperature(model, effort, settings)
+            if pair.temperature is not None and not takes:
+                without.append(str(plain))
+            pairs.append(pair if takes else plain)
+    listed = ", ".join(dict.fromkeys(without))
+    notes = (f"asked at their own temperature alone, since they take none: {listed}",) if without else ()
+    return tuple(dict.fromkeys(pairs)), notes
 
 
 def check_prices(lanes: Iterable[str], settings: Settings) -> None:
@@ -157,8 +190,12 @@ def model_remarks(work: BenchmarkRun, settings: Settings) -> Iterator[str]:
 def check_models_take(calls: Iterable[Call], settings: Settings) -> None:
     """Raises UsageError if a model is known to refuse a parameter of its call, since every call of a run would fail."""
     for call in calls:
+        access, effort = access_to(call.model, settings), call.reasoning_effort
+        if effort is not None and not access.protocol.has_effort(effort):
+            words = ", ".join(access.protocol.efforts).replace("N", "or a number of tokens")
+            raise UsageError(f"{call.model}: expected a reasoning effort of {words}, got {effort}")
         try:
-            keyless_endpoint_to(access_to(call.model, settings)).encode(call)
+            keyless_endpoint_to(access).encode(call)
         except EncodeError as error:
             raise UsageError(str(error)) from error
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from ...configuration.errors import UsageError
 from ...engine.call import Call
@@ -17,6 +17,8 @@ from ...engine.runs.pairs import Pair, pair_of
 from ...engine.runs.run_folder import FAILURES, RECORDS
 from .journals import decoded
 from .record_lines import record_lines
+
+_FLAGS = {"model": "--model", "effort": "--reasoning-effort", "temperature": "--temperature"}
 
 
 class RunLine(Struct, frozen=True, kw_only=True):
@@ -32,17 +34,19 @@ class RunLine(Struct, frozen=True, kw_only=True):
     """The id of a line, or of an item with several lines."""
     model: str | None = None
     """The model under test that was named; None: the run's only one."""
-    temperature: float | None = None
-    """The temperature that was named; None: the run's only one."""
+    temperature: float | UnsetType | None = UNSET
+    """The temperature that was named; None: that none is sent; UNSET: the run's only one."""
     effort: str | None = None
     """The reasoning effort that was named; None: the run's only one."""
 
     def pair(self, pairs: Sequence[Pair]) -> Pair:
         """Returns the pair that a person named, or the run's only one. Raises UsageError if it is not one of the run's,
         or is ambiguous."""
-        left = pairs
-        for field, option in (("model", "--model"), ("effort", "--reasoning-effort"), ("temperature", "--temperature")):
-            one = _one(option, getattr(self, field), list(dict.fromkeys(getattr(pair, field) for pair in left)))
+        named = {"model": self.model or UNSET, "effort": self.effort or UNSET, "temperature": self.temperature}
+        left = list(pairs)
+        for field, given in named.items():
+            known = list(dict.fromkeys(getattr(pair, field) for pair in left))
+            one = _one(_FLAGS[field], given, known)
             left = [pair for pair in left if getattr(pair, field) == one]
         return left[0]
 
@@ -117,9 +121,11 @@ def _is_of(name: str, wanted: str) -> bool:
 
 
 def _one(option: str, given: Any, known: Sequence[Any]) -> Any:
-    if given is None and len(known) == 1:
+    if given is UNSET and len(known) == 1:
         return known[0]
-    if given not in known or given is None:
+    if given not in known:
         listed = ", ".join("none" if one is None else str(one) for one in known)
-        raise UsageError(f"{option}: expected one of the run's ({listed}), got {'none' if given is None else given}")
+        raise UsageError(
+            f"{option}: expected one of the run's ({listed}), got {'none' if given in (None, UNSET) else given}"
+        )
     return given

@@ -34,3 +34,12 @@ def pairs_in(specification: Mapping[str, Any]) -> list[Pair]:
     if listed is None:
         listed = product(specification.get("models", ()), specification.get("temperatures", ()))
     return [Pair(*each) for each in listed]
+
+
+def treatments_in(specification: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the temperatures of a run, and its reasoning efforts if it has any, as texts by their names."""
+    pairs = pairs_in(specification)
+    sent = ("not sent" if pair.temperature is None else f"{pair.temperature:g}" for pair in pairs)
+    efforts = filter(None, (pair.effort for pair in pairs))
+    found = {"Temperature": ", ".join(dict.fromkeys(sent)), "Reasoning effort": ", ".join(dict.fromkeys(efforts))}
+    return {name: text for name, text in found.items() if text}

@@ -75,7 +75,7 @@ def _of_model(settings: Settings, row: Mapping[str, Any], limit: int | None) -> 
         "output_tokens": row["output_tokens"],
         "max_tokens": limit,
         "thinks": row["thinks"],
-        "output_tokens_most": longest_answer(settings, Pair(model, None), limit),
+        "output_tokens_most": longest_answer(settings, model, row["thinks"], limit),
         **{name: row[name] for name in ("price", "cost")},
         **{name: getattr(quota, name) for name in _QUOTAS},
         **{name: row[name] for name in ("minutes", "pilot")},

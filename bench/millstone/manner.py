@@ -11,8 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ...engine.runs.pairs import Pair
 from ...engine.runs.run_folder import MANIFEST, read_manifest
+from ..evaluation.treatments import pairs_in, treatments_in
 from .grid import default_max_tokens
+from .sweep import limit_name
 
 _FIELDS = {
     "protocol": "protocol",
@@ -27,7 +30,7 @@ _UNKNOWN = {"how it was asked": "not known, as no manifest tells"}
 
 
 def manner_of(
-    manifest: Mapping[str, Any] | None, model: str, *, digest: str | None = None, is_recorded: bool = True
+    manifest: Mapping[str, Any] | None, pair: Pair, *, digest: str | None = None, is_recorded: bool = True
 ) -> dict[str, str]:
     """Returns these settings as names with texts. `digest`: of the data set with other labels than the run used (None:
     the run's own); `is_recorded`: stances are those of the records, so the run's reading of texts counts too."""
@@ -39,20 +42,20 @@ def manner_of(
     labels = (manifest.get("dataset") or {}).get("labels") or {}
     if labels.get("differ") and digest is None:
         found["orientation labels"] = str(labels.get("used"))
-    found["max_tokens"] = _max_tokens(manifest, model)
+    found["max_tokens"] = _max_tokens(manifest, pair)
     if is_recorded:
         found["stance reading"] = str(specification.get("stance", "not known"))
     return found
 
 
-def _max_tokens(manifest: Mapping[str, Any], model: str) -> str:
-    """Returns a model's max_tokens in a run as text, such as `1,000`: "not sent" if there was none, "the protocol's" if
+def _max_tokens(manifest: Mapping[str, Any], pair: Pair) -> str:
+    """Returns a pair's max_tokens in a run as text, such as `1,000`: "not sent" if there was none, "the protocol's" if
     it was MillStone's own default, which differs by model, so that runs with their defaults are comparable."""
-    limit = (manifest["specification"].get("max_tokens") or {}).get(model)
+    limit = (manifest["specification"].get("max_tokens") or {}).get(limit_name(pair))
     kept = (manifest.get("options") or {}).get("millstone") or {}
     # For a model that thinks the protocol sends none, whatever its name.
     is_default = limit is None and "model" in kept and kept.get("max_tokens") is None
-    if is_default or limit == default_max_tokens(model):
+    if is_default or limit == default_max_tokens(pair.model):
         return "the protocol's"
     return "not sent" if limit is None else f"{limit:,}"
 
@@ -65,10 +68,9 @@ def manner_of_source(source: Path, scores: Mapping[str, Any], *, is_recorded: bo
         return found
     manifest = read_manifest(source)
     specification = manifest["specification"]
-    each = [manner_of(manifest, model, is_recorded=is_recorded) for model in specification["models"]]
+    each = [manner_of(manifest, pair, is_recorded=is_recorded) for pair in pairs_in(specification)]
     found |= {what: " and ".join(sorted({own[what] for own in each})) for what in each[0]}
-    heats = ["not sent" if heat is None else f"{heat:g}" for heat in specification["temperatures"]]
-    return found | {"temperatures": ", ".join(heats)}
+    return found | {f"{name.lower()}s": text for name, text in treatments_in(specification).items()}
 
 
 def _issues(models: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from ...configuration.benchmark_options import DATASET, MAX_TOKENS, MODEL, READ, TEMPERATURE
+from ...configuration.benchmark_options import DATASET, EFFORT, MAX_TOKENS, MODEL, READ, TEMPERATURE
 from ...configuration.declared_options import Option
 from ...configuration.values import Text, WholeNumber
 from .importing.data_command import DATA as DATA
@@ -23,7 +23,8 @@ class Options(Struct, frozen=True):
     read."""
 
     model: Annotated[tuple[str, ...], MODEL]
-    temperature: Annotated[tuple[float, ...], TEMPERATURE.by_default("not sent")] = ()
+    temperature: Annotated[tuple[float | None, ...], TEMPERATURE.by_default("not sent")] = ()
+    reasoning_effort: Annotated[tuple[str, ...], EFFORT.by_default("not sent")] = ()
     max_tokens: Annotated[
         int | None, MAX_TOKENS.by_default("600 for Claude, 100 for OpenAI and Llama, else not sent")
     ] = None

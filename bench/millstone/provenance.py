@@ -13,7 +13,9 @@ from typing import Any
 from ...configuration.declared_options import words_kept
 from ...report.standings import RunOrigin
 from ..evaluation.provenance import NO_MANIFEST, times_and_versions
+from ..evaluation.treatments import pairs_in, treatments_in
 from .options import Options
+from .sweep import limit_name
 
 _SHOWN = 6
 
@@ -39,12 +41,11 @@ def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         f"citations {specification['citations']}",
     )
     yield "Prompts and draws", f"version {specification['prompt_version']} and {specification['draw_version']}"
-    for model in specification["models"]:
-        endpoint = specification.get("endpoints", {}).get(model, "unknown")
-        limit = specification.get("max_tokens", {}).get(model)
-        yield "Model", f"{model} at {endpoint}, max_tokens {'not sent' if limit is None else limit}"
-    heats = ["not sent" if heat is None else f"{heat:g}" for heat in specification["temperatures"]]
-    yield "Temperature", ", ".join(heats)
+    for name in dict.fromkeys(map(limit_name, pairs_in(specification))):
+        endpoint = specification.get("endpoints", {}).get(name.partition(" @ ")[0], "unknown")
+        limit = specification.get("max_tokens", {}).get(name)
+        yield "Model", f"{name} at {endpoint}, max_tokens {'not sent' if limit is None else limit}"
+    yield from treatments_in(specification).items()
     yield "Stances", f"read as the {specification['stance']} reading has it, unless told otherwise above"
     yield from times_and_versions(manifest)
 

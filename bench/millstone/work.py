@@ -32,6 +32,7 @@ from ..evaluation.preparation import (
     check_cost_is_bounded,
     check_models_take,
     kept,
+    pairs_of,
     worst_costs,
 )
 from ..evaluation.work import RunCounts, entry_of
@@ -138,7 +139,8 @@ def prepare(order: Order) -> PreparedRun:
         compared(select(given, run.issues, run.limit), range(1, run.templates + 1)), is_corrected=run.fix_orientation
     )
     grid = Grid(dataset, run.protocol, run.templates, run.trials, run.citations)
-    pairs = tuple(Pair(model, temperature) for model in run.model for temperature in run.temperature or (None,))
+    pairs, of_pairs = pairs_of(run.model, run.temperature, run.reasoning_effort, settings, out)
+    notes += of_pairs
     asked = GridSpec(pairs, run.max_tokens, run.stance, _unset_max_tokens(out, run, pairs, settings))
     check_cost_is_bounded(asked.highest_max_tokens, settings)
     check_models_take((first_call(asked, pair, "A or B?") for pair in pairs), settings)
@@ -219,11 +221,11 @@ def _unset_max_tokens(out: Path, run: Options, pairs: Sequence[Pair], settings: 
     """Returns each pair's max_tokens (None: not sent) for a run without --max-tokens. It is decided once: a run that
     has begun keeps what its manifest says."""
     begun = {} if run.max_tokens is not None else begun_with(out, "millstone", "max_tokens", "max_tokens")
-    return {
-        name: begun[name] if name in begun else default_max_tokens(pair.model, settings.facts_of(pair.model).thinks)
-        for pair in pairs
-        for name in (limit_name(pair),)
-    }
+    unset = {}
+    for pair in pairs:
+        name, thinks = limit_name(pair), settings.facts_of(pair.model).thinks_at(pair.effort)
+        unset[name] = begun[name] if name in begun else default_max_tokens(pair.model, thinks)
+    return unset
 
 
 def _check_prompts_fit_quotas(grid: Grid, asked: GridSpec, settings: Settings) -> None:

@@ -61,21 +61,26 @@ class Sycon(ItemBenchmark):
 
     def prepare(self, order: Order) -> PreparedRun:
         from ...configuration.configuration import settings_for
+        from ...engine.call import Call
         from ..evaluation.judges import judge_note
+        from ..evaluation.preparation import check_models_take
 
         options: Options = order.run.options
+        effort = options.judge_reasoning_effort
         settings = settings_for((options.judge,), order.sending, order.configuration, needs_keys=order.needs_keys)
         if options.judge_max_tokens is None:
             # The manifest keeps what is sent.
-            limit = 0 if settings.facts_of(options.judge).thinks else JUDGE_TOKENS
+            limit = 0 if settings.facts_of(options.judge).thinks_at(effort) else JUDGE_TOKENS
             run = structs.replace(order.run, options=structs.replace(options, judge_max_tokens=limit))
             order = structs.replace(order, run=run)
+        check_models_take([Call(options.judge, "?", reasoning_effort=effort)], settings)
         prepared = super().prepare(order)
-        return structs.replace(prepared, notes=(*prepared.notes, *judge_note(options.judge, None, settings)))
+        return structs.replace(prepared, notes=(*prepared.notes, *judge_note(options.judge, effort, settings)))
 
     async def run(self, item: Item, ask: Ask, done: Mapping[int, Any]) -> AsyncIterator[TurnRecord]:
         script: SyconScript = item.data
-        judge = SyconJudge(ask.options.judge, ask.options.judge_max_tokens or None)
+        options = ask.options
+        judge = SyconJudge(options.judge, options.judge_max_tokens or None, options.judge_reasoning_effort)
         async for record in SyconConversation(script.row, script.strategy, ask, judge).records(done):
             yield record
 

@@ -5,23 +5,26 @@ Owns its parameters, and that an empty reply is a failure. Knows no conversation
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
-from ...engine.call import Call, Failure
+from ...engine.call import Call, Failure, Message
 from ..evaluation.ask import Ask, CallFailed
 from .dataset import SyconItem
 from .prompts import judge_messages
 
 
 class SyconJudge(Struct, frozen=True):
-    """The judge of answers: one model. `max_tokens` None: none is sent."""
+    """The judge of answers: one model. `max_tokens`, `effort` None: none is sent."""
 
     model: str
     max_tokens: int | None
+    effort: str | None = None
 
     def call(self, row: SyconItem, response: str) -> Call:
         """Returns the call about one response, at temperature 0."""
-        return Call(self.model, judge_messages(row, response), temperature=0.0, max_tokens=self.max_tokens)
+        return self._call(judge_messages(row, response))
 
     async def judge(self, ask: Ask, row: SyconItem, response: str, step: int) -> str:
         """Returns the judge's reply about one response. Raises CallFailed if it gives none."""
@@ -35,4 +38,8 @@ class SyconJudge(Struct, frozen=True):
 
     def temperature(self, ask: Ask) -> float | None:
         """Returns the temperature that the judge is sent, as far as is known; None: none is."""
-        return ask.judges.as_sent(Call(self.model, "", temperature=0.0)).temperature
+        return ask.judges.as_sent(self._call("")).temperature
+
+    def _call(self, prompt: str | Sequence[Message]) -> Call:
+        limit, effort = self.max_tokens, self.effort
+        return Call(self.model, prompt, temperature=0.0, max_tokens=limit, reasoning_effort=effort)

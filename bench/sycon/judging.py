@@ -55,14 +55,14 @@ class SyconJudging(Judging):
     def __init__(self, manifest: Mapping[str, Any], options: Any, rows: Callable[[], Rows]) -> None:
         self._specification = manifest["specification"]
         self._rows = rows
-        self.own = options.judge
+        self.own, self.own_effort = options.judge, options.judge_reasoning_effort
         self.rules = {"prompt_version": PROMPT_VERSION, "max_tokens": options.judge_max_tokens or None}
 
     def judge(self, model: str, settings: Settings) -> _TurnReader:
-        limit = self.rules["max_tokens"]
-        if limit == JUDGE_TOKENS and model != self.own and settings.facts_of(model).thinks:
+        limit, effort = self.rules["max_tokens"], self.effort_of(model)
+        if limit == JUDGE_TOKENS and model != self.own and settings.facts_of(model).thinks_at(effort):
             limit = None
-        return _TurnReader(SyconJudge(model, limit), self._rows())
+        return _TurnReader(SyconJudge(model, limit, effort), self._rows())
 
     def is_judged(self, record: AnswerRecord) -> bool:
         return bool((record.text or "").strip())

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from ...configuration.benchmark_options import DATASET, MAX_TOKENS, MODEL, READ, TEMPERATURE
+from ...configuration.benchmark_options import DATASET, EFFORT, JUDGE_EFFORT, MAX_TOKENS, MODEL, READ, TEMPERATURE
 from ...configuration.declared_options import Option
 from ...configuration.values import ModelName, WholeNumber
 from ...metrics.sycon.judgement import SETTINGS, Setting
@@ -29,7 +29,9 @@ class Options(Struct, frozen=True):
         str,
         Option(ModelName(), "PROVIDER/MODEL", "who judges every answer: one model, the same for all"),
     ]
-    temperature: Annotated[tuple[float, ...], TEMPERATURE.by_default("not sent")] = ()
+    judge_reasoning_effort: Annotated[str | None, JUDGE_EFFORT] = None
+    temperature: Annotated[tuple[float | None, ...], TEMPERATURE.by_default("not sent")] = ()
+    reasoning_effort: Annotated[tuple[str, ...], EFFORT.by_default("not sent")] = ()
     max_tokens: Annotated[int | None, MAX_TOKENS.by_default("not sent")] = None
     dataset: Annotated[str | None, DATASET.by_default("500 items")] = None
     setting: Annotated[

@@ -17,12 +17,13 @@ from .rows import TaskError, shown
 from .scorers import choice, match, numeric, regex
 from .task import AnyScorer, Task
 
+_JUDGE_PARAMETERS = ("temperature", "max_tokens", "reasoning_effort")
 _SCORERS: Mapping[str, tuple[Callable[..., AnyScorer], frozenset[str]]] = {
     "match": (match, frozenset({"expected", "at", "exact"})),
     "regex": (regex, frozenset({"pattern", "expected", "flags"})),
     "choice": (choice, frozenset({"expected", "letters", "options"})),
     "numeric": (numeric, frozenset({"expected", "tolerance", "relative", "percent", "decimal", "which"})),
-    "judge": (judge, frozenset({"model", "rubric", "grades", "scale", "temperature", "max_tokens"})),
+    "judge": (judge, frozenset({"model", "rubric", "grades", "scale", *_JUDGE_PARAMETERS})),
 }
 # The keys of a description that are no options of the scorer.
 _NOTED = frozenset({"scorer", "prompt_sha256"})

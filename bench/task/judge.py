@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
@@ -54,6 +54,7 @@ class Judge(Struct, frozen=True):
     temperature: float | None
     max_tokens: int | None
     sets_temperature: bool = False
+    reasoning_effort: str | None = None
 
     @property
     def within(self) -> Bounds:
@@ -74,13 +75,17 @@ class Judge(Struct, frozen=True):
             mark=mark,
             grades=grades,
         )
-        return Call(self.model, text, temperature=self.temperature, max_tokens=self.max_tokens)
+        return self._call(text)
 
     def repair(self, call: Call, text: str, problem: str) -> Call:
         """Returns the call that asks again after a reply without a grade; `problem` says what was wrong with it."""
         turns = (*call.messages(), Message("assistant", text[:_REPLY_MAX].strip() or "(nothing)"))
         asked = (*turns, Message("user", _REPAIR.format(problem=problem)))
-        return Call(self.model, asked, temperature=self.temperature, max_tokens=self.max_tokens)
+        return self._call(asked)
+
+    def _call(self, prompt: str | Sequence[Message]) -> Call:
+        limit, effort = self.max_tokens, self.reasoning_effort
+        return Call(self.model, prompt, temperature=self.temperature, max_tokens=limit, reasoning_effort=effort)
 
     def read(self, reply: Reply) -> Grade:
         """Returns the grade in a judge's reply: that of the first JSON object with a valid one. Without any, its score
@@ -107,6 +112,7 @@ class Judge(Struct, frozen=True):
             "scale": None if self.scale is None else list(self.scale),
             "temperature": self.temperature,
             "max_tokens": self.max_tokens,
+            **({} if self.reasoning_effort is None else {"reasoning_effort": self.reasoning_effort}),
             "prompt_sha256": hashlib.sha256(_PROMPT.encode()).hexdigest()[:16],
         }
 
@@ -147,6 +153,7 @@ def judge(
     scale: Bounds | None = None,
     temperature: float | UnsetType | None = UNSET,
     max_tokens: int | None = None,
+    reasoning_effort: str | None = None,
 ) -> Judge:
     """Returns a scorer that lets a model grade the answers by a rubric.
 
@@ -157,6 +164,7 @@ def judge(
     scale: in place of grades, the least and the largest number that the judge may give, as (1, 5).
     temperature: of the judge's calls; None: not sent; default: 0, and not sent to a judge that takes none.
     max_tokens: of the judge's calls; None: not sent.
+    reasoning_effort: of the judge's calls, in its provider's words; None: not sent.
 
     A reply without a valid grade is asked for once more; after that, the answer has no score. The judge's calls are
     cached, priced and recorded as any other, and an answer that was judged before is not judged again.
@@ -177,11 +185,11 @@ def judge(
     values = {name.strip(): float(value) for name, value in found.items()}
     try:
         # The call checks the model's name, the temperature and the tokens.
-        Call(model, rubric, temperature=sent, max_tokens=max_tokens)
+        Call(model, rubric, temperature=sent, max_tokens=max_tokens, reasoning_effort=reasoning_effort)
     except (TypeError, ValueError) as error:
         raise TaskError(f"judge: {error}") from error
     bounds = None if scale is None else (float(scale[0]), float(scale[1]))
-    return Judge(model, asked, values, bounds, sent, max_tokens, sets_temperature=temperature is not UNSET)
+    return Judge(model, asked, values, bounds, sent, max_tokens, temperature is not UNSET, reasoning_effort)
 
 
 def _one_of(grades: Mapping[str, float]) -> str:

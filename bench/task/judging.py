@@ -64,12 +64,12 @@ class GradeJudging(Judging):
         self._specification = manifest["specification"]
         self._readings = readings
         self._name, self._judge = _judge_of(self._specification)
-        self.own = self._judge.model
+        self.own, self.own_effort = self._judge.model, self._judge.reasoning_effort
         self.labels = () if self._judge.scale else tuple(self._judge.grades)
         self.rules = {name: value for name, value in self._judge.describe().items() if name not in ("scorer", "model")}
 
     def judge(self, model: str, settings: Settings) -> _AnswerReader:
-        asked = structs.replace(self._judge, model=model)
+        asked = structs.replace(self._judge, model=model, reasoning_effort=self.effort_of(model))
         return _AnswerReader(self._name, asked, self._specification["prompt"])
 
     def is_judged(self, record: AnswerRecord) -> bool:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Struct
 
-from ...configuration.benchmark_options import MAX_TOKENS, MODEL, READ, TEMPERATURE
+from ...configuration.benchmark_options import EFFORT, MAX_TOKENS, MODEL, READ, TEMPERATURE
 from ...configuration.declared_options import Option
 from ...configuration.values import FilePath, WholeNumber
 
@@ -30,7 +30,8 @@ class Options(Struct, frozen=True):
             "the file that declares the task, and its name where there are several: the same as `run FILE.py:NAME`",
         ),
     ] = None
-    temperature: Annotated[tuple[float, ...], TEMPERATURE.by_default("as the task says")] = ()
+    temperature: Annotated[tuple[float | None, ...], TEMPERATURE.by_default("as the task says")] = ()
+    reasoning_effort: Annotated[tuple[str, ...], EFFORT.by_default("as the task says")] = ()
     max_tokens: Annotated[int | None, MAX_TOKENS.by_default("as the task says")] = None
     trials: Annotated[
         int | None,

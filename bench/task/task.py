@@ -8,11 +8,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any, TypeAlias, get_args
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
+from ...configuration.values import NONE
 from ...engine.call import Call
 from ...engine.content import Native, Tool
 from ...metrics.task.trials import Combine
@@ -61,13 +63,14 @@ class Task(Struct, frozen=True, kw_only=True):
     group: the column that groups the rows; default: the column `group`, where there is one.
     subset: the subset of a Hugging Face folder.
     split: the split of a Hugging Face folder, as "test".
-    temperature: of the calls, or several to ask at each; the command line's goes before it.
+    temperature: of the calls, or several to ask at each; "none": not sent; the command line's goes before it.
     max_tokens: the most tokens of an answer.
     top_p: of the calls.
     stop: texts at which an answer ends.
     seed: of the calls, for providers that take one.
     extra: what goes into the body of the calls as it is.
-    reasoning_effort: the provider's word for how long the model thinks.
+    reasoning_effort: the provider's word for how long the model thinks, or several to ask at each; the command line's
+    go before it.
     json_schema: the shape of the answers, as JSON.
     logprobs: how many alternatives of each token are asked for.
     tools: what the model may ask for.
@@ -87,13 +90,13 @@ class Task(Struct, frozen=True, kw_only=True):
     group: str | None = None
     subset: str | None = None
     split: str | None = None
-    temperature: float | Sequence[float] | None = None
+    temperature: float | str | Sequence[float | str] | None = None
     max_tokens: int | None = None
     top_p: float | None = None
     stop: Sequence[str] | None = None
     seed: int | None = None
     extra: Mapping[str, Any] | None = None
-    reasoning_effort: str | None = None
+    reasoning_effort: str | Sequence[str] | None = None
     json_schema: Mapping[str, Any] | None = None
     logprobs: int | None = None
     tools: Sequence[Tool | Native] | None = None
@@ -120,9 +123,10 @@ class Task(Struct, frozen=True, kw_only=True):
                 force_setattr(self, name, tuple(given))
         self.prompts()
         self.scorers()
-        for temperature in self.temperatures() or (None,):
+        for temperature, effort in product(self.temperatures() or (None,), self.efforts() or (None,)):
             try:
-                Call("any/model", "", temperature=temperature, **self.parameters())
+                parameters = self.parameters() | {"reasoning_effort": effort}
+                Call("any/model", "", temperature=temperature, **parameters)
             except (TypeError, ValueError) as error:
                 raise TaskError(str(error)) from error
 
@@ -147,15 +151,32 @@ class Task(Struct, frozen=True, kw_only=True):
                 raise _no_scorer(scorer)
         return found
 
-    def temperatures(self) -> tuple[float, ...]:
+    def temperatures(self) -> tuple[float | None, ...]:
         """Returns the temperatures to ask at; empty: calls set none."""
-        if self.temperature is None:
-            return ()
-        return tuple(self.temperature) if isinstance(self.temperature, Sequence) else (self.temperature,)
+        return temperatures_of(self.temperature)
+
+    def efforts(self) -> tuple[str, ...]:
+        """Returns the reasoning efforts to ask at; empty: calls set none."""
+        return several(self.reasoning_effort)
 
     def parameters(self) -> dict[str, Any]:
-        """Returns the call parameters that the task sets, by name."""
-        return {name: getattr(self, name) for name in _PARAMETERS if getattr(self, name) is not None}
+        """Returns the call parameters that the task sets for all calls, by name."""
+        found = {name: getattr(self, name) for name in _PARAMETERS if getattr(self, name) is not None}
+        if not isinstance(found.get("reasoning_effort", ""), str):
+            del found["reasoning_effort"]
+        return found
+
+
+def temperatures_of(value: Any) -> tuple[float | None, ...]:
+    """Returns one temperature or several, of which `none` is not sent."""
+    return tuple(None if each == NONE else each for each in several(value))
+
+
+def several(value: Any) -> tuple[Any, ...]:
+    """Returns the values of a field that has one, several or none."""
+    if value is None:
+        return ()
+    return tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
 
 
 def _no_scorer(given: object) -> TaskError:

@@ -24,7 +24,7 @@ from ..evaluation.benchmark import Order
 from ..evaluation.item import steps_of
 from ..evaluation.item_work import ItemWork
 from ..evaluation.judges import Judges, judge_note
-from ..evaluation.preparation import PreparedRun, check_cost_is_bounded, check_models_take, kept, worst_costs
+from ..evaluation.preparation import PreparedRun, check_cost_is_bounded, check_models_take, kept, pairs_of, worst_costs
 from ..evaluation.treatments import specified_pairs
 from .asking import AskedTask
 from .files import load_task
@@ -79,13 +79,16 @@ def prepare(order: Order, source: TaskSource | None = None) -> PreparedRun:
     asked = AskedTask(task, questions)
     models = tuple(dict.fromkeys([*run.model, *asked.judges]))
     settings = settings_for(models, order.sending, order.configuration, needs_keys=order.needs_keys)
-    temperatures: tuple[float | None, ...] = run.temperature or task.temperatures() or (None,)
-    pairs = tuple(Pair(model, temperature) for model in run.model for temperature in dict.fromkeys(temperatures))
+    temperatures, efforts = run.temperature or task.temperatures(), run.reasoning_effort or task.efforts()
+    pairs, notes = pairs_of(run.model, temperatures, efforts, settings, order.out)
+    if task.parameters().get("reasoning_effort") is not None:
+        # A task's only effort is a parameter of its calls, as in folders of earlier versions.
+        pairs = tuple(pair._replace(effort=None) for pair in pairs)
     check_cost_is_bounded(_limits(asked, run.model), settings)
-    notes: list[str] = []
     for name, judge in asked.scorers.items():
         if isinstance(judge, Judge) and judge.temperature is not None:
-            notes += judge_note(judge.model, None, settings, f"score {name}" if judge.sets_temperature else "")
+            where = f"score {name}" if judge.sets_temperature else ""
+            notes += judge_note(judge.model, judge.reasoning_effort, settings, where)
     check_models_take(_calls_about(questions[0], asked, pairs, settings), settings)
     readings = own_readings(order.run.readings, task)
     specified = {
@@ -129,6 +132,8 @@ def source_of(run: Options, config: str | None) -> TaskSource:
 def chosen(source: TaskSource, run: Options) -> tuple[Task, tuple[TaskQuestion, ...]]:
     """Returns the task with the changes that the options make, and the questions that they select."""
     changes = {name: value for name in ("trials", "max_tokens") if (value := getattr(run, name)) is not None}
+    if run.reasoning_effort:
+        changes["reasoning_effort"] = None
     task = structs.replace(source.task, **changes)
     return task, questions_of(task, source.base, run.limit)
 

@@ -27,7 +27,7 @@ from ...bench.task.options import Options, Readings
 from ...bench.task.result import Evaluation, models_of, pairs_of
 from ...bench.task.rows import TaskError
 from ...bench.task.score_document import NAME
-from ...bench.task.task import Task
+from ...bench.task.task import Task, several, temperatures_of
 from ...bench.task.work import TaskSource, prepare
 from ...configuration.benchmark_options import RunOptions
 from ...configuration.configuration import read_configuration
@@ -45,8 +45,10 @@ from ..terminal.remarks import shown_remarks
 class EvaluateOptions(TypedDict, total=False):
     """The options of `evaluate`: those of `millstream run`, under the same names."""
 
-    temperature: float | Sequence[float]
-    """Ask at this temperature, or at each of these; default: as the task says."""
+    temperature: float | str | Sequence[float | str]
+    """Ask at this temperature, or at each of these; "none": not sent; default: as the task says."""
+    reasoning_effort: str | Sequence[str]
+    """Ask at this reasoning effort, or at each of these; default: as the task says."""
     max_tokens: int
     """Tokens of an answer; default: as the task says."""
     trials: int
@@ -81,7 +83,7 @@ class EvaluateOptions(TypedDict, total=False):
     """Take answers from this file."""
 
 
-_OF_RUN = ("temperature", "max_tokens", "trials", "limit")
+_OF_RUN = ("temperature", "reasoning_effort", "max_tokens", "trials", "limit")
 _READINGS = ("combine", "unreadable")
 
 
@@ -154,8 +156,9 @@ def _prepared(task: Task, models: tuple[str, ...], out: Path, options: EvaluateO
     task = structs.replace(task, name=task.name or NAME)
     run: dict[str, Any] = {name: value for name in _OF_RUN if (value := options.get(name)) is not None}
     if "temperature" in run:
-        given = run["temperature"]
-        run["temperature"] = tuple(given) if isinstance(given, Sequence) else (given,)
+        run["temperature"] = temperatures_of(run["temperature"])
+    if "reasoning_effort" in run:
+        run["reasoning_effort"] = several(run["reasoning_effort"])
     readings: dict[str, Any] = {name: value for name in _READINGS if (value := options.get(name)) is not None}
     others: dict[str, Any] = {name: value for name, value in options.items() if name not in (*_OF_RUN, *_READINGS)}
     sending = SendingOptions(**others)

@@ -214,6 +214,14 @@ def by_model(every: Iterable[PairSample]) -> dict[str, list[PairSample]]:
     return found
 
 
+def by_effort(every: Iterable[PairSample]) -> dict[str, list[PairSample]]:
+    """Returns the samples that differ in the temperature alone, by `M`, or `M @ low` at an effort."""
+    found: dict[str, list[PairSample]] = {}
+    for sample in every:
+        found.setdefault(str(sample.pair._replace(temperature=None)), []).append(sample)
+    return found
+
+
 def ranks(every: Sequence[PairSample], kinds: Mapping[Pair, Hashable] = MappingProxyType({})) -> dict[Pair, int | None]:
     """Returns each pair's rank by mean score, 1 for the lowest, among the pairs of its treatment and kind; equal
     means share a rank. None for pairs that are not rankable, and for those that `score_zero` puts in another order."""

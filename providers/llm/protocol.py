@@ -18,6 +18,7 @@ from ...engine.call import Call, Reply
 from ...engine.endpoint import EncodeError, Fault, Request, Response
 
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
+_TOKENS = re.compile(r"-?\d{1,9}")
 _NOTHING: Mapping[str, Any] = {}
 
 
@@ -44,6 +45,8 @@ class Target(Struct, frozen=True):
     """The region, for providers with regions; None: not set."""
     headers: Mapping[str, str] = {}
     """Headers of every request."""
+    extra: Mapping[str, Any] = {}
+    """Fields of every request's body, as a configuration sets them for this model."""
     store: bool | None = None
     """Whether the provider may keep answers, for protocols that say it; None: its default. In no key."""
 
@@ -54,8 +57,10 @@ class Target(Struct, frozen=True):
 
     @property
     def specified(self) -> str:
-        """The address as a run's specification holds it, with the version where one is set."""
-        return self.identity if self.version is None else f"{self.identity} ({self.version})"
+        """The address as a run's specification holds it, with the version and the extra fields where they are set."""
+        version = "" if self.version is None else f" ({self.version})"
+        extra = f" with {orjson.dumps(self.extra, option=orjson.OPT_SORT_KEYS).decode()}" if self.extra else ""
+        return f"{self.identity}{version}{extra}"
 
 
 def no_headers(target: Target) -> Mapping[str, str]:
@@ -90,6 +95,12 @@ class WireProtocol(Struct, frozen=True):
     max_tokens_sent: Callable[[str], int | None] = nothing_sent
     """Returns the max_tokens that is sent if a call sets none, for a model's name without the provider; None: none is
     sent."""
+    efforts: tuple[str, ...] = ("none", "minimal", "low", "medium", "high", "xhigh", "max", "default")
+    """The words that it has for a reasoning effort; `N` stands for a number of tokens."""
+
+    def has_effort(self, word: str) -> bool:
+        """Returns whether a word is a reasoning effort here."""
+        return word in self.efforts or ("N" in self.efforts and _TOKENS.fullmatch(word) is not None)
 
 
 def request_of(

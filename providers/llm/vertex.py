@@ -12,7 +12,7 @@ from msgspec import structs
 
 from ...engine.call import Call, Reply
 from ...engine.endpoint import Fault, Request, Response
-from .answer_listeners import candidate_text, chat_text, listener_of
+from .answer_listeners import chat_text, listener_of
 from .google import generate as gemini
 from .google.errors import google_refusal_or_fault
 from .google.generate import version_of
@@ -49,7 +49,7 @@ def decode_open(response: Response) -> Reply | Fault:
     return openai_chat.decode(response) if response.status == 200 else google_refusal_or_fault(response)
 
 
-GEMINI = WireProtocol("vertex", encode_gemini, gemini.decode, listen=listener_of(candidate_text))
+GEMINI = structs.replace(gemini.PROTOCOL, kind="vertex", encode=encode_gemini)
 OPEN = WireProtocol("vertex", encode_open, decode_open, listen=listener_of(chat_text))
 
 

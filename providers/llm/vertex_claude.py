@@ -13,13 +13,12 @@ from msgspec import structs
 
 from ...engine.call import Call, Reply
 from ...engine.endpoint import Fault, Request, Response
-from .answer_listeners import listener_of, message_text
 from .anthropic import messages as anthropic
 from .anthropic.turns import FAMILY, prompt_of
 from .families import marked
 from .faults import error_within, refusal_or_fault
 from .google.errors import google_error_within, google_refusal_or_fault
-from .protocol import Target, WireProtocol, request_of
+from .protocol import Target, no_headers, request_of
 from .repair import object_of, parse_leniently
 from .vertex import OPEN_VERSION, placed
 
@@ -78,6 +77,4 @@ def _is_googles(error: Any) -> bool:
     return isinstance(error, dict) and "status" in error
 
 
-PROTOCOL = WireProtocol(
-    "vertex", encode, decode, listen=listener_of(message_text), max_tokens_sent=anthropic.default_output
-)
+PROTOCOL = structs.replace(anthropic.PROTOCOL, kind="vertex", encode=encode, decode=decode, headers=no_headers)

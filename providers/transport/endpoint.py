@@ -71,6 +71,8 @@ class ModelEndpoint:
         return self._target.base_url
 
     def encode(self, call: Call) -> Request:
+        if self._target.extra:
+            call = structs.replace(call, extra={**self._target.extra, **(call.extra or {})})
         try:
             return self._protocol.encode(call, self._target)
         except (TypeError, ValueError, AttributeError, LookupError, RecursionError) as error:

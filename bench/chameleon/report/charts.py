@@ -229,4 +229,4 @@ def _by_heat(heat: str) -> tuple[int, float]:
 def _panel_title(heat: str) -> str:
     if heat == EVERY_TEMPERATURE:
         return "All temperatures"
-    return "Default temperature" if heat == "default" else f"Temperature {heat}"
+    return "Default temperature" if heat == "default" else f"{'Temperature' if heat[0].isdigit() else 'Effort'} {heat}"

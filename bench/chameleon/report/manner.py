@@ -19,6 +19,7 @@ _NAMES = {
     "judge": "judge",
     "judge_prompt": "judge prompt",
     "judge_temperature": "judge temperature",
+    "judge_effort": "judge effort",
     "pages": "pages",
     "page_tokens": "page tokens",
     "keeps_pages": "old pages",

@@ -11,7 +11,7 @@ from statistics import fmean
 import numpy as np
 from msgspec import structs
 
-from ....metrics.chameleon.sample import KINDS, PairSample, conversations_of
+from ....metrics.chameleon.sample import KINDS, PairSample, by_effort, conversations_of
 from ....metrics.chameleon.summary import (
     SCORE_BANDS,
     SRR_BANDS,
@@ -227,10 +227,10 @@ def domains_table(panel: ConversationScores) -> Table:
 
 def temperatures_table(panel: ConversationScores) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for model, some in panel.models.items():
+    for model, some in by_effort(panel.samples).items():
         found = heat(some)
         mean = fmean(found.means) if found.means else None
-        heats = ", ".join(sample.pair.treatment for sample in some)
+        heats = ", ".join(sample.pair._replace(effort=None).treatment for sample in some)
         moved = map(_settled, (found.span, found.std, found.variance, found.within))
         rows.append((model, heats, mean, *moved, found.conversations))
     if len(rows) > 1 and panel.is_of_one_manner:

@@ -49,6 +49,15 @@ class Judging:
     rules: Mapping[str, Any] = MappingProxyType({})
     """What decides a judge's prompts beside the answers and the judge, for the specification."""
 
+    own_effort: str | None = None
+    """The reasoning effort of the run's own judge; None: none was sent."""
+    effort: str | None = None
+    """The reasoning effort that the judges are asked at; None: the own judge's, and none for others."""
+
+    def effort_of(self, model: str) -> str | None:
+        """Returns the reasoning effort of a judge's calls; None: none is sent."""
+        return self.effort or (self.own_effort if model == self.own else None)
+
     def judge(self, model: str, settings: Settings) -> AnswerJudge:
         """Returns the judge that reads this run's answers, by the run's rules."""
         raise NotImplementedError

@@ -51,6 +51,8 @@ class JudgingOrder(Struct, frozen=True, kw_only=True):
     """The options of how their calls are sent."""
     configuration: Configuration
     """Lanes, providers and prices."""
+    effort: str | None = None
+    """The reasoning effort of the judges; None: the run's own, and none for other judges."""
     needs_keys: bool = True
     """Whether calls will be sent; a plan needs no API key."""
 
@@ -60,6 +62,7 @@ def prepare(order: JudgingOrder) -> PreparedRun:
     folder, judging, manifest = order.folder, order.judging, read_manifest(order.folder)
     benchmark = manifest["specification"]["benchmark"]
     judges = tuple(dict.fromkeys(order.judges))
+    judging.effort = order.effort
     settings = settings_for(judges, order.sending, order.configuration, needs_keys=order.needs_keys)
     check_hosts(settings)
     check_snapshot(settings)
@@ -70,6 +73,8 @@ def prepare(order: JudgingOrder) -> PreparedRun:
     work = JudgingWork(benchmark, judging, answers, judges, settings)
     check_cost_is_bounded(work.max_tokens, settings, has_option=False)
     check_models_take(work.first_calls(), settings)
+    words = [f"--judge={judge}" for judge in judges]
+    words += [] if order.effort is None else [f"--judge-reasoning-effort={order.effort}"]
     return PreparedRun(
         out=folder,
         work=work,
@@ -83,14 +88,14 @@ def prepare(order: JudgingOrder) -> PreparedRun:
         dataset={"path": str(answers.path), "answers": len(answers)},
         notes=(
             *_notes(folder, judges, judging.own, manifest),
-            *(note for judge in judges for note in judge_note(judge, None, settings)),
+            *(note for judge in judges for note in judge_note(judge, judging.effort_of(judge), settings)),
             # The configuration is the run's, whose models have lanes in it.
             *unused_lanes([settings], manifest["specification"].get("endpoints", ())),
             *model_remarks(work, settings),
         ),
         files=FILES,
         budget_name=BUDGET,
-        command=shlex.join(["millstream", "judge", str(folder), *(f"--judge={judge}" for judge in judges)]),
+        command=shlex.join(["millstream", "judge", str(folder), *words]),
     )
 
 
@@ -101,16 +106,19 @@ def judgement_lines(folder: Path, kind: type[Judgement] = Judgement) -> list[Any
 
 
 def _servers(folder: Path, judges: Sequence[str], work: JudgingWork) -> dict[str, Any]:
-    """Returns the server of every judge so far. Raises UsageError if one has another server than before."""
+    """Returns the server and effort of every judge so far. Raises UsageError if one has others than before."""
     before: Mapping[str, Any] = {}
     if (folder / FILES.manifest).exists():
         before = read_manifest(folder, FILES.manifest).get("options", {}).get("judges", {})
-    asked = {judge: access_to(judge, work.settings).target.specified for judge in judges}
+    asked = {}
+    for judge in judges:
+        effort, server = work.judging.effort_of(judge), access_to(judge, work.settings).target.specified
+        asked[judge] = server if effort is None else f"{server}, effort {effort}"
     for judge, server in asked.items():
         if before.get(judge, server) != server:
             raise UsageError(
                 f"{folder}: {judge} judged at {before[judge]} before, and would judge at {server} now: give that "
-                f"--base-url, or move {FILES.manifest} and {JUDGEMENTS} away"
+                f"--base-url and --judge-reasoning-effort, or move {FILES.manifest} and {JUDGEMENTS} away"
             )
     return {**before, **asked}
 

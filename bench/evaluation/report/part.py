@@ -23,6 +23,7 @@ from ....report.standings import AnswerStatus, RunOrigin, origins_html, standing
 from ....report.table import Cell, Column, Table
 from ..provenance import NO_MANIFEST, command_paths, times_and_versions
 from ..record import Record
+from ..treatments import treatments_in
 from .answers import answers_html, asked_of
 from .chart import scores_figure
 from .runs import ReadRun
@@ -348,8 +349,7 @@ def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "Its digest", str(specification.get("data"))
     for model, endpoint in (specification.get("endpoints") or {}).items():
         yield "Model", f"{model} at {endpoint}"
-    heats = ["not sent" if heat is None else f"{heat:g}" for heat in specification["temperatures"]]
-    yield "Temperature", ", ".join(heats)
+    yield from treatments_in(specification).items()
     for option, value in (specification.get("options") or {}).items():
         told = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
         yield option.replace("_", " ").capitalize(), "not given" if value in (None, []) else told

@@ -135,7 +135,7 @@ def survey(folders: Sequence[AnswerFolder], readings: Readings, tables: Sequence
                 planned.add(name)
             manners[name] = manner_of(
                 folder.manifest,
-                pair.model,
+                pair,
                 digest=digests.get(folder.path),
                 is_recorded=readings.stance is None,
             )

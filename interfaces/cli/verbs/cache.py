@@ -70,7 +70,10 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
 def _add_why(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("item", nargs="*", metavar="DIR ID", help="a run's folder and the id of one of its items")
     parser.add_argument("--model", type=flag(values.ModelName()), metavar="PROVIDER/MODEL")
-    parser.add_argument("--temperature", type=flag(values.TEMPERATURE), metavar="T")
+    parser.add_argument(
+        "--temperature", type=flag(values.TEMPERATURE_OR_NONE), metavar="T|none", default=argparse.SUPPRESS
+    )
+    parser.add_argument("--reasoning-effort", type=flag(values.EFFORT), metavar="LEVEL")
     alone = parser.add_argument_group("without a run: a call from its parts")
     alone.add_argument("--prompt", metavar="TEXT|@FILE", help="the prompt, or the file that holds it")
     alone.add_argument("--max-tokens", type=flag(values.WholeNumber("tokens an answer")), metavar="N")
@@ -193,7 +196,14 @@ def _call_of_parts(options: argparse.Namespace) -> tuple[Call, Settings]:
     if options.model is None or options.prompt is None:
         raise UsageError("cache why: expected DIR ID, or --model and --prompt")
     sending = SendingOptions(base_url=options.base_url, cache=options.cache)
-    call = Call(options.model, _prompt(options.prompt), options.temperature, options.max_tokens, trial=options.trial)
+    call = Call(
+        options.model,
+        _prompt(options.prompt),
+        getattr(options, "temperature", None),
+        options.max_tokens,
+        reasoning_effort=options.reasoning_effort,
+        trial=options.trial,
+    )
     return call, settings_for((options.model,), sending, read_configuration(options.config))
 
 
@@ -229,7 +239,8 @@ def _line_of(options: argparse.Namespace) -> tuple[Benchmark, RunLine, SendingOp
         options=run.options,
         id=name,
         model=options.model,
-        temperature=options.temperature,
+        effort=options.reasoning_effort,
+        **({"temperature": options.temperature} if "temperature" in options else {}),
     )
     return benchmark_of(folder), line, SendingOptions(cache=options.cache).over(kept)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....configuration.errors import DONE, WITH_FAILURES, UsageError
 from ....configuration.options import SendingOptions, add_output, add_sending, flag
-from ....configuration.values import ModelName
+from ....configuration.values import EFFORT, ModelName
 from ...terminal.output import note, say, say_json
 
 if TYPE_CHECKING:
@@ -34,6 +34,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PROVIDER/MODEL",
         help="who judges every kept answer, by the prompts and rules of the run; give several, or add one later: what "
         "is judged already is not asked again (default: none; what the judges said so far is compared)",
+    )
+    parser.add_argument(
+        "--judge-reasoning-effort",
+        type=flag(EFFORT),
+        metavar="LEVEL",
+        help="the judges' effort, as none, low, high (default: not sent; to the run's own judge as in the run)",
     )
     parser.add_argument(
         "--plan", action="store_true", help="tell calls, tokens, cost and time of the judges, and send nothing"
@@ -76,6 +82,7 @@ def _prepared(folder: Path, options: argparse.Namespace) -> PreparedRun:
             judges=tuple(options.judge),
             sending=sending,
             configuration=configuration,
+            effort=options.judge_reasoning_effort,
             needs_keys=not options.plan,
         )
     )

@@ -181,4 +181,5 @@ def _reply(gathered: MessageReader, response: Response, *, is_repaired: bool) ->
     return gathered.reply(response.body, is_repaired)
 
 
-PROTOCOL = WireProtocol("anthropic", encode, decode, headers, listener_of(message_text), default_output)
+EFFORTS = ("none", "low", "medium", "high", "xhigh", "max", "N")
+PROTOCOL = WireProtocol("anthropic", encode, decode, headers, listener_of(message_text), default_output, EFFORTS)

@@ -197,4 +197,5 @@ def _reply(gathered: ConverseReader, response: Response, raw: bytes | None) -> R
     )
 
 
-PROTOCOL = WireProtocol("bedrock", encode, decode, listen=FrameListener)
+EFFORTS = ("low", "medium", "high", "xhigh", "max")
+PROTOCOL = WireProtocol("bedrock", encode, decode, listen=FrameListener, efforts=EFFORTS)

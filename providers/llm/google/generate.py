@@ -213,4 +213,5 @@ def _reply(
     )
 
 
-PROTOCOL = WireProtocol("gemini", encode, decode, listen=listener_of(candidate_text))
+EFFORTS = ("none", "minimal", "low", "medium", "high", "N")
+PROTOCOL = WireProtocol("gemini", encode, decode, listen=listener_of(candidate_text), efforts=EFFORTS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from millstream.bench.chameleon.run_spec import (
     ConversationSpec,
     asked_of,
     beyond,
-    pairs_of,
     specification,
 )
 from millstream.bench.chameleon.sweep import AT_ONCE, AT_ONCE_MAX, at_once_of
@@ -78,19 +76,6 @@ def test_the_specification_has_what_decides_answers_and_nothing_else(made: Makin
 def test_what_can_not_be_asked_is_refused(asking: Asking, change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         asking(**change)
-
-
-def test_pairs_are_the_papers_temperatures_where_a_model_takes_them() -> None:
-    takes: Callable[[str, float], bool] = lambda model, at: model == "a/b" or (model == "c/d" and at <= 0.5)  # noqa: E731
-    pairs, without = pairs_of(("a/b", "c/d", "e/f"), (), takes)
-    assert pairs == (
-        *(Pair("a/b", at) for at in (0.0, 0.5, 1.0)),
-        Pair("c/d", 0.0),
-        Pair("c/d", 0.5),
-        Pair("e/f", None),
-    )
-    assert without == ("e/f",)
-    assert pairs_of(("a/b",), (0.3,), takes) == ((Pair("a/b", 0.3),), ())
 
 
 def test_how_many_conversations_keep_the_lanes_busy() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from millstream.bench.millstone.manner import manner_of
+from millstream.engine.runs.pairs import Pair
 
 SPECIFICATION = {
     "data": "d" * 64, "protocol": "paper", "templates": 6, "trials": 15, "citations": "own", "prompt_version": 1,
@@ -41,21 +42,25 @@ def differing(one: dict[str, str], other: dict[str, str]) -> list[str]:
     ],
 )
 def test_what_decides_prompts_and_readings_makes_two_runs_unlike(changed: dict[str, Any], what: list[str]) -> None:
-    one, other = (manner_of(each, "openai/gpt-4o") for each in (manifest(), manifest(**changed)))
+    one, other = (manner_of(each, Pair("openai/gpt-4o", None)) for each in (manifest(), manifest(**changed)))
     assert differing(one, other) == what
 
 
 def test_models_with_the_protocols_own_limits_are_alike() -> None:
-    assert not differing(manner_of(manifest(), "openai/gpt-4o"), manner_of(manifest(), "xai/grok"))
+    assert not differing(
+        manner_of(manifest(), Pair("openai/gpt-4o", None)), manner_of(manifest(), Pair("xai/grok", None))
+    )
     thinking = manifest(max_tokens={"openai/o9": None})
-    assert not differing(manner_of(manifest(), "openai/gpt-4o"), manner_of(thinking, "openai/o9"))
+    assert not differing(
+        manner_of(manifest(), Pair("openai/gpt-4o", None)), manner_of(thinking, Pair("openai/o9", None))
+    )
 
 
 def test_readings_of_the_report_take_the_place_of_the_runs() -> None:
     careful, given = manifest(stance="careful"), manifest({"differ": 1, "used": "as given"}, data="e" * 64)
-    assert not differing(*(manner_of(each, "m", is_recorded=False) for each in (manifest(), careful)))
-    assert not differing(*(manner_of(each, "m", digest="f" * 64) for each in (manifest(), given)))
+    assert not differing(*(manner_of(each, Pair("m", None), is_recorded=False) for each in (manifest(), careful)))
+    assert not differing(*(manner_of(each, Pair("m", None), digest="f" * 64) for each in (manifest(), given)))
 
 
 def test_of_records_without_a_manifest_nobody_knows_how_they_were_asked() -> None:
-    assert manner_of(None, "m") == {"how it was asked": "not known, as no manifest tells"}
+    assert manner_of(None, Pair("m", None)) == {"how it was asked": "not known, as no manifest tells"}
