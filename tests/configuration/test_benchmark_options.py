@@ -85,7 +85,9 @@ def test_what_benchmarks_explain_differently_is_told_of_each() -> None:
     told = " ".join(parser_of(None).format_help().split())
     assert "--steps N walks: steps of a walk; runs: steps of a run" in told
     named = " ".join(parser_of("runs").format_help().split())
-    assert "--steps STEPS steps of a run" in named and "ask at each of these (default: not sent)" in named
+    assert (
+        "--steps STEPS steps of a run" in named and "ask at each of these; none: send none (default: not sent)" in named
+    )
 
 
 def test_with_one_named_the_help_leaves_out_what_is_not_its() -> None:

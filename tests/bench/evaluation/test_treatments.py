@@ -1,0 +1,110 @@
+"""Which pairs a run asks, how a specification names them, and what their rows are called."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from millstream.bench.evaluation.preparation import check_models_take, pairs_of
+from millstream.bench.evaluation.stored_calls import RunLine
+from millstream.bench.evaluation.treatments import pairs_in, specified_pairs, treatments_in
+from millstream.configuration.errors import UsageError
+from millstream.engine.call import Call
+from millstream.engine.runs.pairs import Pair, order_of
+from millstream.metrics.naming import row_names
+from millstream.providers.models import Facts
+from millstream.wiring import Settings
+
+REFUSED = Facts(thinks=True, temperature="refused")
+AT_NONE = Facts(thinks=True, temperature="at-no-effort")
+SETTINGS = Settings(models={"sim/refuses": REFUSED, "sim/at-none": AT_NONE}, needs_keys=False, base_url="http://h/v1")
+
+
+def made(*models: str, temperatures: Any = (), efforts: Any = (), out: Path = Path("none")) -> list[Pair]:
+    return list(pairs_of(models, temperatures, efforts, SETTINGS, out)[0])
+
+
+def test_a_row_is_named_by_its_treatment_where_its_model_has_several() -> None:
+    pairs = [Pair("m", 0.5), Pair("m", None, "low"), Pair("m", 0.0, "low"), Pair("m", None), Pair("n", 1.0, "low")]
+    assert list(row_names(pairs).values()) == ["m @ 0.5", "m @ low", "m @ 0, low", "m @ default", "n"]
+    assert [str(pair) for pair in pairs[:4]] == ["m @ 0.5", "m @ low", "m @ 0, low", "m"]
+    assert sorted(pairs[:4], key=order_of) == [Pair("m", None), Pair("m", 0.5), Pair("m", None, "low"), pairs[2]]
+
+
+def test_every_model_is_asked_at_every_temperature_and_effort() -> None:
+    assert made("sim/a", temperatures=(None, 0.5), efforts=("none", "low")) == [
+        Pair("sim/a", None, "none"),
+        Pair("sim/a", 0.5, "none"),
+        Pair("sim/a", None, "low"),
+        Pair("sim/a", 0.5, "low"),
+    ]
+    assert made("sim/a", "sim/b") == [Pair("sim/a", None), Pair("sim/b", None)]
+
+
+def test_a_temperature_is_sent_only_where_the_model_takes_it_at_that_effort() -> None:
+    pairs, notes = pairs_of(("sim/at-none", "sim/refuses"), (0.0, 1.0), ("none", "low"), SETTINGS, Path("none"))
+    assert pairs == (
+        Pair("sim/at-none", 0.0, "none"),
+        Pair("sim/at-none", 1.0, "none"),
+        Pair("sim/at-none", None, "low"),
+        Pair("sim/refuses", None, "none"),
+        Pair("sim/refuses", None, "low"),
+    )
+    assert notes == (
+        "asked at their own temperature alone, since they take none: sim/at-none @ low, sim/refuses @ none, "
+        "sim/refuses @ low",
+    )
+    assert pairs_of(("sim/refuses",), (None,), (), SETTINGS, Path("none"))[1] == ()
+
+
+def test_a_run_that_has_begun_goes_on_with_the_temperatures_that_it_sent(tmp_path: Path) -> None:
+    manifest = {"specification": {"models": ["sim/refuses"], "temperatures": [0.0, 1.0]}, "specification_hash": ""}
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    asked = made("sim/refuses", temperatures=(0.0, 1.0), out=tmp_path)
+    assert asked == [Pair("sim/refuses", 0.0), Pair("sim/refuses", 1.0)]
+
+
+def test_runs_without_an_effort_have_the_specification_that_they_always_had() -> None:
+    plain = [Pair(model, temperature) for model in ("a/b", "c/d") for temperature in (0.0, 1.0)]
+    assert specified_pairs(plain) == {"models": ["a/b", "c/d"], "temperatures": [0.0, 1.0]}
+    assert pairs_in(specified_pairs(plain)) == plain
+    uneven = [Pair("a/b", 0.0), Pair("c/d", None), Pair("c/d", None, "low")]
+    assert specified_pairs(uneven)["pairs"] == [["a/b", 0.0], ["c/d", None], ["c/d", None, "low"]]
+    assert pairs_in(json.loads(json.dumps(specified_pairs(uneven)))) == uneven
+    assert treatments_in(specified_pairs(plain)) == {"Temperature": "0, 1"}
+    assert treatments_in(specified_pairs(uneven)) == {"Temperature": "0, not sent", "Reasoning effort": "low"}
+
+
+@pytest.mark.parametrize(
+    ("model", "effort", "words"),
+    [
+        ("openai/m", "wow", "none, minimal, low, medium, high, xhigh, max, default"),
+        ("openai/m", "1024", "none, minimal"),
+        ("anthropic/claude-sonnet-5-5", "minimal", "none, low, medium, high, xhigh, max, or a number of tokens"),
+        ("gemini/gemini-3.8-flash", "xhigh", "none, minimal, low, medium, high, or a number of tokens"),
+        ("bedrock/amazon.nova", "none", "low, medium, high, xhigh, max"),
+    ],
+)
+def test_an_effort_that_a_protocol_does_not_have_is_refused_before_anything_is_sent(
+    model: str, effort: str, words: str
+) -> None:
+    settings = Settings(needs_keys=False, environment={"AWS_REGION": "r"})
+    with pytest.raises(UsageError, match=f"{model}: expected a reasoning effort of {words}.*, got {effort}"):
+        check_models_take([Call(model, "?", reasoning_effort=effort)], settings)
+    check_models_take([Call(model, "?", reasoning_effort="low")], settings)
+
+
+def test_a_line_is_found_by_effort_and_temperature_none_too() -> None:
+    def line(**named: Any) -> RunLine:
+        return RunLine(folder=Path(), manifest={}, options=None, id="i", **named)
+
+    pairs = [Pair("m", temperature, effort) for temperature in (None, 0.5) for effort in ("none", "low")]
+    assert line(effort="low", temperature=None).pair(pairs) == Pair("m", None, "low")
+    assert line(temperature=0.5, effort="none").pair(pairs) == Pair("m", 0.5, "none")
+    with pytest.raises(UsageError, match=r"--reasoning-effort: expected one of the run's \(none, low\), got none"):
+        line().pair(pairs)
+    with pytest.raises(UsageError, match=r"--temperature: expected one of the run's \(none, 0.5\)"):
+        line(effort="low").pair(pairs)
