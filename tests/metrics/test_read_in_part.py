@@ -77,5 +77,5 @@ def test_a_remark_begins_above_1_of_20_and_a_score_ends_above_a_half() -> None:
 
 def test_white_space_of_any_length_weighs_one_character() -> None:
     assert prompt_weight(Call("x/m", "a" + " " * 50_000 + "b\n\n\n\nc")) == 5
-    assert prompt_weight(Call("x/m", "word " * 1_000)) == 4_999
+    assert prompt_weight(Call("x/m", "word " * 1_000)) == 5_000
     assert prompt_weight(Call("x/m", "法" * 10)) == 40
