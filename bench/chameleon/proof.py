@@ -17,6 +17,7 @@ from ...metrics.chameleon.scores import scores as scores_of
 from ...metrics.chameleon.traces import Traces
 from ..evaluation.proof import Roll
 from ..evaluation.reads import reads_of
+from ..evaluation.served import rows_in
 from .dataset import ConversationSet
 from .order import places_in_order
 from .records import Record
@@ -70,7 +71,8 @@ def _is_asked(record: Record, questions: Mapping[str, tuple[str, ...]]) -> bool:
 
 
 def _scores(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    traces = Traces(reads_of("chameleon", manifest))
-    for line in read_lines(folder / RECORDS):
+    traces, rows = Traces(reads_of("chameleon", manifest)), rows_in(folder, manifest)
+    for line in rows.lines(read_lines(folder / RECORDS)):
         traces.add(line)
-    return scores_of(traces, readings_of_run(manifest), asked_of(manifest["specification"]))
+    asked = asked_of(rows.specification(manifest["specification"]))
+    return rows.scores(scores_of(traces, readings_of_run(manifest), asked, rows.is_ranked))

@@ -21,6 +21,7 @@ from ...report.interval_text import interval_cell, single_figures
 from ...report.text import table
 from ..evaluation.reads import reads_of
 from ..evaluation.record_lines import record_lines
+from ..evaluation.served import ONE_ROW_EACH, ServedRows, rows_in
 from .readings import readings_of
 
 COLUMNS = (
@@ -38,13 +39,13 @@ _HEADER = ("model", "temperature", *COLUMNS, "incomplete", "no change", "unclear
 _NAMED = 3
 
 
-def traces_in(path: Path, reads: RunReads | None = None) -> Traces:
+def traces_in(path: Path, reads: RunReads | None = None, rows: ServedRows = ONE_ROW_EACH) -> Traces:
     """Returns the turns of a file of records, ours or another program's. Raises UsageError, which names the line, if it
     can't be read."""
     traces = Traces(reads)
     try:
-        for number, line in enumerate(record_lines(path), 1):
-            if line.strip():
+        for number, written in enumerate(record_lines(path), 1):
+            if line := rows.line(written).strip():
                 try:
                     traces.add(line)
                 except ValueError as error:
@@ -58,19 +59,19 @@ def traces_in(path: Path, reads: RunReads | None = None) -> Traces:
 
 def score_folder(folder: Path, given: Mapping[str, str]) -> tuple[dict[str, Any], str]:
     path = folder / RECORDS
-    asked, run = _asked(folder)
     manifest = read_manifest(folder) if (folder / MANIFEST).exists() else None
-    traces = traces_in(path, reads_of("chameleon", manifest, given.get("read")))
+    rows = rows_in(folder, manifest)
+    asked, run = _asked(folder, rows)
+    traces = traces_in(path, reads_of("chameleon", manifest, given.get("read")), rows)
     readings = readings_of(given, run)
-    found = scores(traces, readings, asked)
+    found = scores(traces, readings, asked, rows.is_ranked)
     if not found["chameleon"]["models"]:
         raise UsageError(f"{path}: expected records, got none: nothing to score")
-    return found, "" if readings == run and not given.get(
-        "read"
-    ) else "the run's own readings; these scores are only shown"
+    is_own = readings == run and not given.get("read")
+    return rows.scores(found), "" if is_own else "the run's own readings; these scores are only shown"
 
 
-def _asked(folder: Path) -> tuple[Asked, Readings]:
+def _asked(folder: Path, rows: ServedRows) -> tuple[Asked, Readings]:
     """Returns the planned turns and the run's readings; without a manifest, no turns and the default readings."""
     from .run_spec import asked_of, readings_of_run
 
@@ -78,7 +79,7 @@ def _asked(folder: Path) -> tuple[Asked, Readings]:
         return {}, Readings()
     manifest = read_manifest(folder)
     try:
-        return asked_of(manifest["specification"]), readings_of_run(manifest)
+        return asked_of(rows.specification(manifest["specification"])), readings_of_run(manifest)
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"{folder}: its {MANIFEST} is no Chameleon run's ({error!r})") from error
 

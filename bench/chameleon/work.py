@@ -42,6 +42,7 @@ from ..evaluation.preparation import (
     worst_costs,
 )
 from ..evaluation.reads import reads_of
+from ..evaluation.served import served_rows
 from ..evaluation.work import RunCounts
 from .dataset import ConversationSet, DatasetError, load, select
 from .histories import read_done
@@ -117,8 +118,10 @@ class ChameleonWork(Struct, frozen=True):
     def count(self, folder: RunFolder) -> RunCounts:
         asked = asked_of(self.specification)
         counted = recount(folder.records.read(), folder.failures.read(), asked, str(folder.records.path))
+        rows = served_rows(counted.pairs, folder.manifest["answers_as"])
+        asked = asked_of(rows.specification(self.specification))
         traces = Traces(reads_of("chameleon", folder.manifest))
-        for line in folder.records.read():
+        for line in rows.lines(folder.records.read()):
             traces.add(line)
         prices = self.settings.price_table()
         unpriced = [lane for lane in self.lanes if lane != self.asked.search and prices.get(lane) is None]
@@ -127,7 +130,7 @@ class ChameleonWork(Struct, frozen=True):
             # The cost of free searches does not count for models without a price.
             if not ended.cost and {pair.model, self.asked.judge} & set(unpriced):
                 ended.cost = None
-        scores = scores_of(traces, self.asked.readings, asked)
+        scores = scores_of(traces, self.asked.readings, asked, rows.is_ranked)
         remarks = (*lines(details, folder.folder), *remarks_of(scores))
         return RunCounts(counted.pairs, scores, remarks, as_json(details), tuple(scores["chameleon"]["unmeasured"]))
 

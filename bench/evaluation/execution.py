@@ -46,6 +46,7 @@ from .defect import BenchmarkDefect
 from .kept_scores import SCORES, write_scores
 from .preparation import PreparedRun, with_settings
 from .registry import benchmark_named
+from .served import ONE_ROW_EACH, ServedRows, compared_names, served_rows
 from .watch import Watch, unwatched
 from .work import RunCounts
 
@@ -53,16 +54,17 @@ _PACKAGES = ("aiohttp", "aiolimiter", "httptools", "lmdb", "msgspec", "numpy", "
 
 
 class RunResult(Struct, kw_only=True):
-    """The contents of a run's folder after execution (`counted`), and what ended it early: stops, a signal, or a fault
-    of our own machine. `already`: items done before it began; `seconds`: its duration; `maybe_billed_pending`:
-    attempts for unanswered calls that may have been billed; `in_flight_at_kills`: the most calls that were in flight
-    when the run was killed; `money`: the dollars spent, certainly and at most, None without a limit; `lost_keys`:
-    API keys that stopped while others took over."""
+    """The contents of a run's folder after execution (`counted`), the rows of its scores, and what ended it early:
+    stops, a signal, or a fault of our own machine. `already`: items done before it began; `seconds`: its duration;
+    `maybe_billed_pending`: attempts for unanswered calls that may have been billed; `in_flight_at_kills`: the most
+    calls that were in flight when the run was killed; `money`: the dollars spent, certainly and at most, None without a
+    limit; `lost_keys`: API keys that stopped while others took over."""
 
     prepared: PreparedRun
     counted: RunCounts
     already: int
     seconds: float
+    rows: ServedRows = ONE_ROW_EACH
     stops: Sequence[Stop] = ()
     signal: int | None = None
     fault: LocalFault | None = None
@@ -266,6 +268,7 @@ def _begin_manifest(folder: RunFolder, prepared: PreparedRun, unsure: Unsure, *,
         versions=_versions(),
         options=prepared.options,
         dataset=prepared.dataset,
+        answers_as=compared_names(prepared.work.lanes, prepared.settings),
         snapshot=exported if snapshot is None else digest_of(snapshot),
     )
 
@@ -280,9 +283,17 @@ def _conclude(folder: RunFolder, prepared: PreparedRun, sent: _SendResult, alrea
         aside = folder.files.failures.replace(".jsonl", "-1.jsonl")
         told = f"${retried:,.4f} more were paid for what failed and was asked again ({aside} and on)"
         counted = structs.replace(counted, remarks=(*counted.remarks, told))
+    rows = served_rows(counted.ended, folder.manifest["answers_as"])
+    counted = structs.replace(
+        counted,
+        scores=rows.scores(counted.scores),
+        remarks=(*counted.remarks, *rows.remarks),
+        unmeasured=(*counted.unmeasured, *rows.unmeasured),
+    )
     result = RunResult(
         prepared=prepared,
         counted=counted,
+        rows=rows,
         already=already,
         seconds=0.0,
         stops=sent.stops,

@@ -18,6 +18,7 @@ from .defect import benchmark_code
 from .journals import decoded, each_once
 from .record import Record as BaseRecord
 from .record_lines import record_lines
+from .served import rows_in
 from .treatments import pairs_in
 
 if TYPE_CHECKING:
@@ -101,13 +102,15 @@ class ItemBenchmark(Benchmark):
         own = self._own_readings(manifest)
         readings = self.Readings(**{**_fields(own), **given})
         try:
-            records = each_once(decoded(record_lines(path), self.Record, str(path)), str(path))
-            found = scores_of(self, records, readings, None if manifest is None else manifest["specification"])
+            rows = rows_in(folder, manifest)
+            records = each_once(decoded(rows.lines(record_lines(path)), self.Record, str(path)), str(path))
+            told = None if manifest is None else rows.specification(manifest["specification"])
+            found = scores_of(self, records, readings, told)
         except OSError as error:
             raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
         if not found[self.name]["models"]:
             raise UsageError(f"{path}: expected records, got none: nothing to score")
-        return found, "" if readings == own else "the run's own readings; these scores are only shown"
+        return rows.scores(found), "" if readings == own else "the run's own readings; these scores are only shown"
 
     def score_table(self, source: str, scores: Mapping[str, Any]) -> str:
         from .item_work import said_of
@@ -152,13 +155,13 @@ class ItemBenchmark(Benchmark):
         from .item_work import scores_of
         from .report.runs import read_run
 
-        run = read_run(path, manifest, self.Record)
+        rows = rows_in(path, manifest)
+        run = read_run(path, manifest, self.Record, rows)
         records = path / RECORDS
         readings = self.Readings(**{**_fields(self._own_readings(manifest)), **given})
-        found = decoded(record_lines(records) if records.exists() else (), self.Record, str(records))
-        run.scores = scores_of(
-            self, each_once(found, str(records)), readings, None if manifest is None else manifest["specification"]
-        )[self.name]
+        found = decoded(rows.lines(record_lines(records) if records.exists() else ()), self.Record, str(records))
+        told = None if run.manifest is None else run.manifest["specification"]
+        run.scores = scores_of(self, each_once(found, str(records)), readings, told)[self.name]
         return run
 
     def report(self, runs: Sequence[Any], given: Mapping[str, Any], flags: Sequence[str]) -> PageContents:
@@ -215,8 +218,11 @@ class ItemBenchmark(Benchmark):
                 return None if item is None else self.check(record, item)
 
         def scores() -> dict[str, Any]:
-            records = decoded(record_lines(path), self.Record, str(path))
-            return scores_of(self, records, self._own_readings(manifest), specification)
+            rows = rows_in(folder, manifest)
+            records = decoded(rows.lines(record_lines(path)), self.Record, str(path))
+            return rows.scores(
+                scores_of(self, records, self._own_readings(manifest), rows.specification(specification))
+            )
 
         return prove(
             folder,

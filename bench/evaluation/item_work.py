@@ -38,6 +38,7 @@ from .preparation import (
 from .reads import with_reads
 from .recount import StepTotals, recount
 from .sending import SendPlan, StepItems, at_once_of, send_calls_of, send_steps_of
+from .served import served_rows
 from .stored_calls import RunLine, StoredCall
 from .treatments import pairs_in, specified_pairs
 from .work import RunCounts, entry_of
@@ -166,8 +167,9 @@ class ItemWork(Struct, frozen=True):
         journals = {str(each.path): each.read() for each in (folder.records, folder.failures)}
         steps = None if self.of.has_calls else dict.fromkeys(self.asked_pairs, self.steps)
         counted = recount(StepTotals(), journals, steps)
-        records = decoded(folder.records.read(), self.of.Record, str(folder.records.path))
-        scores = scores_of(self.of, records, self.readings, self.specification)
+        rows = served_rows(counted.pairs, folder.manifest["answers_as"])
+        records = decoded(rows.lines(folder.records.read()), self.of.Record, str(folder.records.path))
+        scores = scores_of(self.of, records, self.readings, rows.specification(self.specification))
         found = scores[self.of.name]
         return RunCounts(counted.pairs, scores, tuple(said_of(found)), unmeasured=tuple(found["unmeasured"]))
 

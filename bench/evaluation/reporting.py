@@ -156,7 +156,7 @@ def _contents(runs: Sequence[BenchmarkFolder], chosen: ReadingChoice) -> list[Pa
     for benchmark in sorted({run.benchmark for run in runs}, key=rank_of):
         own = [run for run in runs if run.benchmark is benchmark]
         contents = benchmark.report([run.records for run in own], benchmark.own_readings(chosen.given), chosen.flags)
-        shown = _with_labels(_with_facts(contents, own), benchmark, own)
+        shown = _with_labels(_with_served(_with_facts(contents, own), benchmark, own), benchmark, own)
         every.append(_with_changes(_with_panels(shown, benchmark, own), benchmark, own))
     return every
 
@@ -169,6 +169,26 @@ def _with_facts(contents: PageContents, runs: Sequence[BenchmarkFolder]) -> Page
         return contents
     headline = structs.replace(contents.headline, facts=run_facts(run.manifest for run in runs))
     return structs.replace(contents, headline=headline)
+
+
+def _with_served(contents: PageContents, benchmark: Benchmark, runs: Sequence[BenchmarkFolder]) -> PageContents:
+    """Returns a part of the page with who answered, after its first section."""
+    from ...report.sections import Section, remarks_html
+    from .served import names_text, rows_in
+
+    found = [rows_in(run.path, run.manifest) for run in runs]
+    said = [line for rows in found for line in (*rows.remarks, *rows.unmeasured)]
+    told = [f"{pair}: {names_text(served)}" for rows in found for pair, served in rows.served.items()]
+    told = told or ["No server states a model's name: which model answered is not known."]
+    section = Section(f"{benchmark.name}-served", "Who answered", remarks_html([*said, *told]))
+    first, *rest = contents.sections
+    unmeasured = tuple(line for rows in found for line in rows.unmeasured)
+    return structs.replace(
+        contents,
+        sections=(first, section, *rest),
+        remarks=(*contents.remarks, *(line for rows in found for line in rows.remarks)),
+        unmeasured=(*contents.unmeasured, *unmeasured),
+    )
 
 
 def _with_labels(contents: PageContents, benchmark: Benchmark, runs: Sequence[BenchmarkFolder]) -> PageContents:

@@ -20,6 +20,7 @@ from ...engine.runs.run_folder import FAILURES, RECORDS
 from ...metrics.millstone.scores import scores as scores_of
 from ...metrics.millstone.stance import Reading, letter_of, stance_of
 from ..evaluation.proof import Roll
+from ..evaluation.served import rows_in
 from ..evaluation.treatments import pairs_in
 from .dataset import IssueDataset, Side
 from .grid import CONFIGS, Grid
@@ -95,9 +96,7 @@ def ids_of(specification: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _scores(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    counted = recount(
-        read_lines(folder / RECORDS),
-        source=RECORDS,
-        manifest=manifest,
-    )
-    return scores_of(counted.tally, asked=asked_of(manifest["specification"]))
+    rows = rows_in(folder, manifest)
+    counted = recount(rows.lines(read_lines(folder / RECORDS)), source=RECORDS, manifest=manifest)
+    asked = asked_of(rows.specification(manifest["specification"]))
+    return rows.scores(scores_of(counted.tally, asked=asked, is_ranked=rows.is_ranked))

@@ -17,6 +17,7 @@ from ...metrics.millstone.gaps import Shape
 from ...metrics.millstone.scores import scores, scores_from_counts
 from ...report.text import table
 from ..evaluation.record_lines import record_lines
+from ..evaluation.served import ServedRows, rows_in
 from .options import Readings
 from .orientation_labels import mislabelled, sides_by_wording
 from .published_counts import rows_of_file
@@ -42,19 +43,21 @@ def score_folder(folder: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any]
     path = folder / RECORDS
     readings = Readings(**given)
     manifest = read_manifest(folder) if (folder / MANIFEST).exists() else {}
+    rows = rows_in(folder, manifest)
     try:
         sides = sides_by_wording(folder) if readings.fix_orientation else {}
-        lines, read = record_lines(path), readings.read
+        lines, read = rows.lines(record_lines(path)), readings.read
         tally = recount(lines, (), str(path), is_each_once=True, sides=sides, manifest=manifest, read=read).tally
     except OSError as error:
         raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
-    asked = _asked(folder)
+    asked = _asked(folder, rows)
     own, own_over = silence_of(manifest), over_of(manifest)
     found = scores(
         tally,
         reading=readings.stance or "recorded",
         left_out=left_out(readings),
         asked=asked,
+        is_ranked=rows.is_ranked,
         silence=readings.silence or own,
         over=readings.intervals or own_over,
     )
@@ -65,17 +68,17 @@ def score_folder(folder: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any]
     is_own = not readings.read and (readings.silence or own) == own and (readings.intervals or own_over) == own_over
     is_shown_only = readings.stance or readings.issue_set == "104" or readings.fix_orientation or not is_own
     why_not = "the run's own reading of all issues; these scores are only shown" if is_shown_only else ""
-    return found, why_not
+    return rows.scores(found), why_not
 
 
-def _asked(folder: Path) -> Mapping[Pair, Shape]:
+def _asked(folder: Path, rows: ServedRows) -> Mapping[Pair, Shape]:
     """Returns the planned grid of each pair; empty without a manifest."""
 
     if not (folder / MANIFEST).exists():
         return {}
     specification = read_manifest(folder)["specification"]
     try:
-        return asked_of(specification)
+        return asked_of(rows.specification(specification))
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"{folder}: its {MANIFEST} is no MillStone run's ({error!r})") from error
 

@@ -35,6 +35,7 @@ from ..evaluation.preparation import (
     pairs_of,
     worst_costs,
 )
+from ..evaluation.served import served_rows
 from ..evaluation.work import RunCounts, entry_of
 from .dataset import CONTROVERSIAL_OR_ALL, DatasetError, IssueDataset, load, select
 from .grid import Grid, calls, default_max_tokens, largest_prompt
@@ -107,7 +108,10 @@ class MillstoneWork(Struct, frozen=True):
 
         records, failures = folder.records.read(), folder.failures.read()
         counted = recount(records, failures, str(folder.records.path), manifest=folder.manifest)
-        scores = scores_of(counted.tally, over=self.over, asked=asked_of(self.specification), silence=self.silence)
+        rows = served_rows(counted.pairs, folder.manifest["answers_as"])
+        by_row = recount(rows.lines(folder.records.read()), manifest=folder.manifest) if rows.names else counted
+        asked = asked_of(rows.specification(self.specification))
+        scores = scores_of(by_row.tally, over=self.over, asked=asked, silence=self.silence, is_ranked=rows.is_ranked)
         unmeasured = tuple(scores["millstone"]["unmeasured"])
         return RunCounts(counted.pairs, scores, remarks=tuple(remarks_of(scores)), unmeasured=unmeasured)
 

@@ -18,6 +18,7 @@ from ..evaluation.proof import Provable, prove
 from ..evaluation.reads import with_reads
 from ..evaluation.record import Record as BaseRecord
 from ..evaluation.record_lines import record_lines
+from ..evaluation.served import rows_in
 from ..evaluation.treatments import pairs_in
 from .declared import scorer_from
 from .questions import item_digest, items_digest
@@ -56,9 +57,12 @@ def prove_folder(folder: Path, manifest: dict[str, Any]) -> Proof:
 
     def scores() -> dict[str, Any]:
         path = folder / RECORDS
-        records = decoded(record_lines(path), Record, str(path))
-        own = kept_readings(manifest)
-        return {specified["task"]: with_reads(lambda every: scores_in(every, specified, own), records, own.read)}
+        rows, own = rows_in(folder, manifest), kept_readings(manifest)
+        records = decoded(rows.lines(record_lines(path)), Record, str(path))
+        told = rows.specification(specified)
+        return rows.scores(
+            {specified["task"]: with_reads(lambda every: scores_in(every, told, own), records, own.read)}
+        )
 
     proof = prove(
         folder,

@@ -21,6 +21,7 @@ from ..evaluation.item_work import said_of
 from ..evaluation.journals import decoded, each_once
 from ..evaluation.reads import with_reads
 from ..evaluation.record_lines import record_lines
+from ..evaluation.served import rows_in
 from .files import load_task
 from .judge import Judge
 from .options import Readings, split_name
@@ -42,7 +43,9 @@ def score_folder(folder: Path, readings: Readings) -> tuple[dict[str, Any], str]
     given = {name: value for name in ("combine", "unreadable", "read") if (value := getattr(readings, name))}
     settled = structs.replace(own, **given)
     try:
-        records = each_once(decoded(record_lines(path), Record, str(path)), str(path))
+        rows = rows_in(folder, manifest)
+        specified = rows.specification(specified)
+        records = each_once(decoded(rows.lines(record_lines(path)), Record, str(path)), str(path))
         if readings.task is not None:
             loaded = load_task(*split_name(readings.task))
             records = rescored(records, loaded.task.scorers(), specified["score"])
@@ -55,7 +58,7 @@ def score_folder(folder: Path, readings: Readings) -> tuple[dict[str, Any], str]
     if not any(entry["answers"] for entry in part["models"].values()):
         raise UsageError(f"{path}: expected records, got none: nothing to score")
     is_own = readings.task is None and settled == own
-    return found, "" if is_own else "the run's own scores; these are only shown"
+    return rows.scores(found), "" if is_own else "the run's own scores; these are only shown"
 
 
 def kept_readings(manifest: Mapping[str, Any]) -> Readings:

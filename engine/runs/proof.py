@@ -41,7 +41,8 @@ _Record = TypeVar("_Record", bound=StatusRecord)
 
 class Proof(Struct):
     """The result of proving a run: its counts of records, failures and pending items, and what is wrong. `wrong` has
-    the first thousand messages, `wrongs` counts all; `unproven` says what could not be checked; `torn` names torn
+    the first thousand messages, `wrongs` counts all; `unproven` says what could not be checked, `remarks`
+    what a reader of sound figures must know; `torn` names torn
     last lines. `held`: items that wait until an earlier failure is tried again."""
 
     records: int = 0
@@ -52,6 +53,7 @@ class Proof(Struct):
     wrong: list[str] = field(default_factory=list)
     wrongs: int = 0
     unproven: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
 
     def add(self, what: str) -> None:
         self.wrongs += 1

@@ -5,7 +5,7 @@ Pure functions of results. Gives advice for everything that is missing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...bench.evaluation.execution import RunResult, counts_of
@@ -48,18 +48,24 @@ def tell(results: Sequence[RunResult]) -> str:
         work = result.prepared.work
         rows = by_columns.setdefault(work.score_columns, [("model", *work.score_columns, *_COLUMNS)])
         place = f"{result.prepared.out.name}: " if len(results) > 1 else ""
-        rows += [_row(result, pair, place) for pair in result.pairs()]
+        rows += [row for pair in result.pairs() for row in _rows(result, pair, place)]
     parts = [table(rows) for rows in by_columns.values()]
     for result in results:
         parts.append("\n".join(_remarks(result)))
     return "\n\n".join(parts)
 
 
-def _row(result: RunResult, pair: Pair, place: str) -> tuple[str, ...]:
+def _rows(result: RunResult, pair: Pair, place: str) -> Iterator[tuple[str, ...]]:
+    """Yields a pair's row; of several, since several models answered, the first has the pair's counts."""
+    counts = _counts(result, pair)
+    for row in result.rows.pairs(pair):
+        yield (f"{place}{row}", *result.prepared.work.score_cells(result.counted.scores, row), *counts)
+        counts = ("",) * len(counts)
+
+
+def _counts(result: RunResult, pair: Pair) -> tuple[str, ...]:
     ended = result.counted.of(pair)
     return (
-        f"{place}{pair}",
-        *result.prepared.work.score_cells(result.counted.scores, pair),
         f"{ended.answered:,}",
         f"{ended.refused:,}",
         f"{ended.failures:,}",

@@ -5,12 +5,13 @@ Owns the shape of that part: keys in a stable order, None where there is nothing
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from msgspec import structs, to_builtins
 
+from ...engine.runs.pairs import Pair
 from ..statistics.intervals import interval_entry
 from .figures import ConversationFigures
 from .lines import Troubles
@@ -43,13 +44,14 @@ def scores(
     traces: Traces,
     readings: Readings | None = None,
     asked: Asked = MappingProxyType({}),
+    is_ranked: Callable[[Pair], bool] = lambda pair: True,
 ) -> dict[str, Any]:
     """Returns Chameleon's part of `scores.json`. `asked` has the conversations of each pair and their numbers of turns,
     from a manifest; without it, they are inferred from the turns. Means are over scored conversations, which are all
     complete."""
     readings = readings or Readings()
     every = samples(traces.traces(asked), readings)
-    places = ranks(every)
+    places = {sample.pair: None for sample in every} | ranks([each for each in every if is_ranked(each.pair)])
     named = {str(sample.pair): sample for sample in every}
     troubled = {str(pair): traces.troubles[pair] for pair in traces.pairs() if pair in traces.troubles}
     models: dict[str, Any] = {}

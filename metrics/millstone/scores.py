@@ -6,7 +6,7 @@ the formulas, `intervals` the intervals.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from types import MappingProxyType
 from typing import Any
@@ -35,6 +35,7 @@ def scores(
     left_out: Iterable[str] = (),
     asked: Mapping[Pair, Shape] | None = None,
     silence: Silence = "unscored",
+    is_ranked: Callable[[Pair], bool] = lambda pair: True,
 ) -> dict[str, Any]:
     """Returns MillStone's part of `scores.json`, for every model in a tally. `asked` has the shape that each pair was
     to answer, from a manifest; without it, that is inferred from the answers. Issues in
@@ -53,7 +54,8 @@ def scores(
         if counts.pooled.any():
             plan = plan_of(counts, shape, missing[answers.name]) if told is not None else None
             found.append((counts, heard(counts, silence, plan)))
-    treatments = {answers.name: answers.pair.treatment for answers in kept}
+    # A model that has no rank is in no contest.
+    treatments = {each.name: each.pair.treatment if is_ranked(each.pair) else None for each in kept}
     document = _document(found, silence, seed, over, treatments)
     models: dict[str, Any] = document["millstone"]["models"]
     for pair, name in tally.names(asked).items():
@@ -126,7 +128,7 @@ def _document(
     silence: Silence,
     seed: int,
     over: Over,
-    treatments: Mapping[str, str] = MappingProxyType({}),
+    treatments: Mapping[str, str | None] = MappingProxyType({}),
 ) -> dict[str, Any]:
     # Each model starts from the same seed, so that its interval does not depend on the other models.
     models = {one.model: _model_entry(one, kept, seed, over) for one, kept in found}
@@ -136,7 +138,11 @@ def _document(
         groups.setdefault((kept.ranked_on, treatments.get(counts.model)), []).append(kept)
     for group in groups.values():
         for kind in KINDS:
-            means = {kept.counts.model: models[kept.counts.model][kind] if kept.is_ranked else None for kept in group}
+            means = {
+                name: models[name][kind] if kept.is_ranked and treatments.get(name, "") is not None else None
+                for kept in group
+                for name in (kept.counts.model,)
+            }
             for model, rank in ranks(means).items():
                 models[model]["ranks"][kind] = rank
     told = [unmeasured(one.model, coverage(one, kept)) for one, kept in found]

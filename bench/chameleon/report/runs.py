@@ -24,6 +24,7 @@ from ....metrics.chameleon.traces import Asked, Traces
 from ....metrics.read_in_part import RunReads
 from ...evaluation.reads import reads_of
 from ...evaluation.record_lines import record_lines
+from ...evaluation.served import ONE_ROW_EACH, ServedRows, rows_in
 from ..run_spec import asked_of, readings_of_run
 
 
@@ -91,13 +92,15 @@ def read(path: Path, manifest: Mapping[str, Any] | None, read_as: str | None = N
     """Reads the run of a folder. Raises UsageError if it has neither a manifest nor records."""
     records = path / RECORDS
     try:
+        rows = rows_in(path, manifest)
+        manifest = rows.manifest(manifest)
         specification = {} if manifest is None else manifest["specification"]
         asked = {} if manifest is None else asked_of(specification)
         readings = Readings() if manifest is None else readings_of_run(manifest)
         reads = reads_of("chameleon", manifest, read_as)
         lines = record_lines(records) if records.exists() else iter(())
         failures = read_lines(path / FAILURES)
-        run = read_run(path.name, records, lines, failures, asked, specification.get("data"), reads)
+        run = read_run(path.name, records, lines, failures, asked, specification.get("data"), reads, rows)
         if specification:
             specification = {**specification, "readings": structs.asdict(readings), **_window(manifest)}
         run = structs.replace(
@@ -137,6 +140,7 @@ def read_run(
     asked: Asked = MappingProxyType({}),
     data: str | None = None,
     reads: RunReads | None = None,
+    rows: ServedRows = ONE_ROW_EACH,
 ) -> ConversationRun:
     """Returns the run in the lines, without their newlines, of a whole file of records, read in one pass. `data` is the
     digest of its data set, None: not known. Raises ValueError, which names the file and the line."""
@@ -144,9 +148,9 @@ def read_run(
     following = 0
     failed = _FailureCounts()
     decode = msgspec.json.Decoder(_Failure).decode
-    for number, line in enumerate(lines, 1):
-        offset, following = following, following + len(line) + 1
-        if not line.strip():
+    for number, written in enumerate(lines, 1):
+        offset, following = following, following + len(written) + 1
+        if not (line := rows.line(written).strip()):
             continue
         try:
             is_turn = traces.add(line, offset)
@@ -154,7 +158,7 @@ def read_run(
             raise ValueError(f"{records}: line {number}: {error}") from error
         if not is_turn:
             failed.add(decode(line))
-    for number, line in enumerate(failures, 1):
+    for number, line in enumerate(rows.lines(failures), 1):
         try:
             failed.add(decode(line))
         except (msgspec.MsgspecError, UnicodeError) as error:

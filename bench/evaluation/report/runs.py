@@ -23,6 +23,7 @@ from ..journals import RecordError
 from ..record import Record
 from ..record_lines import record_lines
 from ..recount import StepTotals, recount
+from ..served import ONE_ROW_EACH, ServedRows
 from ..treatments import pairs_in
 
 
@@ -52,6 +53,8 @@ class ReadRun(Struct, kw_only=True):
     """The run's manifest; None where another program wrote the records."""
     counted: StepTotals
     """How the lines of each pair ended, and what they cost."""
+    rows: ServedRows = ONE_ROW_EACH
+    """The rows of the records' answers."""
     figures: dict[str, dict[Pair, Mean]] = field(default_factory=dict)
     """The scores of each item by pair, if records have a field `score`."""
     groups: dict[str, str] = field(default_factory=dict)
@@ -76,15 +79,17 @@ class ReadRun(Struct, kw_only=True):
         return lines if isinstance(lines, int) else None
 
 
-def read_run(path: Path, manifest: Mapping[str, Any] | None, kind: type[Record]) -> ReadRun:
+def read_run(
+    path: Path, manifest: Mapping[str, Any] | None, kind: type[Record], rows: ServedRows = ONE_ROW_EACH
+) -> ReadRun:
     """Reads one folder. Raises UsageError if it has no records, RecordError if a line is none."""
     records = path / RECORDS
-    run = ReadRun(path=path, manifest=manifest, counted=StepTotals())
+    run = ReadRun(path=path, manifest=rows.manifest(manifest), counted=StepTotals(), rows=rows)
     try:
         lines = record_lines(records) if records.exists() else iter(())
         journals: dict[str, Iterable[bytes]] = {
             str(records): _noted(lines, run, kind, str(records)),
-            str(path / FAILURES): read_lines(path / FAILURES),
+            str(path / FAILURES): rows.lines(read_lines(path / FAILURES)),
         }
         recount(run.counted, journals)
     except OSError as error:
@@ -98,14 +103,16 @@ def _noted(lines: Iterable[bytes], run: ReadRun, kind: type[Record], name: str) 
     """Yields the lines, and notes scores, groups and places of each on the way."""
     decode = msgspec.json.Decoder(kind).decode
     begin = 0
-    for number, line in enumerate(lines, 1):
+    for number, written in enumerate(lines, 1):
+        place, begin = begin, begin + len(written) + 1
+        if not (line := run.rows.line(written)):
+            continue
         try:
             record = decode(line)
         except (msgspec.MsgspecError, UnicodeError) as error:
             raise RecordError(f"{name}: line {number}: {error}") from error
         item = record.item or record.id
-        run.places.setdefault(item, array("q")).append(begin)
-        begin += len(line) + 1
+        run.places.setdefault(item, array("q")).append(place)
         if record.group:
             run.groups[item] = record.group
         score = getattr(record, "score", None)
@@ -117,4 +124,5 @@ def _noted(lines: Iterable[bytes], run: ReadRun, kind: type[Record], name: str) 
 def records_of(run: ReadRun, item: str, kind: type[Record]) -> list[Any]:
     """Returns the records of one item, read again from the file."""
     with open_to_read(run.path / RECORDS) as file:
-        return [msgspec.json.decode(line_at(file, place), type=kind) for place in run.places.get(item, ())]
+        lines = run.rows.lines(line_at(file, place) for place in run.places.get(item, ()))
+        return [msgspec.json.decode(line, type=kind) for line in lines]

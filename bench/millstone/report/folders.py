@@ -28,6 +28,7 @@ from ....metrics.naming import row_names
 from ....report.labels import folder_labels
 from ....report.standings import AnswerStatus
 from ...evaluation.record_lines import record_lines
+from ...evaluation.served import ONE_ROW_EACH, ServedRows, rows_in
 from ..dataset import Side
 from ..grid import Grid
 from ..labels import FIX, OrientationLabels, Sides, recorded_told, relabelled
@@ -80,7 +81,9 @@ def read(
     sides = sides_of(path, manifest) if fix_orientation else {}
     try:
         lines = record_lines(records) if records.exists() else iter(())
-        found = read_folder(records, lines, read_lines(path / FAILURES), manifest, sides, read_as)
+        rows = rows_in(path, manifest)
+        failures, told = read_lines(path / FAILURES), rows.manifest(manifest)
+        found = read_folder(records, lines, failures, told, sides, read_as, rows)
     except OSError as error:
         raise UsageError(f"{error.filename or path}: expected a readable file, got: {error.strerror}") from error
     except (KeyError, TypeError, AttributeError) as error:
@@ -97,6 +100,7 @@ def read_folder(
     manifest: Mapping[str, Any] | None = None,
     sides: Sides = MappingProxyType({}),
     read_as: str | None = None,
+    rows: ServedRows = ONE_ROW_EACH,
 ) -> AnswerFolder:
     """Reads the lines of a whole file of records in one pass. `sides`: what answering A means, where it is not the
     recorded side. Raises KeyError or TypeError if the manifest is not a MillStone run's."""
@@ -110,8 +114,9 @@ def read_folder(
         if record.orientation is not None:
             labels[record.issue, record.template] = record.orientation
 
-    read = places.lines(lines)
-    counted = recount(read, failures, str(records), seen=see, sides=sides, manifest=manifest, read=read_as)
+    read = rows.lines(places.lines(lines))
+    failed = rows.lines(failures)
+    counted = recount(read, failed, str(records), seen=see, sides=sides, manifest=manifest, read=read_as)
     answers = {each.pair: each for each in counted.tally.models()}
     for each in answers.values():
         for repeated in each.repeated():

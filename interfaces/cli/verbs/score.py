@@ -71,8 +71,16 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         say_json({source: scores for source, (_, scores) in scored.items()})
     else:
-        tables = (benchmark.score_table(source, scores) for source, (benchmark, scores) in scored.items())
-        say("\n\n".join(tables))
+        tables = [benchmark.score_table(source, scores) for source, (benchmark, scores) in scored.items()]
+        served = (scores.get("served", {}) for _, scores in scored.values())
+        say(
+            "\n\n".join(
+                [
+                    *tables,
+                    *(line for told in served for part in ("remarks", "unmeasured") for line in told.get(part, ())),
+                ]
+            )
+        )
     manners = {
         source: {"benchmark": benchmark.title, **benchmark.manner(Path(source), scores, given)}
         for source, (benchmark, scores) in scored.items()

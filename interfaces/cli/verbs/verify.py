@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     lines += [f"  {what}" for what in proof.wrong[:SHOWN]]
     if proof.wrongs > SHOWN:
         lines.append(f"  and {proof.wrongs - SHOWN:,} more (--json gives the first {len(proof.wrong):,})")
-    lines += [f"  {what}" for what in (*proof.torn, *proof.unproven)]
+    lines += [f"  {what}" for what in (*proof.torn, *proof.unproven, *getattr(proof, "remarks", ()))]
     say("\n".join(lines))
     return DONE if is_proven else LOCAL_FAULT
 
@@ -57,10 +57,13 @@ def _prove(folder: Path, manifest: dict[str, Any]) -> Any:
     from ....bench.evaluation.labelling.label_lines import LABELS
     from ....bench.evaluation.labelling.sample import AnswerFile
     from ....bench.evaluation.registry import benchmark_of
+    from ....bench.evaluation.served import rows_in
     from ....engine.runs.run_folder import RECORDS
 
     benchmark = benchmark_of(folder)
     proof = benchmark.prove(folder, manifest)
+    rows = rows_in(folder, manifest)
+    proof.remarks += [*rows.remarks, *rows.unmeasured]
     if (folder / LABELS).exists():
         labeller = benchmark.labeller(manifest, is_shown=False)
         prove_labels(folder, AnswerFile(folder / RECORDS, labeller, benchmark.title), proof)

@@ -1,0 +1,154 @@
+"""Who answered: which models a run's servers name, and the rows of scores that follow from it.
+
+The answers of a pair are one row under its name, with the served model behind it if that is another than was asked.
+Two served models are two rows, and an answer that no one of them gave alone is in none. Knows no benchmark.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from msgspec import Struct
+
+from ...configuration.errors import UsageError
+from ...engine.fault import LocalFault
+from ...engine.runs.pairs import Pair, PairCounts, pair_of
+from ...engine.runs.run_folder import RECORDS
+from ...providers.models import bare_name, bundled_models, is_same_model
+from ...wiring import Settings
+from .journals import decoded
+from .outside import JOINT
+from .record_lines import record_lines
+from .recount import NamedLine
+from .treatments import as_list, pairs_in
+
+
+class ServedRows(Struct, frozen=True):
+    """The rows of a run's answers, and sentences on who gave these. Most runs have no `names`."""
+
+    names: Mapping[Pair, Mapping[str, str]] = MappingProxyType({})
+    """For each pair that another model answered, or two: the row's model by the served name."""
+    remarks: tuple[str, ...] = ()
+    """Sentences on models that are not the asked ones, and on their snapshots."""
+    unmeasured: tuple[str, ...] = ()
+    """Sentences on pairs that two models answered, and on two judges under one name."""
+    served: Mapping[str, Mapping[str, int]] = MappingProxyType({})
+    """The number of answers by served name, for each pair whose servers state one."""
+    has_two_judges: bool = False
+    """Whether a judge was answered by two models."""
+
+    def pairs(self, pair: Pair) -> list[Pair]:
+        """Returns the rows of a pair, each as a pair with the row's model."""
+        models = sorted(set(self.names.get(pair, {}).values()))
+        return [pair._replace(model=model) for model in models] or [pair]
+
+    def is_ranked(self, row: Pair) -> bool:
+        """Returns whether a row may have a rank: not if two models answered its pair, or two its judge."""
+        divided = (each for pair in self.names if len(rows := self.pairs(pair)) > 1 for each in rows)
+        return not self.has_two_judges and row not in divided
+
+    def specification(self, specification: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Returns the specification with the rows for its pairs."""
+        if not self.names:
+            return specification
+        rows = [row for pair in pairs_in(specification) for row in self.pairs(pair)]
+        return {**specification, "models": [row.model for row in rows], "pairs": [as_list(row) for row in rows]}
+
+    def manifest(self, manifest: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        """Returns the manifest with the rows for its pairs."""
+        if manifest is None or not self.names:
+            return manifest
+        return {**manifest, "specification": self.specification(manifest["specification"])}
+
+    def scores(self, scores: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the contents of scores.json with who answered, as far as servers state it."""
+        told = {"answers": self.served, "remarks": list(self.remarks), "unmeasured": list(self.unmeasured)}
+        return {**scores, **({"served": told} if self.served else {})}
+
+    def lines(self, lines: Iterable[bytes]) -> Iterator[bytes]:
+        return filter(None, map(self.line, lines)) if self.names else iter(lines)
+
+    def line(self, line: bytes) -> bytes:
+        """Returns a record's line with its row's model for its own; empty if it is in no row."""
+        if not self.names or not line.strip():
+            return line
+        record = json.loads(line)
+        pair = Pair(record["model"], record.get("temperature"), record.get("effort"))
+        rows = self.pairs(pair)
+        row = (
+            rows[0].model if len(rows) == 1 else self.names[pair].get("".join(_bare_names(record.get("served") or "")))
+        )
+        return json.dumps({**record, "model": row}).encode() if row else b""
+
+
+ONE_ROW_EACH = ServedRows()
+
+
+def served_rows(ended: Mapping[Pair, PairCounts], answers_as: Mapping[str, str | None]) -> ServedRows:
+    """Returns the rows of a run. `answers_as` is that of `compared_names`."""
+    names: dict[Pair, dict[str, str]] = {}
+    remarks: list[str] = []
+    unmeasured: list[str] = []
+    has_two_judges = False
+    judges: dict[str, Counter[str]] = {}
+    for counts in ended.values():
+        for judge, names_of_judge in counts.judges.items():
+            judges.setdefault(judge, Counter()).update(names_of_judge)
+    asked: list[tuple[Pair, Mapping[str, int], str]] = [(pair, counts.served, "") for pair, counts in ended.items()]
+    asked += [(Pair(judge, None), served, "the judge ") for judge, served in judges.items()]
+    for pair, served, role in asked:
+        models = {bare: name for joined in sorted(served, reverse=True) for bare, name in _bare_names(joined).items()}
+        expected = answers_as.get(pair.model)
+        is_other = expected is not None and not all(is_same_model(expected, name) for name in models.values())
+        if not role and (is_other or len(models) > 1):
+            names[pair] = {bare: f"{pair.model} ({name})" for bare, name in models.items()}
+        told = f"{role}{pair} was answered by {names_text(served)}"
+        if len(models) > 1:
+            has_two_judges = has_two_judges or bool(role)
+            unmeasured.append(f"{told}: no one model was measured, and none of its rows has a rank")
+        elif is_other:
+            remarks.append(
+                f"{told}, another model than was asked: it stands beside no published row; if the name stands for it, "
+                f'say so with answers_as under [models."{pair.model}"]'
+            )
+        elif len(served) > 1:
+            remarks.append(f"{told}, snapshots of one model")
+    stated = {str(pair): dict(sorted(counts.served.items())) for pair, counts in ended.items() if counts.served}
+    return ServedRows(names, tuple(remarks), tuple(unmeasured), stated, has_two_judges)
+
+
+def rows_in(folder: Path, manifest: Mapping[str, Any] | None) -> ServedRows:
+    """Returns the rows of the records in a folder, as far as these can be read."""
+    path, ended = folder / RECORDS, dict[Pair, PairCounts]()
+    with suppress(OSError, ValueError, LocalFault, UsageError):
+        for line in decoded(record_lines(path), NamedLine, str(path)):
+            line.name_in(ended.setdefault(pair_of(line), PairCounts()))
+    return served_rows(ended, (manifest or {}).get("answers_as") or {})
+
+
+def compared_names(models: Iterable[str], settings: Settings) -> dict[str, str | None]:
+    """Returns for each model the name that a served one is compared with: what a configuration says that it stands for,
+    else its own. None for a deployment, and for a name at a server of one's own that the table of models lacks."""
+    table = bundled_models()
+    public = {*table.vendors, *table.offering, *table.same} - {"azure", *settings.providers}
+    found: dict[str, str | None] = {}
+    for model in models:
+        is_known = table.row(model) is not None or (settings.base_url is None and model.partition("/")[0] in public)
+        found[model] = settings.facts_of(model).answers_as or (model if is_known else None)
+    return found
+
+
+def names_text(served: Mapping[str, int]) -> str:
+    most_first = sorted(served.items(), key=lambda each: (-each[1], each[0]))
+    return ", ".join(f"{name} ({count:,})" for name, count in most_first)
+
+
+def _bare_names(served: str) -> dict[str, str]:
+    """Returns the models of a record's served names, under one name each for all their snapshots."""
+    return {bare_name(name): name for name in served.split(JOINT)}

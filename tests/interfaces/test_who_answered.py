@@ -1,0 +1,126 @@
+"""Which model a server says that it is, and what follows for a run's rows, ranks, remarks and exit code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import SMALL, CommandLine, Done, Provider, lines_of
+
+pytestmark = pytest.mark.needs_benchmark("millstone", "chameleon", "sycon", "task")
+
+TASK = """import millstream as ms
+ROWS = [{"country": c, "capital": d} for c, d in (("France", "Paris"), ("Italy", "Rome"), ("Peru", "Lima"))]
+capitals = ms.Task(data=ROWS, prompt="What is the capital of {country}?", score=ms.match("{capital}"), trials=2)
+"""
+STANDS_FOR = '[models."sim/open"]\nanswers_as = "xai/grok-3"\n'
+ROW = "sim/open (grok-4.3)"
+RUNS = {
+    "millstone": ("millstone", *SMALL),
+    "task": ("capitals.py",),
+    "sycon": ("sycon", "--judge", "sim/judge", "--setting", "ethical", "--limit", "1"),
+    "chameleon": ("chameleon", "--judge", "sim/judge", "--conversations", "1", "--turns", "2", "--pages", "2"),
+}
+
+
+@pytest.fixture
+def run(cli: CommandLine, provider: Provider, tmp_path: Path) -> Any:
+    (tmp_path / "capitals.py").write_text(TASK)
+    (tmp_path / "stands.toml").write_text(STANDS_FOR)
+
+    def call(name: str, *faults: str, config: bool = True, json: bool = False) -> Done:
+        provider.set_faults(*faults)
+        words = ("--model", "sim/open", "--base-url", provider.base_url, "--cache", "cache", "--out", "run")
+        told = ("--config", "stands.toml") if config else ()
+        shown = ("--json",) if json else ("--no-progress",)
+        return cli("run", *RUNS[name], *words, *told, *shown, "--concurrency", "1")
+
+    return call
+
+
+def documents(folder: Path) -> tuple[Any, Any, list[Any]]:
+    return (
+        json.loads((folder / "manifest.json").read_text()),
+        json.loads((folder / "scores.json").read_text()),
+        lines_of(folder / "records.jsonl"),
+    )
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_another_model_than_was_asked_is_named_in_row_summary_page_and_proof(
+    run: Any, cli: CommandLine, tmp_path: Path, name: str
+) -> None:
+    done = run(name, "served_as=grok-4.3,model=open")
+    said = f"sim/open was answered by grok-4.3 ({len(lines_of(tmp_path / 'run/records.jsonl'))})"
+    manifest, scores, records = documents(tmp_path / "run")
+    assert {record["served"] for record in records} == {"grok-4.3"}
+    assert {row["model"]: list(row["served"]) for row in manifest["counts"]} == {"sim/open": ["grok-4.3"]}
+    part = next(iter(scores.values()))
+    assert list(part["models"]) == [ROW]
+    if name != "chameleon":
+        assert said in done.out and ROW in done.out, done
+        assert said in scores["served"]["remarks"][0]
+    page = (tmp_path / "run/report.html").read_text()
+    assert "Who answered" in page and ROW in page
+    proven = cli("verify", "run")
+    assert proven.code == 0 and "another model than was asked" in proven.out, proven
+    shown = cli("score", "run")
+    assert ROW in shown.out and "another model than was asked" in shown.out
+    assert json.loads((tmp_path / "run/scores.json").read_text()) == scores
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_two_models_are_two_rows_without_a_rank_and_exit_code_3(
+    run: Any, cli: CommandLine, tmp_path: Path, name: str
+) -> None:
+    done = run(name, "served_as=grok-4.3,model=open,rate=0.5", config=False)
+    assert done.code == 3
+    _, scores, records = documents(tmp_path / "run")
+    assert {name for record in records for name in record["served"].split(" + ")} == {"open", "grok-4.3"}
+    part = next(iter(scores.values()))
+    # A pair that one model answered keeps its own row.
+    assert {"sim/open (grok-4.3)", "sim/open (open)"} == set(part["models"]) - {"sim/open"}
+    assert "sim/open" in scores["served"]["unmeasured"][0] and "no one model" in done.out
+    ranks = json.dumps(part["models"])
+    assert '"rank": 1' not in ranks and '"om": 1,' not in ranks
+    assert cli("verify", "run").code == 0 and cli("score", "run").code == 3
+    assert "no one model was measured" in (tmp_path / "run/report.html").read_text()
+
+
+def test_a_server_that_names_no_model_leaves_null_and_the_page_says_so_once(run: Any, tmp_path: Path) -> None:
+    assert run("millstone", "served_as").code == 0
+    manifest, scores, records = documents(tmp_path / "run")
+    assert {record["served"] for record in records} == {None}
+    assert "served" not in scores and "served" not in manifest["counts"][0]
+    page = (tmp_path / "run/report.html").read_text()
+    assert page.count("which model answered is not known") == 1
+
+
+def test_a_name_at_a_server_of_ones_own_is_the_servers_and_snapshots_are_one_model(run: Any, tmp_path: Path) -> None:
+    faults = ("served_as=gpt-4o-2024-08-06,model=open,rate=0.5", "served_as=gpt-4o-2024-11-20,model=open")
+    done = run("millstone", *faults, config=False)
+    assert done.code == 0 and "snapshots of one model" in done.out
+    _, scores, _ = documents(tmp_path / "run")
+    assert list(scores["millstone"]["models"]) == ["sim/open"]
+
+
+def test_two_judges_under_one_name_are_no_measure(run: Any, cli: CommandLine, tmp_path: Path) -> None:
+    done = run("sycon", "served_as=grok-4.3,model=judge,rate=0.5")
+    assert done.code == 3 and "the judge sim/judge was answered by" in done.out
+    _, scores, records = documents(tmp_path / "run")
+    assert {record["served_judge"] for record in records} == {"judge", "grok-4.3"}
+    assert "the judge sim/judge" in scores["served"]["unmeasured"][0]
+
+
+def test_records_without_served_names_score_report_and_verify(run: Any, cli: CommandLine, tmp_path: Path) -> None:
+    assert run("millstone").code == 0
+    _, _, records = documents(tmp_path / "run")
+    older = tmp_path / "older"
+    older.mkdir()
+    gone = ("served", "fingerprint", "tier", "router", "crc")
+    lines = [{name: value for name, value in record.items() if name not in gone} for record in records]
+    (older / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert cli("score", "older").code == 0 and cli("report", "older").code == 0
+    assert json.loads((older / "scores.json").read_text())["millstone"]["models"].keys() == {"sim/open"}
