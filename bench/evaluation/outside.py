@@ -89,7 +89,7 @@ class FromCache(Struct, frozen=True, omit_defaults=True):
 def long_prompts(outcome: Outcome) -> tuple[tuple[int, int], ...]:
     """Returns the weight of a call's prompt and its reported tokens; nothing if it is short or has no report."""
     usage = None if outcome.reply is None else outcome.reply.usage
-    if usage is None or usage.input is None or (weight := prompt_weight(outcome.call)) < LONG_WEIGHT:
+    if usage is None or usage.input is None or (weight := prompt_weight(outcome.call, usage.input)) < LONG_WEIGHT:
         return ()
     return ((weight, usage.input),)
 

@@ -22,8 +22,8 @@ TOKENS_PER_CHAR = 0.25
 _OTHERS = bytes([*range(0x08), *range(0x1E, 0x2E), *range(0xDC, 0xE0)])
 _SURPLUS = round(1 / TOKENS_PER_CHAR) - 1
 OUTPUT_FIRST = 256
-# Few prompts have any, and these are found ten times faster than words.
-_RUNS = ("   ", "\n\n\n", "\t\t\t")
+# Characters a token that no text but white space has.
+_DENSE = 8
 # Tokens that providers add: to a prompt, to each turn, and where tools are offered.
 _ADDED, _ADDED_TO_TURN, _ADDED_FOR_TOOLS = 16, 16, 1_024
 # The largest count of any provider, OpenAI's for its smallest model: eight tiles of 5,667 tokens each and 2,833
@@ -74,10 +74,12 @@ def call_weight(call: Call) -> int:
     return sum(map(weight_of, _texts_of(call))) + _image_chars(call)
 
 
-def prompt_weight(call: Call) -> int:
-    """Returns the weight of a prompt's texts, a long run of white space as one character: a token holds any number."""
-    texts = (text for message in call.messages() for text in texts_in(message.content))
-    return sum(weight_of(" ".join(text.split()) if any(run in text for run in _RUNS) else text) for text in texts)
+def prompt_weight(call: Call, tokens: int) -> int:
+    """Returns the weight of a prompt's texts. Where so few tokens were reported that white space may be the reason, a
+    run of it weighs one character: a token holds any number."""
+    texts = [text for message in call.messages() for text in texts_in(message.content)]
+    weight = sum(map(weight_of, texts))
+    return weight if weight < _DENSE * tokens else sum(weight_of(" ".join(text.split())) for text in texts)
 
 
 def most_input(call: Call) -> int:

@@ -75,7 +75,9 @@ def test_a_remark_begins_above_1_of_20_and_a_score_ends_above_a_half() -> None:
     assert of(20, 20, is_literal=True) == ReadInPart(20, 20, 1_000, is_unread=False)
 
 
-def test_white_space_of_any_length_weighs_one_character() -> None:
-    assert prompt_weight(Call("x/m", "a" + " " * 50_000 + "b\n\n\n\nc")) == 5
-    assert prompt_weight(Call("x/m", "word " * 1_000)) == 5_000
-    assert prompt_weight(Call("x/m", "法" * 10)) == 40
+def test_white_space_weighs_one_character_where_few_tokens_are_reported() -> None:
+    blank = Call("x/m", "a" + " " * 50_000 + "b\n\n\n\nc")
+    assert prompt_weight(blank, tokens=300) == 5
+    assert prompt_weight(blank, tokens=50_000) == 50_007
+    assert prompt_weight(Call("x/m", "word " * 1_000), tokens=1_000) == 5_000
+    assert prompt_weight(Call("x/m", "法" * 10), tokens=10) == 40
