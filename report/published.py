@@ -6,7 +6,7 @@ They are read into rows of tables and nowhere else: no mean, rank or correlation
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -23,11 +23,16 @@ class PublishedFigures:
     def __init__(self, package: str) -> None:
         self._package = package
 
+    def entries(self, name: str) -> Sequence[Mapping[str, Any]]:
+        """Returns the paper's rows of a table as the file has them."""
+        entries: Sequence[Mapping[str, Any]] = _read(self._package).get(name, ())
+        return entries
+
     def rows(self, name: str, columns: Sequence[Column]) -> list[tuple[Cell, ...]]:
         """Returns the paper's rows of a table, in the paper's order; a cell is None if the paper prints nothing."""
         names = [column.name for column in columns]
         found = []
-        for row in _read(self._package).get(name, ()):
+        for row in self.entries(name):
             unknown = sorted(set(row) - set(names))
             if unknown:
                 raise ValueError(

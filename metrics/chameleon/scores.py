@@ -141,9 +141,11 @@ def _conversation(trace: ConversationTrace, figures: ConversationFigures) -> dic
 
 
 def _correlations(every: Sequence[PairSample]) -> dict[str, Any]:
-    """Returns the correlations over the conversations of all pairs together, as in the paper, and of each model."""
+    """Returns the correlations over the conversations of all pairs together, as in the paper; within models; and of
+    each model."""
     return {
         "all": _related(related(every)),
+        "within": _related(related(every, is_within=True)),
         "models": {model: _related(related(own)) for model, own in by_model(every).items()},
     }
 

@@ -127,14 +127,27 @@ def share_over(conversations: Sequence[str], values: Values, bound: float) -> Sp
     return spread(conversations, is_over)
 
 
-def related(some: Sequence[PairSample]) -> tuple[PartnerCorrelation, ...]:
+def related(some: Sequence[PairSample], *, is_within: bool = False) -> tuple[PartnerCorrelation, ...]:
     """Returns the correlations of the source re-use rate with a conversation's mean confidence, and with its number of
-    stance changes."""
+    stance changes. `is_within`: within models, of each row's figures minus their means over its model's rows."""
     names, srr = conversations_of(some), joined(some, "srr")
+    groups = [sample.pair.model if is_within else "" for sample in some for _ in sample.traces]
     return tuple(
-        PartnerCorrelation(partner, correlation(srr, joined(some, partner), names, of="conversations"))
+        PartnerCorrelation(partner, correlation(srr, joined(some, partner), names, groups=groups, of="conversations"))
         for partner in PARTNERS
     )
+
+
+def correlations_from_means(
+    x: Sequence[tuple[float, float]], y: Sequence[tuple[float, float]], r: float
+) -> tuple[float, float]:
+    """Returns what the means and standard deviations of equally large groups, (mean, deviation) of two figures, say of
+    their correlation: over all rows if it is 0 within every group; and within groups if it is `r` over all rows."""
+    (x_means, x_within), (y_means, y_within) = (np.array(side, dtype=np.float64).T for side in (x, y))
+    between = float(np.mean((x_means - x_means.mean()) * (y_means - y_means.mean())))
+    within = float(np.sqrt(np.mean(x_within**2) * np.mean(y_within**2)))
+    whole = float(np.sqrt((x_means.var() + np.mean(x_within**2)) * (y_means.var() + np.mean(y_within**2))))
+    return between / whole, (r * whole - between) / within
 
 
 def binned(some: Sequence[PairSample], bins: int = BINS) -> tuple[Bin, ...]:

@@ -227,13 +227,21 @@ def _doubt(number: int, of: str) -> str | None:
 
 
 def correlation(
-    x: Values, y: Values, clusters: Sequence[Hashable] | None = None, *, level: float = LEVEL, of: str = "clusters"
+    x: Values,
+    y: Values,
+    clusters: Sequence[Hashable] | None = None,
+    *,
+    groups: Sequence[Hashable] | None = None,
+    level: float = LEVEL,
+    of: str = "clusters",
 ) -> Correlation:
-    """Returns the correlation over the rows where both values are known (no NaN).
+    """Returns the correlation over the rows where both values are known (no NaN). `groups` has the group of each row:
+    the correlation is then within groups, of each row's values minus their means in its group. None: one group.
 
     Interval and p are those of Fisher's z = atanh(r): Student's t with a jackknife's standard error, which leaves out
     one cluster at a time. The error is at least that of independent normal rows, 1 / sqrt(rows - 3), since the
-    jackknife's is too small where a few rows decide (simulated).
+    jackknife's is too small where a few rows decide (simulated). Each group after the first takes a degree of freedom,
+    of rows and of clusters.
     """
     known = ~(np.isnan(x) | np.isnan(y))
     x, y = x[known], y[known]
@@ -242,41 +250,52 @@ def correlation(
         range(rows) if clusters is None else [name for name, is_known in zip(clusters, known, strict=True) if is_known]
     )
     place, number = places_of(names)
+    kind, kinds = places_of(np.array(groups, dtype=object)[known] if groups is not None else [0] * rows)
+    freedom = number - 1 - kinds
 
     def without(r: float | None, why: str) -> Correlation:
         return Correlation(r, None, None, None, rows, number, level, f"no interval: {why}", of)
 
-    if not (_varies(x) and _varies(y)):
+    if rows < 2:
         return without(None, "one side does not vary")
-    dx, dy = x - x.mean(), y - y.mean()
+    dx, dy = (side - (np.bincount(kind, side) / np.bincount(kind))[kind] for side in (x, y))
+    if _is_rounding(dx, x) or _is_rounding(dy, y):
+        return without(None, "one side does not vary")
     terms = (np.ones(rows), dx, dy, dx * dx, dy * dy, dx * dy)
-    sums = np.stack([np.bincount(place, term, minlength=number) for term in terms], axis=-1)
+    # Of each cluster in each group.
+    place = place * kinds + kind
+    sums = np.stack([np.bincount(place, term, minlength=number * kinds) for term in terms], axis=-1)
+    sums = sums.reshape(number, kinds, len(terms))
     total = sums.sum(axis=0)
     r = float(_r_of(total))
     if number < LEAST_CLUSTERS:
         return Correlation(r, None, None, None, rows, number, level, why_none(number, of), of)
+    if freedom < 1:
+        return without(r, f"{kinds:,} groups leave {number:,} {of} no degree of freedom")
     left = _r_of(total - sums)
     if abs(r) > 1 - _ROUNDING or np.isnan(left).any() or np.abs(left).max() > 1 - _ROUNDING:
         return without(r, f"all {of}, or all but one, lie on one line")
     z = math.atanh(r)
     jackknife = (number - 1) * standard_error(np.arctanh(left))
-    error = max(jackknife, 1 / math.sqrt(max(1, rows - 3)))
-    half = t_quantile(level, number - 2) * error
-    p = t_p_value(z / error, number - 2)
+    error = max(jackknife, 1 / math.sqrt(max(1, rows - 2 - kinds)))
+    half = t_quantile(level, freedom) * error
+    p = t_p_value(z / error, freedom)
     return Correlation(r, math.tanh(z - half), math.tanh(z + half), p, rows, number, level, _doubt(number, of), of)
 
 
-def _varies(values: Values) -> bool:
-    return len(values) > 1 and not are_equal(values)
+def _is_rounding(deviations: Values, values: Values) -> bool:
+    return bool(np.ptp(deviations) <= _ROUNDING * np.abs(values).max())
 
 
 def _r_of(sums: Values) -> Values:
-    """Returns Pearson's r from the sums of 1, x, y, xx, yy and xy (the last axis); NaN where one side does not vary."""
+    """Returns Pearson's r within groups (the last axis but one) from the sums of 1, x, y, xx, yy and xy (the last
+    axis); NaN where one side does not vary."""
     number, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
+    number = np.maximum(number, 1)
+    across, along, both = ((xx - x * x / number).sum(-1), (yy - y * y / number).sum(-1), (xy - x * y / number).sum(-1))
+    varies = (across > _ROUNDING * xx.sum(-1)) & (along > _ROUNDING * yy.sum(-1))
     with np.errstate(invalid="ignore", divide="ignore"):
-        across, along = xx - x * x / number, yy - y * y / number
-        varies = (across > _ROUNDING * xx) & (along > _ROUNDING * yy)
-        r: Values = np.where(varies, np.clip((xy - x * y / number) / np.sqrt(across * along), -1, 1), np.nan)
+        r: Values = np.where(varies, np.clip(both / np.sqrt(across * along), -1, 1), np.nan)
     return r
 
 

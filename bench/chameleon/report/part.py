@@ -51,10 +51,10 @@ from .browser import browser, browser_html
 from .charts import confidence_figure, reuse_figure, turns_figure
 from .manner import unlike
 from .panel import ConversationScores, conversation_scores, pair_name
+from .published import OVERALL
 from .remarks import of_samples, remarks
 from .runs import ConversationRun
 from .tables_scores import (
-    OVERALL,
     composition_table,
     correlations_table,
     domains_table,

@@ -25,22 +25,24 @@ from ....metrics.chameleon.summary import (
     spread_of,
 )
 from ....report.interval_cells import OVER, interval_cells, interval_columns
-from ....report.table import Cell, Column, Kind, Table
+from ....report.table import PUBLISHED, Cell, Column, Kind, Table
 from .panel import ConversationScores
-from .published import beside_published
+from .published import OVERALL, PARTNERS, beside_published, implied_correlations
 
-OVERALL = "Overall"
 _ROUNDING = 1e-12
 MODEL = Column("model", "Model")
 TEMPERATURE = Column("temperature", "Temp.")
 CONVERSATIONS = Column("conversations", "Conversations", "count")
 UNSCORED = Column("unscored", "Unscored", "count")
 INTERVAL_NOTE = OVER["conversations"]
-PARTNERS = {"confidence": "confidence", "changes": "stance changes"}
 EQUATION_REMARK = (
     "The paper's table 1 can't come from its eq. (2): for GPT-4o-mini at temperature 0 the printed 9.152 stance "
     "changes in 14 steps and the printed SRR of 0.797 alone give at least 0.595, and the printed score is 0.512. This "
     "report's scores are eq. (2); the published rows stand beside them and are no target."
+)
+UNCITED_NOTE = (
+    "Uncited turns have no source; “score with 0” counts them as re-use 0. The printed SRR of Gemini-2.5-Flash, "
+    "0.066 ± 0.206, fits a model that mostly cites nothing and whose turns count so: an inference."
 )
 OTHER = "other_confidence"
 CONFIDENCE_NOTES = {
@@ -74,7 +76,7 @@ def scores_table(panel: ConversationScores) -> Table:
         "Mean and standard deviation across scored conversations; the standard deviation is the sample's (n − 1). "
         f"{CONFIDENCE_NOTES[panel.readings.confidence_of]} "
         "“Overall” is the mean of the rows above it, as in the paper but for its stance changes, whose rows have a "
-        f"mean of 5.487 ± 2.613. {INTERVAL_NOTE} {EQUATION_REMARK}",
+        f"mean of 5.487 ± 2.613. {UNCITED_NOTE} {INTERVAL_NOTE} {EQUATION_REMARK}",
         columns,
         rows,
     )
@@ -169,34 +171,41 @@ def _share_ends(bound: str) -> list[Column]:
 
 def correlations_table(panel: ConversationScores) -> Table:
     is_pooled = len(panel.models) != 1 and panel.is_of_one_manner
-    groups = [("all models", list(panel.samples))] if is_pooled else []
-    groups += list(panel.models.items())
+    groups = [("all models", related(panel.samples))] if is_pooled else []
+    groups += [("within models", related(panel.samples, is_within=True))] if is_pooled else []
+    groups += [(model, related(some)) for model, some in panel.models.items()]
     rows = []
-    for whose, some in groups:
-        for each in related(some):
+    for whose, correlations in groups:
+        for each in correlations:
             found = each.found
             ends = interval_cells(found, "correlation")
             rows.append((whose, PARTNERS[each.partner], found.rows, found.clusters, found.r, *ends, found.p))
-    return beside_published(
+    columns = (
+        Column("whose", "Over"),
+        Column("partner", "SRR and"),
+        Column("conversations", "Conversations held", "count"),
+        Column("distinct", "Different ones", "count"),
+        Column("r", "r", "correlation"),
+        *interval_columns("correlation"),
+        Column("p", "p", "p"),
+    )
+    table = beside_published(
         "chameleon-correlations",
         "Does source re-use go with confidence and with stance changes?",
         "Pearson's r of a conversation's source re-use rate with its mean confidence and with its number of stance "
         "changes, over scored conversations. Several models and temperatures hold the same ones, so interval and "
         "p are over conversations, both by Student's t on Fisher's z with whole conversations left out in turn: p is "
         "below 0.05 where the interval excludes 0. Fewer than 10 conversations have neither. Over all models r also "
-        "holds what differs between models: see each alone. The paper tells p < 0.05, of the t distribution as if all "
-        "rows were independent.",
-        (
-            Column("whose", "Over"),
-            Column("partner", "SRR and"),
-            Column("conversations", "Conversations held", "count"),
-            Column("distinct", "Different ones", "count"),
-            Column("r", "r", "correlation"),
-            *interval_columns("correlation"),
-            Column("p", "p", "p"),
-        ),
+        "holds what differs between models; “within models” takes each model's means off its rows first (and a degree "
+        "of freedom a model): that alone says how the figures go together. The paper tells p < 0.05, of the t "
+        "distribution as if all rows were independent. The rows marked as an inference follow from its table 1 alone, "
+        "from the means and standard deviations of nine rows of equally many conversations: r over all models if it "
+        "were 0 within every row, and r within the rows if the published r is over all of them.",
+        columns,
         rows,
     )
+    implied = [(PUBLISHED, whose, partner, *[None] * 2, r, *[None] * 4) for whose, partner, r in implied_correlations()]
+    return structs.replace(table, rows=(*table.rows, *implied))
 
 
 def domains_table(panel: ConversationScores) -> Table:

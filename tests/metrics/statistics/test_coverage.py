@@ -174,3 +174,46 @@ def test_intervals_of_correlations_hold_the_truth() -> None:
     for name, (at_10, at_30, at_107) in made:
         assert min(at_30, at_107) > 0.9 - 3 * (0.09 / samples) ** 0.5, name
         assert at_10 > 0.87 - 3 * (0.09 / samples) ** 0.5, name
+
+
+def models_columns(
+    source: np.random.Generator, kind: str, rho: float, size: int, shift: float
+) -> tuple[Values, Values, list[str]]:
+    """Two columns for `size` conversations that three models each hold at two temperatures: models differ by `shift`
+    standard deviations in both columns, which within a model correlate by `rho`."""
+    parts = [columns(source, kind, rho, size, 2) for _ in range(3)]
+    if kind == "shared":  # half of the variance is the conversation's, whichever model holds it
+        own, other = source.normal(size=(2, size)).repeat(2, axis=-1)
+        common = own, rho * own + (1 - rho * rho) ** 0.5 * other
+        parts = [((x + common[0]) / 2**0.5, (y + common[1]) / 2**0.5) for x, y in parts]
+    x, y = (np.concatenate([part[side] + shift * at for at, part in enumerate(parts)]) for side in (0, 1))
+    return x, y, [name for name in "abc" for _ in range(2 * size)]
+
+
+WITHIN = [(kind, rho, shift) for kind in ("normal", "shared", "skewed") for rho, shift in ((0.0, 2.0), (-0.4, 2.0))]
+
+
+@pytest.mark.parametrize("is_within", [True, False], ids=["within models", "pooled"])
+def test_intervals_of_correlations_over_models_hold_the_truth(is_within: bool) -> None:
+    samples = SAMPLES if IS_LONG else 100
+    made = []
+    for kind, rho, shift in WITHIN:
+        source = np.random.default_rng(5)
+        x, y, models = models_columns(source, kind, rho, 100_000, shift)
+        if is_within:
+            middles = np.arange(3).repeat(200_000) * shift
+            x, y = x - middles, y - middles
+        truth = float(np.corrcoef(x, y)[0, 1])
+        found = []
+        for size in SIZES[3:]:
+            names, held = [*np.arange(size).repeat(2).tolist() * 3], 0
+            for _ in range(samples):
+                x, y, models = models_columns(source, kind, rho, size, shift)
+                one = correlation(x, y, names, groups=models if is_within else None)
+                held += one.low is not None and one.high is not None and one.low <= truth <= one.high
+            found.append(held / samples)
+        made.append((f"{kind}, r = {truth:.2f}", found))
+    show(f"Correlations over three models, {'within them' if is_within else 'pooled'}", made, SIZES[3:])
+    for name, (at_10, at_30, at_107) in made:
+        assert min(at_30, at_107) > 0.9 - 3 * (0.09 / samples) ** 0.5, name
+        assert at_10 > 0.87 - 3 * (0.09 / samples) ** 0.5, name

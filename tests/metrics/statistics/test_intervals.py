@@ -175,6 +175,36 @@ def test_an_interval_of_a_correlation_is_fishers_with_the_larger_of_two_errors()
     assert jackknifes_larger == {True, False}
 
 
+def test_within_groups_it_is_the_correlation_of_what_deviates_from_each_groups_mean() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    x, y, names = related(14, 2, seed=3)
+    groups, shift = ["a", "b"] * 14, np.array([0.0, 50.0] * 14)
+    whole, within = (correlation(x + shift, y - shift, names, groups=each) for each in (None, groups))
+
+    def r_of(kept: np.ndarray[Any, Any]) -> float:
+        sides = [[side[kept & at] - side[kept & at].mean() for at in (shift == 0, shift > 0)] for side in (x, y)]
+        return float(np.corrcoef(np.concatenate(sides[0]), np.concatenate(sides[1]))[0, 1])
+
+    r = r_of(np.ones(28, dtype=bool))
+    assert whole.r is not None and whole.r < -0.99 and within.r == pytest.approx(r, rel=1e-9)
+    left = [np.arctanh(r_of(np.array(names) != name)) for name in range(14)]
+    error = max(13 * np.std(left, ddof=1) / math.sqrt(14), 1 / math.sqrt(28 - 2 - 2))
+    # 14 conversations, less one and one for each of two groups.
+    half = stats.t.ppf(0.975, 11) * error
+    assert (within.low, within.high) == pytest.approx((np.tanh(np.arctanh(r) - half), np.tanh(np.arctanh(r) + half)))
+    assert within.p == pytest.approx(2 * stats.t.sf(abs(np.arctanh(r)) / error, 11))
+
+
+def test_within_groups_that_do_not_vary_or_are_too_many_there_is_no_interval() -> None:
+    x, y, names = related(12, 2)
+    flat = correlation(np.array([0.1, 0.7] * 12), y, names, groups=["a", "b"] * 12, of="conversations")
+    assert (flat.r, flat.note) == (None, "no interval: one side does not vary")
+    many = correlation(x, y, names, groups=[f"m{at % 11}" for at in range(24)], of="conversations")
+    assert many.r is not None and (many.low, many.p) == (None, None)
+    assert many.note == "no interval: 11 groups leave 12 conversations no degree of freedom"
+    assert correlation(x, y, names, groups=["m"] * 24) == correlation(x, y, names)
+
+
 def test_rows_of_one_cluster_do_not_count_as_independent() -> None:
     x, y, _ = related(12)
     once = correlation(x, y)
