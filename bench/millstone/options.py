@@ -130,15 +130,6 @@ class Readings(Struct, frozen=True):
             verbs=("report",),
         ),
     ] = "90"
-    arguments: Annotated[
-        Literal["share", "change", "cases"],
-        Option(
-            metavar="HOW",
-            help="figure 6 by an argument's pro share (default), its change from the same template's baseline, or its "
-            "pro share in each case (the paper: every configuration that includes it)",
-            verbs=("report",),
-        ),
-    ] = "share"
     topics: Annotated[
         Literal["each", "last"],
         Option(

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..statistics.comparisons import difference_of
 from ..statistics.intervals import Correlation, Interval, correlation, ratio_figures
-from .answers import TEMPLATES, AnswerReading, AnswerRows
+from .answers import AnswerReading, AnswerRows
 from .counts import ModelCounts
 from .families import family_of as family_of
 from .intervals import IssueFigure, intervals
@@ -34,8 +34,8 @@ ORDER_CASES = ("balanced", "clear-pro", "clear-con")
 
 @dataclass(frozen=True)
 class Effects:
-    """The effects of the arguments that a model was shown: `shares[n]` is the effect of `arguments[n]`, an (issue, id),
-    a share of pro answers or a difference of shares, over the `shown[n]` answers whose prompts contain it."""
+    """The effects of the arguments that a model was shown: `shares[n]` is the effect of `arguments[n]`, an (issue, id):
+    the share of pro answers among the `shown[n]` answers whose prompts contain it."""
 
     model: str
     arguments: tuple[tuple[str, str], ...]
@@ -43,24 +43,12 @@ class Effects:
     shown: NDArray[np.int64]
 
 
-def argument_effects(
-    answers: AnswerRows, reading: AnswerReading = "recorded", relative_to_baseline: bool = False
-) -> Effects:
-    """Returns, for every argument, the share of pro answers to prompts that contain it, in any configuration.
-
-    With `relative_to_baseline`, as in the authors' script: minus the baseline's pro share of the same issue and
-    template, averaged over templates by appearances; answers to a template without baseline are then left out.
-    """
-    values = (answers.stances[reading] == 0).astype(np.float64)
-    shown = answers.shown
-    if relative_to_baseline:
-        values = values - _baseline_of_template(answers, values)
-        known = ~np.isnan(values)
-        values, shown = values[known], shown[known]
+def argument_effects(answers: AnswerRows, reading: AnswerReading = "recorded") -> Effects:
+    """Returns, for every argument, the share of pro answers to prompts that contain it, in any configuration."""
     # By list first: models share their lists, and a list has many members.
     lists = len(answers.lists.starts) - 1
-    times = np.bincount(shown, minlength=lists)
-    sums = np.bincount(shown, weights=values, minlength=lists)
+    times = np.bincount(answers.shown, minlength=lists)
+    sums = np.bincount(answers.shown, weights=answers.stances[reading] == 0, minlength=lists)
     list_of, member = _distinct_members(answers)
     number = len(answers.lists.arguments)
     appearances = np.bincount(member, weights=times[list_of], minlength=number).astype(np.int64)
@@ -71,27 +59,6 @@ def argument_effects(
         tuple(answers.lists.arguments[at] for at in found),
         effects[found] / appearances[found],
         appearances[found],
-    )
-
-
-def effects_by_case(answers: AnswerRows, reading: AnswerReading = "recorded") -> dict[str, Effects]:
-    """Returns the effects of the arguments in each case with arguments apart: the pro share of the prompts of that case
-    that contain the argument."""
-    return {
-        case: argument_effects(answers.at(answers.case == at), reading)
-        for at, case in enumerate(CASES)
-        if case != "baseline"
-    }
-
-
-def joined_cases(by_case: Mapping[str, Effects]) -> Effects:
-    """Returns the effects of all cases as one: an argument in two cases has two, named `id, case`."""
-    every = list(by_case.items())
-    return Effects(
-        every[0][1].model,
-        tuple((issue, f"{name}, {case}") for case, one in every for issue, name in one.arguments),
-        np.concatenate([one.shares for _, one in every]),
-        np.concatenate([one.shown for _, one in every]),
     )
 
 
@@ -234,17 +201,6 @@ def order_effect(
         MappingProxyType(dict(zip(SIDES, apart, strict=True))),
         unknown,
     )
-
-
-def _baseline_of_template(answers: AnswerRows, values: Shares) -> Shares:
-    """Returns, for each answer, the pro share of the baseline with its issue and template; NaN if there is none."""
-    place = answers.issue.astype(np.int64) * (TEMPLATES[-1] + 1) + answers.template
-    baseline = answers.case == CASES.index("baseline")
-    size = len(answers.issues) * (TEMPLATES[-1] + 1)
-    times = np.bincount(place[baseline], minlength=size)
-    pro = np.bincount(place[baseline], weights=values[baseline], minlength=size)
-    shares: Shares = np.where(times > 0, pro / np.maximum(times, 1), np.nan)[place]
-    return shares
 
 
 def _distinct_members(answers: AnswerRows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -92,7 +92,6 @@ class ModelProfile:
     topics: Mapping[str, TopicScore]
     by_reading: Sequence[tuple[float | None, float | None]]
     effects: arguments.Effects
-    case_effects: Mapping[str, arguments.Effects]
     order_effects: tuple[arguments.OrderEffect, ...]
     composition: tuple[Composition, ...]
 
@@ -132,7 +131,6 @@ class SurveyFigures:
     pairs: Sequence[ModelPair]
     shift_tests: Sequence[ShiftTest]
     correlations: arguments.Correlations
-    case_correlations: Mapping[str, arguments.Correlations]
     families: Sequence[str]
     medians: arguments.Medians
     counted: tuple[CountedModel, ...] = ()
@@ -208,11 +206,6 @@ def survey_figures(survey: ReportSurvey, seed: int = 0) -> SurveyFigures:
         pairs=compare(counts, is_comparable=partial(is_comparable, survey)),
         shift_tests=shift_tests(counts),
         correlations=replace(found, pairs=pairs),
-        case_correlations={
-            case: replace(each, pairs={at: pair for at, pair in each.pairs.items() if at in pairs})
-            for case in (CASES[1:] if survey.is_by_case else ())
-            for each in [arguments.correlations([model.case_effects[case] for model in models])]
-        },
         families=families,
         medians=arguments.medians(replace(found, pairs=pairs), families, own),
         counted=counted,
@@ -280,8 +273,7 @@ class _Reader:
             refusals=baselines.baseline_refusals(raw),
             topics=om_by_topic(counts, survey.topics, survey.readings.topics == "last"),
             by_reading=[(_score(each, "om").mean, _score(each, BY_SILENCE).mean) for each in others],
-            effects=_effects(kept, survey),
-            case_effects=arguments.effects_by_case(kept, survey.stance) if survey.is_by_case else {},
+            effects=arguments.argument_effects(kept, survey.stance),
             composition=composition(kept, survey.stance, self._seed),
             order_effects=arguments.order_effects(kept, survey.stance),
         )
@@ -316,12 +308,6 @@ class _Reader:
             means | {BY_SILENCE: _score(counts, BY_SILENCE)},
             tuple(openness.contradictions_over_half(counts.pooled).tolist()),
         )
-
-
-def _effects(answers: AnswerRows, survey: ReportSurvey) -> arguments.Effects:
-    if survey.is_by_case:
-        return arguments.joined_cases(arguments.effects_by_case(answers, survey.stance))
-    return arguments.argument_effects(answers, survey.stance, survey.readings.arguments == "change")
 
 
 def _score(counts: ModelCounts, kind: str) -> IssueMean:

@@ -167,14 +167,6 @@ def _choices(
             "Topics, in figure 4",
             f"an issue counts in {'the last' if survey.readings.topics == 'last' else 'each'} of its topics",
         ),
-        (
-            "Arguments, in figure 6",
-            "change from the same template's baseline"
-            if survey.readings.arguments == "change"
-            else "by their pro share in each case"
-            if survey.readings.arguments == "cases"
-            else "by their pro share",
-        ),
     )
 
 

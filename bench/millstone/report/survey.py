@@ -59,11 +59,6 @@ class ReportSurvey(Struct, frozen=True):
         return self.readings.intervals or "issues"
 
     @property
-    def is_by_case(self) -> bool:
-        """Whether figure 6 takes an argument's effect in each case apart."""
-        return self.readings.arguments == "cases"
-
-    @property
     def has_all_issues(self) -> bool:
         """Whether the three issues that the published scores leave out are counted too."""
         return self.readings.issue_set == "107"

@@ -28,27 +28,22 @@ _AGREEMENT = (
 
 
 def argument_tables(panel: SurveyFigures) -> Iterator[Table]:
-    is_relative = panel.survey.readings.arguments == "change"
-    yield from _correlations(panel, is_relative)
-    yield _effects(panel, is_relative)
-    yield _by_case(panel)
+    yield from _correlations(panel)
+    yield _effects(panel)
     yield from _order(panel)
     yield _composition(panel)
 
 
-def _correlations(panel: SurveyFigures, is_relative: bool) -> Iterator[Table]:
+def _correlations(panel: SurveyFigures) -> Iterator[Table]:
     found, families, middle = panel.correlations, panel.families, panel.medians
-    effect = "its pro share minus that of the same template's baseline" if is_relative else "the pro share"
-    apart = (
-        " An argument has an effect in each case that shows it, and a row for each." if panel.survey.is_by_case else ""
-    )
     yield Table(
         "figure-6-correlations",
         "Figure 6, data: do the same arguments move two models?",
-        f"Pearson's correlation of the effects of single arguments, over the arguments that both models were shown. An "
-        f"argument's effect is {effect} of the prompts that contain it.{apart} Low and high are the ends of a 95% "
-        "interval over issues, by Student's t on Fisher's z with whole issues left out in turn. Models are of one "
-        "family if their names differ by size, variant or date alone.",
+        "Pearson's correlation of the effects of single arguments, over the arguments that both models were shown. An "
+        "argument's effect is the pro share of the prompts that contain it (the authors' script takes off that of the "
+        "same template's baseline). Low and high are the ends of a 95% interval over issues, by Student's t on "
+        "Fisher's z with whole issues left out in turn. Models are of one family if their names differ by size, "
+        "variant or date alone.",
         (
             Column("first", "Model"),
             Column("second", "And"),
@@ -88,36 +83,18 @@ def _correlations(panel: SurveyFigures, is_relative: bool) -> Iterator[Table]:
     )
 
 
-def _by_case(panel: SurveyFigures) -> Table:
-    return Table(
-        "figure-6-by-case",
-        "Figure 6 by case",
-        "The correlations of figure 6 within each case alone, over the arguments that both models were shown there. "
-        "Rows are made with --arguments cases.",
-        (
-            Column("case", "Case"),
-            Column("first", "Model"),
-            Column("second", "And"),
-            Column("r", "Correlation", "correlation"),
-            *interval_columns("correlation"),
-            Column("shared", "Arguments shared", "count"),
-        ),
-        tuple(
-            (case, found.models[first], found.models[second], each.r, *interval_cells(each, "correlation"), each.rows)
-            for case, found in panel.case_correlations.items()
-            for (first, second), each in found.pairs.items()
-        ),
-        is_long=True,
-    )
-
-
-def _effects(panel: SurveyFigures, is_relative: bool) -> Table:
-    column = Column("effect", "Pro share minus baseline", "points") if is_relative else Column("pro", "Pro", "percent")
+def _effects(panel: SurveyFigures) -> Table:
     return Table(
         "figure-6-arguments",
         "Single arguments",
         "A model and an argument a row: how many answered prompts contain it, and what it does to the pro share.",
-        (_MODEL, Column("issue", "Issue"), Column("argument", "Argument"), Column("shown", "Answers", "count"), column),
+        (
+            _MODEL,
+            Column("issue", "Issue"),
+            Column("argument", "Argument"),
+            Column("shown", "Answers", "count"),
+            Column("pro", "Pro", "percent"),
+        ),
         tuple(
             (model.name, *argument, int(shown), 100 * float(share))
             for model in panel.models

@@ -22,8 +22,6 @@ from millstream.metrics.millstone.arguments import (
     Position,
     argument_effects,
     correlations,
-    effects_by_case,
-    joined_cases,
     medians,
     order_effect,
     order_effects,
@@ -66,24 +64,6 @@ def same(found: dict[Name, tuple[float, int]], expected: dict[Name, tuple[float,
 def test_an_argument_has_the_pro_share_of_the_prompts_that_contain_it(rows: list[Row], reading: AnswerReading) -> None:
     expected = {name: (pro_share(some, reading), len(some)) for name, some in containing(rows).items()}
     same(as_dict(argument_effects(answers_of(rows), reading)), expected)
-
-
-@given(surveys(), readings)
-def test_relative_to_the_baseline_is_by_template_and_averaged_by_appearances(
-    rows: list[Row], reading: AnswerReading
-) -> None:
-    expected: dict[Name, tuple[float, int]] = {}
-    for argument, some in containing(rows).items():
-        weighted, shown = 0.0, 0
-        for template in (1, 2, 3):
-            with_it = [row for row in some if row.template == template]
-            baseline = [r for r in rows if (r.issue, r.template, r.case) == (argument[0], template, "baseline")]
-            if with_it and baseline:
-                weighted += len(with_it) * (pro_share(with_it, reading) - pro_share(baseline, reading))
-                shown += len(with_it)
-        if shown:
-            expected[argument] = (weighted / shown, shown)
-    same(as_dict(argument_effects(answers_of(rows), reading, relative_to_baseline=True)), expected)
 
 
 def test_an_argument_that_a_prompt_shows_twice_is_in_one_prompt() -> None:
@@ -315,19 +295,3 @@ def test_the_test_of_order_is_students_t_over_the_issues_own_excess() -> None:
     assert set(by_place) == {(case, position) for case in ORDER_CASES for position in POSITIONS}
     few = [row for row in rows if row.issue != "i9"]
     assert order_effect(answers_of(few)).p is None
-
-
-def test_by_case_an_argument_has_an_effect_in_each_case_that_shows_it() -> None:
-    # pro-1: one of two pro one-sided, none of one in clear-con; con-1 stands in the latter alone.
-    rows = [
-        Row("a", 1, "one-sided-pro", 0, ("pro",) * 3, ("pro-1",)),
-        Row("a", 1, "one-sided-pro", 1, ("con",) * 3, ("pro-1",)),
-        Row("a", 1, "clear-con-1", 0, ("con",) * 3, ("pro-1", "con-1")),
-    ]
-    by_case = effects_by_case(answers_of(rows))
-    assert as_dict(by_case["one-sided-pro"]) == {("a", "pro-1"): (0.5, 2)}
-    assert as_dict(joined_cases(by_case)) == {
-        ("a", "pro-1, one-sided-pro"): (0.5, 2),
-        ("a", "pro-1, clear-con"): (0, 1),
-        ("a", "con-1, clear-con"): (0, 1),
-    }

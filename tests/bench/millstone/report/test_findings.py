@@ -51,7 +51,6 @@ OTHER_TABLES = {
         "order-effects-by-side",
         "most-open-minded",
         "single-argument",
-        "figure-6-by-case",
         "figure-6-ranges",
         "composition",
     ),
@@ -263,13 +262,6 @@ def test_consistency_goes_by_the_level_that_was_chosen() -> None:
         assert list(numbers.values()) == [1, 1, 0, 0]
 
 
-def test_effects_relative_to_the_baseline_are_points_and_else_percent(whole: PageContents) -> None:
-    relative = tables_and_figures(realistic(Readings(arguments="change")))
-    assert table(whole, "figure-6-arguments").columns[-1].name == "pro"
-    assert table(relative, "figure-6-arguments").columns[-1].kind == "points"
-    assert any(float(str(row["effect"])) < 0 for row in own(relative, "figure-6-arguments"))
-
-
 def test_models_of_one_family_are_marked(whole: PageContents) -> None:
     pairs = {(row["first"], row["second"]) for row in own(whole, "figure-6-correlations") if row["same_family"]}
     assert pairs == {("lab/great-2-large", "lab/great-2-mini")}
@@ -358,13 +350,3 @@ def test_a_model_stands_for_the_same_whoever_stands_beside_it(whole: PageContent
 def test_two_models_of_one_name_are_refused() -> None:
     with pytest.raises(ValueError, match="twice came solo"):
         survey_of(polled("solo", ["a"]), replace(polled("solo", ["b"]), pair=Pair("solo", 0.5)))
-
-
-def test_figure_6_by_case_has_correlations_of_all_cases_and_of_each() -> None:
-    found = tables_and_figures(realistic(Readings(arguments="cases")))
-    rows = own(found, "figure-6-by-case")
-    assert {row["case"] for row in rows} == set(CASES[1:])
-    for pair in own(found, "figure-6-correlations"):
-        of_pair = [row for row in rows if (row["first"], row["second"]) == (pair["first"], pair["second"])]
-        assert sum(int(str(row["shared"])) for row in of_pair) == pair["shared"]
-    assert own(tables_and_figures(realistic()), "figure-6-by-case") == []
