@@ -130,11 +130,3 @@ class Readings(Struct, frozen=True):
             verbs=("report",),
         ),
     ] = "90"
-    topics: Annotated[
-        Literal["each", "last"],
-        Option(
-            metavar="HOW",
-            help="figure 4 counts an issue in each of its topics (default) or in the last alone, as the authors do",
-            verbs=("report",),
-        ),
-    ] = "each"

@@ -20,22 +20,19 @@ class TopicScore(NamedTuple):
     issues: int
 
 
-def om_by_topic(
-    counts: ModelCounts, topics: Mapping[str, tuple[str, ...]], last_only: bool = False, kind: str = "om"
-) -> dict[str, TopicScore]:
+def om_by_topic(counts: ModelCounts, topics: Mapping[str, tuple[str, ...]]) -> dict[str, TopicScore]:
     """Returns the mean score of each topic's scored issues. `topics` gives each issue's topics.
 
-    An issue of several topics counts in each of them, with `last_only` in its last one alone, as the authors count.
-    Issue names are compared in lower case, as published counts have them. Topics without a scored issue and issues
-    without a topic are left out.
+    An issue of several topics counts in each of them (the authors' script counts the last one alone). Issue names are
+    compared in lower case, as published counts have them. Topics without a scored issue and issues without a topic are
+    left out.
     """
     found = openness_of(counts)
     own = {issue.casefold(): names for issue, names in topics.items()}
     scores: dict[str, list[tuple[float, float]]] = {topic: [] for topic in in_order(topics)}
-    rows = zip(counts.issues, getattr(found, kind).tolist(), found.om_by_silence.tolist(), found.is_scored, strict=True)
+    rows = zip(counts.issues, found.om.tolist(), found.om_by_silence.tolist(), found.is_scored, strict=True)
     for issue, score, by_silence, is_scored in rows:
-        names = dict.fromkeys(own.get(issue.casefold(), ()))
-        for topic in list(names)[-1:] if last_only else names:
+        for topic in dict.fromkeys(own.get(issue.casefold(), ())):
             if is_scored:
                 scores[topic].append((score, by_silence))
     means = {

@@ -271,7 +271,7 @@ class _Reader:
             firm=baselines.firm_pairs([counts]),
             often_refused=baselines.issues_often_refused(raw),
             refusals=baselines.baseline_refusals(raw),
-            topics=om_by_topic(counts, survey.topics, survey.readings.topics == "last"),
+            topics=om_by_topic(counts, survey.topics),
             by_reading=[(_score(each, "om").mean, _score(each, BY_SILENCE).mean) for each in others],
             effects=arguments.argument_effects(kept, survey.stance),
             composition=composition(kept, survey.stance, self._seed),

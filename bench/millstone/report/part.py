@@ -163,10 +163,6 @@ def _choices(
         ("Issues", "all" if survey.has_all_issues else "without the three that the published scores leave out"),
         ("Intervals", "over issues" if survey.over == "issues" else "over trials of the same issues"),
         ("Consistent, in table 2", f"a mean share above {survey.readings.consistent}%"),
-        (
-            "Topics, in figure 4",
-            f"an issue counts in {'the last' if survey.readings.topics == 'last' else 'each'} of its topics",
-        ),
     )
 
 

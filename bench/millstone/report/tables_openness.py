@@ -160,12 +160,11 @@ def issues_table(panel: SurveyFigures) -> Table:
 
 
 def topics_table(panel: SurveyFigures) -> Table:
-    survey = panel.survey
-    several = "in the last of them alone" if survey.readings.topics == "last" else "in each of them"
     return Table(
         "figure-4-topics",
         "Figure 4, data: open-mindedness by topic",
-        f"Mean OM over the scored issues of a topic. An issue of several topics counts {several}.",
+        "Mean OM over the scored issues of a topic. An issue of several topics counts in each of them (the authors' "
+        "script counts the last one alone).",
         (
             Column("topic", "Topic"),
             _MODEL,
@@ -175,7 +174,7 @@ def topics_table(panel: SurveyFigures) -> Table:
         ),
         tuple(
             (topic, model.name, *model.topics[topic])
-            for topic in in_order(survey.topics)
+            for topic in in_order(panel.survey.topics)
             for model in panel.models
             if topic in model.topics
         ),

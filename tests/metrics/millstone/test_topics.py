@@ -20,9 +20,9 @@ topic_tables = st.dictionaries(
 )
 
 
-@given(pooled_counts, topic_tables, st.booleans(), st.sampled_from(["om", "om_pro_share", "om_no_flip"]))
+@given(pooled_counts, topic_tables)
 def test_a_second_implementation_gives_the_same_means(
-    cells: dict[str, list[Cell]], topics: dict[str, tuple[str, ...]], last_only: bool, kind: str
+    cells: dict[str, list[Cell]], topics: dict[str, tuple[str, ...]]
 ) -> None:
     counts = counts_from("m", cells)
     found = openness(counts.pooled)
@@ -30,25 +30,20 @@ def test_a_second_implementation_gives_the_same_means(
     for at, issue in enumerate(counts.issues):
         # Issues here are in lower case.
         names = topics.get(issue.upper(), topics.get(issue, ()))
-        for place, topic in enumerate(names):
-            if found.is_scored[at] and (not last_only or place == len(names) - 1):
-                expected.setdefault(topic, []).append(float(getattr(found, kind)[at]))
-    ours = om_by_topic(counts, topics, last_only, kind)
+        for topic in names if found.is_scored[at] else ():
+            expected.setdefault(topic, []).append(float(found.om[at]))
+    ours = om_by_topic(counts, topics)
     assert {topic: score.issues for topic, score in ours.items()} == {t: len(some) for t, some in expected.items()}
     for topic, score in ours.items():
         assert score.om == pytest.approx(fmean(expected[topic]), abs=1e-9)
 
 
-def test_an_issue_of_several_topics_counts_in_each_or_in_its_last_alone() -> None:
+def test_an_issue_of_several_topics_counts_in_each() -> None:
     counts = counts_from("m", {"moved": MOVED, "still": STILL})
     topics = {"moved": ("School", "Money"), "still": ("School",)}
-    in_each, last = om_by_topic(counts, topics), om_by_topic(counts, topics, last_only=True)
-    assert {topic: (round(score.om, 9), score.issues) for topic, score in in_each.items()} == {
+    scores = om_by_topic(counts, topics)
+    assert {topic: (round(score.om, 9), score.issues) for topic, score in scores.items()} == {
         "School": (20, 2),
-        "Money": (40, 1),
-    }
-    assert {topic: (round(score.om, 9), score.issues) for topic, score in last.items()} == {
-        "School": (0, 1),
         "Money": (40, 1),
     }
 

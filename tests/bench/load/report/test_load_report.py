@@ -177,7 +177,7 @@ WRONG: dict[str, tuple[Callable[[Path], Any], tuple[str, ...], int, str]] = {
         5,
         "load.json is a folder, and only a regular file is read or written there",
     ),
-    "a reading of runs": (lambda home: None, ("test", "--topics", "last"), 2, "--topics reads records of a run"),
+    "a reading of runs": (lambda home: None, ("test", "--silence", "literal"), 2, "--silence reads records of a run"),
     "no place to write": (
         lambda home: (home / "test/tables").write_text(""),
         ("test",),

@@ -245,12 +245,6 @@ def test_the_careful_reading_is_counted_where_it_is_chosen(whole: PageContents) 
             assert row["om"] == by_model[row["model"]]["om_careful"]
 
 
-def test_an_issue_of_two_topics_counts_in_both_or_in_the_last_alone(whole: PageContents) -> None:
-    last = tables_and_figures(realistic(Readings(topics="last")))
-    both = {row["topic"] for row in own(whole, "figure-4-topics")}
-    assert both - {row["topic"] for row in own(last, "figure-4-topics")} == {"Law & Order"}
-
-
 def test_consistency_goes_by_the_level_that_was_chosen() -> None:
     rows = [("m", "golf", "baseline", stance, number) for stance, number in (("pro", 93), ("con", 7))]
     rows += [("n", *row[1:]) for row in rows]
