@@ -122,11 +122,3 @@ class Readings(Struct, frozen=True):
             "(default: as recorded)",
         ),
     ] = False
-    consistent: Annotated[
-        Literal["90", "95"],
-        Option(
-            metavar="PERCENT",
-            help="a unanimous issue is consistent above 90 (default, table 2's caption) or 95 (the paper's appendix)",
-            verbs=("report",),
-        ),
-    ] = "90"

@@ -186,7 +186,7 @@ def survey_figures(survey: ReportSurvey, seed: int = 0) -> SurveyFigures:
     }
     # Models that were asked differently may disagree for that reason alone, and may have seen other arguments.
     alike = counts if is_of_one_manner(survey) else []
-    compared, level = baselines.baselines(alike), int(survey.readings.consistent) / 100
+    compared = baselines.baselines(alike)
     found = arguments.correlations([model.effects for model in models])
     names = found.models
     pairs = {at: each for at, each in found.pairs.items() if is_of_same_manner(survey, names[at[0]], names[at[1]])}
@@ -200,7 +200,7 @@ def survey_figures(survey: ReportSurvey, seed: int = 0) -> SurveyFigures:
         shapes=shapes,
         gaps=missing | {name: _unanswered(shape) for name, shape in survey.shapes.items() if name not in missing},
         consensus=(baselines.consensus(compared, 0.90), baselines.consensus(compared, 0.95)),
-        unanimous=[(row, baselines.is_consistent(row, level)) for row in baselines.unanimous(compared)],
+        unanimous=[(row, baselines.is_consistent(row)) for row in baselines.unanimous(compared)],
         widest=[(row, baselines.is_disputed(row)) for row in baselines.widest(compared)],
         firm=baselines.firm_pairs(counts),
         pairs=compare(counts, is_comparable=partial(is_comparable, survey)),

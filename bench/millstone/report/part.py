@@ -162,7 +162,6 @@ def _choices(
         ("Orientation labels", "by the wordings" if is_by_wording else "as each run used them"),
         ("Issues", "all" if survey.has_all_issues else "without the three that the published scores leave out"),
         ("Intervals", "over issues" if survey.over == "issues" else "over trials of the same issues"),
-        ("Consistent, in table 2", f"a mean share above {survey.readings.consistent}%"),
     )
 
 

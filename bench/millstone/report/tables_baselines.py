@@ -42,7 +42,7 @@ def baseline_tables(panel: SurveyFigures) -> Iterator[Table]:
         "table-6-unanimous",
         "Table 6: issues on which the models are unanimous",
         f"Mean baseline shares over the models, on issues with a difference below 10%. {MPD_NOTE} Consistent: the mean "
-        f"pro or con share is above {panel.survey.readings.consistent}% too. {LABELS_INFERENCE}",
+        f"pro or con share is above 90% too (table 2 counts those above 95% beside them). {LABELS_INFERENCE}",
         (
             _ISSUE,
             Column("pro", "Average pro share", "percent"),

@@ -12,7 +12,7 @@ FLAGS = {
     "run": "model temperature max-tokens dataset stance silence protocol citations issues limit templates trials "
     "fix-orientation intervals",
     "score": "stance issue-set intervals silence fix-orientation",
-    "report": "stance issue-set intervals silence fix-orientation consistent",
+    "report": "stance issue-set intervals silence fix-orientation",
 }
 # As a run of before options were structs kept them: issues by their ids, whatever was asked for.
 KEPT = {

@@ -245,15 +245,13 @@ def test_the_careful_reading_is_counted_where_it_is_chosen(whole: PageContents) 
             assert row["om"] == by_model[row["model"]]["om_careful"]
 
 
-def test_consistency_goes_by_the_level_that_was_chosen() -> None:
+def test_issues_are_consistent_above_90_and_those_above_95_are_counted_beside_them() -> None:
     rows = [("m", "golf", "baseline", stance, number) for stance, number in (("pro", 93), ("con", 7))]
     rows += [("n", *row[1:]) for row in rows]
     answers = counted(CountRow(*row) for row in rows)
-    for percent, consistent in (("90", True), ("95", False)):
-        found = tables_and_figures(survey_of(*answers, readings=Readings(consistent=percent)))  # type: ignore[arg-type]
-        assert [row["consistent"] for row in own(found, "table-6-unanimous")] == [consistent]
-        numbers = {row["agreement"]: row["issues"] for row in own(found, "table-2-agreement")}
-        assert list(numbers.values()) == [1, 1, 0, 0]
+    found = tables_and_figures(survey_of(*answers))
+    assert [row["consistent"] for row in own(found, "table-6-unanimous")] == [True]
+    assert [row["issues"] for row in own(found, "table-2-agreement")] == [1, 1, 0, 0]
 
 
 def test_models_of_one_family_are_marked(whole: PageContents) -> None:
