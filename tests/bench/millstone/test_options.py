@@ -9,10 +9,10 @@ from millstream.bench.millstone.options import Options, Readings
 
 MILLSTONE = declarations()["millstone"]
 FLAGS = {
-    "run": "model temperature max-tokens dataset stance silence protocol citations issues limit templates trials "
-    "fix-orientation intervals",
-    "score": "stance issue-set intervals silence fix-orientation",
-    "report": "stance issue-set intervals silence fix-orientation",
+    "run": "model temperature reasoning-effort max-tokens dataset stance silence protocol citations issues limit "
+    "templates trials read fix-orientation intervals",
+    "score": "stance issue-set intervals silence read fix-orientation",
+    "report": "stance issue-set intervals silence read fix-orientation",
 }
 # As a run of before options were structs kept them: issues by their ids, whatever was asked for.
 KEPT = {
