@@ -34,6 +34,7 @@ from ..evaluation.judges import judge_note, takes_temperature
 from ..evaluation.preparation import (
     ItemsOfPilot,
     PreparedRun,
+    begun_manifest,
     begun_with,
     check_cost_is_bounded,
     check_models_take,
@@ -232,6 +233,7 @@ def _asked(out: Path, asked_for: RunOptions, settings: Settings, notes: list[str
     if run.window is None:
         begun = begun_with(out, "chameleon", "window", "prompt_tokens")
         tokens |= {model: most for model, most in begun.items() if model in tokens}
+    temperature = 0.0 if takes_temperature(run.judge, run.judge_reasoning_effort, settings) else None
     return ConversationSpec(
         pairs=pairs,
         judge=run.judge,
@@ -245,7 +247,8 @@ def _asked(out: Path, asked_for: RunOptions, settings: Settings, notes: list[str
         seed=run.seed,
         queries_by=queries_by,
         judge_prompt=run.judge_prompt,
-        judge_temperature=0.0 if takes_temperature(run.judge, run.judge_reasoning_effort, settings) else None,
+        # A run that has begun goes on as it began, whatever the table of models says by now.
+        judge_temperature=(begun_manifest(out).get("specification") or {}).get("judge_temperature", temperature),
         judge_effort=run.judge_reasoning_effort,
         max_tokens=run.max_tokens,
         readings=readings_of(kept_of(asked_for.readings)),

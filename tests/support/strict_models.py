@@ -80,19 +80,20 @@ class StrictModels:
             self._note(body["model"], body.get("temperature"), body.get("max_tokens"), refusal)
             content = [{"type": "text", "text": _said(body)}]
             whole = {"id": "m", "type": "message", "role": "assistant", "model": body["model"], "content": content}
-            return refusal or (200, {**whole, "stop_reason": "end_turn", "usage": _usage("input", "output")})
+            return refusal or (200, {**whole, "stop_reason": "end_turn", "usage": _usage(body, "input", "output")})
         if path.endswith("/chat/completions"):
             refusal = _openai_refusal(body)
             self._note(body["model"], body.get("temperature"), body.get("max_tokens"), refusal)
             choice = {"index": 0, "message": {"role": "assistant", "content": _said(body)}, "finish_reason": "stop"}
             whole = {"id": "c", "object": "chat.completion", "model": body["model"], "choices": [choice]}
-            return refusal or (200, {**whole, "usage": _usage("prompt", "completion")})
+            return refusal or (200, {**whole, "usage": _usage(body, "prompt", "completion")})
         found = re.search(r"models/([^:]+):generateContent", path)
         assert found is not None, path
         settings = body.get("generationConfig", {})
         self._note(found[1], settings.get("temperature"), settings.get("maxOutputTokens"), None)
         candidate = {"content": {"role": "model", "parts": [{"text": _said(body)}]}, "finishReason": "STOP"}
-        usage = {"promptTokenCount": 50, "candidatesTokenCount": 20, "totalTokenCount": 70}
+        read = len(json.dumps(body)) // 4
+        usage = {"promptTokenCount": read, "candidatesTokenCount": 20, "totalTokenCount": read + 20}
         return 200, {"candidates": [candidate], "usageMetadata": usage, "modelVersion": found[1]}
 
     def _note(self, model: str, temperature: float | None, max_tokens: int | None, refusal: object) -> None:
@@ -127,8 +128,8 @@ def _anthropic_error(message: str) -> tuple[int, dict[str, Any]]:
     return 400, {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
 
 
-def _usage(read: str, written: str) -> dict[str, int]:
-    return {f"{read}_tokens": 50, f"{written}_tokens": 20}
+def _usage(body: dict[str, Any], read: str, written: str) -> dict[str, int]:
+    return {f"{read}_tokens": len(json.dumps(body)) // 4, f"{written}_tokens": 20}
 
 
 def _said(body: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""A run that has begun keeps the windows of its start, whatever the table of models says later."""
+"""A run that has begun keeps windows and its judge's temperature, whatever the table of models says later."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ QUIET = ("--no-progress", "--no-report")
 
 
 @pytest.mark.parametrize("way", ["run", "resume"])
-def test_a_begun_run_keeps_its_windows(cli: CommandLine, tmp_path: Path, way: str) -> None:
+def test_a_begun_run_keeps_what_the_table_decided(cli: CommandLine, tmp_path: Path, way: str) -> None:
     command = (*RUN, "--out", "run", "--mode", "strict", "--cache", "cache", *QUIET)
     first = cli("run", *command)
     path = tmp_path / "run/manifest.json"
@@ -26,11 +26,14 @@ def test_a_begun_run_keeps_its_windows(cli: CommandLine, tmp_path: Path, way: st
     # As of an earlier table, which did not know these models.
     assert min(manifest["specification"]["prompt_tokens"].values()) > 111_104
     manifest["specification"]["prompt_tokens"] = dict.fromkeys((MODEL, JUDGE), 111_104)
+    assert manifest["specification"]["judge_temperature"] == 0.0
+    manifest["specification"]["judge_temperature"] = None
     manifest["specification_hash"] = specification_hash(manifest["specification"])
     manifest["manifest_hash"] = manifest_hash(manifest)
     path.write_text(json.dumps(manifest))
     again = cli("run", *command) if way == "run" else cli("resume", "run", *QUIET)
     assert again.code == first.code, again.err
-    assert json.loads(path.read_text())["specification"]["prompt_tokens"] == dict.fromkeys((MODEL, JUDGE), 111_104)
+    kept = json.loads(path.read_text())["specification"]
+    assert kept["prompt_tokens"] == dict.fromkeys((MODEL, JUDGE), 111_104) and kept["judge_temperature"] is None
     other = cli("run", *command, "--window", "200000")
     assert other.code == 2 and "prompt_tokens" in other.err

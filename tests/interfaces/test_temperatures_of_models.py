@@ -1,0 +1,128 @@
+"""Models under test that refuse or ignore a temperature, through every door: each is asked once, none in vain."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from command_line import CommandLine, Done
+from strict_models import StrictModels
+
+MODELS = ("anthropic/claude-sonnet-5-5", "openai/gpt-6-sol", "gemini/gemini-3.8-flash")
+TAKING, UNKNOWN = "openai/gpt-4.1-mini", "openai/new-model"
+TASK = """
+import millstream as ms
+
+capitals = ms.Task(data=[{"country": "Peru"}], prompt="What is the capital of {country}?", score=ms.regex("so"){more})
+"""
+TOML = """
+[task]
+data = [{ country = "Peru" }]
+prompt = "What is the capital of {country}?"
+score = "match"
+expected = "so"
+temperature = [0, 1]
+"""
+RUN_FILE = """
+[run]
+out = "file"
+[run.millstone]
+model = ["MODEL"]
+temperature = [0, 1]
+limit = 1
+templates = 1
+trials = 1
+"""
+SEVERAL = ("--temperature", "0", "1")
+CHAMELEON = ("chameleon", "--judge", TAKING, "--conversations", "1", "--turns", "2", "--pages", "2")
+SYCON = ("sycon", "--judge", TAKING, "--setting", "debate", "--limit", "1")
+
+
+@pytest.fixture
+def models(monkeypatch: pytest.MonkeyPatch) -> Iterator[StrictModels]:
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.setenv(name, "k")
+    with StrictModels() as served:
+        yield served
+
+
+def run(cli: CommandLine, models: StrictModels, verb: str, *words: str, out: str = "run") -> Done:
+    where = ("--base-url", models.address, "--cache", "cache", "--out", out)
+    return cli(verb, *words, *where, *(("--no-report", "--no-progress") if verb == "run" else ()))
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_model_without_a_temperature_is_asked_once_through_every_door(
+    cli: CommandLine, models: StrictModels, tmp_path: Path, model: str
+) -> None:
+    (tmp_path / "mine.py").write_text(TASK.replace("{more}", ""))
+    (tmp_path / "mine.toml").write_text(TOML)
+    (tmp_path / "file.toml").write_text(RUN_FILE.replace("MODEL", model))
+    doors: dict[str, tuple[str, ...]] = {
+        "python": ("mine.py", "--model", model, *SEVERAL),
+        "toml": ("mine.toml", "--model", model),
+        "file": ("file.toml",),
+        "sycon": (*SYCON, "--model", model, *SEVERAL),
+        "chameleon": (*CHAMELEON, "--model", model),
+        "planned": (*CHAMELEON, "--model", model, *SEVERAL),
+    }
+    for name, words in doors.items():
+        planned = run(cli, models, "plan", *words, out=name)
+        assert planned.code == 0, (name, planned.err)
+        assert f"since they take none: {model}\n" in planned.err, (name, planned.err)
+        if name == "planned":
+            continue
+        done = run(cli, models, "run", *words, out=name)
+        # MillStone reads no position in these answers.
+        assert done.code == (3 if name == "file" else 0), (name, done.out)
+        assert f"since they take none: {model}\n" in done.err
+        (ended,) = json.loads((tmp_path / name / "manifest.json").read_text())["counts"]
+        assert (ended["model"], ended["temperature"]) == (model, None), name
+    assert models.refused() == [] and {each.temperature for each in models.of(model)} == {None}
+
+
+def test_beside_a_model_that_takes_a_temperature_the_other_has_one_row(
+    cli: CommandLine, models: StrictModels, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.py").write_text(TASK.replace("{more}", ""))
+    done = run(cli, models, "run", "mine.py", "--model", TAKING, MODELS[1], *SEVERAL)
+    assert done.code == 0, done.out
+    counts = json.loads((tmp_path / "run/manifest.json").read_text())["counts"]
+    pairs = [(each["model"], each["temperature"]) for each in counts]
+    assert pairs == [(TAKING, 0.0), (TAKING, 1.0), (MODELS[1], None)]
+    assert models.refused() == []
+    for verb in ("verify", "score", "resume"):
+        again = cli(verb, "run")
+        assert again.code == 0, (verb, again.err, again.out)
+
+
+def test_a_configuration_says_that_a_model_takes_a_temperature(
+    cli: CommandLine, models: StrictModels, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.py").write_text(TASK.replace("{more}", ""))
+    (tmp_path / "taken.toml").write_text(f'[models."{MODELS[2]}"]\ntemperature = "taken"\n')
+    done = run(cli, models, "run", "mine.py", "--model", MODELS[2], *SEVERAL, "--config", "taken.toml")
+    assert done.code == 0 and "take none" not in done.err, done.err
+    assert {each.temperature for each in models.of(MODELS[2])} == {0.0, 1.0}
+
+
+def test_a_model_that_takes_one_without_thinking_is_asked_at_it_with_the_effort_none(
+    cli: CommandLine, models: StrictModels, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.py").write_text(TASK.replace("{more}", ""))
+    efforts = ("--reasoning-effort", "none", "low")
+    done = run(cli, models, "run", "mine.py", "--model", MODELS[1], *SEVERAL, *efforts)
+    assert done.code == 0, done.out
+    assert sorted(map(str, (each.temperature for each in models.of(MODELS[1])))) == ["0.0", "1.0", "None"]
+    assert models.refused() == [] and f"since they take none: {MODELS[1]} @ low\n" in done.err, done.err
+
+
+def test_a_temperature_that_an_unknown_model_rejects_is_told_with_the_flag_that_sends_none(
+    cli: CommandLine, models: StrictModels, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.py").write_text(TASK.replace("{more}", ""))
+    done = run(cli, models, "run", "mine.py", "--model", UNKNOWN, "--temperature", "0")
+    assert done.code == 3 and "the model refuses temperature: send none (--temperature none" in done.out
+    assert run(cli, models, "run", "mine.py", "--model", UNKNOWN, "--temperature", "none", out="none").code == 0
