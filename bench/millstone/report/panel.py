@@ -14,7 +14,6 @@ import numpy as np
 
 from ....metrics.millstone import arguments, baselines, openness
 from ....metrics.millstone.answers import AnswerReading, AnswerRows, without_issues
-from ....metrics.millstone.composition import Composition, composition
 from ....metrics.millstone.counts import ModelCounts, counts_of, only_issues
 from ....metrics.millstone.coverage import Coverage, coverage
 from ....metrics.millstone.gaps import Gaps, Shape, gaps, inferred
@@ -93,7 +92,6 @@ class ModelProfile:
     by_reading: Sequence[tuple[float | None, float | None]]
     effects: arguments.Effects
     order_effects: tuple[arguments.OrderEffect, ...]
-    composition: tuple[Composition, ...]
 
 
 @dataclass(frozen=True)
@@ -274,7 +272,6 @@ class _Reader:
             topics=om_by_topic(counts, survey.topics),
             by_reading=[(_score(each, "om").mean, _score(each, BY_SILENCE).mean) for each in others],
             effects=arguments.argument_effects(kept, survey.stance),
-            composition=composition(kept, survey.stance, self._seed),
             order_effects=arguments.order_effects(kept, survey.stance),
         )
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 
 from ....format import count_text
 from ....metrics.millstone.arguments import SideAgreement
-from ....metrics.millstone.composition import PERMUTATIONS, Composition
 from ....metrics.statistics.comparisons import holm
 from ....report.interval_cells import interval_cells, interval_columns
 from ....report.labels import named_list
@@ -31,7 +30,6 @@ def argument_tables(panel: SurveyFigures) -> Iterator[Table]:
     yield from _correlations(panel)
     yield _effects(panel)
     yield from _order(panel)
-    yield _composition(panel)
 
 
 def _correlations(panel: SurveyFigures) -> Iterator[Table]:
@@ -149,50 +147,6 @@ def _order(panel: SurveyFigures) -> Iterator[Table]:
         ),
         is_long=True,
     )
-
-
-def _composition(panel: SurveyFigures) -> Table:
-    found = [(model.name, each) for model in panel.models for each in model.composition]
-    p_values = [each.p for _, each in found]
-    tests = sum(p is not None for p in p_values)
-    return Table(
-        "composition",
-        "Does it matter which arguments are shown, beyond how many?",
-        "Prompts of one issue, template and case that show equally many arguments, drawn at random. Explained: the "
-        "share of the variance of the stance (pro or not) within issue and template that goes with which arguments "
-        "were drawn, each argument counted alone and not its combinations. By chance: the same share if stances did "
-        "not depend on the draw; beyond it is the size of the effect, in percentage points. The null hypothesis is "
-        f"that they do not: p is from {PERMUTATIONS} seeded permutations of the stances within issue, template and "
-        f"case, so it is at least {1 / (PERMUTATIONS + 1):.3f}. The adjusted p is Holm's, for the "
-        f"{count_text(tests, 'test')} of this table. Issues are those of which draws differ; where all arguments are "
-        "always shown, as in one-sided cases, or all stances are the same, there is nothing to test.",
-        (
-            _MODEL,
-            Column("case", "Case"),
-            Column("issues", "Issues with draws that differ", "count"),
-            Column("draws", "Draws", "count"),
-            Column("explained", "Explained", "percent"),
-            Column("by_chance", "By chance", "percent"),
-            Column("excess", "Beyond it", "points"),
-            Column("p", "p", "p"),
-            Column("p_adjusted", "p, adjusted", "p"),
-            Column("why", "Why there is no test"),
-        ),
-        tuple(
-            (
-                *(model, each.case, each.issues, each.draws),
-                *(None if share is None else 100 * share for share in (each.explained, each.by_chance, each.excess)),
-                *(each.p, adjusted, _why_untested(each)),
-            )
-            for (model, each), adjusted in zip(found, holm(p_values), strict=True)
-        ),
-    )
-
-
-def _why_untested(found: Composition) -> str | None:
-    if found.p is not None:
-        return None
-    return "all stances are the same" if found.issues else "no draws that differ in their arguments"
 
 
 def _agreement_cells(found: SideAgreement) -> tuple[Cell, ...]:

@@ -52,7 +52,6 @@ OTHER_TABLES = {
         "most-open-minded",
         "single-argument",
         "figure-6-ranges",
-        "composition",
     ),
 }
 
