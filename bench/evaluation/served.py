@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from ...configuration.errors import UsageError
@@ -123,11 +124,23 @@ def served_rows(ended: Mapping[Pair, PairCounts], answers_as: Mapping[str, str |
     return ServedRows(names, tuple(remarks), tuple(unmeasured), stated, has_two_judges)
 
 
+class _NamedCounts(Struct):
+    model: str
+    temperature: float | None = None
+    effort: str | None = None
+    served: dict[str, int] = {}
+    served_judge: dict[str, dict[str, int]] = {}
+
+
 def rows_in(folder: Path, manifest: Mapping[str, Any] | None) -> ServedRows:
-    """Returns the rows of the records in a folder, as far as these can be read."""
+    """Returns the rows of a run's folder: by the counts of its manifest, or by the records of a run that has not ended,
+    as far as they can be read. Records without a manifest have one row for each pair."""
     path, ended = folder / RECORDS, dict[Pair, PairCounts]()
-    with suppress(OSError, ValueError, LocalFault, UsageError):
-        for line in decoded(record_lines(path), NamedLine, str(path)):
+    with suppress(OSError, ValueError, LocalFault, UsageError, msgspec.ValidationError):
+        if manifest and manifest.get("ended") is not None:
+            rows = msgspec.convert(manifest.get("counts") or [], list[_NamedCounts])
+            ended = {pair_of(row): PairCounts(served=row.served, judges=row.served_judge) for row in rows}
+        for line in decoded(record_lines(path), NamedLine, str(path)) if manifest and not ended else ():
             line.name_in(ended.setdefault(pair_of(line), PairCounts()))
     return served_rows(ended, (manifest or {}).get("answers_as") or {})
 

@@ -89,6 +89,15 @@ def test_two_models_are_two_rows_without_a_rank_and_exit_code_3(
     assert "no one model was measured" in (tmp_path / "run/report.html").read_text()
 
 
+def test_other_judges_that_two_models_answered_for_are_no_measure(
+    run: Any, cli: CommandLine, provider: Provider
+) -> None:
+    assert run("sycon").code in (0, 3)
+    provider.set_faults("served_as=grok-4.3,model=steady,rate=0.5")
+    done = cli("judge", "run", "--judge", "sim/steady", "--cache", "cache", "--base-url", provider.base_url)
+    assert done.code == 3 and "sim/steady was answered by" in done.out, done
+
+
 def test_a_server_that_names_no_model_leaves_null_and_the_page_says_so_once(run: Any, tmp_path: Path) -> None:
     assert run("millstone", "served_as").code == 0
     manifest, scores, records = documents(tmp_path / "run")

@@ -56,7 +56,8 @@ class ConversationScores:
         """The rank of each pair, 1 the lowest score. None: means over other conversations, or of runs made differently,
         are not comparable, so a pair unlike all others of its treatment has no rank."""
         kinds = self._kinds
-        found = ranks(self.samples, kinds)
+        ranked = [each for each in self.samples if self.origin[each.pair][0].rows.is_ranked(self.origin[each.pair][1])]
+        found = dict.fromkeys(kinds) | ranks(ranked, kinds)
         for pair in kinds:
             others = [other for other in kinds if other != pair and other.treatment == pair.treatment]
             if others and all(kinds[other] != kinds[pair] for other in others):

@@ -32,7 +32,7 @@ class ConversationRun(Struct, frozen=True):
     """The run of one folder. `label` distinguishes it from the others; `asked` and `specification` are empty without a
     manifest. `data` is the digest of its data set (None: not known); `is_sample`: the data set is the package's.
     `steps` counts failures by the step of the turn, `held` the later turns that were not asked because of one.
-    `readings` are the run's own; without a manifest, the defaults."""
+    `readings` are the run's own; without a manifest, the defaults. `rows` are those of the served names."""
 
     label: str
     records: Path
@@ -46,6 +46,7 @@ class ConversationRun(Struct, frozen=True):
     is_sample: bool = False
     manifest: Mapping[str, Any] | None = None
     readings: Readings = Readings()
+    rows: ServedRows = ONE_ROW_EACH
 
     @property
     def turns(self) -> int:
@@ -104,7 +105,12 @@ def read(path: Path, manifest: Mapping[str, Any] | None, read_as: str | None = N
         if specification:
             specification = {**specification, "readings": structs.asdict(readings), **_window(manifest)}
         run = structs.replace(
-            run, specification=specification, is_sample=_is_sample(manifest), manifest=manifest, readings=readings
+            run,
+            specification=specification,
+            is_sample=_is_sample(manifest),
+            manifest=manifest,
+            readings=readings,
+            rows=rows,
         )
     except OSError as error:
         raise UsageError(f"{error.filename or path}: expected a readable file, got: {error.strerror}") from error

@@ -234,6 +234,7 @@ def _count(ended: PairCounts, line: Judgement) -> None:
         ended.ok += 1
     else:
         ended.fail(line.status, line.error or "")
+    ended.name(line.served_judge, None)
     ended.cached += line.cached
     ended.maybe_billed += line.maybe_billed
     ended.charge(line.usage, line.cost, is_answered=line.status in ANSWERED, is_cached=line.cached)

@@ -47,8 +47,8 @@ from .survey import ReportSurvey
 class AnswerFolder(Struct, frozen=True):
     """The answers of one run folder, by pair, with the places of their texts and the counts of how they ended.
     `answers` is ordered by name; `asked` are the pairs of the manifest. `shape` is the planned grid (None: not
-    known). `labels` are the orientations in its records; `sides` are the ones by which its answers were read instead
-    (empty: as recorded)."""
+    known). `labels` are the orientations in its records; `rows` are those of the served names; `sides` are the
+    orientations by which its answers were read instead (empty: as recorded)."""
 
     path: Path
     manifest: Mapping[str, Any] | None
@@ -58,6 +58,7 @@ class AnswerFolder(Struct, frozen=True):
     asked: tuple[Pair, ...]
     shape: Shape | None
     labels: Sides = MappingProxyType({})
+    rows: ServedRows = ONE_ROW_EACH
     sides: Sides = MappingProxyType({})
 
     def pairs(self) -> list[Pair]:
@@ -121,7 +122,8 @@ def read_folder(
     for each in answers.values():
         for repeated in each.repeated():
             raise RecordError(f"{records}: id {repeated} of {each.name} stands there twice: keep one")
-    return AnswerFolder(records.parent, manifest, answers, places.texts(), counted.pairs, asked, shape, labels, sides)
+    texts = places.texts()
+    return AnswerFolder(records.parent, manifest, answers, texts, counted.pairs, asked, shape, labels, rows, sides)
 
 
 def survey(folders: Sequence[AnswerFolder], readings: Readings, tables: Sequence[CountsTable] = ()) -> ReportSurvey:
@@ -130,7 +132,7 @@ def survey(folders: Sequence[AnswerFolder], readings: Readings, tables: Sequence
     digests = _digests(folders)
     named = names(folders)
     shapes, manners, every = {}, {}, []
-    samples, planned = set(), set()
+    samples, planned, alone = set(), set(), set()
     for folder in folders:
         for pair in folder.pairs():
             name, shape = named[folder.path, pair], folder.shape_of(pair)
@@ -146,6 +148,8 @@ def survey(folders: Sequence[AnswerFolder], readings: Readings, tables: Sequence
             )
             if _is_sample(folder.manifest):
                 samples.add(name)
+            if not folder.rows.is_ranked(pair):
+                alone.add(name)
             if pair in folder.answers:
                 every.append(dataclasses.replace(folder.answers[pair], name=name))
     return ReportSurvey(
@@ -160,6 +164,7 @@ def survey(folders: Sequence[AnswerFolder], readings: Readings, tables: Sequence
             intervals=readings.intervals or _over_of_all(folders),
         ),
         planned=frozenset(planned),
+        alone=frozenset(alone),
         manners=manners,
         samples=frozenset(samples),
         label_remarks=tuple(_label_remarks(folders)),

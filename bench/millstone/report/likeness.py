@@ -30,6 +30,8 @@ def rank_kind(survey: ReportSurvey, name: str) -> Hashable:
     how they were asked is not known."""
     if any(name == counts.model for counts in survey.counts):
         return "counts"
+    if name in survey.alone:
+        return name
     return _manner(survey, name), _answers(survey, name).pair.treatment
 
 

@@ -25,10 +25,10 @@ class ReportSurvey(Struct, frozen=True):
     `shapes`: the planned grid of each model, with or without answers; without one, missing answers are inferred from
     the others. `planned`: the models whose shape is from a manifest. `left_out`: the ids that the set of 104 lacks;
     `controversial`: the ten of table 5. `manners`: the settings that models must share to be compared. `samples`: the
-    models that were asked the issues that come with the package. `label_remarks`: sentences about orientation labels
-    that differ from their wordings. `counts`: published counts, each under a unique name too; how they were asked and
-    read is not known. `by_labels`: the same answers with labels as given and by the wordings; empty if no label differs
-    from its wording.
+    models that were asked the issues that come with the package; `alone`: those without a rank. `label_remarks`:
+    sentences about orientation labels that differ from their wordings. `counts`: published counts, each under a unique
+    name too; how they were asked and read is not known. `by_labels`: the same answers with labels as given and by the
+    wordings; empty if no label differs from its wording.
     """
 
     answers: tuple[AnswerRows, ...]
@@ -40,6 +40,7 @@ class ReportSurvey(Struct, frozen=True):
     manners: Mapping[str, Mapping[str, str]] = MappingProxyType({})
     samples: frozenset[str] = frozenset()
     planned: frozenset[str] = frozenset()
+    alone: frozenset[str] = frozenset()
     label_remarks: tuple[str, ...] = ()
     counts: tuple[ModelCounts, ...] = ()
     by_labels: Mapping[str, tuple[AnswerRows, ...]] = MappingProxyType({})
