@@ -78,8 +78,6 @@ def scorer_from(table: Mapping[str, Any], where: str) -> AnyScorer:
         if not isinstance(expected, list | tuple) or not all(isinstance(each, str) for each in expected):
             raise TaskError(f"{where}: match: expected: expected a text or a list of texts, got {shown(given)}")
         return match(*expected, **options)
-    if options.get("temperature") == "none":
-        options["temperature"] = None
     if name == "judge" and options.get("scale") is not None:
         options["scale"] = tuple(options["scale"])
     try:

@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
+from ...configuration.values import NONE
 from ...engine.call import Call, Message, Reply
 from ...metrics.statistics.intervals import Bounds
 from ..evaluation.model_json import objects_in
@@ -151,7 +152,7 @@ def judge(
     *,
     grades: Mapping[str, float] | None = None,
     scale: Bounds | None = None,
-    temperature: float | UnsetType | None = UNSET,
+    temperature: float | str | UnsetType | None = UNSET,
     max_tokens: int | None = None,
     reasoning_effort: str | None = None,
 ) -> Judge:
@@ -162,7 +163,7 @@ def judge(
     reads the question and the answer beside it.
     grades: the grades and their scores; default: correct is 1, incorrect is 0.
     scale: in place of grades, the least and the largest number that the judge may give, as (1, 5).
-    temperature: of the judge's calls; None: not sent; default: 0, and not sent to a judge that takes none.
+    temperature: of the judge's calls; None or "none": not sent; default: 0, and not sent to a judge that takes none.
     max_tokens: of the judge's calls; None: not sent.
     reasoning_effort: of the judge's calls, in its provider's words; None: not sent.
 
@@ -181,7 +182,7 @@ def judge(
         raise TaskError(
             f"judge: grades: expected two or more different names with different scores, got {shown(grades)}"
         )
-    sent = 0.0 if temperature is UNSET else temperature
+    sent: Any = 0.0 if temperature is UNSET else None if temperature == NONE else temperature
     values = {name.strip(): float(value) for name, value in found.items()}
     try:
         # The call checks the model's name, the temperature and the tokens.

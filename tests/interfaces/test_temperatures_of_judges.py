@@ -146,7 +146,12 @@ def test_a_temperature_that_is_set_for_a_judge_without_one_is_refused_before_any
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "more"), [("a.py", TASK, ", temperature=None"), ("a.toml", TOML, 'temperature = "none"')]
+    ("name", "text", "more"),
+    [
+        ("a.py", TASK, ", temperature=None"),
+        ("b.py", TASK, ', temperature="none"'),
+        ("a.toml", TOML, 'temperature = "none"'),
+    ],
 )
 def test_a_task_says_that_its_judge_is_sent_no_temperature(
     cli: CommandLine, models: StrictModels, tmp_path: Path, name: str, text: str, more: str
