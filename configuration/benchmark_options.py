@@ -30,7 +30,7 @@ from .options import RETRIEVAL, SENDING
 from .values import FilePath, ModelName, ValueKind, WholeNumber
 
 MODEL = Option(ModelName(), "PROVIDER/MODEL", "who is asked; several after one flag, or the flag several times")
-TEMPERATURE = Option(values.TEMPERATURE_OR_NONE, "T", "ask at each of these; none: send none (default: {each})")
+TEMPERATURE = Option(values.TEMPERATURE, "T", "ask at each of these; none: send none (default: {each})")
 EFFORT = Option(values.EFFORT, "LEVEL", "ask at each of these, as none, low, high (default: {each})")
 JUDGE_EFFORT = Option(values.EFFORT, "LEVEL", "the judge's, as none, low, high (default: not sent)")
 MAX_TOKENS = Option(WholeNumber("tokens an answer", 1, 100_000_000), "N", "tokens of an answer (default: {each})")

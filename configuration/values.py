@@ -5,7 +5,6 @@ Each kind states what it expects; an error names that and the value given. Knows
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -19,7 +18,6 @@ _AGE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(m|h|d|w)\s*")
 _AGE_S = {"m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _ALLOWED_HOST = re.compile(r"(?:\*\.)?[A-Za-z0-9._\-\[\]:]+(?:=[A-Za-z0-9._\-\[\]:]+)?")
-_EFFORT = re.compile(r"[a-z]{1,20}|-?[0-9]{1,9}")
 _SECONDS = {None: 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
@@ -79,6 +77,18 @@ class Number:
         if not self.least <= number <= self.most:  # NaN is in no range
             raise ValueError(value)
         return number + 0.0  # -0.0 is 0.0
+
+
+@dataclass(frozen=True)
+class NumberOrNone(Number):
+    """The kind of value that is a number, or the word `none`: it is not sent."""
+
+    @property
+    def expected(self) -> str:
+        return f"{super().expected}, or none"
+
+    def read(self, value: object) -> float | None:  # type: ignore[override]
+        return None if value == NONE else super().read(value)
 
 
 @dataclass(frozen=True)
@@ -222,43 +232,12 @@ class ModelName:
 class BodyFields:
     """The kind of value that is a table of fields of a request's body."""
 
-    expected: str = "a table of fields of a request's body, as JSON has them"
+    expected: str = "a table of fields of a request's body"
 
     def read(self, value: object) -> dict[str, Any]:
         if not isinstance(value, dict) or not value:
             raise ValueError(value)
-        try:
-            json.dumps(value, allow_nan=False)
-        except TypeError as error:
-            raise ValueError(value) from error
         return value
-
-
-@dataclass(frozen=True)
-class Effort:
-    """The kind of value that is a reasoning effort. Which words a model has, its protocol says."""
-
-    expected: str = "a reasoning effort, such as none, low or high, or a number of tokens to think"
-
-    def read(self, value: object) -> str:
-        text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-        if not isinstance(text, str) or not _EFFORT.fullmatch(text):
-            raise ValueError(value)
-        return text
-
-
-@dataclass(frozen=True)
-class OrNone:
-    """The kind of value that is a number, or the word `none`: it is not sent."""
-
-    kind: Number
-
-    @property
-    def expected(self) -> str:
-        return f"{self.kind.expected}, or none"
-
-    def read(self, value: object) -> float | None:
-        return None if value == NONE else self.kind.read(value)
 
 
 @dataclass(frozen=True)
@@ -364,8 +343,8 @@ class Several:
 
     def read(self, value: object) -> tuple[Any, ...]:
         given = value if isinstance(value, list) else [value]
-        is_number = isinstance(self.kind, Number | OrNone)
-        if not given or (is_number and any(isinstance(each, str) and each != NONE for each in given)):
+        texts = [each for each in given if isinstance(each, str) and each != NONE]
+        if not given or (isinstance(self.kind, Number) and texts):
             raise ValueError(value)
         return tuple(self.kind.read(each) for each in given)
 
@@ -380,6 +359,5 @@ MAX_COST = Number("a number of dollars", 0, 1e9)
 PRICE = Number("a number of dollars a million tokens", 0, 1e6)
 TIMEOUT = Duration("a time for a whole call")
 PATIENCE = Duration("a time")
-TEMPERATURE = Number("a temperature", 0, 100)
-TEMPERATURE_OR_NONE = OrNone(TEMPERATURE)
-EFFORT = Effort()
+TEMPERATURE = NumberOrNone("a temperature", 0, 100)
+EFFORT = Text("a reasoning effort, such as none, low or high")

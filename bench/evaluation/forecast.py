@@ -92,19 +92,12 @@ def lanes_under_test(
     """Returns the expected calls of the lanes of the models under test. `limits`: the most tokens of an answer of each
     pair (None: no `max_tokens` is sent)."""
     lanes, settings = {}, prepared.settings
-    thinks = {pair: settings.facts_of(pair.model).thinks_at(pair.effort) for pair in missing}
     for model in dict.fromkeys(pair.model for pair in missing):
-        own = [found for pair, found in missing.items() if pair.model == model]
-        answers = [
-            None
-            if (longest := longest_answer(settings, pair.model, thinks[pair], limits[pair])) is None
-            else left.prompts * longest
-            for pair, (left, _) in missing.items()
-            if pair.model == model
-        ]
-        count, chars = sum(left.prompts for left, _ in own), sum(left.chars for left, _ in own)
-        cached = [found for _, found in own if found is not None]
-        most = None if None in answers else sum(each for each in answers if each is not None)
+        own = {pair: found for pair, found in missing.items() if pair.model == model}
+        longest = {pair: longest_answer(settings, pair, limits[pair]) for pair in own}
+        count, chars = (sum(getattr(left, name) for left, _ in own.values()) for name in ("prompts", "chars"))
+        cached = [found for _, found in own.values() if found is not None]
+        most = None if None in longest.values() else sum(own[pair][0].prompts * (longest[pair] or 0) for pair in own)
         lanes[model] = LaneCalls([count, count], [chars, chars], [count, most], sum(cached) if cached else None)
     return lanes
 
@@ -114,11 +107,7 @@ def forecast_of(
 ) -> dict[str, Any]:
     """Returns a run's forecast as plain values, with the pilot's estimates if there was one."""
     settings = prepared.settings
-    rows = [_row_of(settings, lane, sent) for lane, sent in lanes.items()]
-    for row in rows:
-        facts, pairs = settings.facts_of(row["lane"]), prepared.work.pairs()
-        each = [facts.thinks_at(pair.effort) for pair in pairs if pair.model == row["lane"]] or [facts.thinks]
-        row["thinks"] = True if True in each else each[0]
+    rows = [_row_of(prepared, lane, sent) for lane, sent in lanes.items()]
     if pilot is not None and missing:
         from .pilot_figures import figures  # numpy, which nothing else here needs
 
@@ -139,11 +128,11 @@ def forecast_of(
     }
 
 
-def longest_answer(settings: Settings, model: str, thinks: bool | None, limit: int | None) -> int | None:
+def longest_answer(settings: Settings, pair: Pair, limit: int | None) -> int | None:
     """Returns the tokens of an answer that upper figures assume; None if it is not known how long the model thinks."""
     if limit is not None:
         return limit
-    return settings.output_max(model) if thinks else OUTPUT_FIRST
+    return settings.output_max(pair.model) if settings.facts_of(pair.model).thinks_at(pair.effort) else OUTPUT_FIRST
 
 
 def _left(found: tuple[Remainder, int | None], pilot: Pilot, pair: Pair) -> Remainder:
@@ -156,7 +145,10 @@ def _left(found: tuple[Remainder, int | None], pilot: Pilot, pair: Pair) -> Rema
     return Remainder(left.prompts - len(answered), left.chars - sum(answered))
 
 
-def _row_of(settings: Settings, model: str, sent: LaneCalls) -> dict[str, Any]:
+def _row_of(prepared: PreparedRun, model: str, sent: LaneCalls) -> dict[str, Any]:
+    settings = prepared.settings
+    efforts = [pair.effort for pair in prepared.work.pairs() if pair.model == model] or [None]
+    thinks = [settings.facts_of(model).thinks_at(effort) for effort in efforts]
     quota, price = settings.quota_of(model), settings.price_table().get(model)
     tokens = None if sent.chars is None else [round(chars * TOKENS_PER_CHAR) for chars in sent.chars]
     # Without known tokens only the requests are compared with the quota.
@@ -170,7 +162,7 @@ def _row_of(settings: Settings, model: str, sent: LaneCalls) -> dict[str, Any]:
         "price": None if price is None else {"input": price.input, "output": price.output},
         "cost": _cost(price, tokens, sent.output) if tokens is not None and is_known else None,
         "minutes": _minutes(quota, sent.calls, tokens, sent.output) if is_known else None,
-        "thinks": None,
+        "thinks": True if True in thinks else thinks[0],
         "pilot": None,
     }
 

@@ -78,8 +78,8 @@ class ItemBenchmark(Benchmark):
     def score_records(
         self, records: Iterable[Any], readings: Any, specification: Mapping[str, Any] | None
     ) -> Mapping[str, Any]:
-        """Returns the scores. `models` has an entry for each model, by its name, or `model @ temperature` where one was
-        asked at several; `unmeasured` has a sentence for each thing that could not be measured; `remarks` has what a
+        """Returns the scores. `models` has an entry for each model, by its name, or `str(record.pair)` where one has
+        several treatments; `unmeasured` has a sentence for each thing that could not be measured; `remarks` has what a
         reader must know; `compared` has a sentence for each pair of models. `specification` is the run's; None for
         records of other programs."""
         raise NotImplementedError(f"{self.title}: score_records() is missing")

@@ -26,6 +26,7 @@ from ..evaluation.forecast import (
 from ..evaluation.preparation import PreparedRun
 from ..evaluation.work import Remainder
 from .grid import calls, total_chars
+from .sweep import highest
 from .work import millstone_of
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def forecast(prepared: PreparedRun, *, looks_into_cache: bool = True, pilot: Pil
     )
     limits = {pair: work.asked.max_tokens_of(pair) for pair in work.asked.pairs}
     found = forecast_of(prepared, lanes_under_test(prepared, missing, limits), missing, pilot)
-    models = [_of_model(prepared.settings, row, work.max_tokens[row["lane"]]) for row in found["lanes"]]
+    models = [_of_model(prepared.settings, row, limits) for row in found["lanes"]]
     return {
         "folder": found["folder"],
         "dataset": prepared.dataset,
@@ -63,19 +64,21 @@ def forecast(prepared: PreparedRun, *, looks_into_cache: bool = True, pilot: Pil
     }
 
 
-def _of_model(settings: Settings, row: Mapping[str, Any], limit: int | None) -> dict[str, Any]:
-    """Returns a lane's row as one model's figures. `limit`: the max_tokens of its calls; None: not sent."""
+def _of_model(settings: Settings, row: Mapping[str, Any], limits: Mapping[Pair, int | None]) -> dict[str, Any]:
+    """Returns a lane's row as one model's figures. `limits`: the max_tokens of each pair's calls; None: not sent."""
     model = row["lane"]
     quota = settings.quota_of(model)
+    own = {pair: limit for pair, limit in limits.items() if pair.model == model}
+    longest = [longest_answer(settings, pair, limit) for pair, limit in own.items()]
     return {
         "model": model,
         "prompts": row["calls"][0] + (row["cached"] or 0),
         "cached": row["cached"],
         "input_tokens": row["input_tokens"][0],
         "output_tokens": row["output_tokens"],
-        "max_tokens": limit,
+        "max_tokens": highest(own.values()),
         "thinks": row["thinks"],
-        "output_tokens_most": longest_answer(settings, model, row["thinks"], limit),
+        "output_tokens_most": highest(longest),
         **{name: row[name] for name in ("price", "cost")},
         **{name: getattr(quota, name) for name in _QUOTAS},
         **{name: row[name] for name in ("minutes", "pilot")},

@@ -6,7 +6,7 @@ runner of calls are passed in; builds no engine, reads no clock, prints nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -53,11 +53,15 @@ class GridSpec(Struct, frozen=True):
     @property
     def highest_max_tokens(self) -> dict[str, int | None]:
         """The highest max_tokens of each model's calls; None: some are sent none."""
-        found: dict[str, int | None] = {}
-        for pair in self.pairs:
-            both = (self.max_tokens_of(pair), found.get(pair.model, 0))
-            found[pair.model] = None if None in both else max(each for each in both if each is not None)
-        return found
+        return {
+            model: highest([self.max_tokens_of(pair) for pair in self.pairs if pair.model == model])
+            for model in self.models
+        }
+
+
+def highest(limits: Collection[int | None]) -> int | None:
+    """Returns the highest of these limits; None, which is no limit, is above all."""
+    return None if None in limits else max(limit for limit in limits if limit is not None)
 
 
 def limit_name(pair: Pair) -> str:

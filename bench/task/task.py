@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import product
 from typing import Any, TypeAlias, get_args
 
 from msgspec import Struct
@@ -69,8 +68,7 @@ class Task(Struct, frozen=True, kw_only=True):
     stop: texts at which an answer ends.
     seed: of the calls, for providers that take one.
     extra: what goes into the body of the calls as it is.
-    reasoning_effort: the provider's word for how long the model thinks, or several to ask at each; the command line's
-    go before it.
+    reasoning_effort: the provider's word for how long the model thinks; the command line's go before it.
     json_schema: the shape of the answers, as JSON.
     logprobs: how many alternatives of each token are asked for.
     tools: what the model may ask for.
@@ -96,7 +94,7 @@ class Task(Struct, frozen=True, kw_only=True):
     stop: Sequence[str] | None = None
     seed: int | None = None
     extra: Mapping[str, Any] | None = None
-    reasoning_effort: str | Sequence[str] | None = None
+    reasoning_effort: str | None = None
     json_schema: Mapping[str, Any] | None = None
     logprobs: int | None = None
     tools: Sequence[Tool | Native] | None = None
@@ -123,10 +121,9 @@ class Task(Struct, frozen=True, kw_only=True):
                 force_setattr(self, name, tuple(given))
         self.prompts()
         self.scorers()
-        for temperature, effort in product(self.temperatures() or (None,), self.efforts() or (None,)):
+        for temperature in self.temperatures() or (None,):
             try:
-                parameters = self.parameters() | {"reasoning_effort": effort}
-                Call("any/model", "", temperature=temperature, **parameters)
+                Call("any/model", "", temperature=temperature, **self.parameters())
             except (TypeError, ValueError) as error:
                 raise TaskError(str(error)) from error
 
@@ -155,16 +152,9 @@ class Task(Struct, frozen=True, kw_only=True):
         """Returns the temperatures to ask at; empty: calls set none."""
         return temperatures_of(self.temperature)
 
-    def efforts(self) -> tuple[str, ...]:
-        """Returns the reasoning efforts to ask at; empty: calls set none."""
-        return several(self.reasoning_effort)
-
     def parameters(self) -> dict[str, Any]:
-        """Returns the call parameters that the task sets for all calls, by name."""
-        found = {name: getattr(self, name) for name in _PARAMETERS if getattr(self, name) is not None}
-        if not isinstance(found.get("reasoning_effort", ""), str):
-            del found["reasoning_effort"]
-        return found
+        """Returns the call parameters that the task sets, by name."""
+        return {name: getattr(self, name) for name in _PARAMETERS if getattr(self, name) is not None}
 
 
 def temperatures_of(value: Any) -> tuple[float | None, ...]:

@@ -32,7 +32,7 @@ from .judge import Judge
 from .options import Options, options_of_word, split_name
 from .questions import TaskQuestion, questions_of, specification
 from .score_document import NAME, own_readings
-from .task import Task
+from .task import Task, several
 
 _CHARS_A_TOKEN = 4
 
@@ -79,10 +79,13 @@ def prepare(order: Order, source: TaskSource | None = None) -> PreparedRun:
     asked = AskedTask(task, questions)
     models = tuple(dict.fromkeys([*run.model, *asked.judges]))
     settings = settings_for(models, order.sending, order.configuration, needs_keys=order.needs_keys)
-    temperatures, efforts = run.temperature or task.temperatures(), run.reasoning_effort or task.efforts()
+    temperatures, efforts = (
+        run.temperature or task.temperatures(),
+        run.reasoning_effort or several(task.reasoning_effort),
+    )
     pairs, notes = pairs_of(run.model, temperatures, efforts, settings, order.out)
-    if task.parameters().get("reasoning_effort") is not None:
-        # A task's only effort is a parameter of its calls, as in folders of earlier versions.
+    if task.reasoning_effort is not None:
+        # A task's own effort is a parameter of its calls, as in folders of earlier versions.
         pairs = tuple(pair._replace(effort=None) for pair in pairs)
     check_cost_is_bounded(_limits(asked, run.model), settings)
     for name, judge in asked.scorers.items():

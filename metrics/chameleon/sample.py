@@ -207,18 +207,12 @@ def conversations_of(some: Iterable[PairSample]) -> list[str]:
     return [name for sample in some for name in sample.conversations]
 
 
-def by_model(every: Iterable[PairSample]) -> dict[str, list[PairSample]]:
+def by_model(every: Iterable[PairSample], *, and_effort: bool = False) -> dict[str, list[PairSample]]:
+    """Returns the samples by `M`; `and_effort`: by `M @ low` where there is one, so that only temperatures differ."""
     found: dict[str, list[PairSample]] = {}
     for sample in every:
-        found.setdefault(sample.pair.model, []).append(sample)
-    return found
-
-
-def by_effort(every: Iterable[PairSample]) -> dict[str, list[PairSample]]:
-    """Returns the samples that differ in the temperature alone, by `M`, or `M @ low` at an effort."""
-    found: dict[str, list[PairSample]] = {}
-    for sample in every:
-        found.setdefault(str(sample.pair._replace(temperature=None)), []).append(sample)
+        pair = sample.pair._replace(temperature=None)
+        found.setdefault(str(pair) if and_effort else pair.model, []).append(sample)
     return found
 
 

@@ -16,7 +16,7 @@ from ..statistics.intervals import interval_entry
 from .figures import ConversationFigures
 from .lines import Troubles
 from .readings import Readings
-from .sample import KINDS, PairSample, by_effort, by_model, conversations_of, joined, ranks, samples
+from .sample import KINDS, PairSample, by_model, conversations_of, joined, ranks, samples
 from .summary import (
     SCORE_BANDS,
     SRR_BANDS,
@@ -71,7 +71,9 @@ def scores(
             "unmeasured": list(unmeasured(troubled, named)),
             "remarks": list(remarks(named, places)),
             "correlations": _correlations(every),
-            "temperatures": {model: structs.asdict(heat(own)) for model, own in by_effort(every).items()},
+            "temperatures": {
+                model: structs.asdict(heat(own)) for model, own in by_model(every, and_effort=True).items()
+            },
             "repeated": len(traces.repeated),
             "conversations": conversations,
         }

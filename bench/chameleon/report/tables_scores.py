@@ -11,7 +11,7 @@ from statistics import fmean
 import numpy as np
 from msgspec import structs
 
-from ....metrics.chameleon.sample import KINDS, PairSample, by_effort, conversations_of
+from ....metrics.chameleon.sample import KINDS, PairSample, by_model, conversations_of
 from ....metrics.chameleon.summary import (
     SCORE_BANDS,
     SRR_BANDS,
@@ -236,7 +236,7 @@ def domains_table(panel: ConversationScores) -> Table:
 
 def temperatures_table(panel: ConversationScores) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for model, some in by_effort(panel.samples).items():
+    for model, some in by_model(panel.samples, and_effort=True).items():
         found = heat(some)
         mean = fmean(found.means) if found.means else None
         heats = ", ".join(sample.pair._replace(effort=None).treatment for sample in some)

@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ....configuration.errors import UsageError
-from ....engine.runs.pairs import Pair, pair_of
+from ....engine.runs.pairs import Pair, TreatedLine, pair_of
 from ....engine.runs.proof import ANSWERED
 from ..defect import BenchmarkDefect, benchmark_code
 from ..journals import RecordError, decoded
@@ -26,20 +26,11 @@ from ..record_lines import record_lines
 from .label import Exchange, Label, Labeller
 
 
-class AnswerRecord(Protocol):
+class AnswerRecord(TreatedLine, Protocol):
     """The interface of a record that can be sampled."""
 
     @property
     def id(self) -> str: ...
-
-    @property
-    def model(self) -> str: ...
-
-    @property
-    def temperature(self) -> float | None: ...
-
-    @property
-    def effort(self) -> str | None: ...
 
     @property
     def status(self) -> str: ...

@@ -70,9 +70,7 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
 def _add_why(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("item", nargs="*", metavar="DIR ID", help="a run's folder and the id of one of its items")
     parser.add_argument("--model", type=flag(values.ModelName()), metavar="PROVIDER/MODEL")
-    parser.add_argument(
-        "--temperature", type=flag(values.TEMPERATURE_OR_NONE), metavar="T|none", default=argparse.SUPPRESS
-    )
+    parser.add_argument("--temperature", type=flag(values.TEMPERATURE), metavar="T", default=argparse.SUPPRESS)
     parser.add_argument("--reasoning-effort", type=flag(values.EFFORT), metavar="LEVEL")
     alone = parser.add_argument_group("without a run: a call from its parts")
     alone.add_argument("--prompt", metavar="TEXT|@FILE", help="the prompt, or the file that holds it")

@@ -14,8 +14,8 @@ from millstream.engine.runs.pairs import Pair
 # The fields of DESIGN.md's "Files of a run" without those that stand only on some lines.
 FIELDS = {
     "id", "issue", "template", "config", "trial", "orientation", "arguments", "text", "letter", "stance", "key",
-    "model", "temperature", "status", "truncated", "usage", "cost", "cached", "attempts", "maybe_billed", "latency_ms",
-    "answer_id", "served", "fingerprint", "tier", "router",
+    "model", "temperature", "effort", "status", "truncated", "usage", "cost", "cached", "attempts", "maybe_billed",
+    "latency_ms", "answer_id", "served", "fingerprint", "tier", "router",
 }  # fmt: skip
 
 
@@ -59,6 +59,7 @@ def test_an_answer_keeps_every_documented_field(call: Call) -> None:
         "key": "ab" * 32,
         "model": "openai/gpt-4o",
         "temperature": 0.5,
+        "effort": None,
         "status": "ok",
         "truncated": False,
         "usage": {"input": 120, "output": 5},
