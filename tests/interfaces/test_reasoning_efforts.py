@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as parquet
+import pyarrow.parquet as parquet  # type: ignore[import-untyped]
 import pytest
 from command_line import CommandLine, Provider, lines_of
 
