@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -116,35 +115,26 @@ def medians(found: Correlations, families: Sequence[str] | None = None, models: 
 
 
 @dataclass(frozen=True)
-class SideAgreement:
-    """The number of `answers` to prompts with arguments, and how many of them `agree` with the side of the argument at
-    one position. `base_rate`
-    is the share (0 to 1) expected if the order had no effect, `excess` the observed share minus that; both None
-    without an answer."""
+class OrderEffect:
+    """The number of `answers` in a case, and how many of them `agree` with the side of the first or the last argument.
+    `base_rate` is the share (0 to 1) expected if the order had no effect, `excess` the observed share minus that; both
+    None without an answer. `interval` is that of `excess`, over issues; `p` is Student's t over issues, that order does
+    nothing, None where no interval can be given. `unknown` answers are not counted, as the side of that argument is
+    unknown."""
 
+    case: str
+    position: Position
     answers: int
     agree: int
     base_rate: float | None
     excess: float | None
+    interval: Interval | None
+    p: float | None
+    unknown: int
 
     @property
     def rate(self) -> float | None:
         return self.agree / self.answers if self.answers else None
-
-
-@dataclass(frozen=True)
-class OrderEffect(SideAgreement):
-    """How often the answers in a case agree with the side of the first or the last argument: all together, and
-    `by_side` those with a pro and those with a con argument there. `interval` is that of `excess`, over issues; `p` is
-    Student's t over issues, that order does nothing, None where no interval can be given. `unknown` answers are not
-    counted, as the side of that argument is unknown."""
-
-    case: str
-    position: Position
-    interval: Interval | None
-    p: float | None
-    by_side: Mapping[str, SideAgreement]
-    unknown: int
 
 
 def order_effects(answers: AnswerRows, reading: AnswerReading = "recorded") -> tuple[OrderEffect, ...]:
@@ -163,8 +153,8 @@ def order_effect(
 
     The base rate is the agreement if stance and that side were independent given the issue: of an issue with n answers,
     of which P are pro and L have a pro argument there (C and K for con), (P x L + C x K) / n answers are expected to
-    agree; of those with a pro argument, P x L / n. An answer of Other agrees with neither side. The figure of an issue
-    is its contribution to the excess over all answers.
+    agree. An answer of Other agrees with neither side. The figure of an issue is its contribution to the excess over
+    all answers.
     """
     rows = np.flatnonzero(answers.case == CASES.index(case))
     starts, shown = answers.lists.starts, answers.shown[rows]
@@ -184,22 +174,19 @@ def order_effect(
     names = tuple(answers.issues[at] for at in kept)
     counts = ModelCounts(answers.name, names, units.sum(axis=(1, 2))[kept], units[kept])
 
-    agree, expected, total = (part.sum(axis=0) for part in _agreement(counts.pooled))
-    apart = [_side_agreement(*values) for values in zip(agree, expected, total, strict=True)]
-    whole = _side_agreement(agree.sum(), expected.sum(), total.sum())
+    agree, expected, total = (part.sum().item() for part in _agreement(counts.pooled))
     interval = intervals(counts, {"excess": IssueFigure(_excess, (-1, 1))})["excess"]
     tested = difference_of(_excess(counts.pooled), within=(-1, 1), of="issues") if names else None
     return OrderEffect(
-        whole.answers,
-        whole.agree,
-        whole.base_rate,
-        whole.excess,
-        case,
-        position,
-        interval,
-        None if tested is None else t_test_p(tested),
-        MappingProxyType(dict(zip(SIDES, apart, strict=True))),
-        unknown,
+        case=case,
+        position=position,
+        answers=total,
+        agree=agree,
+        base_rate=expected / total if total else None,
+        excess=(agree - expected) / total if total else None,
+        interval=interval,
+        p=None if tested is None else t_test_p(tested),
+        unknown=unknown,
     )
 
 
@@ -240,9 +227,3 @@ def _agreement(counts: Counts) -> tuple[Counts, Shares, Counts]:
 def _excess(counts: Counts) -> Shares:
     agree, expected, total = (part.sum(axis=-1) for part in _agreement(counts))
     return ratio_figures(agree - expected, total)
-
-
-def _side_agreement(agree: np.int64, expected: np.float64, total: np.int64) -> SideAgreement:
-    if not total:
-        return SideAgreement(0, 0, None, None)
-    return SideAgreement(int(total), int(agree), float(expected / total), float((agree - expected) / total))

@@ -8,28 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ....format import count_text
-from ....metrics.millstone.arguments import SideAgreement
 from ....metrics.statistics.comparisons import holm
 from ....report.interval_cells import interval_cells, interval_columns
 from ....report.labels import named_list
-from ....report.table import Cell, Column, Table
-from .panel import SIDES, SurveyFigures
+from ....report.table import Column, Table
+from .panel import SurveyFigures
 from .published import beside_published
 
 _MODEL = Column("model", "Model")
-_ORDER = (_MODEL, Column("case", "Case"), Column("position", "Position"))
-_AGREEMENT = (
-    Column("answers", "Answers", "count"),
-    Column("agree", "Agree", "percent"),
-    Column("base_rate", "Base rate", "percent"),
-    Column("excess", "Beyond it", "points"),
-)
 
 
 def argument_tables(panel: SurveyFigures) -> Iterator[Table]:
     yield from _correlations(panel)
     yield _effects(panel)
-    yield from _order(panel)
+    yield _order(panel)
 
 
 def _correlations(panel: SurveyFigures) -> Iterator[Table]:
@@ -104,13 +96,13 @@ def _effects(panel: SurveyFigures) -> Table:
     )
 
 
-def _order(panel: SurveyFigures) -> Iterator[Table]:
+def _order(panel: SurveyFigures) -> Table:
     found = [(model.name, effect) for model in panel.models for effect in model.order_effects if effect.answers]
     without = [model.name for model in panel.models if model.name not in dict(found)]
     p_values = [effect.p for _, effect in found]
     tests = sum(p is not None for p in p_values)
     gone = f" Without such answers: {named_list(without)}." if without else ""
-    yield Table(
+    return Table(
         "order-effects",
         "The first and the last argument",
         "In the cases that show arguments of both sides: the share of answers on the side of the first or the last "
@@ -121,34 +113,23 @@ def _order(panel: SurveyFigures) -> Iterator[Table]:
         f"where all have the same figure. The adjusted p is Holm's, for the {count_text(tests, 'test')} of this table. "
         f"Low and high are always over issues.{gone}",
         (
-            *_ORDER,
-            *_AGREEMENT,
+            _MODEL,
+            Column("case", "Case"),
+            Column("position", "Position"),
+            Column("answers", "Answers", "count"),
+            Column("agree", "Agree", "percent"),
+            Column("base_rate", "Base rate", "percent"),
+            Column("excess", "Beyond it", "points"),
             *interval_columns("points"),
             Column("p", "p", "p"),
             Column("p_adjusted", "p, adjusted", "p"),
         ),
         tuple(
             (
-                *(model, effect.case, effect.position, *_agreement_cells(effect)),
+                *(model, effect.case, effect.position, effect.answers),
+                *(None if share is None else 100 * share for share in (effect.rate, effect.base_rate, effect.excess)),
                 *(*interval_cells(effect.interval, "points", 100), effect.p, adjusted),
             )
             for (model, effect), adjusted in zip(found, holm(p_values), strict=True)
         ),
     )
-    yield Table(
-        "order-effects-by-side",
-        "The first and the last argument, by its side",
-        "The rows of the first and the last argument, apart for a pro and a con argument at that position.",
-        (*_ORDER, Column("side", "Its side"), *_AGREEMENT),
-        tuple(
-            (model, effect.case, effect.position, side, *_agreement_cells(effect.by_side[side]))
-            for model, effect in found
-            for side in SIDES
-        ),
-        is_long=True,
-    )
-
-
-def _agreement_cells(found: SideAgreement) -> tuple[Cell, ...]:
-    shares = (found.rate, found.base_rate, found.excess)
-    return (found.answers, *(None if share is None else 100 * share for share in shares))

@@ -48,7 +48,6 @@ OTHER_TABLES = {
     *(
         "shift-tests",
         "definition-1",
-        "order-effects-by-side",
         "most-open-minded",
         "single-argument",
         "figure-6-ranges",
