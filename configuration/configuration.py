@@ -303,6 +303,7 @@ def settings_for(
             cache=None if sending.cache is None else Path(sending.cache).expanduser(),
             mode=cast(Mode, sending.mode or ("record" if sending.snapshot is None else "replay")),
             max_cost=sending.max_cost,
+            tier=sending.tier,
             max_age_s=Settings().max_age_s if sending.max_age is None else sending.max_age,
             snapshot=None if sending.snapshot is None else Path(sending.snapshot).expanduser(),
             allow_hosts=sending.allow_host or (),

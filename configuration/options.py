@@ -18,6 +18,7 @@ from .values import Text, ValueKind, WordChoice
 _T = TypeVar("_T")
 
 MODES = ("live", "record", "replay", "strict")
+TIERS = ("standard", "flex", "priority", "flex-then-standard")
 
 SENDING: Mapping[str, ValueKind[Any]] = MappingProxyType(
     {
@@ -26,6 +27,7 @@ SENDING: Mapping[str, ValueKind[Any]] = MappingProxyType(
         "tpm": values.TPM,
         "concurrency": values.CONCURRENCY,
         "max-cost": values.MAX_COST,
+        "tier": WordChoice(TIERS),
         "cache": values.CacheFolder(),
         "mode": WordChoice(MODES),
         "patience": values.PATIENCE,
@@ -46,6 +48,8 @@ _SENDING_HELP: Mapping[str, tuple[str, str]] = MappingProxyType(
         "tpm": ("N", "input and output tokens a minute, for each model's lane"),
         "concurrency": ("N", "calls in flight, for each model's lane (default: 128)"),
         "max-cost": ("DOLLARS", "stop before the calls can cost more; what a run's folder cost before counts"),
+        "tier": ("TIER", "the provider's tier of service: standard, flex (cheaper and slower), priority (dearer), or "
+                         "flex-then-standard: at standard where flex has no room (default: the provider's)"),
         "cache": ("DIR", "where answers are kept (default: the user's cache folder)"),
         "mode": ("MODE", "live: take nothing from earlier runs; record: read and write (default); replay: read, send "
                          "what is missing; strict: never send"),
@@ -69,6 +73,7 @@ class SendingOptions:
     tpm: float | None = None
     concurrency: int | None = None
     max_cost: float | None = None
+    tier: str | None = None
     cache: str | None = None
     mode: str | None = None
     patience: float | None = None

@@ -9,18 +9,19 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Literal, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from .call import Call, FailureKind, Reply
 from .limits import Limit
 
-Action = Literal["retry", "never", "throttle", "wait", "confirm", "stop"]
+Action = Literal["retry", "never", "throttle", "wait", "otherwise", "confirm", "stop"]
 """What a fault asks of the lane.
 
 retry     send again after a back-off; counts as an attempt
 never     not sent again: the same bytes would fail the same way
 throttle  send again when the whole lane has waited; not an attempt where the provider said how long
 wait      our own machine ran out of something; send again, not an attempt
+otherwise send again at once, as the request's `instead`; not an attempt, and no trouble of the lane
 confirm   the API key looks dead: one confirming probe, then stop
 stop      the account or the address is unusable: nothing more is sent on this lane
 """
@@ -59,8 +60,16 @@ class Request(Struct, frozen=True):
     """The HTTP method."""
     hear: Hear | None = None
     """The caller's listener to the streamed text; None: nobody listens."""
+    instead: bytes | None = None
+    """The bytes that are sent after a fault with the action `otherwise`; None: there are none."""
     clear: Clear | None = None
     """What is asked just before the request is written; None: nothing."""
+
+    def after(self, fault: Fault) -> Request:
+        """Returns what is sent after this fault."""
+        if fault.action != "otherwise" or self.instead is None:
+            return self
+        return structs.replace(self, wire=self.instead, instead=None)
 
 
 async def await_clearance(request: Request) -> None:
@@ -115,6 +124,8 @@ class Fault(Struct, frozen=True):
     usage_tokens: int | None = None
     """The tokens that the provider counted for the attempt, input and output together; None: it did not report them.
     """
+    is_full: bool = False
+    """Whether the provider, or the tier of service that was asked for, has no room for the call now."""
 
 
 class SendError(Exception):

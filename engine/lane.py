@@ -8,6 +8,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 CONCURRENCY_DEFAULT = 128
+TIMEOUT_DEFAULT_S = 600.0
 # A larger declared amount counts as a typing error.
 AMOUNT_MAX = 1_000_000_000_000
 
@@ -23,7 +24,7 @@ class Lane(Struct, frozen=True):
     """Tokens a minute, input and output together."""
     concurrency: int = CONCURRENCY_DEFAULT
     """Calls in flight at once."""
-    timeout_s: float = 600.0
+    timeout_s: float = TIMEOUT_DEFAULT_S
     """Seconds until an attempt without a whole answer is given up."""
     itpm: float | None = None
     """Input tokens a minute."""

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from msgspec import MsgspecError, structs
 
-from .attempts.retry import RetryPolicy, Tries, told_to_wait
+from .attempts.retry import RetryPolicy, Tries, sent_otherwise, told_to_wait
 from .call import Call, Failure, Outcome, Reply
 from .call_lookup import CallEncoding as CallEncoding
 from .call_lookup import CallLookup
@@ -211,9 +211,8 @@ class Scheduler:
         """Returns the outcome of a page whose host's lane has stopped: this page fails, the run goes on."""
         pending = shared.pending
         fault = pending.route.latest_fault
-        failure = Failure("connect", stop.detail)
-        if fault is not None:
-            failure = Failure(fault.kind, stop.detail, fault.status)
+        kind, status = ("connect", None) if fault is None else (fault.kind, fault.status)
+        failure = Failure(kind, stop.detail, status)
         outcome = self._final_failure(pending, failure, tries)
         await self._keep_failure(pending, failure, None)
         self._write_first(shared, outcome)
@@ -250,9 +249,9 @@ class Scheduler:
                     self.events.tell("answered", call.model, response.latency_ms, outcome.status)
                     return outcome
                 assert isinstance(result, Fault)
-                now = loop.time()
+                result = sent_otherwise(result, request)
                 route.latest_fault = result
-                lane.failed(permit, result, now)
+                lane.failed(permit, result, loop.time())
                 if not may_repeat(result, permit, lane, tries) and not is_left_pending(result, lane):
                     failure = Failure(result.kind, result.detail, result.status)
                     outcome = self._final_failure(pending, failure, tries)
@@ -265,6 +264,7 @@ class Scheduler:
             finally:
                 lane.release(permit, loop.time())
             self.events.tell("retried", call.model, detail=result.kind)
+            request = request.after(result)
             await wait_to_repeat(lane, permit, result, tries, self._random)
             if self._leases is not None and route.is_kept:
                 # An engine that has waited too long for this key's lease may have sent the call too.

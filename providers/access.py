@@ -44,9 +44,9 @@ def nobody(name: str) -> Provider | None:
 
 class ReachSettings(Struct, frozen=True, kw_only=True):
     """The settings by which models are reached. `variables` are the environment's, some of them secret; `key_variables`
-    names, by model, variables that hold its API keys in place of its provider's; `extras` has, by
-    model, fields of the body of its requests; `others` finds a provider whose
-    name is neither built in nor in `providers`, or returns None."""
+    names, by model, variables that hold its API keys in place of its provider's; `extras` has, by model, fields of the
+    body of its requests; `others` finds a provider whose name is neither built in nor in `providers`, or returns None.
+    `tier`: the tier of service that is asked of all; `is_capped`: what the calls cost has a limit."""
 
     variables: Mapping[str, str]
     providers: Mapping[str, Provider] = {}
@@ -55,6 +55,8 @@ class ReachSettings(Struct, frozen=True, kw_only=True):
     base_url: str | None = None
     extras: Mapping[str, Mapping[str, Any]] = {}
     others: Callable[[str], Provider | None] = nobody
+    tier: str | None = None
+    is_capped: bool = False
 
     def __repr__(self) -> str:
         return f"<ReachSettings [{len(self.variables)} variables, {len(self.providers)} providers of one's own]>"
@@ -126,6 +128,7 @@ def accesses(model: str, means: ReachSettings) -> tuple[Access, ...]:
     wanted = {variable: value for variable, value in stripped.items() if value}
     is_required = means.base_url is None and (not found or not row.base_url) and not wanted
     keys = _keys_of(model, row, means, is_required=is_required and row.key_variable is not None)
+    is_openai = base_url == OPENAI_URL and bool(row.tiers)
     target = Target(
         base_url,
         row.identity or base_url,
@@ -138,6 +141,8 @@ def accesses(model: str, means: ReachSettings) -> tuple[Access, ...]:
         region,
         extra=means.extras.get(model, {}),
         store=row.store,
+        # A project at OpenAI may have a dearer tier as its default, which nothing says before the first bill.
+        tiers=_tiers_of(model, row, means.tier or ("standard" if is_openai and means.is_capped else None)),
     )
     try:
         target = kind.located(wanted, target)
@@ -198,6 +203,19 @@ def endpoint_to(
 def keyless_endpoint_to(access: Access) -> ModelEndpoint:
     """Returns an endpoint for encoding and decoding only: a call's cache key does not depend on credentials."""
     return ModelEndpoint(access.protocol, access.target, NO_CREDENTIALS)
+
+
+def _tiers_of(model: str, row: Provider, tier: str | None) -> tuple[Mapping[str, str], ...]:
+    """Returns the fields that ask for a tier, those of the next attempt too if it names two. Raises ConfigurationError
+    if they are not known."""
+    words = [] if tier is None else tier.split("-then-")
+    if missing := [word for word in words if word not in row.tiers]:
+        known = ", ".join(row.tiers) or "none"
+        raise ConfigurationError(
+            f"model {model!r}: its provider can't be asked for the tier {missing[0]}; known are {known}: leave --tier "
+            f"out"
+        )
+    return tuple(row.tiers[word] for word in words)
 
 
 def _fact(row: Provider, fact: str, variables: Mapping[str, str]) -> str | None:

@@ -42,10 +42,19 @@ class Provider(Struct, frozen=True):
     """The variables that set `version`, `region` and `project`, by these names."""
     key_variables_too: tuple[str, ...] = ()
     """The variables of an optional API key, which is sent if one of them is set."""
+    tiers: Mapping[str, Mapping[str, str]] = {}
+    """The tiers of service that it can be asked for, each with the field of a request that does so."""
     store: bool | None = None
     """Whether it may keep answers, for kind `openai-responses`; None: its default."""
 
 
+# What a call may ask for; the last is two attempts.
+TIERS = ("standard", "flex", "priority", "flex-then-standard")
+_OPENAI_TIERS = {
+    "standard": {"service_tier": "default"},
+    "flex": {"service_tier": "flex"},
+    "priority": {"service_tier": "priority"},
+}
 OPENAI_URL = "https://api.openai.com/v1"
 SIM_PORT = 8099
 
@@ -53,8 +62,10 @@ SIM_PORT = 8099
 OPENAI_NAMES = {"max_tokens": "max_completion_tokens"}
 
 PROVIDERS: dict[str, Provider] = {
-    "openai": Provider(OPENAI_URL, "OPENAI_API_KEY", "OPENAI_BASE_URL", names=OPENAI_NAMES),
-    "openai-responses": Provider(OPENAI_URL, "OPENAI_API_KEY", "OPENAI_BASE_URL", kind="openai-responses"),
+    "openai": Provider(OPENAI_URL, "OPENAI_API_KEY", "OPENAI_BASE_URL", names=OPENAI_NAMES, tiers=_OPENAI_TIERS),
+    "openai-responses": Provider(
+        OPENAI_URL, "OPENAI_API_KEY", "OPENAI_BASE_URL", kind="openai-responses", tiers=_OPENAI_TIERS
+    ),
     "openai-completions": Provider(OPENAI_URL, "OPENAI_API_KEY", "OPENAI_BASE_URL", kind="openai-completions"),
     "azure": Provider(
         "",
@@ -62,14 +73,23 @@ PROVIDERS: dict[str, Provider] = {
         "AZURE_OPENAI_ENDPOINT",
         kind="azure",
         names={"max_tokens": "max_completion_tokens"},
+        tiers=_OPENAI_TIERS,
         fact_variables={"version": ("OPENAI_API_VERSION", "AZURE_OPENAI_API_VERSION")},
     ),
-    "anthropic": Provider("https://api.anthropic.com", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", kind="anthropic"),
+    "anthropic": Provider(
+        "https://api.anthropic.com",
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_BASE_URL",
+        kind="anthropic",
+        # Its priority is what an organization has paid for beforehand.
+        tiers={"standard": {"service_tier": "standard_only"}, "priority": {"service_tier": "auto"}},
+    ),
     "gemini": Provider(
         "https://generativelanguage.googleapis.com",
         "GEMINI_API_KEY",
         "GOOGLE_GEMINI_BASE_URL",
         kind="gemini",
+        tiers={tier: {"serviceTier": tier} for tier in ("standard", "flex", "priority")},
         key_variables_too=("GOOGLE_API_KEY",),
     ),
     "vertex": Provider(
@@ -114,7 +134,7 @@ PROVIDERS: dict[str, Provider] = {
         "http://127.0.0.1:8000/v1", None, kind="openai-completions", key_variables_too=("VLLM_API_KEY",)
     ),
     "llamacpp": Provider("http://127.0.0.1:8080/v1", None, key_variables_too=("LLAMA_API_KEY",)),
-    "sim": Provider(f"http://127.0.0.1:{SIM_PORT}/v1", None, None, identity="sim"),
+    "sim": Provider(f"http://127.0.0.1:{SIM_PORT}/v1", None, None, identity="sim", tiers=_OPENAI_TIERS),
 }
 
 

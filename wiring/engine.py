@@ -69,6 +69,7 @@ class Engine:
         cache: Path | str | None = None,
         mode: Mode = "record",
         max_cost: float | None = None,
+        tier: str | None = None,
         settings: Settings | None = None,
     ) -> None:
         for lane in lanes:
@@ -76,7 +77,7 @@ class Engine:
                 raise TypeError(f"expected a millstream.Lane, such as Lane({lane!r}), got a {type(lane).__name__}")
         if settings is None:
             folder = None if cache is None else Path(cache)
-            settings = Settings(lanes=lanes, base_url=base_url, cache=folder, mode=mode, max_cost=max_cost)
+            settings = Settings(lanes=lanes, base_url=base_url, cache=folder, mode=mode, max_cost=max_cost, tier=tier)
         self.settings = settings
         self.events = Events()
         self.purse = CostBudget(settings.max_cost, settings.spent)

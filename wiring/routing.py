@@ -14,7 +14,7 @@ from ..engine.attempts.estimate import TokenEstimate
 from ..engine.attempts.money import CostBudget
 from ..engine.endpoint import Endpoint
 from ..engine.events import Events
-from ..engine.lane import Lane
+from ..engine.lane import TIMEOUT_DEFAULT_S, Lane
 from ..engine.lanes.key_gate import KeyGate
 from ..engine.lanes.lane_files import open_lane_files
 from ..engine.lanes.lane_memory import LaneNote
@@ -35,6 +35,9 @@ from .lane_names import without_lane
 from .reach import accesses_to, stem_of
 from .settings import Settings
 from .web_retrieval import WebRetrieval
+
+# The deadline of a call at a slower tier where none is set: OpenAI's and Google's advice.
+FLEX_TIMEOUT_S = 900.0
 
 
 class Router:
@@ -99,7 +102,9 @@ class Router:
             raise ConfigurationError(
                 f"model {model!r} has no price, so --max-cost can't be kept: give it one under [prices.{model!r}]"
             )
-        endpoints = tuple(self._endpoint_to(model, access, lane.timeout_s) for access in accesses)
+        is_slow = lane.timeout_s == TIMEOUT_DEFAULT_S and (settings.tier or "").startswith("flex")
+        timeout_s = FLEX_TIMEOUT_S if is_slow else lane.timeout_s
+        endpoints = tuple(self._endpoint_to(model, access, timeout_s) for access in accesses)
         if settings.measures:
             endpoints = tuple(NoRetryEndpoint(endpoint) for endpoint in endpoints)
         keys = [self._open_key(access, lane) for access in accesses]

@@ -27,7 +27,7 @@ from ..providers.retrieval import EVERY_HOST, is_host, is_page, price_of, search
 from ..providers.retrieval import lane_of as retrieval_lane_of
 from ..providers.search.access import is_search, row_of
 from ..providers.search.table import SearchEngine
-from ..providers.table import Provider
+from ..providers.table import TIERS, Provider
 from ..providers.unsized import unsized_in
 from .file_limits import capped_by_files
 from .plugins import Others
@@ -66,6 +66,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     """The run's name in the cache, in `live` mode; None: what it stores is dropped when the engine is closed."""
     max_cost: float | None = None
     """The limit in dollars; None: no limit."""
+    tier: str | None = None
+    """The tier of service that is asked for: `standard`, `flex`, `priority` or `flex-then-standard`; None: none is, so
+    that the provider's default applies."""
     spent: float = 0.0
     """Dollars that count against the limit from the start."""
     budget: BudgetPlace | None = None
@@ -115,6 +118,8 @@ class Settings(Struct, frozen=True, kw_only=True):
             raise ConfigurationError(f"a snapshot is read in mode replay or strict; mode {self.mode} reads none")
         if not 0 <= self.max_age_s < 1e10:
             raise ConfigurationError(f"max_age_s ({self.max_age_s:g}) must be seconds, 0 or more")
+        if self.tier is not None and self.tier not in TIERS:
+            raise ConfigurationError(f"tier {self.tier!r} is none of {', '.join(TIERS)}")
         if self.max_cost is not None and not 0 <= self.max_cost < 1e9:
             raise ConfigurationError(f"max_cost ({self.max_cost:g}) must be dollars, 0 or more")
 
@@ -139,6 +144,8 @@ class Settings(Struct, frozen=True, kw_only=True):
             base_url=self.base_url,
             extras={model: facts.extra for model, facts in self.models.items() if facts.extra},
             others=self.others.provider,
+            tier=self.tier,
+            is_capped=self.max_cost is not None,
         )
 
     def search_row_of(self, model: str) -> SearchEngine | None:
@@ -185,6 +192,10 @@ class Settings(Struct, frozen=True, kw_only=True):
             output_max=self.output_max,
             window=self.window,
             unsized=unsized_in,
+            marked=self.caches_marked,
+            extra=lambda model: self.models.get(model, Facts()).extra,
+            # Of two attempts the dearer one is reckoned with.
+            tier=None if self.tier is None else self.tier.rpartition("-then-")[2],
         )
         return table.replaced_by(self.prices)
 
@@ -207,6 +218,13 @@ class Settings(Struct, frozen=True, kw_only=True):
         except ConfigurationError:
             sent = None
         return self.facts_of(model).max_output if sent is None else sent
+
+    def caches_marked(self, model: str) -> bool | None:
+        """Returns whether a model's provider caches only what a request marks; None: not known."""
+        try:
+            return None if is_search(model) or is_page(model) else protocol_of(model, self.means).caches_marked
+        except ConfigurationError:
+            return None
 
     def window(self, model: str) -> int | None:
         """Returns the most tokens of a prompt to a model; None: not known."""

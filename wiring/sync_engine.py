@@ -49,9 +49,12 @@ class SyncEngine:
         cache: Path | str | None = None,
         mode: Mode = "record",
         max_cost: float | None = None,
+        tier: str | None = None,
         settings: Settings | None = None,
     ) -> None:
-        self._engine = Engine(*lanes, base_url=base_url, cache=cache, mode=mode, max_cost=max_cost, settings=settings)
+        self._engine = Engine(
+            *lanes, base_url=base_url, cache=cache, mode=mode, max_cost=max_cost, tier=tier, settings=settings
+        )
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None

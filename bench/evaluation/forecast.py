@@ -159,7 +159,9 @@ def _row_of(prepared: PreparedRun, model: str, sent: LaneCalls) -> dict[str, Any
         "cached": sent.cached,
         "input_tokens": tokens,
         "output_tokens": [None, None] if tokens is None else sent.output,
-        "price": None if price is None else {"input": price.input, "output": price.output},
+        "price": None
+        if price is None
+        else {"input": price.factor * price.input, "output": price.factor * price.output},
         "cost": _cost(price, tokens, sent.output) if tokens is not None and is_known else None,
         "minutes": _minutes(quota, sent.calls, tokens, sent.output) if is_known else None,
         "thinks": True if True in thinks else thinks[0],

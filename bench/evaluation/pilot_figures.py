@@ -51,7 +51,7 @@ def figures(model: str, pilot: Pilot, left: Mapping[Pair, Remainder], settings: 
     if price is not None:
         spent = sum(outcome.cost or 0.0 for outcome in outcomes)
         if tokens is not None:
-            cost = tokens.of((price.input / 1e6, price.output / 1e6))
+            cost = tokens.of((price.factor * price.input / 1e6, price.factor * price.output / 1e6))
     latencies = sorted(outcome.latency_ms for outcome in outcomes if outcome.latency_ms is not None)
     return {
         **_counts(outcomes, sum(len(pilot.chosen[pair]) for pair in pairs)),

@@ -26,6 +26,8 @@ _SEVERAL = re.compile(
 _LENGTH = re.compile(r"max[_-]?\w*tokens\w*|max_length|max_gen\w*|n_predict|num_predict", re.IGNORECASE)
 # Tokens to think that some providers grant beside the most tokens of an answer.
 _BESIDE = re.compile(r"(thinking|reasoning)_\w*budget", re.IGNORECASE)
+# The time for which a prompt is to be kept in a cache, as `repr` shows Anthropic's, Bedrock's and OpenAI's words.
+_KEPT_FOR_HOURS = re.compile(r"'\d+h'")
 # A block is this share of a budget's limit, so that hardly a call waits for a write of the budget's file.
 _BLOCK_SHARE = 1 / 200
 # Amounts on disk are whole billionths of a dollar.
@@ -35,8 +37,14 @@ _ROUNDING = 1e-9
 def worst_cost(call: Call, price: Price, estimate: TokenEstimate) -> float | None:
     """Returns the most that one attempt of this call can cost, in dollars, which a budget has to reserve before it is
     sent. None: there is no bound, as `why_unbounded` says."""
+    call = _as_sent(call, price)
     most, factor = _most_tokens(call, price, estimate), price.factor_asked(call)
     return None if most is None or factor is None else _most_cost(call, price, most, factor)
+
+
+def _as_sent(call: Call, price: Price) -> Call:
+    """Returns the call with the fields that all requests of its model have."""
+    return call if price.extra is None else structs.replace(call, extra={**price.extra, **(call.extra or {})})
 
 
 def _most_cost(call: Call, price: Price, most: Tokens, factor: float) -> float:
@@ -55,7 +63,7 @@ def _marks_in(call: Call) -> str:
 
 
 def _asks_hour(marks: str) -> bool:
-    return "'1h'" in marks
+    return _KEPT_FOR_HOURS.search(marks) is not None
 
 
 def _most_tokens(call: Call, price: Price, estimate: TokenEstimate) -> Tokens | None:
@@ -99,7 +107,7 @@ def _output_with(extra: Mapping[str, Any], output: int) -> int:
 def why_unbounded(call: Call, price: Price | None, limit: str = "--max-cost", *, has_option: bool = True) -> str:
     """Returns the message for a call whose worst cost has no bound: why `limit` can't be kept, and what to set.
     `has_option`: an option or a field sets the call's max_tokens."""
-    model = call.model
+    model, call = call.model, call if price is None else _as_sent(call, price)
     if price is not None and price.factor_asked(call) is None:
         return (
             f"{model}: what the tier of service that is asked for costs is not known, so {limit} can't be kept: give "
@@ -318,6 +326,7 @@ def cost_of(reply: Reply, call: Call, price: Price | None, estimate: TokenEstima
         return None
     if price.is_by_call:
         return price.call
+    call = _as_sent(call, price)
     factor = price.factor_billed(call, reply.tier)
     if usage is not None and usage.cache_write_5m and not usage.cache_write_1h and _asks_hour(_marks_in(call)):
         # Not every server counts the two kinds apart.

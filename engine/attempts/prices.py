@@ -5,6 +5,7 @@ tokens.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from msgspec import Struct, structs
 
@@ -56,6 +57,10 @@ class Price(Struct, frozen=True):
     """The same for an hour; None: not known, so they count as twice the input."""
     tiers: Mapping[str, float] = {}
     """How many times the price a tier of service costs, by the tier's name: flex, priority, fast."""
+    is_marked: bool = False
+    """Whether its provider caches only what a request marks, so that nothing else is written."""
+    extra: Mapping[str, Any] | None = None
+    """Fields of the body of all its requests, beside those of a call; None: there are none."""
     tier: str | None = None
     """The tier that calls ask for which name none themselves; None: they ask for none."""
     output_max: int | None = None
@@ -108,8 +113,7 @@ class Price(Struct, frozen=True):
         """Returns the most that a call of these tokens can cost, in dollars: its prompt may be written to the
         provider's cache, for an hour if it asks for that (`is_hour`). `is_marked`: it says what is to be cached."""
         rate = self.input if self.cached is None else max(self.input, self.cached)
-        # Where a write for an hour has a price of its own, nothing is cached that a request does not mark.
-        if is_marked or self.write_1h is None:
+        if is_marked or not self.is_marked:
             rate = max(rate, self._written)
         if is_hour:
             rate = max(rate, self._written_1h)
@@ -188,13 +192,16 @@ class ListedPrice(Struct, frozen=True):
 class Prices(Struct, frozen=True):
     """The price table, by model. `others` looks up a model that is not in the table, `output_max` the most tokens of
     one answer of a model, and `window` those of a prompt; all return None if they don't know. `unsized` finds a part
-    of unknown size in a call. `tier` is asked of all models."""
+    of unknown size in a call, `marked` says whether a model's provider caches only what is marked, `extra` has fields
+    of a model's requests. `tier` is asked of all models."""
 
     models: Mapping[str, ListedPrice]
     others: Callable[[str], ListedPrice | None] = _nothing
     output_max: Callable[[str], int | None] = _nothing
     window: Callable[[str], int | None] = _nothing
     unsized: Callable[[Call], Unsized | None] = _nothing
+    marked: Callable[[str], bool | None] = _nothing
+    extra: Callable[[str], Mapping[str, Any] | None] = _nothing
     tier: str | None = None
 
     def listed(self, model: str) -> ListedPrice | None:
@@ -205,10 +212,16 @@ class Prices(Struct, frozen=True):
         listed = self.listed(model)
         if listed is None:
             return None
-        price, most = listed.price, listed.price.output_max
-        most = self.output_max(model) if most is None else most
-        window, tier = self.window(model), None if price.is_by_call else self.tier
-        return structs.replace(price, output_max=most, window=window, unsized=self.unsized, tier=tier)
+        most = listed.price.output_max
+        return structs.replace(
+            listed.price,
+            output_max=self.output_max(model) if most is None else most,
+            window=self.window(model),
+            unsized=self.unsized,
+            is_marked=bool(self.marked(model)),
+            extra=self.extra(model) or None,
+            tier=None if listed.price.is_by_call else self.tier,
+        )
 
     def oldest_date(self, models: Iterable[str]) -> str | None:
         """Returns the earliest date on which a listed price of these models was read; None if none has one."""

@@ -13,7 +13,7 @@ from typing import Literal
 from msgspec import Struct, structs
 
 from ..alike import without_ids
-from ..endpoint import Fault
+from ..endpoint import Fault, Request
 from ..limits import Limit
 
 # A rejection with one of these statuses concerns the one call's size, not the lane.
@@ -77,6 +77,14 @@ def told_to_wait(fault: Fault, limits: Iterable[Limit]) -> Fault:
     return fault if wait_s <= 0 else structs.replace(fault, retry_after_s=wait_s, cuts_rate=False)
 
 
+def sent_otherwise(fault: Fault, request: Request) -> Fault:
+    """Returns the fault of a tier of service that has no room for a call, or no answer in time, with the action to send
+    it at the next tier, if its request has one; returns any other fault unchanged."""
+    if request.instead is None or not (fault.is_full or fault.kind == "timeout"):
+        return fault
+    return structs.replace(fault, action="otherwise")
+
+
 class Tries:
     """The attempts of one call. `attempts` count against the limit; `uncounted` ones don't, since the call only had to
     wait. `refused_by` has a bit for each API key that has refused the call: key n has bit n."""
@@ -117,7 +125,7 @@ class Tries:
             is_first_doubt = not self._doubted_by >> key & 1
             self._doubted_by |= 1 << key
             return is_first_doubt
-        return fault.action == "wait" or (fault.action == "throttle" and fault.retry_after_s is not None)
+        return fault.action in ("wait", "otherwise") or (fault.action == "throttle" and fault.retry_after_s is not None)
 
 
 class RetryBudget:

@@ -232,6 +232,9 @@ class KeyGate:
             self._trouble_since = None
             self.breaker.record_success()
             self.budget.record(success=True)
+        elif fault.action == "otherwise":
+            if permit.is_probe:
+                self.breaker.abandon_probe(now)
         elif fault.action == "stop":
             self.stop("redirect" if fault.kind == "redirect" else "empty_account", fault.detail)
         elif fault.action == "confirm":

@@ -69,6 +69,8 @@ class EvaluateOptions(TypedDict, total=False):
     """Calls in flight, for each model."""
     max_cost: float
     """Stop before the run can cost more dollars; default: no limit."""
+    tier: Literal["standard", "flex", "priority", "flex-then-standard"]
+    """The provider's tier of service; default: the provider's."""
     cache: str
     """The folder where answers are kept; default: the user's cache folder."""
     mode: Literal["live", "record", "replay", "strict"]

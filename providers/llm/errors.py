@@ -82,6 +82,7 @@ _CONTENT_FILTER = re.compile(
     re.IGNORECASE,
 )
 
+_NO_ROOM = re.compile(r"resources? (?:is |are )?unavailable|tier capacity exceeded", re.IGNORECASE)
 _TOO_LARGE = re.compile(r"^request too large|must be reduced in order to run", re.IGNORECASE)
 _AGAIN_IN = re.compile(
     r"(?:try again in ((?:\d+d)?(?:\d+h)?(?:\d+m(?!s))?(?:[\d.]+m?s)?)|retry after (\d+ s(?=econd)))", re.IGNORECASE
@@ -177,6 +178,11 @@ class ErrorBody:
     def is_budget_in_flight(self) -> bool:
         """Whether the budget is only reserved for calls in flight, as OpenRouter reports, so that waiting helps."""
         return self.metadata.get("limit_source") == "openrouter_in_flight_budget"
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the tier of service has no room for the call, as OpenAI's flex answers; nothing is billed."""
+        return "resource_unavailable" in self.codes or _NO_ROOM.search(self.message) is not None
 
     @property
     def is_too_large_for_quota(self) -> bool:

@@ -41,7 +41,10 @@ def marked(call: Call, family: str, written: Callable[[Call], Request]) -> Reque
         extra = {name: value for name, value in plain.extra.items() if name != CACHE_CONTROL}
         plain = structs.replace(plain, extra=extra or None)
     request = written(plain)
-    return request if plain is call else structs.replace(request, wire=written(call).wire)
+    if plain is call:
+        return request
+    sent = written(call)
+    return structs.replace(request, wire=sent.wire, instead=sent.instead)
 
 
 def _kept(call: Call, family: str) -> Call:

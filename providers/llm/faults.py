@@ -19,6 +19,8 @@ from ...engine.page_urls import with_shown_addresses
 from .errors import ErrorBody
 
 _OTHER_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+# Gemini's, Groq's and Anthropic's word for having no room.
+_FULL = (503, 498, 529)
 _REFUSAL_STATUSES = (200, 400, 403, 422)
 
 
@@ -82,6 +84,7 @@ def fault_of(response: Response) -> Fault:
         status,
         is_billed_maybe=meaning.is_billed_maybe,
         cuts_rate=meaning.cuts_rate,
+        is_full=status in _FULL,
     )
 
 
@@ -153,7 +156,7 @@ def _throttled(response: Response, error: ErrorBody, status: int, detail: str) -
     wait = retry_after_s(response.headers)
     if wait is None:
         wait = error.again_in_s
-    return Fault("rate_limited", detail, "throttle", status, retry_after_s=wait, cuts_rate=wait is None)
+    return Fault("rate_limited", detail, "throttle", status, wait, cuts_rate=wait is None, is_full=error.is_full)
 
 
 def retry_after_s(headers: dict[str, str]) -> float | None:

@@ -49,6 +49,9 @@ class Target(Struct, frozen=True):
     """Fields of every request's body, as a configuration sets them for this model."""
     store: bool | None = None
     """Whether the provider may keep answers, for protocols that say it; None: its default. In no key."""
+    tiers: tuple[Mapping[str, Any], ...] = ()
+    """The field that asks for a tier of service, then that of the attempt which follows where it has no room. In no
+    key."""
 
     @property
     def full_name(self) -> str:
@@ -97,6 +100,8 @@ class WireProtocol(Struct, frozen=True):
     sent."""
     efforts: tuple[str, ...] = ("none", "minimal", "low", "medium", "high", "xhigh", "max", "default")
     """The words that it has for a reasoning effort; `N` stands for a number of tokens."""
+    caches_marked: bool = False
+    """Whether of a prompt only what is marked is written to the provider's cache."""
 
     def has_effort(self, word: str) -> bool:
         """Returns whether a word is a reasoning effort here."""
@@ -127,7 +132,13 @@ def request_of(
             whole[name] = orjson.Fragment(half)
         body = wire = orjson.dumps(whole, option=orjson.OPT_SORT_KEYS)
         added = {**streamed, **unkeyed} if call.stream else unkeyed
-        if added:
+        instead = None
+        if target.tiers:
+            wire, *others = (
+                orjson.dumps({**added, **tier, **whole}, option=orjson.OPT_SORT_KEYS) for tier in target.tiers
+            )
+            instead = next((other for other in others if other != wire), None)
+        elif added:
             wire = orjson.dumps({**added, **whole}, option=orjson.OPT_SORT_KEYS)
         stated = orjson.dumps(params, option=orjson.OPT_SORT_KEYS)
     except (orjson.JSONEncodeError, TypeError) as error:
@@ -140,6 +151,7 @@ def request_of(
         b",".join(halves),
         stated,
         call.stream,
+        instead=instead,
     )
 
 

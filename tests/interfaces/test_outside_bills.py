@@ -9,12 +9,12 @@ import json
 import random
 import subprocess
 import sys
-import time
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
+from billed_programs import KINDS, asked, run_and_kill
 from billing_server import READ, USAGES, WRITTEN, BillingServer
 from command_line import environment
 from gateways import Client, question
@@ -27,7 +27,6 @@ from millstream.interfaces.gateway.serving import RunningGateway, ServeOptions
 from millstream.providers.models import Facts
 from millstream.providers.table import Provider
 
-KINDS = {"chat": "openai", "responses": "openai-responses", "messages": "anthropic", "gemini": "gemini"}
 FAMILIES = {"chat": "openai", "responses": "openai-responses", "messages": "anthropic", "gemini": "gemini"}
 MODEL, WINDOW = "lab/m", 200_000
 PRICE = ms.Price(READ * 1e6, WRITTEN * 1e6)
@@ -83,22 +82,6 @@ def settings_of(server: BillingServer, protocol: str, usage: str, cap: float, ca
         cache=cache,
         **more,
     )
-
-
-async def _asked(settings: ms.Settings, calls: list[ms.Call]) -> tuple[list[ms.Outcome], float, float]:
-    outcomes = []
-    async with ms.Engine(settings=settings) as engine:
-        try:
-            async for outcome in engine.run(calls):
-                outcomes.append(outcome)
-        except ms.Stopped:
-            pass
-        purse = engine.purse
-        return outcomes, purse.spent, purse.at_worst
-
-
-def asked(settings: ms.Settings, calls: list[ms.Call]) -> tuple[list[ms.Outcome], float, float]:
-    return asyncio.run(_asked(settings, calls))
 
 
 @pytest.mark.parametrize(
@@ -206,16 +189,6 @@ KILLED = [
     for part in (None, DOCUMENTS[protocol][0])
     for usage in ("whole", "empty", "zeros", "total")
 ]
-
-
-def run_and_kill(home: Path, command: list[str], server: BillingServer, after: int) -> None:
-    """Kills the program once the provider has received so many more calls."""
-    before = server.calls
-    process = subprocess.Popen(command, cwd=home, env=environment(home), stderr=subprocess.PIPE, text=True)
-    while process.poll() is None and server.calls < before + after:
-        time.sleep(0.005)
-    process.kill()
-    process.communicate()
 
 
 @pytest.mark.timeout(120)

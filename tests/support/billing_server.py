@@ -10,7 +10,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Self
 
 # Dollars per token, of prompts and of answers.
 READ, WRITTEN = 1e-6, 2e-6
@@ -101,7 +101,7 @@ class BillingServer:
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def __enter__(self) -> BillingServer:
+    def __enter__(self) -> Self:
         self._thread.start()
         assert self._ready.wait(10)
         return self
@@ -128,12 +128,16 @@ class BillingServer:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
                 lines = head.split("\r\n")
                 length = next((int(line[15:]) for line in lines if line.lower().startswith("content-length:")), 0)
-                answer, kind = await self._answer(lines[0].split(" ")[1], json.loads(await reader.readexactly(length)))
-                told = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(answer)}\r\n\r\n"
+                body = json.loads(await reader.readexactly(length))
+                status, answer, kind = await self._answered(lines[0].split(" ")[1], body)
+                told = f"HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nContent-Length: {len(answer)}\r\n\r\n"
                 writer.write(told.encode() + answer)
                 await writer.drain()
         except (asyncio.IncompleteReadError, OSError, asyncio.CancelledError):
             writer.close()
+
+    async def _answered(self, path: str, body: dict[str, Any]) -> tuple[int, bytes, str]:
+        return 200, *await self._answer(path, body)
 
     async def _answer(self, path: str, body: dict[str, Any]) -> tuple[bytes, str]:
         mode = path.split("/")[1].replace("%20", " ").replace("_", " ")

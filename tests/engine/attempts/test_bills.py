@@ -14,8 +14,9 @@ from millstream.engine.call import Call, Message, Reply, Usage
 from millstream.engine.content import Native
 
 PLAIN = Call("a/b", "x" * 100, max_tokens=50)
-CLAUDE = Price(4.0, 20.0, cached=0.2, write_5m=5.0, write_1h=8.0, tiers={"fast": 2.0})
-GPT = Price(2.0, 10.0, LongPrompts(272_000, 4.0, 15.0), cached=0.1, write_5m=2.5, tiers={"flex": 0.5, "priority": 2.0})
+CLAUDE = Price(4.0, 20.0, cached=0.2, write_5m=5.0, write_1h=8.0, tiers={"fast": 2.0}, is_marked=True)
+LONG = LongPrompts(272_000, 4.0, 15.0)
+GPT = Price(2.0, 10.0, LONG, cached=0.1, write_5m=2.5, write_1h=5.0, tiers={"flex": 0.5, "priority": 2.0})
 
 
 def marked(ttl: str | None = None) -> Call:
@@ -76,11 +77,12 @@ def test_writes_that_are_not_counted_apart_are_for_an_hour_if_that_was_asked() -
         (marked("1h"), CLAUDE, 8.0),
         (structs.replace(PLAIN, extra={"cache_control": {"type": "ephemeral", "ttl": "1h"}}), CLAUDE, 8.0),
         (PLAIN, GPT, 2.5),
+        (structs.replace(PLAIN, extra={"prompt_cache_retention": "24h"}), GPT, 5.0),
         (PLAIN, structs.replace(GPT, write_5m=None), 2.0),
         (PLAIN, Price(4.0, 20.0), 5.0),
         (marked("1h"), Price(4.0, 20.0), 8.0),
     ],
-    ids=["unmarked", "marked", "hour", "hour of all", "unasked", "free writes", "unknown", "unknown hour"],
+    ids=["unmarked", "marked", "hour", "hour of all", "unasked", "hours", "free writes", "unknown", "unknown hour"],
 )
 def test_the_bound_takes_the_dearest_price_of_input_that_may_apply_to_the_call(
     call: Call, price: Price, rate: float
@@ -117,8 +119,10 @@ def test_the_bound_is_at_the_tier_that_is_asked_and_there_is_none_for_an_unknown
 ) -> None:
     # Fields of a request count as a part of the prompt, whatever they say.
     usual = bound(structs.replace(PLAIN, extra=None if extra is None else {"x" * len(str(extra)): 1}), GPT)
-    call = structs.replace(PLAIN, extra=extra)
-    found, price = bound(call, structs.replace(GPT, tier=asked)), structs.replace(GPT, tier=asked)
+    call, price = structs.replace(PLAIN, extra=extra), structs.replace(GPT, tier=asked)
+    found = bound(call, price)
+    # Fields of all requests of a model count as those of each call.
+    assert found == bound(PLAIN, structs.replace(price, extra=extra))
     if times is None:
         assert found is None and "tiers under" in why_unbounded(call, price)
     else:
