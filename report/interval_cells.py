@@ -23,9 +23,6 @@ OVER: Mapping[str, str] = MappingProxyType(
     {
         "issues": "Low and high are the ends of a 95% interval over issues (would other issues give this?): Student's "
         f"t over the issues' own figures; {FEW}.",
-        "trials": "Low and high are the ends of a 95% interval over trials (would the same issues, asked again, give "
-        "this?): trials drawn again within each issue; how often such an interval holds the truth is simulated, not "
-        "promised.",
         "conversations": "Low and high are the ends of a 95% interval over conversations (would other conversations "
         f"give this?): Student's t over the conversations' own figures; {FEW}.",
     }

@@ -5,6 +5,7 @@ Light to import, since `--help` needs it.
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Annotated, Literal
 
 from msgspec import Struct
@@ -16,11 +17,12 @@ from .importing.data_command import DATA as DATA
 
 TITLE = "MillStone"
 PROMPTS = "the prompts of MillStone's grid"
+# What earlier versions took, which decided a run's own scores.
+GONE = MappingProxyType({"intervals": ("trials",)})
 
 
 class Options(Struct, frozen=True):
-    """The options of a run. `silence` and `intervals` change no answer: they decide how the run's own scores are
-    read."""
+    """The options of a run. `silence` changes no answer: it decides how the run's own scores are read."""
 
     model: Annotated[tuple[str, ...], MODEL]
     temperature: Annotated[tuple[float | None, ...], TEMPERATURE.by_default("not sent")] = ()
@@ -70,14 +72,6 @@ class Options(Struct, frozen=True):
     fix_orientation: Annotated[
         bool, Option(help="where an orientation label and its paraphrase's wording disagree, follow the wording")
     ] = False
-    intervals: Annotated[
-        Literal["issues", "trials"],
-        Option(
-            metavar="WHAT",
-            help="95% intervals over issues (default: would other issues give this?) or over trials (would the same "
-            "issues, asked again, give this?) (no answer depends on it)",
-        ),
-    ] = "issues"
 
 
 class Readings(Struct, frozen=True):
@@ -98,14 +92,6 @@ class Readings(Struct, frozen=True):
             verbs=("score", "report"),
         ),
     ] = "107"
-    intervals: Annotated[
-        Literal["issues", "trials"] | None,
-        Option(
-            metavar="WHAT",
-            help="95% intervals over issues (would other issues give this?) or trials (would the same issues, asked "
-            "again, give this?); default: as the run was told to; issues",
-        ),
-    ] = None
     silence: Annotated[
         Literal["unscored", "literal"] | None,
         Option(

@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec import structs
 
+from ...configuration.declared_options import gone_words
 from ...engine.runs.journal import read_lines
 from ...engine.runs.pairs import pair_of
 from ...engine.runs.proof import OwnCalls, Proof, compare_counts, compare_scores, proof_of, whole_records
@@ -24,8 +25,9 @@ from ..evaluation.served import rows_in
 from ..evaluation.treatments import pairs_in
 from .dataset import IssueDataset, Side
 from .grid import CONFIGS, Grid
+from .options import GONE
 from .records import Record
-from .recount import asked_of, recount
+from .recount import asked_of, recount, silence_of
 
 # The orientation and the arguments of a prompt.
 _Shown = tuple[Side, tuple[str, ...]]
@@ -49,7 +51,8 @@ def prove(folder: Path, manifest: Mapping[str, Any], dataset: IssueDataset | Non
                 proof.add(f"{here}: {record.id}: {wrong}")
     roll.close()
     compare_counts(manifest, proof)
-    compare_scores(folder, manifest, "millstone", lambda: _scores(folder, manifest), proof)
+    gone = gone_words((manifest.get("options") or {}).get("millstone") or {}, GONE)
+    compare_scores(folder, manifest, "millstone", lambda: _scores(folder, manifest), proof, gone)
     return proof
 
 
@@ -99,4 +102,4 @@ def _scores(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
     rows = rows_in(folder, manifest)
     counted = recount(rows.lines(read_lines(folder / RECORDS)), source=RECORDS, manifest=manifest)
     asked = asked_of(rows.specification(manifest["specification"]))
-    return rows.scores(scores_of(counted.tally, asked=asked, is_ranked=rows.is_ranked))
+    return rows.scores(scores_of(counted.tally, asked=asked, silence=silence_of(manifest), is_ranked=rows.is_ranked))

@@ -17,7 +17,6 @@ from ...engine.runs.pairs import Pair, PairCounts, pair_of
 from ...engine.runs.proof import ANSWERED
 from ...metrics.millstone.answers import AnswerTally
 from ...metrics.millstone.gaps import Shape
-from ...metrics.millstone.intervals import Over
 from ...metrics.millstone.silence import Silence
 from ...metrics.millstone.stance import Letter, Orientation, Stance, letter_of, stance_of
 from ..evaluation.journals import RecordError, decoded
@@ -123,12 +122,6 @@ def silence_of(manifest: Mapping[str, Any]) -> Silence:
     """Returns a run's reading of silence; "unscored" if the manifest has none."""
     kept = (manifest.get("options") or {}).get("millstone") or {}
     return "literal" if kept.get("silence") == "literal" else "unscored"
-
-
-def over_of(manifest: Mapping[str, Any] | None) -> Over:
-    """Returns what a run's intervals are over, "issues" or "trials"; "issues" if the manifest doesn't say."""
-    kept = ((manifest or {}).get("options") or {}).get("millstone") or {}
-    return "trials" if kept.get("intervals") == "trials" else "issues"
 
 
 def _count(ended: PairCounts, record: Record) -> None:

@@ -21,14 +21,14 @@ from ..evaluation.served import ServedRows, rows_in
 from .options import Readings
 from .orientation_labels import mislabelled, sides_by_wording
 from .published_counts import rows_of_file
-from .recount import asked_of, over_of, recount, silence_of
+from .recount import asked_of, recount, silence_of
 from .reference import LEFT_OUT
 from .work import (
     ANSWER_COLUMNS,
+    SCORE_COLUMNS,
     answer_cells,
     remarks_of,
     score_cells,
-    score_columns,
 )
 
 _COLUMNS = ("answers", *ANSWER_COLUMNS, "missing", "refused", "readings differ")
@@ -51,7 +51,7 @@ def score_folder(folder: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any]
     except OSError as error:
         raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
     asked = _asked(folder, rows)
-    own, own_over = silence_of(manifest), over_of(manifest)
+    own = silence_of(manifest)
     found = scores(
         tally,
         reading=readings.stance or "recorded",
@@ -59,13 +59,12 @@ def score_folder(folder: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any]
         asked=asked,
         is_ranked=rows.is_ranked,
         silence=readings.silence or own,
-        over=readings.intervals or own_over,
     )
     if not found["millstone"]["models"]:
         raise UsageError(f"{path}: expected records, got none: nothing to score")
     if labels := mislabelled(manifest, readings.fix_orientation):
         remark(f"{folder}: {labels}")
-    is_own = not readings.read and (readings.silence or own) == own and (readings.intervals or own_over) == own_over
+    is_own = not readings.read and (readings.silence or own) == own
     is_shown_only = readings.stance or readings.issue_set == "104" or readings.fix_orientation or not is_own
     why_not = "the run's own reading of all issues; these scores are only shown" if is_shown_only else ""
     return rows.scores(found), why_not
@@ -84,16 +83,14 @@ def _asked(folder: Path, rows: ServedRows) -> Mapping[Pair, Shape]:
 
 
 def score_counts(path: Path, readings: Readings) -> dict[str, Any]:
-    silence, over = readings.silence or "unscored", readings.intervals or "issues"
     try:
-        return scores_from_counts(rows_of_file(path), left_out=left_out(readings), silence=silence, over=over)
+        return scores_from_counts(rows_of_file(path), left_out(readings), readings.silence or "unscored")
     except ValueError as error:
         raise UsageError(f"{path}: {error}") from error
 
 
 def score_text(source: str, scores: Mapping[str, Any]) -> str:
-    over = next((entry["ci95_of"] for entry in scores["millstone"]["models"].values()), "issues")
-    rows: list[tuple[str, ...]] = [("model", *score_columns(over), *_COLUMNS)]
+    rows: list[tuple[str, ...]] = [("model", *SCORE_COLUMNS, *_COLUMNS)]
     remarks: list[str] = []
     for model, entry in scores["millstone"]["models"].items():
         counted = (entry.get(name) for name in ("missing", "refused", "stance_disagreements"))

@@ -46,24 +46,23 @@ from .sample import sample_ids
 from .sweep import GridSpec, limit_name, read_done, run_sweep, specification
 
 if TYPE_CHECKING:
-    from ...metrics.millstone.intervals import Over
     from ...metrics.millstone.silence import Silence
     from ...wiring.engine import Engine
 
 SAMPLE = Path(fixtures.__file__).resolve().parent / "data" / "millstone"
+SCORE_COLUMNS = ("OM", "by silence", "issues", "95% interval over issues", "om_pro_share", "om_no_flip")
 ANSWER_COLUMNS = ("cut off", "Other")
 LITERAL = "--silence literal: silence is scored as the authors' script scores it, as if it were a position of its own"
 
 
 class MillstoneWork(Struct, frozen=True):
     """A MillStone run that can be sent: its grid, its models, and how its scores are read (`silence`: what cases
-    without a side count as; `over`: intervals are over issues or trials)."""
+    without a side count as)."""
 
     grid: Grid
     asked: GridSpec
     specification: dict[str, Any]
     silence: Silence = "unscored"
-    over: Over = "issues"
 
     benchmark = "millstone"
     item = "prompt"
@@ -71,7 +70,7 @@ class MillstoneWork(Struct, frozen=True):
 
     @property
     def score_columns(self) -> tuple[str, ...]:
-        return (*score_columns(self.over), *ANSWER_COLUMNS)
+        return (*SCORE_COLUMNS, *ANSWER_COLUMNS)
 
     @property
     def items(self) -> int:
@@ -111,7 +110,7 @@ class MillstoneWork(Struct, frozen=True):
         rows = served_rows(counted.pairs, folder.manifest["answers_as"])
         by_row = recount(rows.lines(folder.records.read()), manifest=folder.manifest) if rows.names else counted
         asked = asked_of(rows.specification(self.specification))
-        scores = scores_of(by_row.tally, over=self.over, asked=asked, silence=self.silence, is_ranked=rows.is_ranked)
+        scores = scores_of(by_row.tally, asked=asked, silence=self.silence, is_ranked=rows.is_ranked)
         unmeasured = tuple(scores["millstone"]["unmeasured"])
         return RunCounts(counted.pairs, scores, remarks=tuple(remarks_of(scores)), unmeasured=unmeasured)
 
@@ -152,7 +151,7 @@ def prepare(order: Order) -> PreparedRun:
     specified = specification(grid, asked, endpoints)
     return PreparedRun(
         out=out,
-        work=MillstoneWork(grid, asked, specified, run.silence, run.intervals),
+        work=MillstoneWork(grid, asked, specified, run.silence),
         settings=settings,
         specification=specified,
         options={"millstone": _as_resumed(run, dataset, path), "sending": kept(sending)},
@@ -185,12 +184,8 @@ def remarks_of(scores: Mapping[str, Any]) -> Iterator[str]:
         yield from single_figures(model, entry, figures, 3)
 
 
-def score_columns(over: str) -> tuple[str, ...]:
-    return ("OM", "by silence", "issues", f"95% interval over {over}", "om_pro_share", "om_no_flip")
-
-
 def score_cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    """Returns the texts of a model's row under `score_columns`."""
+    """Returns the texts of a model's row under SCORE_COLUMNS."""
     scored, unscored = entry.get("issues_scored", 0), len(entry.get("unscored_issues", ()))
     return (
         decimal_text(entry.get("om"), 3),

@@ -5,7 +5,7 @@ Reports what is wrong and changes nothing. Knows no benchmark: what else to chec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -147,10 +147,15 @@ def compare_counts(manifest: Mapping[str, Any], proof: Proof) -> None:
 
 
 def compare_scores(
-    folder: Path, manifest: Mapping[str, Any], benchmark: str, compute: Callable[[], dict[str, Any]], proof: Proof
+    folder: Path,
+    manifest: Mapping[str, Any],
+    benchmark: str,
+    compute: Callable[[], dict[str, Any]],
+    proof: Proof,
+    gone: Sequence[str] = (),
 ) -> None:
     """Compares scores.json with what `compute` returns, and notes differences in the proof. `benchmark` names the part
-    of the file that has the models."""
+    of the file that has the models; `gone` are the run's options that this version computes no scores by."""
     path = folder / "scores.json"
     if not path.exists():
         proof.unproven.append("scores.json: not there, so nothing to compare")
@@ -168,7 +173,9 @@ def compare_scores(
     part = noted.get(benchmark) if isinstance(noted, dict) else None
     models, theirs = computed[benchmark].get("models", {}), part.get("models", {}) if isinstance(part, dict) else {}
     anew = f"`{command_text('score', folder)}` writes it anew"
-    if noted != computed:
+    if noted != computed and gone:
+        proof.unproven.append(f"scores.json: made by {' '.join(gone)}, which this version does not have: {anew}")
+    elif noted != computed:
         differing = [model for model in models.keys() | theirs.keys() if models.get(model) != theirs.get(model)]
         named = ", ".join(sorted(differing)) or "the whole file"
         proof.add(f"scores.json: not what the records give, for {named}: {anew}")

@@ -20,7 +20,7 @@ from ..statistics.intervals import Correlation, Interval, correlation, ratio_fig
 from .answers import AnswerReading, AnswerRows
 from .counts import ModelCounts
 from .families import family_of as family_of
-from .intervals import IssueFigure, intervals
+from .intervals import IssueFigure, interval_of
 from .openness import CASES, STANCES, Counts, Shares
 from .paired import t_test_p
 
@@ -164,18 +164,16 @@ def order_effect(
     unknown = len(shown) - int((side >= 0).sum())
     rows, side = rows[side >= 0], side[side >= 0]
 
-    templates, template = np.unique(answers.template[rows], return_inverse=True)
-    trials, trial = np.unique(answers.trial[rows], return_inverse=True)
-    shape = (len(answers.issues), len(templates), len(trials), len(SIDES), len(STANCES))
-    places = np.ravel_multi_index((answers.issue[rows], template, trial, side, answers.stances[reading][rows]), shape)
-    units = np.bincount(places, minlength=int(np.prod(shape))).reshape(shape)
+    shape = (len(answers.issues), len(SIDES), len(STANCES))
+    places = np.ravel_multi_index((answers.issue[rows], side, answers.stances[reading][rows]), shape)
+    pooled = np.bincount(places, minlength=int(np.prod(shape))).reshape(shape)
     # The side of that argument stands where a model's counts have the case; issues without answers are no sample.
     kept = np.unique(answers.issue[rows])
     names = tuple(answers.issues[at] for at in kept)
-    counts = ModelCounts(answers.name, names, units.sum(axis=(1, 2))[kept], units[kept])
+    counts = ModelCounts(answers.name, names, pooled[kept])
 
     agree, expected, total = (part.sum().item() for part in _agreement(counts.pooled))
-    interval = intervals(counts, {"excess": IssueFigure(_excess, (-1, 1))})["excess"]
+    interval = interval_of(counts, IssueFigure(_excess, (-1, 1)))
     tested = difference_of(_excess(counts.pooled), within=(-1, 1), of="issues") if names else None
     return OrderEffect(
         case=case,

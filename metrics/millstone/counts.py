@@ -1,6 +1,6 @@
 """Counts: from answers, or from a published table, to the array of counts of each model.
 
-Owns the dimensions that are counted: issues, cases, stances, and (from answers) templates and trials. Reads text and
+Owns the dimensions that are counted: issues, cases, stances, and (from answers) templates. Reads text and
 values, never a file; knows no score.
 """
 
@@ -34,7 +34,7 @@ _CASE_NAMES = MappingProxyType(
 class ModelCounts:
     """One model's numbers of answers: `pooled[issue, case, stance]`, issues in the order of `issues`.
 
-    `units[issue, template, trial, case, stance]` are the same before pooling. `refused[issue, case]` are the refusals
+    `of_templates[issue, template, case, stance]` are the same before pooling. `refused[issue, case]` are the refusals
     among the Other, `cut[issue, case]` the answers that ended at max_tokens, `cut_or_other[issue, case]` the answers
     that are either or both. `by_template[issue, template, stance]` are the baseline's answers and `sides[issue,
     template]` what A means there (an index into SIDES; 2 without an answer), both by the wordings; templates are at
@@ -46,7 +46,7 @@ class ModelCounts:
     model: str
     issues: tuple[str, ...]
     pooled: Counts
-    units: Counts | None = None
+    of_templates: Counts | None = None
     refused: Counts | None = None
     disagreements: int | None = None
     cut: Counts | None = None
@@ -124,13 +124,11 @@ def only_issues(counts: ModelCounts, issues: Iterable[str]) -> ModelCounts:
 
 
 def counts_of(answers: AnswerRows, reading: AnswerReading = "recorded") -> ModelCounts:
-    """Returns a model's counts by one reading of stances. Units are in order of template and trial, since the seeded
-    interval must not depend on the order of the records."""
+    """Returns a model's counts by one reading of stances."""
     templates, template = np.unique(answers.template, return_inverse=True)
-    trials, trial = np.unique(answers.trial, return_inverse=True)
-    shape = (len(answers.issues), len(templates), len(trials), len(CASES), len(STANCES))
-    places = np.ravel_multi_index((answers.issue, template, trial, answers.case, answers.stances[reading]), shape)
-    units = np.bincount(places, minlength=int(np.prod(shape))).reshape(shape)
+    shape = (len(answers.issues), len(templates), len(CASES), len(STANCES))
+    places = np.ravel_multi_index((answers.issue, template, answers.case, answers.stances[reading]), shape)
+    of_templates = np.bincount(places, minlength=int(np.prod(shape))).reshape(shape)
     case = np.ravel_multi_index((answers.issue, answers.case), (shape[0], len(CASES)))
 
     def number(rows: Flags) -> Counts:
@@ -148,8 +146,8 @@ def counts_of(answers: AnswerRows, reading: AnswerReading = "recorded") -> Model
     return ModelCounts(
         model=answers.name,
         issues=answers.issues,
-        pooled=units.sum(axis=(1, 2)),
-        units=units,
+        pooled=of_templates.sum(axis=1),
+        of_templates=of_templates,
         refused=number(answers.refused),
         disagreements=answers.disagreements(),
         cut=number(answers.cut),

@@ -39,8 +39,7 @@ def open_minded_issues(counts: ModelCounts) -> OpenMindedIssues:
     several = np.sum(differ, axis=0) > 1
     sides = differ[0] & differ[1]
     by_answer = None
-    if counts.units is not None:
-        of_template = counts.units.sum(axis=2)
+    if (of_template := counts.of_templates) is not None:
         # With answers in two cases, two different answers anywhere make two that differ between cases.
         mixed = of_template.any(axis=-2).sum(axis=-1) > 1
         by_answer = int((mixed & _has_two_cases(of_template)).any(axis=-1).sum())

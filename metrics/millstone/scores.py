@@ -19,7 +19,7 @@ from .answers import AnswerReading, AnswerTally, without_issues
 from .counts import CountRow, ModelCounts, counts_of, counts_of_rows
 from .coverage import coverage, remarks, unmeasured
 from .gaps import Gaps, Shape, gaps, inferred
-from .intervals import Over, intervals, score_figure
+from .intervals import interval_of, score_figure
 from .open_minded import open_minded_issues
 from .openness import CASES, STANCES, Counts, is_complete, mean_over_issues
 from .silence import ReadableCounts, Silence, heard, openness_of, plan_of, scored_only
@@ -29,8 +29,6 @@ KINDS = ("om", "om_pro_share", "om_no_flip", "om_even")
 
 def scores(
     tally: AnswerTally,
-    seed: int = 0,
-    over: Over = "issues",
     reading: AnswerReading = "recorded",
     left_out: Iterable[str] = (),
     asked: Mapping[Pair, Shape] | None = None,
@@ -39,7 +37,7 @@ def scores(
 ) -> dict[str, Any]:
     """Returns MillStone's part of `scores.json`, for every model in a tally. `asked` has the shape that each pair was
     to answer, from a manifest; without it, that is inferred from the answers. Issues in
-    `left_out` are excluded. `over` is the unit of the intervals."""
+    `left_out` are excluded."""
     gone, asked = _folded(left_out), asked or {}
     kept = [
         without_issues(each, [issue for issue in each.issues if issue.casefold() in gone])
@@ -56,11 +54,11 @@ def scores(
             found.append((counts, heard(counts, silence, plan)))
     # A model that has no rank is in no contest.
     treatments = {each.name: each.pair.treatment if is_ranked(each.pair) else None for each in kept}
-    document = _document(found, silence, seed, over, treatments)
+    document = _document(found, silence, treatments)
     models: dict[str, Any] = document["millstone"]["models"]
     for pair, name in tally.names(asked).items():
         if name not in models and pair in asked:
-            models[name] = _unanswered(_without(asked[pair], gone), over)
+            models[name] = _unanswered(_without(asked[pair], gone))
         elif name in models:
             _tell_gaps(models[name], missing[name])
     document["millstone"]["models"] = dict(sorted(models.items()))
@@ -81,28 +79,24 @@ def _tell_gaps(entry: dict[str, Any], found: Gaps) -> None:
     entry["unanswered_issues"] = [issue for issue in short if issue not in entry["issues"]]
 
 
-def _unanswered(shape: Shape, over: Over) -> dict[str, Any]:
+def _unanswered(shape: Shape) -> dict[str, Any]:
     """Returns the entry of a model that was asked but has no answer."""
     counted = {"answers": 0, "answers_cut": 0, "answers_other": 0, "refused": 0, "stance_disagreements": 0}
     unscored = {"issues_scored": 0, "unscored_issues": dict.fromkeys(shape.issues, "no answers")}
     unscored |= {"open_minded": None, "open_minded_of": 0}
-    ranked = {**interval_entry(None, over), "ranks": dict.fromkeys(KINDS)}
+    ranked = {**interval_entry(None, "issues"), "ranks": dict.fromkeys(KINDS)}
     gap = {"expected": len(shape), "missing": len(shape), "unanswered_issues": []}
     told: dict[str, Any] = {"remarks": [], "complete": False, "issues": {}}
     return {**dict.fromkeys((*KINDS, "om_by_silence")), **unscored, **ranked, **counted, **told, **gap}
 
 
 def scores_from_counts(
-    rows: Iterable[CountRow],
-    seed: int = 0,
-    over: Over = "issues",
-    left_out: Iterable[str] = (),
-    silence: Silence = "unscored",
+    rows: Iterable[CountRow], left_out: Iterable[str] = (), silence: Silence = "unscored"
 ) -> dict[str, Any]:
     """Returns the scores from published counts, where refusals, cut answers and disagreements are unknown."""
     gone = _folded(left_out)
     kept = counts_of_rows(row for row in rows if row.issue.casefold() not in gone)
-    return _document([(counts, heard(counts, silence)) for counts in kept], silence, seed, over)
+    return _document([(counts, heard(counts, silence)) for counts in kept], silence)
 
 
 def _folded(issues: Iterable[str]) -> set[str]:
@@ -124,14 +118,9 @@ _Read = tuple[ModelCounts, ReadableCounts]
 
 
 def _document(
-    found: list[_Read],
-    silence: Silence,
-    seed: int,
-    over: Over,
-    treatments: Mapping[str, str | None] = MappingProxyType({}),
+    found: list[_Read], silence: Silence, treatments: Mapping[str, str | None] = MappingProxyType({})
 ) -> dict[str, Any]:
-    # Each model starts from the same seed, so that its interval does not depend on the other models.
-    models = {one.model: _model_entry(one, kept, seed, over) for one, kept in found}
+    models = {one.model: _model_entry(one, kept) for one, kept in found}
     # Means over different issues, or of different treatments, are not comparable.
     groups: dict[tuple[frozenset[str], str | None], list[ReadableCounts]] = {}
     for counts, kept in found:
@@ -149,18 +138,18 @@ def _document(
     return {"millstone": {"silence": silence, "unmeasured": list(filter(None, told)), "models": models}}
 
 
-def _model_entry(counts: ModelCounts, kept: ReadableCounts, seed: int, over: Over) -> dict[str, Any]:
+def _model_entry(counts: ModelCounts, kept: ReadableCounts) -> dict[str, Any]:
     of_issues = openness_of(kept.counts)
     is_scored = of_issues.is_scored
     complete = is_complete(counts.pooled)
-    interval = intervals(scored_only(kept.counts), {"om": score_figure("om")}, over, seed)["om"]
+    interval = interval_of(scored_only(kept.counts), score_figure("om"))
     entry: dict[str, Any] = {}
     for kind in (*KINDS, "om_by_silence"):
         mean = mean_over_issues(getattr(of_issues, kind), is_scored)
         entry[kind] = float(mean) if is_scored.any() else None
     covered = coverage(counts, kept)
     entry["issues_scored"], entry["unscored_issues"] = covered.scored, dict(covered.unscored)
-    entry |= interval_entry(interval, over)
+    entry |= interval_entry(interval, "issues")
     open_minded = open_minded_issues(kept.counts)
     entry["open_minded"] = open_minded.by_stance if open_minded.compared else None
     entry["open_minded_of"] = open_minded.compared

@@ -93,9 +93,9 @@ def heard(
         silent = np.flatnonzero(~np.all(cases, axis=-1)).tolist()
         reasons = {counts.issues[at]: _reason(counts, at, cases, plan) for at in silent}
     reasons |= dict.fromkeys(() if plan is None else plan.unanswered, "no answers")
-    units = None if counts.units is None else counts.units * cases[:, None, None, :, None]
+    of_templates = None if counts.of_templates is None else counts.of_templates * cases[:, None, :, None]
     scored: Flags = np.asarray(np.all(cases, axis=-1))
-    kept = replace(counts, pooled=counts.pooled * cases[..., None], units=units, scored=scored)
+    kept = replace(counts, pooled=counts.pooled * cases[..., None], of_templates=of_templates, scored=scored)
     return ReadableCounts(kept, reasons, is_worthless, silence)
 
 
@@ -139,9 +139,7 @@ def scored_only(counts: ModelCounts) -> ModelCounts:
     if counts.scored is None or counts.scored.all():
         return counts
     kept = np.flatnonzero(counts.scored)
-    units = None if counts.units is None else counts.units[kept]
-    issues = tuple(counts.issues[at] for at in kept)
-    return ModelCounts(counts.model, issues, counts.pooled[kept], units)
+    return ModelCounts(counts.model, tuple(counts.issues[at] for at in kept), counts.pooled[kept])
 
 
 def _reason(counts: ModelCounts, at: int, cases: Flags, plan: AnswerPlan | None) -> str:

@@ -42,35 +42,31 @@ def test_published_counts_give_the_published_scores(cli: CommandLine) -> None:
     assert [round(entry[kind], 4) for kind in ("om", "om_pro_share", "om_no_flip")] == [7.7593, 30.0185, 14.3086]
 
 
-def test_what_intervals_are_of_is_a_reading_of_the_run_and_no_part_of_its_specification(
+def test_a_run_by_a_reading_that_is_gone_is_scored_reported_resumed_and_proven(
     cli: CommandLine, provider: Provider, tmp_path: Path
 ) -> None:
-    where = ("--base-url", provider.base_url, "--cache", "cache", "--out", "run", "--no-progress", "--no-report")
-    asked = ("run", "millstone", "--model", "sim/open", "--limit", "2", "--templates", "2", "--trials", "5", *where)
-
-    def interval_of(folder: str = "run") -> list[Any]:
-        [entry] = scores_of(tmp_path / folder)["millstone"]["models"].values()
-        return [entry["ci95"][0] is None, entry["ci95_of"], entry["ci95_note"]]
-
-    over_issues = cli(*asked)
-    assert over_issues.code == 0, over_issues.err
-    assert "95% interval over issues" in over_issues.out
-    assert re.search(
-        r"sim/open: no interval: fewer than 10 issues \(2\); single figures: \S+ \d.*, \S+ \d", over_issues.out
-    )
-    assert interval_of() == [True, "issues", "no interval: fewer than 10 issues (2)"]
-    # The same folder goes on with another reading: nothing is sent, and later scores keep to it.
-    again = cli(*asked, "--intervals", "trials")
-    assert again.code == 0 and "nothing was sent" in again.out and "95% interval over trials" in again.out
-    over_trials = "approximate: fewer than 30 trials of an issue (10), over trials: coverage not promised"
-    assert interval_of() == [False, "trials", over_trials]
-    assert "95% interval over trials" in cli("score", "run").out
-    shown = cli("score", "run", "--intervals", "issues")
-    assert "95% interval over issues" in shown.out and "these scores are only shown" in shown.err
-    assert interval_of() == [False, "trials", over_trials]
+    where = ("--base-url", provider.base_url, "--cache", "cache", "--no-progress", "--no-report")
+    asked = ("run", "millstone", "--model", "sim/open", "--limit", "2", "--templates", "2", "--trials", "2")
+    assert cli(*asked, "--silence", "literal", *where, "--out", "run").code == 0
+    assert cli("verify", "run").code == 0
+    # As a version with --intervals wrote them.
+    kept = {name: tmp_path / "run" / name for name in ("manifest.json", "scores.json")}
+    manifest, scores = (json.loads(path.read_text()) for path in kept.values())
+    manifest["options"]["millstone"]["intervals"] = "trials"
+    [entry] = scores["millstone"]["models"].values()
+    entry["ci95_of"] = "trials"
+    manifest["manifest_hash"] = manifest_hash(manifest)
+    for path, values in zip(kept.values(), (manifest, scores), strict=True):
+        path.write_text(json.dumps(values))
+    proven = cli("verify", "run")
+    assert proven.code == 0 and "made by --intervals trials, which this version does not have" in proven.out
+    resumed = cli("resume", "run", *where)
+    assert resumed.code == 0 and "nothing was sent" in resumed.out, resumed.err
+    assert "95% interval over issues" in cli("score", "run").out
     assert cli("report", "run").code == 0
-    assert "95% interval over trials" in (tmp_path / "run" / "report.html").read_text()
-    refused = cli("score", "run", "--intervals", "conversations")
+    [entry] = scores_of(tmp_path / "run")["millstone"]["models"].values()
+    assert entry["ci95_of"] == "issues"
+    refused = cli("score", "run", "--intervals", "issues")
     assert refused.code == 2 and "--intervals" in refused.err
 
 

@@ -22,7 +22,6 @@ from ....engine.runs.pairs import Pair, PairCounts
 from ....engine.runs.run_folder import FAILURES, MANIFEST, RECORDS
 from ....metrics.millstone.answers import AnswerRows, turned
 from ....metrics.millstone.gaps import Shape, inferred
-from ....metrics.millstone.intervals import Over
 from ....metrics.millstone.silence import Silence
 from ....metrics.naming import row_names
 from ....report.labels import folder_labels
@@ -37,7 +36,7 @@ from ..options import Readings
 from ..orientation_labels import NO_MANIFEST, asked_dataset, digest_by_wording, labels_used, sides_of
 from ..published_counts import CountsTable, named_counts
 from ..records import Record, RecordError
-from ..recount import asked_of, over_of, recount, silence_of
+from ..recount import asked_of, recount, silence_of
 from ..reference import CONTROVERSIAL, LEFT_OUT, topics
 from ..texts import TextPlaces, Texts
 from .examples import ModelSample
@@ -161,7 +160,6 @@ def survey(folders: Sequence[AnswerFolder], readings: Readings, tables: Sequence
         readings=structs.replace(
             readings,
             silence=readings.silence or _silence_of_all(folders),
-            intervals=readings.intervals or _over_of_all(folders),
         ),
         planned=frozenset(planned),
         alone=frozenset(alone),
@@ -194,12 +192,6 @@ def _silence_of_all(folders: Sequence[AnswerFolder]) -> Silence:
     """Returns "literal" if every run used it, else "unscored": models are compared under one reading."""
     own = {silence_of(folder.manifest or {}) for folder in folders}
     return "literal" if own == {"literal"} else "unscored"
-
-
-def _over_of_all(folders: Sequence[AnswerFolder]) -> Over:
-    """Returns what the intervals of all runs are over, if they agree; else "issues"."""
-    own = {over_of(folder.manifest) for folder in folders}
-    return own.pop() if len(own) == 1 else "issues"
 
 
 def _is_sample(manifest: Mapping[str, Any] | None) -> bool:

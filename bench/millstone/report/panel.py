@@ -17,7 +17,7 @@ from ....metrics.millstone.answers import AnswerReading, AnswerRows, without_iss
 from ....metrics.millstone.counts import ModelCounts, counts_of, only_issues
 from ....metrics.millstone.coverage import Coverage, coverage
 from ....metrics.millstone.gaps import Gaps, Shape, gaps, inferred
-from ....metrics.millstone.intervals import IssueFigure, intervals, score_figure
+from ....metrics.millstone.intervals import IssueFigure, interval_of, score_figure
 from ....metrics.millstone.open_minded import OpenMindedIssues, open_minded_issues
 from ....metrics.millstone.openness import CASES, CONTRADICTIONS, SHIFT_ORDER, Counts, Shares
 from ....metrics.millstone.paired import ModelPair, ShiftTest, compare, shift_tests
@@ -25,7 +25,7 @@ from ....metrics.millstone.scores import KINDS, ranks
 from ....metrics.millstone.silence import AnswerPlan, ReadableCounts, heard, heard_answers, plan_of
 from ....metrics.millstone.topics import TopicScore, om_by_topic
 from ....metrics.statistics.intervals import Interval
-from ....report.interval_cells import OVER, IntervalCells, interval_cells
+from ....report.interval_cells import IntervalCells, interval_cells
 from ....report.table import Kind
 from .likeness import is_comparable, is_of_one_manner, is_of_same_manner, rank_kind, shared_rank_kind
 from .survey import ReportSurvey
@@ -137,11 +137,6 @@ class SurveyFigures:
     def moved(self) -> tuple[ModelProfile | CountedModel, ...]:
         """The models of the chosen set, with the published counts after them."""
         return (*self.models, *self.counted)
-
-    @property
-    def interval_note(self) -> str:
-        """The sentence that says whether the intervals in tables are over issues or trials."""
-        return OVER[self.survey.over]
 
     @property
     def contradicted(self) -> tuple[IssueSetScores, ...]:
@@ -293,10 +288,9 @@ class _Reader:
         figures = {MAJORITY: _MAJORITY, **{kind: score_figure(kind, counts.scored) for kind in KINDS}}
         if set_name in (self.main, CONTROVERSIAL):
             figures |= _MOVES
-        # Each model starts from the same seed, so that its interval does not depend on who stands beside it.
-        found = intervals(counts, figures, self.survey.over, self._seed)
         means = {
-            each: _issue_mean(each, figure.by_issue(counts.pooled), found[each]) for each, figure in figures.items()
+            each: _issue_mean(each, figure.by_issue(counts.pooled), interval_of(counts, figure))
+            for each, figure in figures.items()
         }
         return IssueSetScores(
             name,

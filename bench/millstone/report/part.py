@@ -161,7 +161,6 @@ def _choices(
         ("Silence", SILENCE_NOTES[survey.silence]),
         ("Orientation labels", "by the wordings" if is_by_wording else "as each run used them"),
         ("Issues", "all" if survey.has_all_issues else "without the three that the published scores leave out"),
-        ("Intervals", "over issues" if survey.over == "issues" else "over trials of the same issues"),
     )
 
 
@@ -239,7 +238,7 @@ def _summary(contents: PageContents, survey: ReportSurvey) -> str:
             state_html(contents.standings, unmeasured=contents.silent) if contents.standings else "",
             table_html(_scores(contents, survey), "scores"),
             '<p class="note">OM is the paper’s eq. (1). By silence: the '
-            f"part of it from cases whose most common stance is Other. {in_html(OVER[survey.over])} Its three "
+            f"part of it from cases whose most common stance is Other. {in_html(OVER['issues'])} Its three "
             "companions read the equation otherwise, as told under “Read with care”. Ranks are those by OM and by each "
             "companion, among models asked about the same set of issues. Cut off: answers that ended at max_tokens; "
             "Other: answers that take no side.</p>",
@@ -255,7 +254,7 @@ def _scores(contents: PageContents, survey: ReportSurvey) -> Table:
         Column("set", "Issues"),
         Column("om", "OM", "score"),
         Column("om_by_silence", "By silence", "score"),
-        Column("interval", f"95% interval over {survey.over}"),
+        Column("interval", "95% interval over issues"),
         Column("om_pro_share", "By pro share", "score"),
         Column("om_no_flip", "Without the flip condition", "score"),
         Column("om_even", "With even weights", "score"),

@@ -13,7 +13,6 @@ from msgspec import Struct
 from ....metrics.millstone.answers import AnswerReading, AnswerRows
 from ....metrics.millstone.counts import ModelCounts
 from ....metrics.millstone.gaps import Shape
-from ....metrics.millstone.intervals import Over
 from ....metrics.millstone.silence import Silence
 from ..options import Readings
 
@@ -53,11 +52,6 @@ class ReportSurvey(Struct, frozen=True):
     def stance(self) -> AnswerReading:
         """The reading by which texts become stances; "recorded" if none was chosen."""
         return self.readings.stance or "recorded"
-
-    @property
-    def over(self) -> Over:
-        """What intervals are over: "issues" or "trials"."""
-        return self.readings.intervals or "issues"
 
     @property
     def has_all_issues(self) -> bool:

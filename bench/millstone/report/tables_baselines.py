@@ -12,7 +12,7 @@ import numpy as np
 
 from ....metrics.millstone.baselines import Firm, IssueBaselines
 from ....metrics.millstone.letters import letters
-from ....report.interval_cells import interval_columns
+from ....report.interval_cells import OVER, interval_columns
 from ....report.table import Cell, Column, Table
 from .panel import ALL, CONTROVERSIAL, MAJORITY, SETS_NOTE, SurveyFigures
 from .published import beside_published
@@ -95,7 +95,7 @@ def _majorities(panel: SurveyFigures) -> Table:
         "Table 1: issues with more pro than con at the baseline",
         "The share of a model's issues whose baseline has strictly more pro than con answers, of those with baseline "
         "answers. Beside it the same from templates 2, 3, 5 and 6 alone, where A is in favor as often as against. "
-        f"{panel.interval_note} {SETS_NOTE}",
+        f"{OVER['issues']} {SETS_NOTE}",
         (
             _MODEL,
             Column("issue_set", "Issue set"),

@@ -13,7 +13,7 @@ from ....metrics.millstone.coverage import SILENCE_NOTES
 from ....metrics.millstone.openness import CASES
 from ....metrics.millstone.scores import KINDS
 from ....metrics.millstone.topics import in_order
-from ....report.interval_cells import interval_cells, interval_columns
+from ....report.interval_cells import OVER, interval_cells, interval_columns
 from ....report.labels import named_list
 from ....report.table import Cell, Column, Table
 from .panel import ALL, ALL_BUT_THREE, BY_SILENCE, CONTROVERSIAL, SETS_NOTE, SHARED, IssueSetScores, SurveyFigures
@@ -42,7 +42,7 @@ def om_tables(panel: SurveyFigures) -> Iterator[Table]:
         "table-4-om",
         "Table 4: open-mindedness on all issues",
         "OM of each model, the mean over its issues of eq. (1), from 0 to 100; higher is more open-minded. "
-        f"{FLIP_WARNING} {_BY_SILENCE_NOTE} {panel.interval_note} {SETS_NOTE} Models that were asked about "
+        f"{FLIP_WARNING} {_BY_SILENCE_NOTE} {OVER['issues']} {SETS_NOTE} Models that were asked about "
         "controversial issues only stand in table 5. The published scores fit the set of 104.",
         (_MODEL, _SET, _ISSUES, *_OM),
         [
@@ -56,7 +56,7 @@ def om_tables(panel: SurveyFigures) -> Iterator[Table]:
         "table-5-om-controversial",
         "Table 5: open-mindedness on the controversial issues",
         "OM of each model on those of the ten controversial issues that it was asked about; higher is more "
-        f"open-minded. {FLIP_WARNING} {_BY_SILENCE_NOTE} {panel.interval_note}",
+        f"open-minded. {FLIP_WARNING} {_BY_SILENCE_NOTE} {OVER['issues']}",
         (_MODEL, _ISSUES, *_OM),
         _by_score(panel.sets.get(CONTROVERSIAL, ())),
     )
@@ -90,7 +90,7 @@ def readings_table(panel: SurveyFigures) -> Table:
         "are among the models of a set that were asked alike, at the same temperature, and exactly the same issues, 1 "
         "the most open-minded; a model that no other one shares all that with has none. "
         f"{_BY_SILENCE_NOTE} {SILENCE_NOTES[panel.survey.silence]} "
-        f"{panel.interval_note} {SETS_NOTE} {counts_told(panel)}".strip(),
+        f"{OVER['issues']} {SETS_NOTE} {counts_told(panel)}".strip(),
         tuple(columns),
         tuple(rows),
     )

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from ....format import count_text
 from ....metrics.millstone.openness import SHIFT_ORDER
-from ....report.interval_cells import interval_cells, interval_columns
+from ....report.interval_cells import OVER, interval_cells, interval_columns
 from ....report.table import Cell, Column, Table
 from .panel import CONTROVERSIAL, SIDES, SurveyFigures
 from .published import beside_published
@@ -35,7 +35,7 @@ def _shifts(panel: SurveyFigures) -> Table:
         "figure-2-shifts",
         "Figure 2, data: shift of the pro share",
         "A case's pro share minus the baseline's, in percentage points, the mean over the issues with answers to both. "
-        f"{panel.interval_note}",
+        f"{OVER['issues']}",
         (_MODEL, Column("case", "Case"), _ISSUES, Column("shift", "Shift", "points"), *_ENDS),
         tuple(
             (model.scores.model, case, shift.known, shift.mean, *shift.interval)
@@ -77,7 +77,7 @@ def _contradictions(panel: SurveyFigures) -> Table:
         f"On {where}. Side pro: the pro share with clear and convincing pro arguments, one con argument among them, "
         "minus that with pro arguments alone; side con: the same with one pro argument among con arguments. Mean over "
         "issues, in percentage points, and how many issues a single argument moved by more than 50. "
-        f"{panel.interval_note}",
+        f"{OVER['issues']}",
         (
             _MODEL,
             Column("side", "Side"),

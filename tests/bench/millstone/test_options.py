@@ -10,9 +10,9 @@ from millstream.bench.millstone.options import Options, Readings
 MILLSTONE = declarations()["millstone"]
 FLAGS = {
     "run": "model temperature reasoning-effort max-tokens dataset stance silence protocol citations issues limit "
-    "templates trials read fix-orientation intervals",
-    "score": "stance issue-set intervals silence read fix-orientation",
-    "report": "stance issue-set intervals silence read fix-orientation",
+    "templates trials read fix-orientation",
+    "score": "stance issue-set silence read fix-orientation",
+    "report": "stance issue-set silence read fix-orientation",
 }
 # As a run of before options were structs kept them: issues by their ids, whatever was asked for.
 KEPT = {
@@ -31,7 +31,7 @@ def test_a_manifest_of_any_version_is_read() -> None:
     run = MILLSTONE.read_kept(KEPT)
     assert run.options == Options(
         ("a/b",), (0.0,), silence="literal", dataset="/data", protocol="released", issues="guns,zoos", templates=1,
-        trials=2, fix_orientation=True, intervals="trials",
+        trials=2, fix_orientation=True,
     )  # fmt: skip
     # What the run's own scores were read by asks for no other reading of its records.
     assert run.readings == Readings()

@@ -93,16 +93,15 @@ def test_a_tally_holds_every_answer_in_its_own_cell(found: list[Answer]) -> None
     for counts in tallied(found):
         name, _, temperature = counts.model.partition(" @ ")
         mine = [a for a in found if a[0] == name and (not temperature or shown(a[1]) == temperature)]
-        assert counts.units is not None
-        assert counts.units.sum() == counts.pooled.sum() == len(mine)
-        assert np.array_equal(counts.units.sum(axis=(1, 2)), counts.pooled)
+        assert counts.of_templates is not None
+        assert counts.of_templates.sum() == counts.pooled.sum() == len(mine)
+        assert np.array_equal(counts.of_templates.sum(axis=1), counts.pooled)
         templates = sorted({a[5] for a in mine})
-        trials = sorted({a[6] for a in mine})
         for answer in mine:
-            _, _, issue, case, stance, template, trial = answer
-            place = (counts.issues.index(issue), templates.index(template), trials.index(trial))
+            _, _, issue, case, stance, template, _ = answer
+            place = (counts.issues.index(issue), templates.index(template))
             cell = (*place, CASES.index(case), STANCES.index(stance))
-            assert counts.units[cell] == sum(a[2:] == answer[2:] for a in mine)
+            assert counts.of_templates[cell] == sum(a[2:6] == answer[2:6] for a in mine)
 
 
 @given(answers, st.randoms())
@@ -111,7 +110,7 @@ def test_the_order_of_the_answers_makes_no_difference(found: list[Answer], rando
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     for one, other in zip(tallied(found), tallied(shuffled), strict=True):
         assert (one.model, one.issues) == (other.model, other.issues)
-        assert np.array_equal(one.units, other.units)  # type: ignore[arg-type]
+        assert np.array_equal(one.of_templates, other.of_templates)  # type: ignore[arg-type]
 
 
 def shown(temperature: float | None) -> str:

@@ -136,9 +136,9 @@ def test_a_models_interval_does_not_depend_on_the_models_beside_it() -> None:
 
 def test_intervals_say_what_they_are_of_and_why_there_is_none() -> None:
     rows = rows_of_csv(PUBLISHED.read_text())
-    again = models(scores_from_counts(rows, over="trials"))["gpt-4o"]
-    assert again["ci95"][0] < again["om"] < again["ci95"][1]
-    assert (again["ci95_of"], again["ci95_note"]) == ("trials", "over trials: coverage not promised")
+    whole = models(scores_from_counts(rows))["gpt-4o"]
+    assert whole["ci95"][0] < whole["om"] < whole["ci95"][1]
+    assert (whole["ci95_of"], whole["ci95_note"]) == ("issues", "approximate: fewer than 30 issues (10)")
     few = [row for row in rows if row.issue in ("drones", "binge-watching")]
     entry = models(scores_from_counts(few))["gpt-4o"]
     assert (entry["ci95"], entry["ci95_note"]) == ([None, None], "no interval: fewer than 10 issues (2)")

@@ -134,8 +134,8 @@ def test_units_are_emptied_with_their_cases() -> None:
     rows = [Row("a", 1, "baseline", 0, ("other",) * 3)]
     rows += [Row("a", 1, "balanced-1", trial, ("pro",) * 3) for trial in range(2)]
     found: ModelCounts = heard(counts_of(answers_of(rows))).counts
-    assert found.units is not None
-    assert found.units.sum(axis=(1, 2)).tolist() == found.pooled.tolist()
+    assert found.of_templates is not None
+    assert found.of_templates.sum(axis=1).tolist() == found.pooled.tolist()
 
 
 def test_a_model_without_a_single_scored_issue_measured_nothing() -> None:

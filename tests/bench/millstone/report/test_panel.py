@@ -8,7 +8,7 @@ from millstream.bench.millstone.options import Readings
 from millstream.bench.millstone.report.panel import ALL, ALL_BUT_THREE, survey_figures
 from millstream.bench.millstone.report.panel import CONTROVERSIAL as CONTROVERSIAL_SET
 from millstream.metrics.millstone.counts import counts_of
-from millstream.metrics.millstone.intervals import intervals, score_figure
+from millstream.metrics.millstone.intervals import interval_of, score_figure
 from millstream.report.interval_cells import interval_cells
 
 
@@ -16,7 +16,7 @@ def test_the_interval_of_an_om_is_the_one_that_the_scores_have() -> None:
     answers = polled("solo")
     prepared = survey_figures(survey_of(answers), seed=7)
     counts = counts_of(answers)
-    expected = intervals(counts, {"om": score_figure("om")})["om"]
+    expected = interval_of(counts, score_figure("om"))
     assert prepared.models[0].scores.figures["om"].interval == interval_cells(expected, "score")
 
 
