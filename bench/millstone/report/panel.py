@@ -149,15 +149,15 @@ class SurveyFigures:
         return ten or tuple(model.scores for model in self.moved)
 
 
-def survey_figures(survey: ReportSurvey, seed: int = 0) -> SurveyFigures:
-    """Returns all figures of a report. The same survey and seed give the same."""
+def survey_figures(survey: ReportSurvey) -> SurveyFigures:
+    """Returns all figures of a report. The same survey gives the same."""
     every = tuple(answers for answers in survey.answers if len(answers))
     ten = {answers.name: _among(answers.issues, survey.controversial) for answers in every}
     is_large = {answers.name: len(ten[answers.name]) < len(answers.issues) for answers in every}
     fewer = tuple(without_issues(answers, _among(answers.issues, survey.left_out)) for answers in every)
     contested = [without_issues(answers, set(answers.issues) - ten[answers.name]) for answers in every]
     chosen = [answers for answers in (every if survey.has_all_issues else fewer) if len(answers)]
-    reader = _Reader(survey, seed)
+    reader = _Reader(survey)
     # The chosen set first: a model without any score there has no score on a part of it either.
     models = tuple(reader.profile(answers) for answers in chosen)
     sets = {
@@ -238,8 +238,8 @@ def _add_counts(
 class _Reader:
     """A reader of models on sets of issues, each computed once: sets that are the same for a model share its scores."""
 
-    def __init__(self, survey: ReportSurvey, seed: int) -> None:
-        self.survey, self._seed = survey, seed
+    def __init__(self, survey: ReportSurvey) -> None:
+        self.survey = survey
         self.main = ALL if survey.has_all_issues else ALL_BUT_THREE
         self._scores: dict[int, IssueSetScores] = {}
         self._wholes: dict[str, ModelCounts] = {}

@@ -95,16 +95,16 @@ def _origin(folder: AnswerFolder, name: str) -> RunOrigin:
         raise UsageError(f"{folder.path}: its {MANIFEST} is no MillStone run's ({error!r})") from error
 
 
-def tables_and_figures(survey: ReportSurvey, seed: int = 0) -> PageContents:
-    """Returns the tables, figures and remarks of a report, without the sections of its page. The same survey and seed
-    give the same."""
-    panel = survey_figures(survey, seed)
+def tables_and_figures(survey: ReportSurvey) -> PageContents:
+    """Returns the tables, figures and remarks of a report, without the sections of its page. The same survey gives
+    the same."""
+    panel = survey_figures(survey)
     made = [
         *baseline_tables(panel),
         *shift_tables(panel),
         *om_tables(panel),
         readings_table(panel),
-        *labels_tables(survey, seed),
+        *labels_tables(survey),
         paired_table(panel),
         stances_table(panel),
         topics_table(panel),

@@ -34,13 +34,13 @@ _COLUMNS = (
 )
 
 
-def labels_tables(survey: ReportSurvey, seed: int) -> Iterator[Table]:
+def labels_tables(survey: ReportSurvey) -> Iterator[Table]:
     """Yields the table if some labels differ from their wordings; else nothing."""
     if not survey.by_labels:
         return
     rows: dict[tuple[str, str], tuple[Cell, ...]] = {}
     for labels, answers in survey.by_labels.items():
-        panel = survey_figures(structs.replace(survey, answers=answers, counts=(), by_labels={}), seed)
+        panel = survey_figures(structs.replace(survey, answers=answers, counts=(), by_labels={}))
         rows |= {(str(row[0]), labels): row for row in _rows(panel, labels)}
     names = dict.fromkeys(name for name, _ in rows)
     yield Table(

@@ -14,7 +14,7 @@ from millstream.report.interval_cells import interval_cells
 
 def test_the_interval_of_an_om_is_the_one_that_the_scores_have() -> None:
     answers = polled("solo")
-    prepared = survey_figures(survey_of(answers), seed=7)
+    prepared = survey_figures(survey_of(answers))
     counts = counts_of(answers)
     expected = interval_of(counts, score_figure("om"))
     assert prepared.models[0].scores.figures["om"].interval == interval_cells(expected, "score")
