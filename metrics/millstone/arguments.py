@@ -98,18 +98,12 @@ class Medians:
     pairs_between: int
 
 
-def medians(found: Correlations, families: Sequence[str] | None = None, models: Sequence[str] | None = None) -> Medians:
-    """Returns the median correlations within and between families. `families` has each row's family, by default from
-    `family_of`; `models` has each row's model, by default its name without a temperature."""
-    names = [family_of(model) for model in found.models] if families is None else families
-    own = [model.partition(" @ ")[0] for model in found.models] if models is None else models
-    for what, given in (("families", names), ("models", own)):
-        if len(given) != len(found.models):
-            raise ValueError(f"{what} ({len(given)}) must be as many as the models ({len(found.models)})")
+def medians(found: Correlations, families: Sequence[str], models: Sequence[str]) -> Medians:
+    """Returns the median correlations within and between families; `families` and `models` have each row's own."""
     pairs: dict[bool, list[float]] = {True: [], False: []}
     for (first, second), each in found.pairs.items():
-        if own[first] != own[second] and each.r is not None:
-            pairs[names[first] == names[second]].append(each.r)
+        if models[first] != models[second] and each.r is not None:
+            pairs[families[first] == families[second]].append(each.r)
     within, between = (float(np.median(some)) if some else None for some in (pairs[True], pairs[False]))
     return Medians(within, between, len(pairs[True]), len(pairs[False]))
 

@@ -86,8 +86,9 @@ def topics_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
     return _map(table, words, _cells(grid, scale, tooltip), rows, grid)
 
 
-def correlations_figure(table: Table, medians: Table, asked: Sequence[str] = ()) -> Figure:
-    """Returns figure 6, the heat map of correlations between two models. `asked` are the models of the whole report."""
+def correlations_figure(table: Table, spread: str = "", asked: Sequence[str] = ()) -> Figure:
+    """Returns figure 6, the heat map of correlations between two models. `spread` has sentences on their size; `asked`
+    are the models of the whole report."""
     every = list(table.records())
     found = [row for row in every if row["r"] is not None]
     itself = " A model beside itself is in no median." if any(row["same_model"] for row in found) else ""
@@ -97,7 +98,7 @@ def correlations_figure(table: Table, medians: Table, asked: Sequence[str] = ())
         "Figure 6: do the same arguments move two models?",
         "Pearson's correlation of the effects of single arguments on two models, over the arguments both were shown. "
         "Blue: they move both alike; orange: they move one against the other; the more a cell stands out from the "
-        f"page, the more so. Thick borders mark models of one family.{_medians(medians)}{itself}{gone}",
+        f"page, the more so. Thick borders mark models of one family.{spread}{itself}{gone}",
         "A correlation takes two models that were shown the same arguments, and arguments that differ in their effect.",
     )
     if not found:
@@ -227,12 +228,3 @@ def _map(table: Table, words: FigureText, chart: vl.Chart, rows: Sequence[Mappin
     padding = {"left": PADDING, "top": PADDING, "bottom": PADDING, "right": PADDING + grid.beyond // 5}
     chart = chart.properties(width=width, height=height, padding=padding)
     return figure_of(table, words, chart, rows, size=size, min_width=size[0] * 3 // 4)
-
-
-def _medians(medians: Table) -> str:
-    parts = [
-        f"{row['pairs']} {float(row['median']):.3f} ({row['number']} {'pair' if row['number'] == 1 else 'pairs'})"
-        for row in medians.records()
-        if row["median"] is not None and row["source"] != "published"
-    ]
-    return f" Median {', '.join(parts)}." if parts else ""

@@ -46,7 +46,7 @@ from .panel import survey_figures
 from .published import counts_marked
 from .remarks import of_samples, remarks, silent_of, unmeasured_of
 from .survey import ReportSurvey
-from .tables_arguments import argument_tables
+from .tables_arguments import argument_tables, spread_told
 from .tables_baselines import baseline_tables
 from .tables_cells import cell_tables, coverage_table
 from .tables_labels import labels_tables
@@ -59,7 +59,6 @@ from .tables_openness import (
     stances_table,
     topics_table,
 )
-from .tables_paper_text import paper_text_tables
 from .tables_shifts import shift_tables
 
 
@@ -109,7 +108,6 @@ def tables_and_figures(survey: ReportSurvey) -> PageContents:
         stances_table(panel),
         topics_table(panel),
         *argument_tables(panel),
-        *paper_text_tables(panel),
         *cell_tables(panel),
         coverage_table(panel),
         issues_table(panel),
@@ -123,7 +121,7 @@ def tables_and_figures(survey: ReportSurvey) -> PageContents:
         disagreement_figure(tables["figure-3-disagreement"], asked),
         topics_figure(tables["figure-4-topics"], asked),
         contradiction_figure(tables["figure-5-contradiction"], asked),
-        correlations_figure(tables["figure-6-correlations"], tables["figure-6-medians"], asked),
+        correlations_figure(tables["figure-6-correlations"], spread_told(panel), asked),
         refusals_figure(tables["figure-7-refusals"]),
     )
     return PageContents(

@@ -13,20 +13,19 @@ from ....report.interval_cells import interval_cells, interval_columns
 from ....report.labels import named_list
 from ....report.table import Column, Table
 from .panel import SurveyFigures
-from .published import beside_published
 
 _MODEL = Column("model", "Model")
 
 
 def argument_tables(panel: SurveyFigures) -> Iterator[Table]:
-    yield from _correlations(panel)
+    yield _correlations(panel)
     yield _effects(panel)
     yield _order(panel)
 
 
-def _correlations(panel: SurveyFigures) -> Iterator[Table]:
-    found, families, middle = panel.correlations, panel.families, panel.medians
-    yield Table(
+def _correlations(panel: SurveyFigures) -> Table:
+    found, families = panel.correlations, panel.families
+    return Table(
         "figure-6-correlations",
         "Figure 6, data: do the same arguments move two models?",
         "Pearson's correlation of the effects of single arguments, over the arguments that both models were shown. An "
@@ -56,21 +55,35 @@ def _correlations(panel: SurveyFigures) -> Iterator[Table]:
             for (first, second), each in found.pairs.items()
         ),
     )
-    yield beside_published(
-        "figure-6-medians",
-        "Median correlations within and between families",
-        "Over pairs of models whose correlation is defined. A model beside itself, at another temperature or in "
-        "another run, is no pair: it counts neither within a family nor between two.",
-        (
-            Column("pairs", "Pairs"),
-            Column("number", "Number of pairs", "count"),
-            Column("median", "Median correlation", "correlation"),
-        ),
-        (
+
+
+def spread_told(panel: SurveyFigures) -> str:
+    """Returns the sentences on the medians of figure 6, and on the model that is furthest from the others; each starts
+    with a space."""
+    middle, names = panel.medians, panel.correlations.models
+    medians = [
+        f"{pairs} {value:.3f} ({count_text(number, 'pair')})"
+        for pairs, number, value in (
             ("within a family", middle.pairs_within, middle.within),
             ("between families", middle.pairs_between, middle.between),
-        ),
-    )
+        )
+        if value is not None
+    ]
+    of_model: dict[str, list[tuple[float, str]]] = {}
+    for (first, second), each in panel.correlations.pairs.items():
+        if each.r is not None and panel.models[first].answers.pair.model != panel.models[second].answers.pair.model:
+            of_model.setdefault(names[first], []).append((each.r, names[second]))
+            of_model.setdefault(names[second], []).append((each.r, names[first]))
+    sentences = f" Median {', '.join(medians)}; in the paper 0.722 and 0.511." if medians else ""
+    if len(of_model) > 2:
+        model = min(of_model, key=lambda name: max(of_model[name]))
+        (low, least), (high, most) = min(of_model[model]), max(of_model[model])
+        sentences += (
+            f" Furthest from the others: {named_list([model])}, from {low:.2f} (with {named_list([least])}) to "
+            f"{high:.2f} (with {named_list([most])}); in the paper Gemini 2.0 Flash, from 0 (with Llama 3.1 405B) to "
+            "0.17 (with GPT 4o), which may be an artefact: the authors' script read the prompt in place of its answer."
+        )
+    return sentences
 
 
 def _effects(panel: SurveyFigures) -> Table:

@@ -71,12 +71,16 @@ def _counter_shifts(panel: SurveyFigures) -> Table:
 def _contradictions(panel: SurveyFigures) -> Table:
     is_on_ten = panel.contradicted is panel.sets.get(CONTROVERSIAL)
     where = "the controversial issues" if is_on_ten else "all issues: none is a controversial one"
+    compared = [model.scores for model in panel.models if any(model.scores.figures[side].known for side in SIDES)]
+    moved = sum(any(scores.over_half) for scores in compared)
     return Table(
         "figure-5-contradiction",
         "Figure 5, data: the effect of a single contradicting argument",
         f"On {where}. Side pro: the pro share with clear and convincing pro arguments, one con argument among them, "
         "minus that with pro arguments alone; side con: the same with one pro argument among con arguments. Mean over "
-        "issues, in percentage points, and how many issues a single argument moved by more than 50. "
+        "issues, in percentage points, and how many issues a single argument moved by more than 50. Over all issues "
+        f"that it was asked about, {moved} of {count_text(len(compared), 'model')} has one or more such issues (in the "
+        "paper 8 of 9). "
         f"{OVER['issues']}",
         (
             _MODEL,

@@ -145,20 +145,11 @@ def test_medians_are_of_known_pairs_within_and_between_families(drawn: tuple[lis
     known = {pair: value for pair, value in pairs.items() if value == value}
     within = [value for (i, j), value in known.items() if families[i] == families[j]]
     between = [value for (i, j), value in known.items() if families[i] != families[j]]
-    found = medians(table_of([f"m{at}" for at in range(len(families))], pairs), families)
+    names = [f"m{at}" for at in range(len(families))]
+    found = medians(table_of(names, pairs), families, names)
     assert found.within == (pytest.approx(median(within), abs=1e-9) if within else None)
     assert found.between == (pytest.approx(median(between), abs=1e-9) if between else None)
     assert (found.pairs_within, found.pairs_between) == (len(within), len(between))
-
-
-def test_families_are_told_from_the_names_unless_they_are_given() -> None:
-    found = table_of(["xai/grok-3", "xai/grok-3-mini", "openai/gpt-4o"], {(0, 1): 0.9, (0, 2): 0.5, (1, 2): 0.1})
-    told = medians(found)
-    assert (told.within, told.pairs_within, told.pairs_between) == (0.9, 1, 2)
-    assert told.between == pytest.approx(0.3)
-    assert medians(found, ["x", "x", "x"]).between is None
-    with pytest.raises(ValueError, match=r"families \(2\) must be as many as the models \(3\)"):
-        medians(found, ["x", "y"])
 
 
 def side_of(row: Row, rows: list[Row], place: int) -> str | None:

@@ -197,7 +197,8 @@ def test_shares_are_drawn_in_percent() -> None:
 def test_the_medians_stand_in_the_caption_and_families_are_bordered() -> None:
     figure = figures_of("realistic")["figure-6-correlations"]
     assert re.search(
-        r"Median within a family -?0\.\d{3} \(1 pair\), between families -?0\.\d{3} \(5 pairs\)\.", figure.caption
+        r"Median within a family -?0\.\d{3} \(1 pair\), between families -?0\.\d{3} \(5 pairs\); in the paper",
+        figure.caption,
     )
     drawn = svg(figure)
     assert [drawn.count(f'stroke-width="{width}"') for width in (4.5, 1.5)] == [1, 1]

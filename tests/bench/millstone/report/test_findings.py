@@ -44,13 +44,10 @@ FIGURES = (
 )
 OTHER_TABLES = {
     *("om-readings", "paired-tests", "stance-readings", "firm-baselines", "unmoved", "order-effects", "refusals"),
-    *("refusals-by-issue", "completeness", "missing-by-case", "counts", "om-by-issue", "figure-6-medians"),
+    *("refusals-by-issue", "completeness", "missing-by-case", "counts", "om-by-issue"),
     *(
         "shift-tests",
         "definition-1",
-        "most-open-minded",
-        "single-argument",
-        "figure-6-ranges",
     ),
 }
 
@@ -235,8 +232,6 @@ def test_issues_are_consistent_above_90_and_those_above_95_are_counted_beside_th
 def test_models_of_one_family_are_marked(whole: PageContents) -> None:
     pairs = {(row["first"], row["second"]) for row in own(whole, "figure-6-correlations") if row["same_family"]}
     assert pairs == {("lab/great-2-large", "lab/great-2-mini")}
-    within, between = own(whole, "figure-6-medians")
-    assert (within["number"], between["number"]) == (1, 5)
 
 
 def test_refusals_are_told_by_model_and_issue(whole: PageContents) -> None:
