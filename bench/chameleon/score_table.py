@@ -12,7 +12,6 @@ from typing import Any
 from ...configuration.errors import UsageError
 from ...engine.runs.pairs import Pair
 from ...engine.runs.run_folder import MANIFEST, RECORDS, read_manifest
-from ...format import count_text
 from ...metrics.chameleon.readings import Readings
 from ...metrics.chameleon.scores import ZEROS, scores
 from ...metrics.chameleon.traces import Asked, Traces
@@ -130,19 +129,13 @@ def _spread(found: Mapping[str, Any]) -> str:
 
 
 def remarks_of(scores: Mapping[str, Any]) -> Iterator[str]:
-    """Yields the remarks of the scores, and those on too little history and on intervals over few conversations."""
+    """Yields the remarks of the scores, and those on intervals over few conversations."""
     yield from scores["chameleon"]["remarks"]
     for model, by_temperature in scores["chameleon"]["models"].items():
         for temperature, entry in by_temperature.items():
             held = scores["chameleon"]["conversations"].get(model, {}).get(temperature, {})
             figures = {name: found["score"] if found["complete"] else None for name, found in held.items()}
             yield from single_figures(f"{model} @ {temperature}", entry["score"], figures, 3)
-            if single := len(entry["conversations_without_history"]):
-                yield (
-                    f"{model} @ {temperature}: {count_text(single, 'conversation')} {'is' if single == 1 else 'are'} "
-                    f"no multi-turn test: more than a third of {'its' if single == 1 else 'their'} turns were asked "
-                    "without any history"
-                )
 
 
 def _lacks(name: str, entry: Mapping[str, Any]) -> Iterator[str]:

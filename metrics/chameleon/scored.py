@@ -31,7 +31,7 @@ def is_scored(turns: Sequence[TracedTurn], readings: Readings) -> bool:
 
 def uncited_turns(turns: Sequence[TracedTurn], readings: Readings) -> int:
     """Returns the number of turns without a source."""
-    return sum(turn.is_uncited(readings) for turn in turns)
+    return sum(not turn.documents(readings) for turn in turns)
 
 
 def is_without_pages(turns: Sequence[TracedTurn]) -> bool:

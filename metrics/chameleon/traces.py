@@ -67,10 +67,6 @@ class TracedTurn(Struct, frozen=True, gc=False):
         """Returns the hashes of the turn's sources, D of eq. (1), by the readings."""
         return unpacked(self.sources[_SETS[readings.documents, readings.by]])
 
-    def is_uncited(self, readings: Readings) -> bool:
-        """Returns whether the turn has no source, by the readings."""
-        return not self.sources[_SETS[readings.documents, readings.by]]
-
     def confidence_by(self, readings: Readings) -> float | None:
         """Returns the confidence by the reading, from 0 to 1: the rubric's where the judge gave no number, None if no
         judge read the answer."""

@@ -63,8 +63,9 @@ def _mostly(counts: Mapping[str, tuple[int, int]]) -> Iterator[str]:
 
 
 def remarks(samples: Mapping[str, PairSample], ranks: Mapping[Pair, int | None]) -> Iterator[str]:
-    """Yields a sentence on the unscored conversations of each model, on its turns without a source if they are more
-    than a tenth, and on the models whose order depends on these turns. `ranks` are those among all `samples`."""
+    """Yields a sentence on the unscored conversations of each model, on those without history, on its turns without a
+    source if they are more than a tenth, and on the models whose order depends on these turns. `ranks` are those among
+    all `samples`."""
     yield from _reads(samples, is_unread=False)
     for name, sample in samples.items():
         is_zero, one = sample.readings.empty == "zero", len(sample.unscored) == 1
@@ -77,6 +78,11 @@ def remarks(samples: Mapping[str, PairSample], ranks: Mapping[Pair, int | None])
                 f"{len(sample.unscored):,} of {sample.complete:,} complete conversations of {name} "
                 f"{'is' if one else 'are'} unscored, since {why}: {'it enters' if one else 'they enter'} no mean, "
                 f"figure or correlation{'' if sample.is_rankable else f', and {name} has no rank'}"
+            )
+        if single := len(sample.without_history):
+            yield (
+                f"{count_text(single, 'conversation')} of {name} {'is' if single == 1 else 'are'} no multi-turn test: "
+                f"more than a third of {'its' if single == 1 else 'their'} turns were asked without any history"
             )
         uncited, turns = sample.summed("uncited_turns"), sample.summed("turns")
         if uncited > UNCITED_MOST * turns:

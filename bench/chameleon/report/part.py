@@ -52,7 +52,7 @@ from .charts import confidence_figure, reuse_figure, turns_figure
 from .manner import unlike
 from .panel import ConversationScores, conversation_scores, pair_name
 from .published import OVERALL
-from .remarks import of_samples, remarks
+from .remarks import choices, of_samples, remarks
 from .runs import ConversationRun
 from .tables_scores import (
     composition_table,
@@ -123,7 +123,7 @@ def contents(
         standings=standings(made),
         unmeasured=made.unmeasured,
         origins=tuple(origins),
-        choices=_choices(made.readings),
+        choices=choices(made.readings),
         command=command,
     )
     found = browser(made)
@@ -200,43 +200,6 @@ def _title(made: ConversationScores) -> str:
     talks = {trace.conversation for sample in made.samples for trace, _ in sample.held}
     talks |= {name for sample in made.samples for name in sample.unanswered}
     return f"Chameleon: {who} in {len(talks):,} {'conversation' if len(talks) == 1 else 'conversations'}"
-
-
-def _choices(readings: Readings) -> tuple[tuple[str, str], ...]:
-    cited = readings.documents == "cited"
-    return (
-        ("Sources of a turn", "those its answer cites" if cited else "all that were retrieved for it"),
-        ("Two sources are one", f"by {'address' if readings.by == 'url' else 'host name'}"),
-        (
-            "A turn without sources",
-            "adds 0 to the source re-use rate"
-            if readings.empty == "zero"
-            else "is left out of the source re-use rate; a conversation in which they are more than half is unscored",
-        ),
-        (
-            "An unclear turn",
-            {
-                "carry": "keeps the last clear stance",
-                "count": "is a stance of its own",
-                "drop": "is left out of the trace of stances",
-            }[readings.unclear],
-        ),
-        (
-            "Confidence",
-            {
-                "rubric": "by certainty words in the judge's rationale (1, 0.67 or 0.33)",
-                "rescaled": "by certainty words in the judge's rationale, rescaled to run from 0 to 1 (1, 0.507 or 0)",
-                "number": "the judge's own number",
-            }[readings.confidence],
-        ),
-        (
-            "Confidence of a conversation",
-            "the mean over its turns"
-            if readings.confidence_of == "turns"
-            else "the mean over the turns that change its stance",
-        ),
-        ("Standard deviation", "the sample's (n − 1), across conversations"),
-    )
 
 
 def _sections(contents: PageContents, conversations: str) -> tuple[Section, ...]:

@@ -18,25 +18,6 @@ from .panel import ConversationScores, pair_name
 from .runs import ConversationRun
 from .tables_scores import EQUATION_REMARK
 
-_TOLD = {
-    "documents": {"retrieved": "A turn's sources are all that were retrieved for it, cited or not."},
-    "by": {"hostname": "Two pages of one host count as one source."},
-    "empty": {"zero": "Turns without a source count as re-use 0 (--uncited literal) and leave nothing unscored."},
-    "unclear": {
-        "count": "An unclear turn counts as a stance of its own.",
-        "drop": "Unclear turns are left out of the trace of stances.",
-    },
-    "confidence": {
-        "rescaled": "Confidence is the rubric's number x, rescaled to (x − 0.33) / 0.67: 0.33 is 0, 0.67 is 0.507, 1 "
-        "is 1.",
-        "number": "Confidence is the judge's own number, where it gave one; else the rubric's.",
-    },
-    "confidence_of": {
-        "shifts": "A conversation's confidence is the mean over the turns that change its stance; one that never "
-        "changes it has none."
-    },
-}  # fmt: skip
-
 
 def remarks(panel: ConversationScores) -> tuple[str, ...]:
     if not any(True for sample in panel.samples for _ in sample.held):
@@ -133,10 +114,48 @@ def _constant_confidence(panel: ConversationScores) -> Iterator[str]:
 
 
 def _readings(readings: Readings) -> Iterator[str]:
-    for name, sentences in _TOLD.items():
-        sentence = sentences.get(getattr(readings, name))
-        if sentence is not None:
-            yield f"{sentence} The published figures do not say what they do here."
+    defaults = choices(Readings())
+    for label, value in choices(readings):
+        if (label, value) not in defaults:
+            yield f"{label}: {value}. The published figures do not say what they do here."
+
+
+def choices(readings: Readings) -> tuple[tuple[str, str], ...]:
+    """Returns the readings of a report, as pairs of a label and a value."""
+    cited = readings.documents == "cited"
+    return (
+        ("Sources of a turn", "those its answer cites" if cited else "all that were retrieved for it"),
+        ("Two sources are one", f"by {'address' if readings.by == 'url' else 'host name'}"),
+        (
+            "A turn without sources",
+            "adds 0 to the source re-use rate (--uncited literal)"
+            if readings.empty == "zero"
+            else "is left out of the source re-use rate; a conversation in which they are more than half is unscored",
+        ),
+        (
+            "An unclear turn",
+            {
+                "carry": "keeps the last clear stance",
+                "count": "is a stance of its own",
+                "drop": "is left out of the trace of stances",
+            }[readings.unclear],
+        ),
+        (
+            "Confidence",
+            {
+                "rubric": "by certainty words in the judge's rationale (1, 0.67 or 0.33)",
+                "rescaled": "by certainty words in the judge's rationale, rescaled to run from 0 to 1 (1, 0.507 or 0)",
+                "number": "the judge's own number",
+            }[readings.confidence],
+        ),
+        (
+            "Confidence of a conversation",
+            "the mean over its turns"
+            if readings.confidence_of == "turns"
+            else "the mean over the turns that change its stance",
+        ),
+        ("Standard deviation", "the sample's (n − 1), across conversations"),
+    )
 
 
 def _unclear(panel: ConversationScores) -> Iterator[str]:
@@ -212,14 +231,6 @@ def _searches(panel: ConversationScores) -> Iterator[str]:
             f"{count_text(alone, 'turn')} {'was' if alone == 1 else 'were'} asked without any of the turns "
             "before, for want of room or since nothing had been said."
         )
-    single = {named_list([pair_name(sample)]): len(sample.without_history) for sample in panel.samples}
-    for name, number in single.items():
-        if number:
-            yield (
-                f"{count_text(number, 'conversation')} of {name} {'is' if number == 1 else 'are'} no "
-                f"multi-turn test: more than a third of {'its' if number == 1 else 'their'} turns were asked without "
-                "any history."
-            )
     shortened = _summed(panel, "shortened")
     if shortened:
         yield f"{count_text(shortened, 'prompt')} had no room for all earlier turns or all pages."

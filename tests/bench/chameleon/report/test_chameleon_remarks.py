@@ -80,13 +80,13 @@ def test_turns_that_stand_there_twice_are_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("chosen", "said"),
     [
-        ({"unclear": "drop"}, "Unclear turns are left out of the trace of stances."),
-        ({"unclear": "count"}, "An unclear turn counts as a stance of its own."),
-        ({"empty": "zero"}, "Turns without a source count as re-use 0 (--uncited literal)"),
-        ({"by": "hostname"}, "Two pages of one host count as one source."),
-        ({"documents": "retrieved"}, "all that were retrieved for it"),
-        ({"confidence": "number"}, "Confidence is the judge's own number"),
-        ({"confidence": "rescaled"}, "rescaled to (x − 0.33) / 0.67: 0.33 is 0, 0.67 is 0.507, 1 is 1."),
+        ({"unclear": "drop"}, "An unclear turn: is left out of the trace of stances."),
+        ({"unclear": "count"}, "An unclear turn: is a stance of its own."),
+        ({"empty": "zero"}, "A turn without sources: adds 0 to the source re-use rate (--uncited literal)."),
+        ({"by": "hostname"}, "Two sources are one: by host name."),
+        ({"documents": "retrieved"}, "Sources of a turn: all that were retrieved for it."),
+        ({"confidence": "number"}, "Confidence: the judge's own number."),
+        ({"confidence": "rescaled"}, "rescaled to run from 0 to 1 (1, 0.507 or 0)."),
     ],
 )
 def test_a_reading_that_is_not_the_default_is_told(tmp_path: Path, chosen: dict[str, str], said: str) -> None:
