@@ -98,11 +98,13 @@ def served_rows(ended: Mapping[Pair, PairCounts], answers_as: Mapping[str, str |
     unmeasured: list[str] = []
     has_two_judges = False
     judges: dict[str, Counter[str]] = {}
+    # Records stand in the order of their answers, which is chance.
+    ended = dict(sorted(ended.items(), key=lambda each: str(each[0])))
     for counts in ended.values():
         for judge, names_of_judge in counts.judges.items():
             judges.setdefault(judge, Counter()).update(names_of_judge)
     asked: list[tuple[Pair, Mapping[str, int], str]] = [(pair, counts.served, "") for pair, counts in ended.items()]
-    asked += [(Pair(judge, None), served, "the judge ") for judge, served in judges.items()]
+    asked += [(Pair(judge, None), served, "the judge ") for judge, served in sorted(judges.items())]
     for pair, served, role in asked:
         models = {bare: name for joined in sorted(served, reverse=True) for bare, name in _bare_names(joined).items()}
         expected = answers_as.get(pair.model)
