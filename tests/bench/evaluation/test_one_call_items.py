@@ -58,7 +58,7 @@ def test_every_outcome_is_taken_under_its_pair() -> None:
     stops, taken = sent(ScriptedRunner())
     assert stops == []
     assert {pair: [(o.call.model, o.call.temperature) for o in outcomes] for pair, outcomes in taken.items()} == {
-        pair: [tuple(pair)] * 20 for pair in (ONE, TWO)
+        pair: [(pair.model, pair.temperature)] * 20 for pair in (ONE, TWO)
     }
 
 

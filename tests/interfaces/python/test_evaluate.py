@@ -132,7 +132,7 @@ def test_a_wrong_argument_is_told_before_anything_is_begun(tmp_path: Path, optio
     for arguments, more, error, said in (
         (("capitals", MODELS), {}, TaskError, "expected an ms.Task, got a str"),
         ((task(), []), {}, TaskError, "models: expected at least one"),
-        ((task(), MODELS), {"max_const": 5}, TypeError, r"no option 'max_const': it has temperature, max_tokens"),
+        ((task(), MODELS), {"max_const": 5}, TypeError, r"no option 'max_const': it has temperature, reasoning_effort"),
     ):
         with pytest.raises(error, match=said):
             evaluate(*arguments, tmp_path / "run", **options, **more)
