@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from ...configuration.errors import UsageError
 from ...engine.fault import LocalFault
-from ...engine.runs.pairs import Pair, PairCounts, pair_of
+from ...engine.runs.pairs import Pair, PairCounts, order_of, pair_of
 from ...engine.runs.run_folder import RECORDS
 from ...providers.models import bare_name, bundled_models, is_same_model
 from ...wiring import Settings
@@ -93,6 +93,8 @@ ONE_ROW_EACH = ServedRows()
 
 def served_rows(ended: Mapping[Pair, PairCounts], answers_as: Mapping[str, str | None]) -> ServedRows:
     """Returns the rows of a run. `answers_as` is that of `compared_names`."""
+    # In the order of names: the records' own differs from run to run.
+    ended = dict(sorted(ended.items(), key=lambda each: order_of(each[0])))
     names: dict[Pair, dict[str, str]] = {}
     remarks: list[str] = []
     unmeasured: list[str] = []
