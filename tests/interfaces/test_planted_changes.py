@@ -52,7 +52,7 @@ FREE: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "*.json": {
         "how a run was made is noted in its manifest alone": (
-            *("options", "versions", "run_id", "started", "ended", "snapshot", "has_budget", "dataset"),
+            *("options", "versions", "run_id", "started", "ended", "snapshot", "has_budget", "dataset", "answers_as"),
             *("in_flight_at_kills", "in_flight_max", "maybe_billed_pending", "cost_unsure", "calls_unsure"),
         ),
         "a sum of what lines alone note": (
