@@ -186,31 +186,22 @@ def baseline_refusals(counts: ModelCounts) -> Refusals:
     return Refusals(mean_share(counts.pooled[:, _BASELINE, 2]), refused, number)
 
 
-@dataclass(frozen=True)
-class UnmovedIssues:
-    """Issues that one-sided arguments do not move, of the `compared` ones, which have answers to all three cases.
+def unmoved(counts: ModelCounts) -> dict[str, tuple[bool, bool]]:
+    """Returns, for each issue with answers at the baseline and to both one-sided cases, whether one-sided arguments
+    leave its most common stance, and exactly its pro share, as they were (section 6.2).
 
-    `stance`: the most common stance is the same at the baseline, with all pro and with all con arguments. `share`: the
-    pro share is exactly the same in all three (the stance may still change, between con and Other).
+    The most common stance is that of eq. (1): a tie of pro and con is con, a tie with Other is the side, a baseline
+    that is mostly Other takes its second one. The stance may change while the share does not, between con and Other.
     """
-
-    compared: int
-    stance: tuple[str, ...]
-    share: tuple[str, ...]
-
-
-def unmoved(counts: ModelCounts) -> UnmovedIssues:
-    """Returns the issues that one-sided arguments don't move (section 6.2). The most common stance is that of eq. (1):
-    a tie of pro and con is con, a tie with Other is the side, a baseline that is mostly Other takes its second one."""
     cells = counts.pooled[:, [_BASELINE, *_ONE_SIDED]]
     totals = cells.sum(axis=-1)
     compared = (totals > 0).all(axis=-1)
     stances = _stances(cells)
-    keeps_stance = compared & (stances == stances[:, :1]).all(axis=-1)
+    keeps_stance = (stances == stances[:, :1]).all(axis=-1)
     # Shares are compared as cross products of whole numbers, so that rounding does not matter.
     still = (cells[..., 0] * totals[:, :1] == cells[:, :1, 0] * totals).all(axis=-1)
-    names = np.array(counts.issues, dtype=object)
-    return UnmovedIssues(int(compared.sum()), tuple(names[keeps_stance]), tuple(names[compared & still]))
+    of_issues = zip(counts.issues, compared.tolist(), keeps_stance.tolist(), still.tolist(), strict=True)
+    return {issue: (stance, share) for issue, is_compared, stance, share in of_issues if is_compared}
 
 
 def _stances(cells: Counts) -> NDArray[np.int64]:

@@ -51,25 +51,13 @@ def compare(
     ]
 
 
-@dataclass(frozen=True)
-class ShiftTest:
-    """The comparison of a case's pro share with the baseline's, a share from -1 to 1, over the issues with answers to
-    both; None without such an issue. `p` is Student's t; None where there is no interval either (fewer than 10 issues,
-    or all with the same shift). `p_adjusted` is adjusted for all tests of all models."""
-
-    model: str
-    case: str
-    found: Comparison | None
-    p: float | None
-    p_adjusted: float | None
-
-
-def shift_tests(models: Sequence[ModelCounts]) -> list[ShiftTest]:
-    """Returns a test for each model and each case with arguments; p-values are adjusted by Holm."""
-    found = [(counts.model, case, _shift(counts, case)) for counts in models for case in SHIFT_ORDER]
-    p_values = [None if each is None else t_test_p(each) for _, _, each in found]
-    adjusted = holm(p_values)
-    return [ShiftTest(*each, p, least) for each, p, least in zip(found, p_values, adjusted, strict=True)]
+def shift_tests(models: Sequence[ModelCounts]) -> dict[tuple[str, str], tuple[float | None, float | None]]:
+    """Returns, for each model and each case with arguments, p of Student's t that the case's pro share is the
+    baseline's, over the issues with answers to both, and that p adjusted by Holm for all tests of all models; None
+    where there is no interval either (fewer than 10 issues, or all with the same shift)."""
+    p_values = {(counts.model, case): _shift_p(counts, case) for counts in models for case in SHIFT_ORDER}
+    adjusted = holm(list(p_values.values()))
+    return {key: (p, least) for (key, p), least in zip(p_values.items(), adjusted, strict=True)}
 
 
 def t_test_p(found: Comparison) -> float | None:
@@ -78,10 +66,10 @@ def t_test_p(found: Comparison) -> float | None:
     return None if found.low is None else found.p
 
 
-def _shift(counts: ModelCounts, case: str) -> Comparison | None:
+def _shift_p(counts: ModelCounts, case: str) -> float | None:
     changes = pro_change(counts.pooled, case)
     known = changes[~np.isnan(changes)]
-    return difference_of(known, within=(-1, 1), of="issues") if known.size else None
+    return t_test_p(difference_of(known, within=(-1, 1), of="issues")) if known.size else None
 
 
 def _difference(first: dict[str, float], second: dict[str, float]) -> Comparison | None:

@@ -20,7 +20,7 @@ from ....metrics.millstone.gaps import Gaps, Shape, gaps, inferred
 from ....metrics.millstone.intervals import IssueFigure, interval_of, score_figure
 from ....metrics.millstone.open_minded import OpenMindedIssues, open_minded_issues
 from ....metrics.millstone.openness import CASES, CONTRADICTIONS, SHIFT_ORDER, Counts, Shares
-from ....metrics.millstone.paired import ModelPair, ShiftTest, compare, shift_tests
+from ....metrics.millstone.paired import ModelPair, compare, shift_tests
 from ....metrics.millstone.scores import KINDS, ranks
 from ....metrics.millstone.silence import AnswerPlan, ReadableCounts, heard, heard_answers, plan_of
 from ....metrics.millstone.topics import TopicScore, om_by_topic
@@ -84,7 +84,7 @@ class ModelProfile:
     coverage: Coverage
     counter_shifts: tuple[int, float]
     open_minded: OpenMindedIssues
-    unmoved: baselines.UnmovedIssues
+    unmoved: Mapping[str, tuple[bool, bool]]
     firm: baselines.Firm
     often_refused: Sequence[baselines.RefusedIssue]
     refusals: baselines.Refusals
@@ -127,7 +127,7 @@ class SurveyFigures:
     widest: Sequence[tuple[baselines.IssueBaselines, bool]]
     firm: baselines.Firm
     pairs: Sequence[ModelPair]
-    shift_tests: Sequence[ShiftTest]
+    shift_tests: Mapping[tuple[str, str], tuple[float | None, float | None]]
     correlations: arguments.Correlations
     families: Sequence[str]
     medians: arguments.Medians

@@ -17,12 +17,11 @@ _MODEL = Column("model", "Model")
 _ISSUE = Column("issue", "Issue")
 _CASE = Column("case", "Case")
 _SPLIT = (Column("pro", "Pro", "percent"), Column("con", "Con", "percent"), Column("other", "Other", "percent"))
-_BASELINE, _OTHER = CASES.index("baseline"), STANCES.index("other")
 
 
 def cell_tables(panel: SurveyFigures) -> Iterator[Table]:
     yield _often_refused(panel)
-    yield from _refusals(panel)
+    yield _refusals(panel)
     yield from _missing(panel)
     yield _counts(panel)
 
@@ -84,8 +83,8 @@ def _often_refused(panel: SurveyFigures) -> Table:
     )
 
 
-def _refusals(panel: SurveyFigures) -> Iterator[Table]:
-    yield beside_published(
+def _refusals(panel: SurveyFigures) -> Table:
+    return beside_published(
         "refusals",
         "Baseline answers without a side",
         "Means over issues of the share of baseline answers that are Other, and of those that were refused. The last "
@@ -107,23 +106,6 @@ def _refusals(panel: SurveyFigures) -> Iterator[Table]:
             *_refusals_of_others(panel),
         ],
     )
-    yield Table(
-        "refusals-by-issue",
-        "Answers without a side, by issue",
-        "A model and an issue a row, where any answer took no side: at the baseline and in all cases, how many answers "
-        "there are, how many of them are Other, and how many of these were refused.",
-        (
-            _MODEL,
-            _ISSUE,
-            *(
-                Column(f"{place}{name}", f"{title}, {where}", "count")
-                for place, where in (("baseline_", "baseline"), ("", "all cases"))
-                for name, title in (("answers", "Answers"), ("other", "Other"), ("refused", "Refused"))
-            ),
-        ),
-        tuple(_refusals_by_issue(panel)),
-        is_long=True,
-    )
 
 
 def _refusals_of_others(panel: SurveyFigures) -> Iterator[tuple[Cell, ...]]:
@@ -131,21 +113,6 @@ def _refusals_of_others(panel: SurveyFigures) -> Iterator[tuple[Cell, ...]]:
     shares = sorted(model.refusals.other for model in panel.models if model.refusals.other is not None)
     if others := shares[:-1]:
         yield ("all models but the one with the most", None, 100 * sum(others) / len(others), None, None)
-
-
-def _refusals_by_issue(panel: SurveyFigures) -> Iterator[tuple[Cell, ...]]:
-    for counts in (model.raw for model in panel.models):
-        refused = counts.refused
-        for at, issue in enumerate(counts.issues):
-            cells = counts.pooled[at]
-            if cells[:, _OTHER].any():
-                first = None if refused is None else int(refused[at, _BASELINE])
-                every = None if refused is None else int(refused[at].sum())
-                base = cells[_BASELINE]
-                yield (
-                    *(counts.model, issue, int(base.sum()), int(base[_OTHER]), first),
-                    *(int(cells.sum()), int(cells[:, _OTHER].sum()), every),
-                )
 
 
 def _missing(panel: SurveyFigures) -> Iterator[Table]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ....format import count_text
+from ....metrics.millstone.counts import ModelCounts
 from ....metrics.millstone.coverage import SILENCE_NOTES
-from ....metrics.millstone.openness import CASES
+from ....metrics.millstone.openness import CASES, STANCES
 from ....metrics.millstone.scores import KINDS
 from ....metrics.millstone.topics import in_order
 from ....report.interval_cells import OVER, interval_cells, interval_columns
@@ -130,19 +131,25 @@ def issues_table(panel: SurveyFigures) -> Table:
     for model in panel.models:
         figures, readable = model.scores.figures, model.scores.readable
         columns = [figures[kind].of_issues.tolist() for kind in (*KINDS[:1], BY_SILENCE, *KINDS[1:])]
-        for issue, cells, *scores in zip(readable.counts.issues, model.raw.pooled, *columns, strict=True):
+        of_issues = zip(readable.counts.issues, model.raw.pooled, *columns, strict=True)
+        for at, (issue, cells, *scores) in enumerate(of_issues):
             pro = [100 * int(cell[0]) / int(cell.sum()) if cell.any() else None for cell in cells]
             known = (score if score == score else None for score in scores)
-            rows.append((model.name, issue, *known, *pro, int(cells.sum()), readable.unscored.get(issue)))
+            counted = _without_side(model.raw, at)
+            still = model.unmoved.get(issue, (None, None))
+            rows.append(
+                (model.name, issue, *known, *pro, int(cells.sum()), readable.unscored.get(issue), *counted, *still)
+            )
         gone = (issue for issue in readable.unscored if issue not in readable.counts.issues)
-        rows += [
-            (model.name, issue, *[None] * (1 + len(KINDS) + len(CASES)), 0, readable.unscored[issue]) for issue in gone
-        ]
+        nothing = [None] * (1 + len(KINDS) + len(CASES))
+        rows += [(model.name, issue, *nothing, 0, readable.unscored[issue], *[None] * 6) for issue in gone]
     om, *others = (Column(kind, _NAMES[kind], "score") for kind in KINDS)
     return Table(
         "om-by-issue",
         "Scores of every issue",
-        "An issue and a model a row: OM and its three companions, and the pro share of each case. "
+        "An issue and a model a row: OM and its three companions, the pro share of each case, how many answers took no "
+        "side, and how many of these were refused. Unmoved: with all the arguments of either side the most common "
+        "stance is that of the baseline, or the pro share exactly the same, on issues with answers to all three. "
         f"{SILENCE_NOTES[panel.survey.silence]}",
         (
             _MODEL,
@@ -153,10 +160,24 @@ def issues_table(panel: SurveyFigures) -> Table:
             *(Column(f"pro_{name}", f"Pro, {case}", "percent") for name, case in zip(shares, CASES, strict=True)),
             Column("answers", "Answers", "count"),
             Column("unscored", "Why it has no score"),
+            Column("other", "Other", "count"),
+            Column("refused", "Refused", "count"),
+            Column("baseline_other", "Other, baseline", "count"),
+            Column("baseline_refused", "Refused, baseline", "count"),
+            Column("stance_unmoved", "Stance unmoved"),
+            Column("share_unmoved", "Share unmoved"),
         ),
         tuple(rows),
         is_long=True,
     )
+
+
+def _without_side(counts: ModelCounts, at: int) -> tuple[int | None, ...]:
+    """Returns how many answers on the issue at this place are Other, and how many refused (None: not known); then the
+    same at the baseline."""
+    other = counts.pooled[at, :, STANCES.index("other")]
+    refused = (None, None) if counts.refused is None else (int(counts.refused[at].sum()), int(counts.refused[at, 0]))
+    return int(other.sum()), refused[0], int(other[0]), refused[1]
 
 
 def topics_table(panel: SurveyFigures) -> Table:

@@ -1,5 +1,5 @@
-"""Tables of the effect of arguments: table 3, the data of figures 2 and 5, the tests of shifts, the issues on which a
-model is open-minded by definition 1, and those that no argument moves.
+"""Tables of the effect of arguments: table 3, the data of figures 2 and 5, and the issues on which a model is
+open-minded by definition 1.
 
 Owns their columns and words. `millstone` computes the figures.
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from ....format import count_text
 from ....metrics.millstone.openness import SHIFT_ORDER
-from ....report.interval_cells import OVER, interval_cells, interval_columns
+from ....report.interval_cells import OVER, interval_columns
 from ....report.table import Cell, Column, Table
 from .panel import CONTROVERSIAL, SIDES, SurveyFigures
 from .published import beside_published
@@ -25,20 +25,32 @@ def shift_tables(panel: SurveyFigures) -> Iterator[Table]:
     yield _shifts(panel)
     yield _counter_shifts(panel)
     yield _contradictions(panel)
-    yield _shift_tests(panel)
     yield _open_minded(panel)
-    yield from _unmoved(panel)
 
 
 def _shifts(panel: SurveyFigures) -> Table:
+    tests = sum(p is not None for p, _ in panel.shift_tests.values())
     return Table(
         "figure-2-shifts",
         "Figure 2, data: shift of the pro share",
         "A case's pro share minus the baseline's, in percentage points, the mean over the issues with answers to both. "
-        f"{OVER['issues']}",
-        (_MODEL, Column("case", "Case"), _ISSUES, Column("shift", "Shift", "points"), *_ENDS),
+        f"{OVER['issues']} The null hypothesis of p is that the mean over issues is 0, by the paired t test; there is "
+        "none without an interval, nor for published counts. The adjusted p is Holm's, for the "
+        f"{count_text(tests, 'test')} of this table.",
+        (
+            _MODEL,
+            Column("case", "Case"),
+            _ISSUES,
+            Column("shift", "Shift", "points"),
+            *_ENDS,
+            Column("p", "p", "p"),
+            Column("p_adjusted", "p, adjusted", "p"),
+        ),
         tuple(
-            (model.scores.model, case, shift.known, shift.mean, *shift.interval)
+            (
+                *(model.scores.model, case, shift.known, shift.mean, *shift.interval),
+                *panel.shift_tests.get((model.scores.model, case), (None, None)),
+            )
             for model in panel.moved
             for case in SHIFT_ORDER
             for shift in [model.scores.figures[case]]
@@ -99,40 +111,6 @@ def _contradictions(panel: SurveyFigures) -> Table:
     )
 
 
-def _shift_tests(panel: SurveyFigures) -> Table:
-    tests = sum(test.p is not None for test in panel.shift_tests)
-    return Table(
-        "shift-tests",
-        "Does a case move a model?",
-        "A case's pro share minus the baseline's, in percentage points, the mean over the issues with answers to both; "
-        "above 0 is towards pro. The null hypothesis is that the mean difference over issues is 0; interval and p are "
-        "of one method, the paired t test over issues, which are the independent units. Without an interval there is "
-        f"no test, and the column says why. The adjusted p is Holm's, for the {count_text(tests, 'test')} of this "
-        "table. Low and high are always over issues.",
-        (
-            _MODEL,
-            Column("case", "Case"),
-            _ISSUES,
-            Column("shift", "Shift", "points"),
-            *_ENDS,
-            Column("p", "p", "p"),
-            Column("p_adjusted", "p, adjusted", "p"),
-        ),
-        tuple(
-            (
-                test.model,
-                test.case,
-                0 if test.found is None else test.found.clusters,
-                None if test.found is None else 100 * test.found.difference,
-                *interval_cells(test.found, "points", 100),
-                test.p,
-                test.p_adjusted,
-            )
-            for test in panel.shift_tests
-        ),
-    )
-
-
 def _open_minded(panel: SurveyFigures) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for model in panel.models:
@@ -163,43 +141,3 @@ def _counts_and_share(counts: tuple[int, int, int | None], compared: int) -> tup
     """Returns the cells of `definition-1` behind the number of compared issues; empty cells if there is none."""
     by_stance, *others = counts
     return (by_stance, 100 * by_stance / compared, *others) if compared else (None,) * 4
-
-
-def _unmoved(panel: SurveyFigures) -> Iterator[Table]:
-    found = {model.name: model.unmoved for model in panel.models}
-    yield Table(
-        "unmoved",
-        "Issues that no argument moves",
-        "Issues on which not even one-sided arguments move a model: its most common stance is the same at the baseline "
-        "and with all the arguments of either side (stance), or its pro share is exactly the same in all three "
-        "(share). Compared are issues with answers to all three.",
-        (
-            _MODEL,
-            Column("compared", "Issues compared", "count"),
-            Column("stance", "Stance unmoved", "count"),
-            Column("stance_percent", "Share of issues", "percent"),
-            Column("share", "Share unmoved", "count"),
-        ),
-        tuple(
-            (
-                model,
-                row.compared,
-                len(row.stance),
-                100 * len(row.stance) / row.compared if row.compared else None,
-                len(row.share),
-            )
-            for model, row in found.items()
-        ),
-    )
-    yield Table(
-        "unmoved-issues",
-        "Which issues no argument moves",
-        "A model and an issue a row, for the table of issues that no argument moves.",
-        (_MODEL, Column("issue", "Issue"), Column("stance", "Stance unmoved"), Column("share", "Share unmoved")),
-        tuple(
-            (model, issue, issue in row.stance, issue in row.share)
-            for model, row in found.items()
-            for issue in sorted({*row.stance, *row.share})
-        ),
-        is_long=True,
-    )

@@ -224,22 +224,18 @@ def naive_stance(cell: Cell, may_be_other: bool) -> str:
 
 @given(pooled_counts)
 def test_unmoved_issues_keep_stance_or_share_under_both_one_sided_cases(found: Pooled) -> None:
-    compared, stance, share = 0, [], []
+    expected = {}
     for issue, of_cases in sorted(found.items()):
         baseline, pro, con = of_cases[:3]
         if not all(map(sum, (baseline, pro, con))):
             continue
-        compared += 1
-        if {naive_stance(pro, True), naive_stance(con, True)} == {naive_stance(baseline, False)}:
-            stance.append(issue)
-        if len({Fraction(cell[0], sum(cell)) for cell in (baseline, pro, con)}) == 1:
-            share.append(issue)
-    ours = unmoved(counts_from("m", found))
-    assert (ours.compared, list(ours.stance), list(ours.share)) == (compared, stance, share)
+        expected[issue] = (
+            {naive_stance(pro, True), naive_stance(con, True)} == {naive_stance(baseline, False)},
+            len({Fraction(cell[0], sum(cell)) for cell in (baseline, pro, con)}) == 1,
+        )
+    assert unmoved(counts_from("m", found)) == expected
 
 
 @given(cells.filter(any))
 def test_a_model_that_answers_alike_throughout_is_moved_by_nothing_unless_it_says_other(cell: Cell) -> None:
-    found = unmoved(counts_from("m", {"a": [cell] * 6}))
-    assert found.share == ("a",)
-    assert found.stance == (() if cell[2] > max(cell[:2]) else ("a",))
+    assert unmoved(counts_from("m", {"a": [cell] * 6})) == {"a": (cell[2] <= max(cell[:2]), True)}

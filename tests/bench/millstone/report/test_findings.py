@@ -43,12 +43,9 @@ FIGURES = (
     "figure-7-refusals",
 )
 OTHER_TABLES = {
-    *("om-readings", "paired-tests", "stance-readings", "firm-baselines", "unmoved", "order-effects", "refusals"),
-    *("refusals-by-issue", "completeness", "missing-by-case", "counts", "om-by-issue"),
-    *(
-        "shift-tests",
-        "definition-1",
-    ),
+    *("om-readings", "paired-tests", "stance-readings", "firm-baselines", "order-effects", "refusals"),
+    *("completeness", "missing-by-case", "counts", "om-by-issue"),
+    *("definition-1",),
 }
 
 
@@ -241,7 +238,7 @@ def test_refusals_are_told_by_model_and_issue(whole: PageContents) -> None:
     by_model = {row["model"]: row for row in own(whole, "refusals")}
     assert by_model["other/shy-1"]["often"] == 2
     assert by_model["lab/great-2-mini"]["refused"] == 0
-    refused = {row["issue"]: row["refused"] for row in own(whole, "refusals-by-issue") if row["model"] == "other/shy-1"}
+    refused = {row["issue"]: row["refused"] for row in own(whole, "om-by-issue") if row["model"] == "other/shy-1"}
     assert refused["abortion"] == int(survey_refusals("abortion"))
 
 
