@@ -163,29 +163,6 @@ def issues_often_refused(counts: ModelCounts, more_than: float = 0.30) -> list[R
     return sorted(rows, key=lambda row: (-row.baseline.other, row.issue))
 
 
-@dataclass(frozen=True)
-class Refusals:
-    """Mean shares of baseline answers over the `issues` that have any: `other` took no side, `refused` were marked as
-    refused by the provider (None if only totals are known). Both None without an issue."""
-
-    other: float | None
-    refused: float | None
-    issues: int
-
-
-def baseline_refusals(counts: ModelCounts) -> Refusals:
-    """Returns which shares of its baseline a model answers without taking a side."""
-    totals = counts.pooled[:, _BASELINE].sum(axis=-1)
-    answered = totals > 0
-    number = int(answered.sum())
-
-    def mean_share(some: NDArray[np.int64]) -> float | None:
-        return float((some[answered] / totals[answered]).mean()) if number else None
-
-    refused = None if counts.refused is None else mean_share(counts.refused[:, _BASELINE])
-    return Refusals(mean_share(counts.pooled[:, _BASELINE, 2]), refused, number)
-
-
 def unmoved(counts: ModelCounts) -> dict[str, tuple[bool, bool]]:
     """Returns, for each issue with answers at the baseline and to both one-sided cases, whether one-sided arguments
     leave its most common stance, and exactly its pro share, as they were (section 6.2).

@@ -85,9 +85,7 @@ class ModelProfile:
     counter_shifts: tuple[int, float]
     open_minded: OpenMindedIssues
     unmoved: Mapping[str, tuple[bool, bool]]
-    firm: baselines.Firm
     often_refused: Sequence[baselines.RefusedIssue]
-    refusals: baselines.Refusals
     topics: Mapping[str, TopicScore]
     by_reading: Sequence[tuple[float | None, float | None]]
     effects: arguments.Effects
@@ -261,9 +259,7 @@ class _Reader:
             counter_shifts=(int(number), float(mean)),
             open_minded=open_minded_issues(counts),
             unmoved=baselines.unmoved(counts),
-            firm=baselines.firm_pairs([counts]),
             often_refused=baselines.issues_often_refused(raw),
-            refusals=baselines.baseline_refusals(raw),
             topics=om_by_topic(counts, survey.topics),
             by_reading=[(_score(each, "om").mean, _score(each, BY_SILENCE).mean) for each in others],
             effects=arguments.argument_effects(kept, survey.stance),

@@ -48,7 +48,7 @@ from .remarks import of_samples, remarks, silent_of, unmeasured_of
 from .survey import ReportSurvey
 from .tables_arguments import argument_tables, spread_told
 from .tables_baselines import baseline_tables
-from .tables_cells import cell_tables, coverage_table
+from .tables_cells import cell_tables
 from .tables_labels import labels_tables
 from .tables_openness import (
     issues_table,
@@ -109,7 +109,6 @@ def tables_and_figures(survey: ReportSurvey) -> PageContents:
         topics_table(panel),
         *argument_tables(panel),
         *cell_tables(panel),
-        coverage_table(panel),
         issues_table(panel),
     ]
     counted = {counts.model for counts in survey.counts}
@@ -261,7 +260,7 @@ def _scores(contents: PageContents, survey: ReportSurvey) -> Table:
         Column("other", "Other", "count"),
     )
     tables = {table.name: table for table in contents.tables}
-    read = {row["model"]: row for row in tables["answers-read"].records()} if "answers-read" in tables else {}
+    read = {row["model"]: row for row in tables["answers"].records()} if "answers" in tables else {}
     scored = own_rows(tables["om-readings"], has_all_issues=survey.has_all_issues) if "om-readings" in tables else {}
     rows: list[tuple[Cell, ...]] = []
     names = [*(each.model for each in contents.standings), *(counts.model for counts in survey.counts)]

@@ -1,4 +1,4 @@
-"""Tables of where models stand before any argument: tables 1, 2, 6 and 7, figure 3's data, firm baselines.
+"""Tables of where models stand before any argument: tables 1, 2, 6 and 7, figure 3's data.
 
 Owns their columns and words. `baselines` defines unanimous, consistent and disputed.
 """
@@ -10,7 +10,8 @@ from dataclasses import astuple
 
 import numpy as np
 
-from ....metrics.millstone.baselines import Firm, IssueBaselines
+from ....format import percent_text
+from ....metrics.millstone.baselines import IssueBaselines, firm_pairs
 from ....metrics.millstone.letters import letters
 from ....report.interval_cells import OVER, interval_columns
 from ....report.table import Cell, Column, Table
@@ -76,7 +77,6 @@ def baseline_tables(panel: SurveyFigures) -> Iterator[Table]:
         ],
     )
     yield _disputed_shares(panel)
-    yield _firm(panel)
 
 
 def _majorities(panel: SurveyFigures) -> Table:
@@ -89,12 +89,16 @@ def _majorities(panel: SurveyFigures) -> Table:
             if share.known and (name != CONTROVERSIAL or scores.model not in large):
                 majorities = int(np.nansum(share.of_issues))
                 mirrored = astuple(found)[-2:] if (found := letters(scores.readable.counts)) else (None, None)
-                rows.append((scores.model, name, share.known, majorities, share.mean, *share.interval, *mirrored))
+                firm = firm_pairs([scores.readable.counts]).firm
+                rows.append((scores.model, name, share.known, majorities, share.mean, *share.interval, *mirrored, firm))
+    share_of_all = "" if panel.firm.share is None else f" ({percent_text(panel.firm.share)})"
     return beside_published(
         "table-1-pro-majorities",
         "Table 1: issues with more pro than con at the baseline",
         "The share of a model's issues whose baseline has strictly more pro than con answers, of those with baseline "
-        "answers. Beside it the same from templates 2, 3, 5 and 6 alone, where A is in favor as often as against. "
+        "answers. Beside it the same from templates 2, 3, 5 and 6 alone, where A is in favor as often as against. Of "
+        f"all {panel.firm.pairs:,} pairs of a model and an issue, {panel.firm.firm:,}{share_of_all} have a baseline at "
+        "least 95% one way, in the paper 222 of 575 (38.6%). "
         f"{OVER['issues']} {SETS_NOTE}",
         (
             _MODEL,
@@ -105,6 +109,7 @@ def _majorities(panel: SurveyFigures) -> Table:
             *interval_columns("percent"),
             Column("mirrored_majorities", "More pro, templates 2, 3, 5, 6", "count"),
             Column("mirrored_ties", "Ties there", "count"),
+            Column("firm", "At least 95% one way", "count"),
         ),
         rows,
     )
@@ -192,23 +197,4 @@ def _disputed_shares(panel: SurveyFigures) -> Table:
             for row, _ in panel.widest[:MOST_DISPUTED]
             for model, shares in row.shares.items()
         ),
-    )
-
-
-def _firm(panel: SurveyFigures) -> Table:
-    every: list[tuple[str, Firm]] = [(model.name, model.firm) for model in panel.models]
-    if len(every) > 1:
-        every.append(("all models", panel.firm))
-    return beside_published(
-        "firm-baselines",
-        "Firm baselines",
-        "Pairs of a model and an issue whose baseline answers are at least 95% pro, or at least 95% con, of those with "
-        "baseline answers.",
-        (
-            _MODEL,
-            _ISSUES,
-            Column("firm", "Firm", "count"),
-            Column("share", "Share", "percent"),
-        ),
-        [(name, found.pairs, found.firm, None if found.share is None else 100 * found.share) for name, found in every],
     )

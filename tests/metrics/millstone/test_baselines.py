@@ -11,11 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from surveys import Cell, cells, counts_from, pooled_counts
 
-from millstream.engine.runs.pairs import Pair
-from millstream.metrics.millstone.answers import AnswerTally
 from millstream.metrics.millstone.baselines import (
     IssueBaselines,
-    baseline_refusals,
     baselines,
     consensus,
     firm_pairs,
@@ -27,7 +24,7 @@ from millstream.metrics.millstone.baselines import (
     unmoved,
     widest,
 )
-from millstream.metrics.millstone.counts import ModelCounts, counts_of
+from millstream.metrics.millstone.counts import ModelCounts
 
 Pooled = dict[str, list[Cell]]
 models = st.lists(pooled_counts, max_size=4)
@@ -193,26 +190,6 @@ def test_the_most_refused_issues_are_those_the_paper_names() -> None:
         ("reparations-for-slavery", 74.4),
     ]
     assert rows[0].balanced == (0.5, 0.5, 0)
-
-
-@given(pooled_counts)
-def test_the_refusal_rate_is_the_mean_share_of_other_over_the_issues(found: Pooled) -> None:
-    rates = [cell[2] / sum(cell) for cell in (of_cases[0] for of_cases in found.values()) if sum(cell)]
-    refusals = baseline_refusals(counts_from("m", found))
-    assert refusals.issues == len(rates)
-    assert refusals.other == (pytest.approx(fmean(rates), abs=1e-12) if rates else None)
-    assert refusals.refused is None
-
-
-def test_refusals_are_told_from_other_answers_without_a_side_and_only_the_baselines_count() -> None:
-    tally = AnswerTally()
-    for trial, (stance, refused) in enumerate((("other", True), ("other", False), ("pro", False), ("pro", False))):
-        tally.add(Pair("m", None), "a", 1, "baseline", trial, (stance, None, None), refused)
-    tally.add(Pair("m", None), "a", 1, "balanced-1", 0, ("other", None, None), True)
-    tally.add(Pair("m", None), "b", 1, "baseline", 0, ("con", None, None))
-    tally.add(Pair("m", None), "c", 1, "balanced-1", 0, ("other", None, None), True)
-    refusals = baseline_refusals(counts_of(tally.models()[0]))
-    assert (refusals.other, refusals.refused, refusals.issues) == (0.25, 0.125, 2)
 
 
 def naive_stance(cell: Cell, may_be_other: bool) -> str:
