@@ -56,7 +56,6 @@ from .tables_openness import (
     own_rows,
     paired_table,
     readings_table,
-    stances_table,
     topics_table,
 )
 from .tables_shifts import shift_tables
@@ -105,7 +104,6 @@ def tables_and_figures(survey: ReportSurvey) -> PageContents:
         readings_table(panel),
         *labels_tables(survey),
         paired_table(panel),
-        stances_table(panel),
         topics_table(panel),
         *argument_tables(panel),
         *cell_tables(panel),

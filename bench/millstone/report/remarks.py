@@ -34,6 +34,7 @@ def remarks(panel: SurveyFigures, tables: Mapping[str, Table], covered: Mapping[
     survey = panel.survey
     if not survey.answers and not survey.counts:
         return ("There are no answers: nothing is scored.", *_incomplete(panel.gaps))
+    scored = own_rows(tables["om-readings"], has_all_issues=survey.has_all_issues)
     return (
         *unmeasured_of(covered),
         *_incomplete(panel.gaps),
@@ -45,8 +46,8 @@ def remarks(panel: SurveyFigures, tables: Mapping[str, Table], covered: Mapping[
         *_asked_differently(panel),
         *_options(survey),
         f"{FLIP_WARNING} The companions of the score and the ranks under each stand in “Four readings of the score”.",
-        *_ranks(own_rows(tables["om-readings"], has_all_issues=survey.has_all_issues)),
-        *_readings(tables["stance-readings"]),
+        *_ranks(scored),
+        *_readings(scored, covered),
         *_nothing_on_these(survey, covered),
     )
 
@@ -163,12 +164,12 @@ def _ranks(rows: Mapping[str, Mapping[str, Cell]]) -> Iterator[str]:
         )
 
 
-def _readings(stances: Table) -> Iterator[str]:
-    rows = [row for row in stances.records() if row["differ"]]
+def _readings(scored: Mapping[str, Mapping[str, Cell]], covered: Mapping[str, Coverage]) -> Iterator[str]:
+    rows = [row for row in scored.values() if row["differ"]]
     if rows:
         worst = max(rows, key=lambda row: float(row["differ_percent"] or 0))
         number = sum(int(row["differ"] or 0) for row in rows)
-        answers = sum(int(row["answers"] or 0) for row in stances.records())
+        answers = sum(found.answers for found in covered.values())
         yield (
             f"The paper's reading of an answer and the careful one differ on {number:,} of {answers:,} answers, most "
             f"often for {_name(str(worst['model']))} ({percent_text(float(worst['differ_percent'] or 0) / 100)})."

@@ -17,7 +17,17 @@ from ....metrics.millstone.topics import in_order
 from ....report.interval_cells import OVER, interval_cells, interval_columns
 from ....report.labels import named_list
 from ....report.table import Cell, Column, Table
-from .panel import ALL, ALL_BUT_THREE, BY_SILENCE, CONTROVERSIAL, SETS_NOTE, SHARED, IssueSetScores, SurveyFigures
+from .panel import (
+    ALL,
+    ALL_BUT_THREE,
+    BY_SILENCE,
+    CONTROVERSIAL,
+    SETS_NOTE,
+    SHARED,
+    IssueSetScores,
+    ModelProfile,
+    SurveyFigures,
+)
 from .published import beside_published
 
 FLIP_WARNING = (
@@ -65,6 +75,7 @@ def om_tables(panel: SurveyFigures) -> Iterator[Table]:
 
 def readings_table(panel: SurveyFigures) -> Table:
     """Returns the table of OM and its three companions, each with interval and rank."""
+    profiles = {id(model.scores): model for model in panel.models}
     columns: list[Column] = [_MODEL, _SET, _ISSUES, Column("unscored", "Without a score", "count"), _BY_SILENCE]
     for kind in KINDS:
         columns += [
@@ -72,6 +83,14 @@ def readings_table(panel: SurveyFigures) -> Table:
             *interval_columns("score", f"{kind}_"),
             Column(f"{kind}_rank", "Rank", "count"),
         ]
+    columns += [
+        Column("om_paper", "OM, paper's reading", "score"),
+        Column("om_paper_by_silence", "By silence", "score"),
+        Column("om_careful", "OM, careful reading", "score"),
+        Column("om_careful_by_silence", "By silence", "score"),
+        Column("differ", "Answers read differently", "count"),
+        Column("differ_percent", "Share", "percent"),
+    ]
     rows = []
     for name, models in panel.sets.items():
         for scores in models:
@@ -79,7 +98,7 @@ def readings_table(panel: SurveyFigures) -> Table:
             row: list[Cell] = [scores.model, name, of["om"].known, len(scores.readable.unscored), of[BY_SILENCE].mean]
             for kind in KINDS:
                 row += [of[kind].mean, *of[kind].interval, panel.ranks[name][kind][scores.model]]
-            rows.append(tuple(row))
+            rows.append((*row, *_stances(profiles.get(id(scores)))))
     return Table(
         "om-readings",
         "Four readings of the score, and the ranks they give",
@@ -89,7 +108,9 @@ def readings_table(panel: SurveyFigures) -> Table:
         f"{FLIP_WARNING} The order of the models can turn "
         "over from one reading to another, as it does in the published counts: read a rank with its interval. Ranks "
         "are among the models of a set that were asked alike, at the same temperature, and exactly the same issues, 1 "
-        "the most open-minded; a model that no other one shares all that with has none. "
+        "the most open-minded; a model that no other one shares all that with has none. OM stands with stances read by "
+        "the paper's patterns too, and by careful ones, which respect word boundaries and take two different letters "
+        "for Other; answers whose text or orientation was not recorded keep their recorded stance. "
         f"{_BY_SILENCE_NOTE} {SILENCE_NOTES[panel.survey.silence]} "
         f"{OVER['issues']} {SETS_NOTE} {counts_told(panel)}".strip(),
         tuple(columns),
@@ -97,31 +118,14 @@ def readings_table(panel: SurveyFigures) -> Table:
     )
 
 
-def stances_table(panel: SurveyFigures) -> Table:
-    """Returns the table of OM under both readings of an answer's text, and how often these differ."""
-    rows: list[tuple[Cell, ...]] = []
-    for model in panel.models:
-        answers, differ = len(model.answers), model.answers.disagreements()
-        means = [mean for both in model.by_reading for mean in both]
-        rows.append((model.name, answers, *means, differ, 100 * differ / answers))
-    return Table(
-        "stance-readings",
-        "Two readings of an answer's stance",
-        "OM with stances read by the paper's patterns, and by careful ones, which respect word boundaries and take two "
-        "different letters for Other. Answers whose text or orientation was not recorded keep their recorded stance. "
-        f"{_BY_SILENCE_NOTE}",
-        (
-            _MODEL,
-            Column("answers", "Answers", "count"),
-            Column("om_paper", "OM, paper's reading", "score"),
-            Column("om_paper_by_silence", "By silence", "score"),
-            Column("om_careful", "OM, careful reading", "score"),
-            Column("om_careful_by_silence", "By silence", "score"),
-            Column("differ", "Answers read differently", "count"),
-            Column("differ_percent", "Share", "percent"),
-        ),
-        tuple(rows),
-    )
+def _stances(model: ModelProfile | None) -> tuple[Cell, ...]:
+    """Returns OM under both readings of an answer's text, and how many answers these read differently; empty cells for
+    a set of issues that was not read both ways."""
+    if model is None:
+        return (None,) * 6
+    differ = model.answers.disagreements()
+    means = [mean for both in model.by_reading for mean in both]
+    return (*means, differ, 100 * differ / len(model.answers))
 
 
 def issues_table(panel: SurveyFigures) -> Table:
