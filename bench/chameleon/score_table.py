@@ -35,7 +35,6 @@ COLUMNS = (
     "changes",
 )
 _HEADER = ("model", "temperature", *COLUMNS, "incomplete", "no change", "unclear turns")
-_NAMED = 3
 
 
 def traces_in(path: Path, reads: RunReads | None = None, rows: ServedRows = ONE_ROW_EACH) -> Traces:
@@ -91,7 +90,6 @@ def told(source: str, scores: Mapping[str, Any]) -> str:
         for temperature, entry in by_temperature.items():
             counts = (entry[name] for name in ("incomplete", "no_change", "unclear"))
             rows.append((model, temperature, *cells(entry, found["readings"]), *(f"{count:,}" for count in counts)))
-            remarks += _lacks(f"{model} @ {temperature}", entry)
     remarks += [*remarks_of(scores), *found["unmeasured"]]
     remarks.append("read with " + ", ".join(f"{name} {value}" for name, value in found["readings"].items()))
     return "\n".join((source, table(rows), *remarks))
@@ -136,17 +134,3 @@ def remarks_of(scores: Mapping[str, Any]) -> Iterator[str]:
             held = scores["chameleon"]["conversations"].get(model, {}).get(temperature, {})
             figures = {name: found["score"] if found["complete"] else None for name, found in held.items()}
             yield from single_figures(f"{model} @ {temperature}", entry["score"], figures, 3)
-
-
-def _lacks(name: str, entry: Mapping[str, Any]) -> Iterator[str]:
-    """Yields remarks on conversations that the means leave out."""
-    if entry["incomplete"]:
-        gone = entry["unanswered_conversations"]
-        listed = f", none of {', '.join(gone[:_NAMED])}" if gone else ""
-        more = f" and {len(gone) - _NAMED:,} more" if len(gone) > _NAMED else ""
-        yield (
-            f"{name}: {entry['incomplete']:,} conversations are left out, as {entry['missing']:,} of "
-            f"{entry['expected']:,} turns are missing{listed}{more}"
-        )
-    if entry["undefined"]:
-        yield f"{name}: {entry['undefined']:,} conversations have a single turn, of which no rate is defined"

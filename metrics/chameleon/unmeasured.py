@@ -63,11 +63,18 @@ def _mostly(counts: Mapping[str, tuple[int, int]]) -> Iterator[str]:
 
 
 def remarks(samples: Mapping[str, PairSample], ranks: Mapping[Pair, int | None]) -> Iterator[str]:
-    """Yields a sentence on the unscored conversations of each model, on those without history, on its turns without a
-    source if they are more than a tenth, and on the models whose order depends on these turns. `ranks` are those among
-    all `samples`."""
-    yield from _reads(samples, is_unread=False)
+    """Yields a sentence on what each model lacks: conversations that are incomplete, unscored or without history, and
+    sources in more than a tenth of its turns; and on the models whose order depends on these turns. `ranks` are those
+    among all `samples`."""
     for name, sample in samples.items():
+        if sample.missing and not any(True for _ in sample.held):
+            yield f"{name} has no turns: all {sample.expected:,} are missing"
+        elif sample.missing:
+            yield (
+                f"{name} is incomplete: {sample.missing:,} of {sample.expected:,} turns are missing, in "
+                f"{count_text(sample.incomplete, 'conversation')}, which enter no mean; "
+                f"{sample.complete:,} {'is' if sample.complete == 1 else 'are'} complete"
+            )
         is_zero, one = sample.readings.empty == "zero", len(sample.unscored) == 1
         if sample.unscored:
             lacking = f"too few of {'its' if one else 'their'} turns have a clear stance"

@@ -21,10 +21,9 @@ from .tables_scores import EQUATION_REMARK
 
 def remarks(panel: ConversationScores) -> tuple[str, ...]:
     if not any(True for sample in panel.samples for _ in sample.held):
-        return ("There are no turns: nothing is scored.", *_incomplete(panel))
+        return ("There are no turns: nothing is scored.", *(f"{sentence}." for sentence in panel.remarks))
     return (
         *panel.unmeasured,
-        *_incomplete(panel),
         *(f"{sentence}." for sentence in panel.remarks),
         *filter(None, [of_samples(panel.runs)]),
         *_asked_differently(panel),
@@ -41,21 +40,6 @@ def remarks(panel: ConversationScores) -> tuple[str, ...]:
         *_citations(panel),
         *_repeated(panel),
     )
-
-
-def _incomplete(panel: ConversationScores) -> Iterator[str]:
-    for sample in panel.samples:
-        if not sample.missing:
-            continue
-        name = named_list([pair_name(sample)])
-        if not any(True for _ in sample.held):
-            yield f"{name} has no turns: all {sample.expected:,} are missing."
-            continue
-        yield (
-            f"{name} is incomplete: {sample.missing:,} of {sample.expected:,} turns are missing, in "
-            f"{count_text(sample.incomplete, 'conversation')}, which enter no mean; "
-            f"{sample.complete:,} {'is' if sample.complete == 1 else 'are'} complete."
-        )
 
 
 def _asked_differently(panel: ConversationScores) -> Iterator[str]:
