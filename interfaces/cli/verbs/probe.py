@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "mode": argparse.SUPPRESS,
         "timeout": f"deadline for a whole call (default: {TIMEOUT_S:.0f}s)",
     }
-    add_sending(parser, ("base-url", *helps), helps)
+    add_sending(parser, ("base-url", "tier", *helps), helps)
 
 
 def run(options: argparse.Namespace) -> int:
