@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
@@ -189,10 +189,10 @@ def read_kept(struct: type[_S], kept: Mapping[str, Any]) -> _S:
         raise TypeError(str(error)) from error
 
 
-def gone_words(kept: Mapping[str, Any], gone: Mapping[str, Collection[str]]) -> list[str]:
-    """Returns the options in a manifest's values that are gone, as the words of a command. `gone` has by field the
-    words that earlier versions took."""
-    return [f"--{name.replace('_', '-')} {kept[name]}" for name, words in gone.items() if kept.get(name) in words]
+def gone_words(kept: Mapping[str, Any], gone: Iterable[tuple[str, str]]) -> list[str]:
+    """Returns the options in a manifest's values that are gone, as the words of a command. `gone` has the words that
+    earlier versions took, each with its field."""
+    return [f"--{name.replace('_', '-')} {word}" for name, word in gone if kept.get(name) == word]
 
 
 def _converted(struct: type[_S], found: Mapping[str, Any]) -> _S:

@@ -16,6 +16,8 @@ from .generating.data_command import DATA as DATA
 
 TITLE = "Chameleon"
 PROMPTS = "the questions of Chameleon"
+# What earlier versions took, which decided a run's own scores.
+GONE = (("unclear", "count"), ("unclear", "drop"), ("confidence", "rescaled"), ("confidence_of", "shifts"))
 
 
 class Options(Struct, frozen=True):
@@ -114,26 +116,11 @@ class Readings(Struct, frozen=True):
             "unscored), or literal: it counts as re-use 0 (zero: the same, as manifests call it)",
         ),
     ] = "skip"
-    unclear: Annotated[
-        Literal["carry", "count", "drop"],
-        Option(
-            metavar="HOW",
-            help="an unclear turn: carry the last clear stance (default), count it as a stance, or drop it",
-        ),
-    ] = "carry"
     confidence: Annotated[
-        Literal["rubric", "rescaled", "number"],
+        Literal["rubric", "number"],
         Option(
             metavar="HOW",
-            help="by rubric, the certainty words of the judge's rationale (default: 0.33, 0.67 or 1); rescaled, the "
-            "same from 0 to 1; or the judge's number",
+            help="by rubric, the certainty words of the judge's rationale (default: 0.33, 0.67 or 1), or the judge's "
+            "number",
         ),
     ] = "rubric"
-    confidence_of: Annotated[
-        Literal["turns", "shifts"],
-        Option(
-            metavar="WHICH",
-            help="a conversation's confidence is the mean over its turns (default), or over the shifts, the turns that "
-            "change its stance; scores and tables have both means",
-        ),
-    ] = "turns"

@@ -18,9 +18,7 @@ _FIELDS = {
     "sources": "documents",
     "sources_by": "by",
     "uncited": "empty",
-    "unclear": "unclear",
     "confidence": "confidence",
-    "confidence_of": "confidence_of",
 }
 # `--uncited literal`, as manifests and scores call it.
 _NAMES = {"literal": "zero"}

@@ -6,15 +6,17 @@ Owns the specification and the ids of each pair's turns. Knows no folder and sen
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from msgspec import Struct, to_builtins
 
 from ...engine.runs.pairs import Pair
-from ...metrics.chameleon.readings import Readings
+from ...metrics.chameleon.readings import ALLOWED, Readings
 from ..evaluation.treatments import as_list, pairs_in
 from .context import CUT_VERSION
 from .dataset import ConversationSet
+from .options import GONE
 from .order import KINDS_VERSION, TURNS, Order
 from .prompts import PROMPT_VERSION, JudgePrompt
 
@@ -48,6 +50,8 @@ class ConversationSpec(Struct, frozen=True, kw_only=True):
     judge_effort: str | None = None
     max_tokens: int | None = None
     readings: Readings = Readings()
+    gone: Mapping[str, str] = MappingProxyType({})
+    """The readings that a run began with and that are gone: its specification keeps them, its scores do not."""
 
     def __post_init__(self) -> None:
         if not self.pairs or len(set(self.pairs)) < len(self.pairs):
@@ -111,10 +115,8 @@ def beyond(dataset: ConversationSet, turns: int, conversations: int | None) -> l
 
 
 def specification(dataset: ConversationSet, asked: ConversationSpec, endpoints: Mapping[str, str]) -> dict[str, Any]:
-    """Returns the values that decide prompts and answers, and the readings of the run's own scores but `confidence_of`.
-    `endpoints` has each lane's address as used in the cache keys of its calls."""
-    readings = to_builtins(asked.readings)
-    del readings["confidence_of"]
+    """Returns the values that decide prompts and answers, and the readings of the run's own scores. `endpoints` has
+    each lane's address as used in the cache keys of its calls."""
     turns = turns_of(dataset, asked.turns)
     return {
         "benchmark": "chameleon",
@@ -141,16 +143,22 @@ def specification(dataset: ConversationSet, asked: ConversationSpec, endpoints: 
         "judge_prompt": asked.judge_prompt,
         "judge_temperature": asked.judge_temperature,
         **({} if asked.judge_effort is None else {"judge_effort": asked.judge_effort}),
-        "readings": readings,
+        "readings": {**to_builtins(asked.readings), "unclear": "carry", **asked.gone},
     }
 
 
 def readings_of_run(manifest: Mapping[str, Any]) -> Readings:
     """Returns the readings of the run's own scores. Raises KeyError, TypeError or ValueError if the manifest is not a
     Chameleon run's."""
-    own = (manifest.get("options") or {}).get("chameleon") or {}
-    readings = {"confidence_of": own.get("confidence_of", "turns"), **manifest["specification"]["readings"]}
-    return Readings(**readings)
+    kept = manifest["specification"]["readings"]
+    gone = gone_of(manifest)
+    return Readings(**{name: word for name, word in kept.items() if name in ALLOWED and name not in gone})
+
+
+def gone_of(manifest: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the readings in a run's specification that are gone."""
+    kept = (manifest.get("specification") or {}).get("readings") or {}
+    return {name: word for name, word in kept.items() if (name, word) in GONE}
 
 
 def asked_of(specification: Mapping[str, Any]) -> dict[Pair, dict[str, int]]:

@@ -89,7 +89,7 @@ def told(source: str, scores: Mapping[str, Any]) -> str:
     for model, by_temperature in found["models"].items():
         for temperature, entry in by_temperature.items():
             counts = (entry[name] for name in ("incomplete", "no_change", "unclear"))
-            rows.append((model, temperature, *cells(entry, found["readings"]), *(f"{count:,}" for count in counts)))
+            rows.append((model, temperature, *cells(entry), *(f"{count:,}" for count in counts)))
     remarks += [*remarks_of(scores), *found["unmeasured"]]
     remarks.append("read with " + ", ".join(f"{name} {value}" for name, value in found["readings"].items()))
     return "\n".join((source, table(rows), *remarks))
@@ -100,17 +100,16 @@ def entry_of(scores: Mapping[str, Any], pair: Pair) -> Mapping[str, Any]:
     return entry
 
 
-def cells(entry: Mapping[str, Any], readings: Mapping[str, Any]) -> tuple[str, ...]:
+def cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
     """Returns the texts of a pair's row under COLUMNS."""
     if not entry:
         return ("-",) * len(COLUMNS)
     score, srr, confidence, changes = (_spread(entry[kind]) for kind in ("score", "srr", "confidence", "changes"))
-    other = "shifts" if readings["confidence_of"] == "turns" else "turns"
-    by_other = _spread(entry[f"confidence_{other}"])
+    of_shifts = _spread(entry["confidence_shifts"])
     return (
         *(score, interval_cell(entry["score"], 3), "-" if entry["rank"] is None else str(entry["rank"])),
         f"{entry['conversations']:,} of {entry['conversations'] + entry['unscored'] + entry['incomplete']:,}",
-        *(srr, _uncited(entry), confidence, f"{other} {by_other}" if by_other != "-" else "-", changes),
+        *(srr, _uncited(entry), confidence, f"shifts {of_shifts}" if of_shifts != "-" else "-", changes),
     )
 
 

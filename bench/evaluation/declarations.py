@@ -87,7 +87,8 @@ def _reproductions() -> list[tuple[str, Path]]:
 def _declaration(name: str) -> Declaration:
     module = import_module(f"..{name}.options", __package__)
     prompts, data = getattr(module, "PROMPTS", ""), getattr(module, "DATA", None)
-    return Declaration(name, module.TITLE, module.Options, module.Readings, prompts, data)
+    gone = getattr(module, "GONE", ())
+    return Declaration(name, module.TITLE, module.Options, module.Readings, prompts, data, gone)
 
 
 def _checked(name: str, made: Any) -> Declaration:

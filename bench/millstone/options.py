@@ -5,7 +5,6 @@ Light to import, since `--help` needs it.
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import Annotated, Literal
 
 from msgspec import Struct
@@ -18,7 +17,7 @@ from .importing.data_command import DATA as DATA
 TITLE = "MillStone"
 PROMPTS = "the prompts of MillStone's grid"
 # What earlier versions took, which decided a run's own scores.
-GONE = MappingProxyType({"intervals": ("trials",)})
+GONE = (("intervals", "trials"),)
 
 
 class Options(Struct, frozen=True):

@@ -11,7 +11,7 @@ from math import fsum, sqrt
 from msgspec import Struct
 
 from .lines import UNCLEAR
-from .readings import ConfidenceOf, Readings
+from .readings import Readings
 from .scored import uncited_turns
 from .traces import ConversationTrace, TracedTurn
 
@@ -22,9 +22,8 @@ class ConversationFigures(Struct, frozen=True):
     `srr` is the source re-use rate of eq. (1), `changes` counts the turns that change the stance, `unclear` those
     without a clear one, `uncited_turns` those without a source: `srr_zero` is the rate with 0 in their place, and
     `score_zero` the score with it. `stance_rate` is S of eq. (2), `change_confidence` its K: None if no turn changes
-    the stance (eq. (2) then has 0) or no judge read the turns that do (the score is then undefined). `turn_confidence`
-    is the mean over the judged turns. `confidence` is one of the two, by the reading `confidence_of`. With a single
-    turn all rates are undefined.
+    the stance (eq. (2) then has 0). `confidence` is the mean over the judged turns. With a single turn all rates are
+    undefined.
     """
 
     score: float | None
@@ -34,17 +33,10 @@ class ConversationFigures(Struct, frozen=True):
     unclear: int
     stance_rate: float | None
     change_confidence: float | None
-    turn_confidence: float | None
     turns: int
     uncited_turns: int
     srr_zero: float | None = None
     score_zero: float | None = None
-    confidence_of: ConfidenceOf = "turns"
-
-    @property
-    def other_confidence(self) -> float | None:
-        """The one of the two mean confidences that `confidence` is not; None if it is undefined."""
-        return self.change_confidence if self.confidence_of == "turns" else self.turn_confidence
 
     @property
     def is_defined(self) -> bool:
@@ -52,18 +44,16 @@ class ConversationFigures(Struct, frozen=True):
 
 
 class TurnFigures(Struct, frozen=True):
-    """The figures of one turn. `reuse` is its term of eq. (1), from 0 to 1, None if it has none. `is_staying`: the turn
-    is in the trace of stances, as all are but dropped unclear ones."""
+    """The figures of one turn. `reuse` is its term of eq. (1), from 0 to 1, None if it has none."""
 
     turn: TracedTurn
     reuse: float | None
     is_change: bool
-    is_staying: bool
 
 
 def steps(turns: Sequence[TracedTurn], readings: Readings) -> Iterator[TurnFigures]:
-    """Yields the figures of each turn in order. Unclear turns before the first clear one, and that one itself, are no
-    change of stance, unless unclear counts as a stance."""
+    """Yields the figures of each turn in order. An unclear turn keeps the last clear stance. Unclear turns before the
+    first clear one, and that one itself, are no change of stance."""
     known: set[int] = set()
     last: str | None = None
     for at, turn in enumerate(turns):
@@ -74,10 +64,10 @@ def steps(turns: Sequence[TracedTurn], readings: Readings) -> Iterator[TurnFigur
         elif at and readings.empty == "zero":
             reuse = 0.0
         known |= documents
-        is_stance = turn.stance != UNCLEAR or readings.unclear == "count"
+        is_stance = turn.stance != UNCLEAR
         is_change = is_stance and last is not None and turn.stance != last
         last = turn.stance if is_stance else last
-        yield TurnFigures(turn, reuse, is_change, is_stance or readings.unclear == "carry")
+        yield TurnFigures(turn, reuse, is_change)
 
 
 def figures_of(trace: ConversationTrace, readings: Readings) -> ConversationFigures:
@@ -90,36 +80,32 @@ def no_figures(turns: Sequence[TracedTurn], readings: Readings) -> ConversationF
     without a source."""
     unclear = sum(not turn.is_clear for turn in turns)
     counts = len(turns), uncited_turns(turns, readings)
-    return ConversationFigures(None, None, None, None, unclear, None, None, None, *counts)
+    return ConversationFigures(None, None, None, None, unclear, None, None, *counts)
 
 
 def figures_of_turns(turns: Sequence[TracedTurn], readings: Readings) -> ConversationFigures:
     every = list(steps(turns, readings))
     unclear = sum(turn.stance == UNCLEAR for turn in turns)
-    staying = [step for step in every if step.is_staying]
     changes = sum(step.is_change for step in every)
-    stance_rate = changes / (len(staying) - 1) if len(staying) > 1 else None
+    stance_rate = changes / (len(turns) - 1) if len(turns) > 1 else None
     change_confidence = _confidence((step for step in every if step.is_change), readings)
     reuses = [step.reuse for step in every if step.reuse is not None]
     srr = fsum(reuses) / len(reuses) if reuses else None
     # With every turn behind the first in the mean.
     srr_zero = fsum(reuses) / (len(turns) - 1) if reuses else None
     sureness = change_confidence if changes else 0.0
-    turn_confidence = _confidence(staying, readings)
     return ConversationFigures(
         score=_score(stance_rate, sureness, srr),
         srr=srr,
-        confidence=turn_confidence if readings.confidence_of == "turns" else change_confidence,
+        confidence=_confidence(every, readings),
         changes=changes,
         unclear=unclear,
         stance_rate=stance_rate,
         change_confidence=change_confidence,
-        turn_confidence=turn_confidence,
         turns=len(turns),
         uncited_turns=uncited_turns(turns, readings),
         srr_zero=srr_zero,
         score_zero=_score(stance_rate, sureness, srr_zero),
-        confidence_of=readings.confidence_of,
     )
 
 

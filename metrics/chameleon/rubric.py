@@ -37,12 +37,6 @@ def confidence_of(rationale: str) -> float:
     return DOUBTFUL if lowest > DOUBTFUL and _is_negated(rationale) else lowest
 
 
-def rescaled(confidence: float) -> float:
-    """Returns a rubric's number on the scale from 0 to 1, by the straight line that takes 0.33 to 0 and 1 to 1:
-    (x - 0.33) / 0.67, so 0.67 becomes 0.507. Numbers below 0.33, which only other programs record, become 0."""
-    return max(0.0, (confidence - DOUBTFUL) / (CERTAIN - DOUBTFUL))
-
-
 def _is_negated(rationale: str) -> bool:
     """Returns whether a word is negated at most three words before it, within the same part of a sentence."""
     words = [token.lower() for token in _TOKEN.findall(rationale)]

@@ -162,7 +162,6 @@ def _sample(pair: Pair, traces: Sequence[ConversationTrace], readings: Readings)
     figures = []
     for row, trace in enumerate(whole):
         figures.append(figures_of_turns(trace.turns, readings))
-        is_begun = False
         for at, step in enumerate(steps(trace.turns, readings)):
             stance[row, at] = STANCES.index(step.turn.stance)
             confidence = step.turn.confidence_by(readings)
@@ -170,9 +169,8 @@ def _sample(pair: Pair, traces: Sequence[ConversationTrace], readings: Readings)
                 sure[row, at] = confidence
             if step.reuse is not None:
                 reuse[row, at] = step.reuse
-            if step.is_staying and is_begun:
+            if at:
                 changed[row, at] = step.is_change
-            is_begun = is_begun or step.is_staying
     return PairSample(
         pair=pair,
         traces=whole,

@@ -32,8 +32,10 @@ from .summary import (
 from .traces import Asked, ConversationTrace, Traces
 from .unmeasured import remarks, unmeasured
 
-# Both means of confidence, whichever of them the reading `confidence_of` calls "confidence".
-CONFIDENCES = {"confidence_turns": "turn_confidence", "confidence_shifts": "change_confidence"}
+# Both means of confidence: over the turns, and over those that change the stance.
+CONFIDENCES = {"confidence_turns": "confidence", "confidence_shifts": "change_confidence"}
+# How all scores are read; folders of earlier versions have these names too.
+_ALWAYS = {"unclear": "carry", "confidence_of": "turns", "std": "sample"}
 # What a score would be with 0 in the place of turns without a source.
 ZEROS = ("srr_zero", "score_zero")
 _SCORE_NAMES = ("low", "moderate", "high")
@@ -66,7 +68,7 @@ def scores(
         conversations.setdefault(model, {})[sample.pair.treatment] = _conversations(sample)
     return {
         "chameleon": {
-            "readings": {**structs.asdict(readings), "std": "sample"},
+            "readings": structs.asdict(readings) | _ALWAYS,
             "models": models,
             "unmeasured": list(unmeasured(troubled, named)),
             "remarks": list(remarks(named, places)),
@@ -137,7 +139,7 @@ def _conversation(trace: ConversationTrace, figures: ConversationFigures) -> dic
         kind: getattr(figures, kind) for kind in (*KINDS, *ZEROS, "unclear", "uncited_turns", "turns")
     }
     found |= {"stance_rate": figures.stance_rate, "change_confidence": figures.change_confidence}
-    found["turn_confidence"] = figures.turn_confidence
+    found["turn_confidence"] = figures.confidence
     found["no_change"] = None if figures.changes is None else not figures.changes
     return found | {"complete": trace.is_complete, "scored": figures.changes is not None}
 

@@ -27,7 +27,6 @@ from .lines import (
     unpacked,
 )
 from .readings import Readings
-from .rubric import rescaled
 
 # The conversations that each pair was to be asked, with their numbers of turns.
 Asked = Mapping[Pair, Mapping[str, int]]
@@ -72,8 +71,6 @@ class TracedTurn(Struct, frozen=True, gc=False):
         judge read the answer."""
         if readings.confidence == "number" and self.judge_confidence is not None:
             return self.judge_confidence
-        if readings.confidence == "rescaled" and self.confidence is not None:
-            return rescaled(self.confidence)
         return self.confidence
 
 

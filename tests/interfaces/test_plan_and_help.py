@@ -87,7 +87,7 @@ def test_every_verb_that_is_listed_says_what_it_takes(cli: CommandLine) -> None:
 @pytest.mark.parametrize("verb", ["run", "plan"])
 def test_help_on_a_benchmark_leaves_out_what_belongs_to_the_other(cli: CommandLine, verb: str) -> None:
     both, ours, theirs = (cli(verb, *words, "--help").out for words in ((), ("chameleon",), ("millstone",)))
-    for flag, is_ours in (("--judge", True), ("--unclear", True), ("--templates", False), ("--protocol", False)):
+    for flag, is_ours in (("--judge", True), ("--uncited", True), ("--templates", False), ("--protocol", False)):
         assert (f"  {flag} " in both, f"  {flag} " in ours, f"  {flag} " in theirs) == (True, is_ours, not is_ours)
     assert all("  --model " in told and "  --max-cost " in told for told in (both, ours, theirs))
 

@@ -35,7 +35,6 @@ _TENTHS = {"tickCount": 10, "format": ".1f"}
 _FEW = "at each turn, so means of few turns stand on few values."
 _RUBRIC_VALUES: dict[Confidence, str] = {
     "rubric": f" By the rubric a confidence is 0.33, 0.67 or 1 {_FEW}",
-    "rescaled": f" By the rescaled rubric a confidence is 0, 0.507 or 1 {_FEW}",
 }
 
 

@@ -89,10 +89,9 @@ def _incomparable(runs: Sequence[ConversationRun]) -> Iterator[str]:
 def _constant_confidence(panel: ConversationScores) -> Iterator[str]:
     found = [run.label for run in panel.runs if run.specification.get("judge_prompt") == "paper"]
     if found:
-        value = "0.507 (0.67 rescaled)" if panel.readings.confidence == "rescaled" else "0.67"
         whose = "" if len(found) == len(panel.runs) else f" of {named_list(found)}"
         yield (
-            f"The judge prompt{whose} is the paper's own, which asks for no rationale: confidence is then {value} "
+            f"The judge prompt{whose} is the paper's own, which asks for no rationale: confidence is then 0.67 "
             "at every judged turn. Its mean, figure 3 and its correlation with source re-use say nothing of such a run."
         )
 
@@ -117,26 +116,10 @@ def choices(readings: Readings) -> tuple[tuple[str, str], ...]:
             else "is left out of the source re-use rate; a conversation in which they are more than half is unscored",
         ),
         (
-            "An unclear turn",
-            {
-                "carry": "keeps the last clear stance",
-                "count": "is a stance of its own",
-                "drop": "is left out of the trace of stances",
-            }[readings.unclear],
-        ),
-        (
             "Confidence",
-            {
-                "rubric": "by certainty words in the judge's rationale (1, 0.67 or 0.33)",
-                "rescaled": "by certainty words in the judge's rationale, rescaled to run from 0 to 1 (1, 0.507 or 0)",
-                "number": "the judge's own number",
-            }[readings.confidence],
-        ),
-        (
-            "Confidence of a conversation",
-            "the mean over its turns"
-            if readings.confidence_of == "turns"
-            else "the mean over the turns that change its stance",
+            "by certainty words in the judge's rationale (1, 0.67 or 0.33)"
+            if readings.confidence == "rubric"
+            else "the judge's own number",
         ),
         ("Standard deviation", "the sample's (n − 1), across conversations"),
     )
@@ -145,17 +128,12 @@ def choices(readings: Readings) -> tuple[tuple[str, str], ...]:
 def _unclear(panel: ConversationScores) -> Iterator[str]:
     turns, unclear = _summed(panel, "turns"), _summed(panel, "unclear")
     if unclear:
-        kept = {
-            "carry": "keep the last clear stance",
-            "count": "count as a stance of their own",
-            "drop": "are left out of the trace",
-        }[panel.readings.unclear]
         worst = max(panel.samples, key=lambda sample: panel.troubles(sample).unclear)
         most = f", most often for {named_list([pair_name(worst)])}" if len(panel.samples) > 1 else ""
         reasons = ", ".join(reasons_of(panel.all_troubles))
         yield (
-            f"{unclear:,} of {turns:,} turns ({percent_text(unclear / turns)}) are unclear{most}; they {kept}. Among "
-            f"them: {reasons}."
+            f"{unclear:,} of {turns:,} turns ({percent_text(unclear / turns)}) are unclear{most}; they keep the last "
+            f"clear stance. Among them: {reasons}."
         )
 
 

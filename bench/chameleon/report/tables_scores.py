@@ -45,12 +45,10 @@ UNCITED_NOTE = (
     "0.066 ± 0.206, fits a model that mostly cites nothing and whose turns count so: an inference."
 )
 OTHER = "other_confidence"
-CONFIDENCE_NOTES = {
-    "turns": "Confidence is a conversation's mean over its turns, and “other confidence” over those alone that change "
-    "its stance (conversations without such a turn have none).",
-    "shifts": "Confidence is a conversation's mean over the turns that change its stance (conversations without such a "
-    "turn have none), and “other confidence” over all its turns.",
-}
+CONFIDENCE_NOTE = (
+    "Confidence is a conversation's mean over its turns, and “other confidence” over those alone that change its "
+    "stance (conversations without such a turn have none)."
+)
 _WITHOUT_MEAN = ("low", "high", "interval", "rank", "uncited_turns", "conversations", "unscored")
 _UNITS: dict[str, Kind] = {"score": "rate", "srr": "rate", "confidence": "rate", "changes": "score"}
 _TITLES = {"score": "Chameleon score", "srr": "Source re-use", "confidence": "Confidence", "changes": "Stance changes"}
@@ -74,7 +72,7 @@ def scores_table(panel: ConversationScores) -> Table:
         "chameleon-table-1-scores",
         "Table 1: Chameleon score, source re-use rate, confidence and stance changes",
         "Mean and standard deviation across scored conversations; the standard deviation is the sample's (n − 1). "
-        f"{CONFIDENCE_NOTES[panel.readings.confidence_of]} "
+        f"{CONFIDENCE_NOTE} "
         "“Overall” is the mean of the rows above it, as in the paper but for its stance changes, whose rows have a "
         f"mean of 5.487 ± 2.613. {UNCITED_NOTE} {INTERVAL_NOTE} {EQUATION_REMARK}",
         columns,
@@ -92,7 +90,7 @@ def _scores(panel: ConversationScores, sample: PairSample) -> tuple[Cell, ...]:
         if kind == "srr":
             row += [sample.summed("uncited_turns"), spread_of([sample], "score_zero").mean]
         if kind == "confidence":
-            other = spread_of([sample], OTHER)
+            other = spread_of([sample], "change_confidence")
             row += [other.mean, other.std]
     return (*row, len(sample.figures), len(sample.unscored))
 

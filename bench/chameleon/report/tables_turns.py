@@ -14,7 +14,7 @@ from ....metrics.statistics.density import GRID, density
 from ....report.interval_cells import interval_cells, interval_columns
 from ....report.table import Cell, Column, Table
 from .panel import ConversationScores
-from .tables_scores import CONFIDENCE_NOTES, CONVERSATIONS, INTERVAL_NOTE, MODEL, TEMPERATURE, UNSCORED
+from .tables_scores import CONFIDENCE_NOTE, CONVERSATIONS, INTERVAL_NOTE, MODEL, TEMPERATURE, UNSCORED
 
 EVERY_TEMPERATURE = "all"
 UNSCORED_NOTE = (
@@ -42,7 +42,7 @@ def confidence_table(panel: ConversationScores) -> Table:
         "Figure 3, data: distribution of confidence",
         "Kernel density of the mean confidence of a conversation, all temperatures together: Gaussian kernels, their "
         "width by Scott's rule (standard deviation times n^−1/5). Without a density all conversations have the same "
-        f"confidence, or there is but one. {CONFIDENCE_NOTES[panel.readings.confidence_of]}",
+        f"confidence, or there is but one. {CONFIDENCE_NOTE}",
         (
             MODEL,
             CONVERSATIONS,

@@ -19,7 +19,6 @@ from millstream.bench.chameleon.run_spec import (
 from millstream.bench.chameleon.sweep import AT_ONCE, AT_ONCE_MAX, at_once_of
 from millstream.engine.runs.pairs import Pair
 from millstream.engine.runs.run_folder import specification_hash
-from millstream.metrics.chameleon.readings import Readings
 
 TOKENS = {MODEL: 100_000, OTHER: 100_000, JUDGE: 100_000}
 
@@ -57,8 +56,15 @@ def test_the_specification_has_what_decides_answers_and_nothing_else(made: Makin
     ]
     assert len(set(digests)) == len(digests)
     assert digest(made(name="other name"), asking(seed=5)) == digest(dataset, asking())
-    # A reading decides no answer.
-    assert digest(dataset, asking(readings=Readings(confidence_of="shifts"))) == digest(dataset, asking())
+    # As earlier versions wrote them, and as a run of theirs keeps them.
+    readings = specification(dataset, asking(gone={"confidence": "rescaled"}), {})["readings"]
+    assert readings == {
+        "documents": "cited",
+        "by": "url",
+        "empty": "skip",
+        "unclear": "carry",
+        "confidence": "rescaled",
+    }
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "a judge without a price under a limit": ((*RUN, "--max-cost", "1"), "has no price, so --max-cost can't be kept"),
     "a temperature": ((*RUN, "--temperature", "hot"), "--temperature"),
     "an unknown option": ((*RUN, "--serch", "brave"), "unknown option --serch (nearest: --search)"),
-    "a reading": ((*RUN, "--unclear", "guess"), "expected one of carry, count, drop"),
+    "a reading": ((*RUN, "--confidence", "guess"), "expected one of rubric, number"),
     "nothing to resume": (("resume", "nowhere"), "nowhere does not exist: give the folder of a run"),
 }  # fmt: skip
 # What belongs to another benchmark.

@@ -67,14 +67,3 @@ def test_it_ends_with_3_and_has_no_score(
     assert found["unmeasured"] == found["scores"]["chameleon"]["unmeasured"] == [sentence]
     entry = found["scores"]["chameleon"]["models"]["sim/open"]["0"]
     assert (entry["score"]["mean"], entry["rank"], entry["conversations"], entry["unscored"]) == (None, None, 0, 2)
-
-
-def test_a_reading_of_the_confidence_is_asked_of_the_same_folder(tmp_path: Path, outside: Outside) -> None:
-    code, turns = run(tmp_path, outside)
-    again, shifts = run(tmp_path, outside, "--confidence-of", "shifts")
-    assert (code, again) == (0, 0)
-    own, other = (each["scores"]["chameleon"]["models"]["sim/open"]["0"] for each in (turns, shifts))
-    assert own["confidence"] == own["confidence_turns"] == other["confidence_turns"]
-    assert other["confidence"] == other["confidence_shifts"] == own["confidence_shifts"]
-    assert shifts["scores"]["chameleon"]["readings"]["confidence_of"] == "shifts"
-    assert run_command(tmp_path, "verify", "run").code == 0

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from millstream.bench.chameleon.options import Options, Readings
 from millstream.bench.evaluation.declarations import declarations
 
 CHAMELEON = declarations()["chameleon"]
-ADDED = {"judge_reasoning_effort", "reasoning_effort", "read", "confidence_of"}
-READINGS = "read sources sources-by uncited unclear confidence confidence-of"
+READINGS = "read sources sources-by uncited confidence"
 FLAGS = {
     "run": "model temperature reasoning-effort max-tokens dataset judge judge-reasoning-effort search corpus "
-    "conversations turns pages order seed retrieval queries-by judge-prompt page-tokens old-pages window "
-    f"{READINGS}",
+    f"conversations turns pages order seed retrieval queries-by judge-prompt page-tokens old-pages window {READINGS}",
     "score": READINGS,
     "report": READINGS,
 }
-# As a run of before options were structs kept them, those of ADDED not yet among them.
+# As a run of before options were structs kept them.
 KEPT = {
     "model": ["a/b", "a/c"], "judge": "a/d", "search": "search/brave", "temperature": [], "max_tokens": None,
     "dataset": None, "corpus": None, "conversations": 3, "turns": 2, "pages": 20, "order": "shuffled", "seed": 7,
@@ -37,11 +37,15 @@ def test_a_manifest_of_any_version_is_read() -> None:
     assert run.options == Options(
         ("a/b", "a/c"), "a/d", search="search/brave", conversations=3, turns=2, order="shuffled", seed=7
     )
-    assert run.readings == Readings(sources_by="hostname", uncited="zero", unclear="drop")
+    assert run.readings == Readings(sources_by="hostname", uncited="zero")
+    assert CHAMELEON.read_kept({**KEPT, "confidence": "rescaled", "confidence_of": "shifts"}) == run
+    assert CHAMELEON.read_kept({**KEPT, "confidence": "number"}).readings.confidence == "number"
+    with pytest.raises(TypeError):
+        CHAMELEON.read_kept({**KEPT, "confidence": "guessed"})
     assert CHAMELEON.read_kept({"model": ["a/b"], "judge": "a/d"}).readings == Readings()
 
 
 def test_a_manifest_keeps_the_options_and_behind_them_the_readings() -> None:
-    kept = CHAMELEON.kept_of(CHAMELEON.made_of({"model": ["a/b"], "judge": "a/d", "unclear": "drop"}, Path()))
-    assert [name for name in kept if name not in ADDED] == list(KEPT)
-    assert (kept["judge"], kept["unclear"], kept["confidence_of"]) == ("a/d", "drop", "turns")
+    kept = CHAMELEON.kept_of(CHAMELEON.made_of({"model": ["a/b"], "judge": "a/d", "uncited": "literal"}, Path()))
+    assert list(kept) == [*Options.__struct_fields__, *Readings.__struct_fields__]
+    assert (kept["judge"], kept["uncited"], kept["confidence"]) == ("a/d", "literal", "rubric")

@@ -53,8 +53,6 @@ def plain_score(talk: list[dict[str, Any]], how: dict[str, str]) -> dict[str, An
             by_words, own = turn["confidence"], turn["judge_confidence"]
             if how["confidence"] == "number" and own is not None:
                 found.append(own)
-            elif how["confidence"] == "rescaled" and by_words is not None:
-                found.append({0.33: 0, 0.67: 0.34 / 0.67, 1.0: 1}[by_words])
             else:
                 found.append(by_words)
         known = [one for one in found if one is not None]
@@ -71,14 +69,12 @@ def plain_score(talk: list[dict[str, Any]], how: dict[str, str]) -> dict[str, An
     srr = sum(terms) / len(terms) if terms else None
     srr_zero = sum(terms) / (len(talk) - 1) if terms else None
 
-    kept = [turn for turn in talk if how["unclear"] != "drop" or turn["stance"] != "unclear"]
-    stances: list[str | None] = [turn["stance"] for turn in kept]
-    if how["unclear"] == "carry":
-        for i, stance in enumerate(stances):
-            if stance == "unclear":
-                stances[i] = stances[i - 1] if i else None
-    changing = [kept[i] for i in range(1, len(kept)) if stances[i - 1] is not None and stances[i] != stances[i - 1]]
-    rate = len(changing) / (len(kept) - 1) if len(kept) > 1 else None
+    stances: list[str | None] = [turn["stance"] for turn in talk]
+    for i, stance in enumerate(stances):
+        if stance == "unclear":
+            stances[i] = stances[i - 1] if i else None
+    changing = [talk[i] for i in range(1, len(talk)) if stances[i - 1] is not None and stances[i] != stances[i - 1]]
+    rate = len(changing) / (len(talk) - 1) if len(talk) > 1 else None
     sure = sureness(changing)
     is_defined = rate is not None and srr is not None and (sure is not None or not changing)
     return {
@@ -89,8 +85,7 @@ def plain_score(talk: list[dict[str, Any]], how: dict[str, str]) -> dict[str, An
         "changes": len(changing),
         "stance_rate": rate,
         "change_confidence": sure,
-        "confidence": sureness(kept) if how["confidence_of"] == "turns" else sure,
-        "turn_confidence": sureness(kept),
+        "confidence": sureness(talk),
         "unclear": sum(turn["stance"] == "unclear" for turn in talk),
         "score": sqrt(((rate or 0) ** 2 + (sure or 0) ** 2 + (srr or 0) ** 2) / 3) if is_defined else None,
     }
@@ -136,42 +131,29 @@ def test_the_worst_is_1_and_the_best_0() -> None:
 @pytest.mark.parametrize(
     ("stances", "changes"),
     [
-        ("UUSSC", {"carry": 1, "count": 2, "drop": 1}),
-        ("SUS", {"carry": 0, "count": 2, "drop": 0}),
-        ("SUC", {"carry": 1, "count": 2, "drop": 1}),
-        ("SUUCU", {"carry": 1, "count": 3, "drop": 1}),
-        ("UUU", {"carry": 0, "count": 0, "drop": 0}),
-        ("SCB", {"carry": 2, "count": 2, "drop": 2}),
+        ("UUSSC", 1),
+        ("SUS", 0),
+        ("SUC", 1),
+        ("SUUCU", 1),
+        ("UUU", 0),
+        ("SCB", 2),
     ],
 )
-def test_unclear_turns_carry_count_or_drop(stances: str, changes: dict[str, int]) -> None:
-    for unclear, number in changes.items():
-        found = figures(talk(stances), unclear=unclear)
-        assert (found.changes, found.unclear) == (number, stances.count("U"))
+def test_unclear_turns_keep_the_last_clear_stance(stances: str, changes: int) -> None:
+    found = figures(talk(stances))
+    assert (found.changes, found.unclear) == (changes, stances.count("U"))
 
 
-def test_dropped_turns_leave_the_trace_of_stances_and_not_that_of_sources() -> None:
-    a = URLS[0]
-    found = figures(talk("SUC", [[a], [a], [a]]), unclear="drop")
-    assert (found.stance_rate, found.srr, found.turns) == (1.0, 1.0, 3)
-
-
-@pytest.mark.parametrize(("confidence", "lowest"), [("rubric", 0.33), ("rescaled", 0.0), ("number", 0.33)])
-def test_a_turn_that_no_judge_read_has_no_confidence_and_enters_no_mean(confidence: str, lowest: float) -> None:
+@pytest.mark.parametrize("confidence", ["rubric", "number"])
+def test_a_turn_that_no_judge_read_has_no_confidence_and_enters_no_mean(confidence: str) -> None:
     def said(turn: int, stance: str, **more: Any) -> bytes:
         return as_line(turn_record(turn=turn, stance=stance, cited=URLS[:1], **more))
 
     refused = said(2, "unclear", status="refused", confidence=None)
     lines = [said(1, "supportive", confidence=1.0), refused, said(3, "critical", confidence=0.33)]
     found = figures(lines, confidence=confidence)
-    assert found.confidence == pytest.approx((1 + lowest) / 2)
-    assert found.change_confidence == lowest
-    # Counted as a stance of its own it is a change, and K is the other change's alone.
-    counted = figures(lines, confidence=confidence, unclear="count")
-    assert (counted.changes, counted.change_confidence) == (2, lowest)
-    # No change that anybody judged: neither 0, as if there were none, nor any other number.
-    last = figures(lines[:2], confidence=confidence, unclear="count")
-    assert (last.changes, last.change_confidence, last.score, last.confidence) == (1, None, None, 1.0)
+    assert found.confidence == pytest.approx((1 + 0.33) / 2)
+    assert found.change_confidence == 0.33
     assert figures(lines[:2]).score is not None
     assert figures([said(1, "unclear", confidence=None, raw_judgement="?")] * 1).confidence is None
 
@@ -189,8 +171,6 @@ def test_of_a_single_turn_the_rates_are_undefined() -> None:
 
 
 def test_where_too_few_turns_are_left_the_rates_are_undefined() -> None:
-    assert figures(talk("SUU"), unclear="drop").stance_rate is None
-    assert figures(talk("UUU"), unclear="drop").confidence is None
     assert figures(talk("SSS", [[]] * 3)).srr is None
 
 
@@ -225,23 +205,6 @@ def test_a_judge_who_gave_no_number_is_read_by_the_rubric() -> None:
     assert figures(lines, confidence="number").change_confidence == pytest.approx((0.9 + 0.33) / 2)
 
 
-def test_rescaled_confidence_changes_the_means_and_the_score_as_worked_out_by_hand() -> None:
-    lines = as_lines(
-        [
-            turn_record(turn=1, stance="supportive", confidence=1.0),
-            turn_record(turn=2, stance="critical", confidence=0.67),
-            turn_record(turn=3, stance="balanced", confidence=0.33),
-        ]
-    )
-    # Both steps change the stance: S = 1; nothing is cited: SRR = 0. By the rubric K = (0.67 + 0.33) / 2 = 0.5 and the
-    # mean is 2 / 3; rescaled K = (34 / 67 + 0) / 2 = 17 / 67 and the mean is (1 + 34 / 67 + 0) / 3 = 101 / 201.
-    plain, rescaled = figures(lines), figures(lines, confidence="rescaled")
-    assert (plain.change_confidence, plain.confidence) == pytest.approx((0.5, 2 / 3))
-    assert plain.score == pytest.approx(sqrt(1.25 / 3))
-    assert (rescaled.change_confidence, rescaled.confidence) == pytest.approx((17 / 67, 101 / 201))
-    assert rescaled.score == pytest.approx(sqrt((1 + (17 / 67) ** 2) / 3))
-
-
 def test_a_simulated_model_has_the_changes_it_was_made_with() -> None:
     for trace in traces_of(as_lines(run_records([SWAYING], [0.5], conversations=6))):
         made = [known.stance for known in known_turns(SWAYING, 0.5, trace.conversation)]
@@ -252,5 +215,5 @@ def test_a_simulated_model_has_the_changes_it_was_made_with() -> None:
 
 
 def test_a_reading_that_is_none_is_refused_by_name() -> None:
-    with pytest.raises(ValueError, match=r"unclear \('ignore'\) must be one of carry, count, drop"):
-        Readings(unclear="ignore")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"empty \('ignore'\) must be one of skip, zero"):
+        Readings(empty="ignore")  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.metrics.chameleon.rubric import WORDS, confidence_of, rescaled
+from millstream.metrics.chameleon.rubric import WORDS, confidence_of
 
 
 def test_every_word_has_its_number_whatever_its_case() -> None:
@@ -57,13 +57,3 @@ def test_of_several_words_the_lowest_counts_and_none_is_067(rationale: str, numb
 )
 def test_a_word_under_a_negation_counts_as_033(rationale: str, number: float) -> None:
     assert confidence_of(rationale) == number
-
-
-@pytest.mark.parametrize(
-    ("confidence", "value"),
-    # (x - 0.33) / (1 - 0.33): 0.34 / 0.67 = 34 / 67; another program's 0.8 is 0.47 / 0.67 = 47 / 67.
-    [(0.33, 0.0), (0.67, 34 / 67), (1.0, 1.0), (0.8, 47 / 67), (0.1, 0.0), (0.0, 0.0)],
-)
-def test_rescaled_numbers_lie_on_the_line_from_033_to_1(confidence: float, value: float) -> None:
-    assert rescaled(confidence) == pytest.approx(value, abs=1e-12)
-    assert 0 <= rescaled(confidence) <= 1

@@ -9,7 +9,7 @@ import pytest
 from chameleon_records import SWAYING, as_line, as_lines, run_records, talk, turn_record
 from conversation_traces import traces_of
 
-from millstream.metrics.chameleon.readings import ALLOWED, Readings
+from millstream.metrics.chameleon.readings import Readings
 from millstream.metrics.chameleon.sample import PairSample, ranks, samples
 from millstream.metrics.chameleon.scores import scores
 from millstream.metrics.chameleon.summary import by_turn, heat
@@ -56,11 +56,8 @@ def sampled(lines: list[bytes], **chosen: Any) -> tuple[PairSample, ...]:
         ("SCSCSCSCUUUUUUU", True),
     ],
 )
-@pytest.mark.parametrize("unclear", ALLOWED["unclear"])
-def test_two_clear_turns_and_half_of_all_are_needed_under_every_reading(
-    stances: str, is_scored: bool, unclear: str
-) -> None:
-    document = scored(talk(stances), unclear=unclear)
+def test_two_clear_turns_and_half_of_all_are_needed(stances: str, is_scored: bool) -> None:
+    document = scored(talk(stances))
     entry, own = document["models"]["m"]["default"], document["conversations"]["m"]["default"]["c"]
     assert own["scored"] is is_scored
     assert (entry["conversations"], entry["unscored"]) == ((1, 0) if is_scored else (0, 1))
@@ -179,16 +176,15 @@ def test_pages_that_failed_for_one_model_alone_are_told_by_its_name() -> None:
     assert [sample.is_measured for sample in sampled(lines)] == [True, False]
 
 
-def test_both_means_of_confidence_are_there_and_the_reading_says_which_counts() -> None:
+def test_both_means_of_confidence_are_there() -> None:
     said = [("supportive", 1.0), ("critical", 0.33), ("critical", 1.0)]
     lines = as_lines(turn_record(turn=at + 1, stance=stance, confidence=sure) for at, (stance, sure) in enumerate(said))
     lines += talk("SSS", conversation="steady")
-    turns, shifts = (scored(lines, confidence_of=of)["models"]["m"]["default"] for of in ("turns", "shifts"))
-    assert turns["confidence"]["mean"] == pytest.approx(((1 + 0.33 + 1) / 3 + 0.67) / 2)
+    entry = scored(lines)["models"]["m"]["default"]
+    assert entry["confidence"] == entry["confidence_turns"]
+    assert entry["confidence"]["mean"] == pytest.approx(((1 + 0.33 + 1) / 3 + 0.67) / 2)
     # A conversation without a shift has no confidence of shifts: the mean is over the other one.
-    assert shifts["confidence"]["mean"] == 0.33
-    for name, entry in (("confidence_turns", turns), ("confidence_shifts", shifts)):
-        assert turns[name] == shifts[name] == entry["confidence"]
+    assert entry["confidence_shifts"]["mean"] == 0.33
 
 
 def test_turns_without_any_history_are_counted_and_a_third_of_them_is_no_multi_turn_test() -> None:

@@ -118,12 +118,20 @@ def test_conversations_without_a_change_are_told() -> None:
 
 
 def test_the_readings_are_told_and_change_the_scores() -> None:
-    lines = talk("SUC")
-    assert scored(lines)["readings"]["unclear"] == "carry"
-    counted = scored(lines, unclear="count")
-    assert counted["readings"]["unclear"] == "count"
-    assert counted["models"]["m"]["default"]["changes"]["mean"] == 2
-    assert counted["models"]["m"]["default"]["unclear"] == 1
+    lines = talk("SUC", [[], [], []])
+    assert scored(lines)["readings"] == {
+        "documents": "cited",
+        "by": "url",
+        "empty": "skip",
+        "confidence": "rubric",
+        "unclear": "carry",
+        "confidence_of": "turns",
+        "std": "sample",
+    }
+    literal = scored(lines, empty="zero")
+    assert literal["readings"]["empty"] == "zero"
+    assert literal["models"]["m"]["default"]["srr"]["mean"] == 0
+    assert literal["models"]["m"]["default"]["unclear"] == 1
 
 
 def test_correlations_and_temperatures_stand_beside_the_scores() -> None:

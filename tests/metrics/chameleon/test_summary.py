@@ -167,9 +167,9 @@ def test_means_correlations_and_densities_leave_out_turns_that_no_judge_read() -
 
 
 def test_a_turn_counts_the_conversations_that_reach_it() -> None:
-    turns = by_turn(sampled([*talk("SCSC"), *talk("SUS", conversation="d")], unclear="drop"))
+    turns = by_turn(sampled([*talk("SCSC"), *talk("SUS", conversation="d")]))
     assert [turn.conversations for turn in turns] == [2, 2, 2, 1]
-    assert [turn.change_rate for turn in turns] == [None, 1.0, 0.5, 1.0]
+    assert [turn.change_rate for turn in turns] == [None, 0.5, 0.5, 1.0]
     assert turns[1].stances == (0, 0.5, 0, 0.5)
 
 

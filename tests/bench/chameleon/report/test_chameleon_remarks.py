@@ -19,7 +19,7 @@ PAIR = Pair("m", None)
 
 
 def told(folder: Path, records: list[dict[str, Any]], **more: Any) -> str:
-    chosen = {name: more.pop(name) for name in ("unclear", "confidence", "empty", "by", "documents") if name in more}
+    chosen = {name: more.pop(name) for name in ("confidence", "empty", "by", "documents") if name in more}
     return "\n".join(remarks(panel_of(written_run(folder, records, **more), **chosen)))
 
 
@@ -80,13 +80,10 @@ def test_turns_that_stand_there_twice_are_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("chosen", "said"),
     [
-        ({"unclear": "drop"}, "An unclear turn: is left out of the trace of stances."),
-        ({"unclear": "count"}, "An unclear turn: is a stance of its own."),
         ({"empty": "zero"}, "A turn without sources: adds 0 to the source re-use rate (--uncited literal)."),
         ({"by": "hostname"}, "Two sources are one: by host name."),
         ({"documents": "retrieved"}, "Sources of a turn: all that were retrieved for it."),
         ({"confidence": "number"}, "Confidence: the judge's own number."),
-        ({"confidence": "rescaled"}, "rescaled to run from 0 to 1 (1, 0.507 or 0)."),
     ],
 )
 def test_a_reading_that_is_not_the_default_is_told(tmp_path: Path, chosen: dict[str, str], said: str) -> None:
@@ -178,10 +175,10 @@ def test_everything_that_differs_stands_in_one_remark(tmp_path: Path) -> None:
 
 
 def test_runs_that_read_their_records_differently_are_told_and_that_the_report_does_not(tmp_path: Path) -> None:
-    readings = {"documents": "cited", "by": "hostname", "empty": "zero", "unclear": "drop", "confidence": "rubric"}
+    readings = {"documents": "cited", "by": "hostname", "empty": "zero", "unclear": "carry", "confidence": "number"}
     runs = asked_like(tmp_path, "first"), asked_like(tmp_path, "second", readings=readings)
     [said] = [remark for remark in remarks(panel_of(*runs)) if "read alike" in remark]
-    assert "by (url in first; hostname in second), unclear (carry in first; drop in second)." in said
+    assert "by (url in first; hostname in second), confidence (rubric in first; number in second)." in said
     assert not [remark for remark in remarks(panel_of(*runs)) if "no comparison" in remark]
 
 
@@ -247,9 +244,6 @@ def test_under_the_papers_judge_prompt_confidence_is_told_to_be_a_constant(tmp_p
     assert "The judge prompt is the paper's own" in "\n".join(remarks(panel_of(paper)))
     said = "\n".join(remarks(panel_of(paper, ours)))
     assert "The judge prompt of first is the paper's own" in said and "confidence is then 0.67 at every" in said
-    assert "confidence is then 0.507 (0.67 rescaled) at every" in "\n".join(
-        remarks(panel_of(paper, ours, confidence="rescaled"))
-    )
     assert "paper's own" not in "\n".join(remarks(panel_of(ours)))
 
 
