@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from ....report.escaping import in_html
-from ....report.html_tables import shown_value, table_html
+from ....report.html_tables import table_html
 from ....report.page import framed_page
 from ....report.sections import PageContents, Section, csv_name, data_html, figure_html, remarks_html, table_section
 from ....report.standings import facts_html, folded
-from ....report.table import Cell, Column, Figure, Table
+from ....report.table import Figure, Table
 from . import alerts, lead, sentences, tables
 from .charts_rates import by_rate_figure, overlaid_by_rate_figure
 from .charts_spectrum import spectrum_figure, streaming_figure
@@ -23,7 +23,7 @@ from .charts_traffic import overlaid_traffic_figure, traffic_figure
 from .differences import Difference, differences, differences_table, shown_differences
 from .plans import PLANS, PlanDifference, plans_table, unlike
 from .rate_table import has_several_rates, rates_table
-from .series import TIMINGS, LoadSeries, LoadTest, series_of
+from .series import LoadSeries, LoadTest, series_of
 from .tables import stepped
 
 _STREAMING = "load-streaming"
@@ -38,7 +38,6 @@ _COLUMN_NOTES = (
     ("tokens", "Tokens per second are output tokens of answers, as the provider counts them."),
 )
 _TOGETHER = "Means and percentiles over calls at different rates describe no rate."
-_SUMMED = (50.0, 90.0, 99.0, 99.9)
 
 
 class LoadPage(Struct, frozen=True):
@@ -64,9 +63,6 @@ _STYLE = """
 .bottleneck strong { display: block; font-size: 1.2rem; }
 .plot svg { width: 100%; max-width: 40rem; }
 #rates th, #rates td { padding-left: 0.45rem; padding-right: 0.45rem; }
-#times table { font-size: 0.8125rem; }
-#times th, #times td { padding-left: 0.3rem; padding-right: 0.3rem; }
-#times th.short { white-space: normal; }
 @media (max-width: 67.99rem) {
   /* The page has no script that could close the contents, so they take few lines. */
   .contents > ol { display: flex; flex-wrap: wrap; gap: 0 1rem; }
@@ -141,7 +137,9 @@ def _sections(
     yield _drawn_section("over-time", "Over time", figures, ("load-traffic", "load-over-time"))
     if tables.BY_RATE in made:
         yield _drawn_section("by-rate", "Percentiles by rate", figures, "load-by-rate")
-    yield _drawn_section("percentiles", "Percentiles", figures, "load-spectrum", data_html(made[tables.PERCENTILES]))
+    yield _drawn_section(
+        "percentiles", "Percentiles", figures, "load-spectrum", _percentiles(every, made[tables.PERCENTILES])
+    )
     if any(each.of.gap.count for each in every):
         yield _drawn_section("streaming", "Streaming", figures, _STREAMING)
     if tables.ERRORS in made:
@@ -157,6 +155,11 @@ def _drawn_section(
     last = {} if prefix == _STREAMING else {table.name: figure for figure, table in own}
     body = "".join(figure_html(figure, table if last.get(table.name) is figure else None) for figure, table in own)
     return Section(name, title, body + after)
+
+
+def _percentiles(every: Sequence[LoadSeries], table: Table) -> str:
+    together = f'<p class="note">{_TOGETHER}</p>' if any(map(has_several_rates, every)) else ""
+    return f"{together}{table_section(table)}" if table.rows else ""
 
 
 def _summary(tests: Sequence[LoadTest], every: Sequence[LoadSeries], made: dict[str, Table]) -> str:
@@ -199,78 +202,15 @@ def _results(every: Sequence[LoadSeries]) -> Iterator[str]:
 
 
 def _totals(every: Sequence[LoadSeries], made: dict[str, Table]) -> str:
-    body = f"{table_html(_shown_summary(every), 'totals', file=csv_name(made[tables.SUMMARY]))}{_times(every)}"
+    body = table_html(made[tables.SUMMARY], "totals", file=csv_name(made[tables.SUMMARY]))
     if not any(map(has_several_rates, every)):
         return body
     return folded("All rates together", f'<p class="note">{_TOGETHER}</p>{body}')
 
 
-def _times(every: Sequence[LoadSeries]) -> str:
-    told = _told_times(every)
-    if not told:
-        return ""
-    note = f'<p class="note">With 95% intervals. {in_html(told)}.</p>'
-    return f"<h3>Latency and its parts</h3>{table_html(_shown_times(every), 'times')}{note}"
-
-
 def _remarks(every: Sequence[LoadSeries]) -> str:
     told = [(each, warning) for each in every for warning in sentences.warnings(each)]
     return remarks_html(f"{each.name}: {warning}" if len(every) > 1 else warning for each, warning in told)
-
-
-def _shown_summary(every: Sequence[LoadSeries]) -> Table:
-    columns = (
-        Column("model", "Model"),
-        Column("calls", "Calls", "count"),
-        Column("rate", "Calls per second", "amount"),
-        Column("errors", "Errors"),
-        Column("goodput", "Goodput per second", "amount"),
-        Column("tokens", "Output tokens per second", "amount"),
-        Column("in_flight", "Most in flight", "count"),
-        Column("cost", "Cost", "amount"),
-    )
-    gone = {"goodput"} if all(each.of.goodput is None for each in every) else set()
-    gone |= {"cost"} if all(each.of.spent is None for each in every) else set()
-    rows: list[tuple[Cell, ...]] = []
-    for each in every:
-        share = each.of.error_share
-        errors = f"{share.value:.2%} ({share.low:.2%} to {share.high:.2%})"
-        cost = None if each.of.spent is None else f"${each.of.spent:,.4f}"
-        rows.append(
-            (
-                *(each.name, each.of.calls, each.of.rate, errors, each.of.goodput),
-                *(tables.tokens_per_s(each), each.of.in_flight_max, cost),
-            )
-        )
-    kept = [at for at, column in enumerate(columns) if column.name not in gone]
-    shown = tuple(tuple(row[at] for at in kept) for row in rows)
-    return Table("totals", "All calls", "", tuple(columns[at] for at in kept), shown)
-
-
-def _shown_times(every: Sequence[LoadSeries]) -> Table:
-    several = len(every) > 1
-    columns = (
-        Column("time", "Time"),
-        *((Column("model", "Model"),) if several else ()),
-        *(Column(f"p{percent:g}", f"p{percent:g}", "seconds") for percent in _SUMMED),
-        Column("longest", "Longest", "seconds"),
-    )
-    rows: list[tuple[Cell, ...]] = []
-    for timing in TIMINGS:
-        for each in every:
-            times = timing.of(each.of)
-            if not times.count:
-                continue
-            found = [times.at(percent) for percent in _SUMMED]
-            shown = [None if one is None else sentences.with_ends(one) for one in found]
-            own = (timing.title.capitalize(), *((each.name,) if several else ()))
-            rows.append((*own, *shown, shown_value("seconds", times.longest_s)))
-    return Table("times", "Latency and its parts", "", columns, tuple(rows))
-
-
-def _told_times(every: Sequence[LoadSeries]) -> str:
-    told = [timing for timing in TIMINGS if any(timing.of(each.of).count for each in every)]
-    return "; ".join(f"{timing.title.capitalize()}: {timing.told}" for timing in told)
 
 
 def _differences(found: Sequence[Difference]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ....format import measured_time, rate_text
 from ....metrics.load.knee import RATES_LEAST, judged
-from ....metrics.load.load_json import LoadFigures, Percentile
+from ....metrics.load.load_json import LoadFigures
 from ....metrics.load.unmeasured import answers_of
 from ....report.labels import one_line
 from .series import LoadSeries, LoadTest
@@ -189,11 +189,6 @@ def title_of(tests: Sequence[LoadTest]) -> str:
     models = list(dict.fromkeys(model for test in tests for model in test.load.models))
     shown = one_line(models[0], 60) if len(models) == 1 else f"{len(models)} models"
     return f"Load test of {shown}" if len(tests) == 1 else f"{len(tests)} load tests of {shown}"
-
-
-def with_ends(found: Percentile) -> str:
-    low, high = (None if end is None else measured_time(end) for end in (found.low_s, found.high_s))
-    return between(measured_time(found.value_s), low, high)
 
 
 def between(value: str, low: str | None, high: str | None) -> str:

@@ -31,16 +31,8 @@ _SUMMARY: tuple[tuple[Column, Callable[[LoadSeries], Cell]], ...] = (
     (Column("seconds", "Measured", "seconds"), lambda each: each.load.seconds),
     (Column("calls_per_s", "Calls a second", "amount"), lambda each: each.of.rate),
     (Column("goodput_per_s", "Goodput, calls a second", "amount"), lambda each: each.of.goodput),
-    (Column("input_tokens", "Input tokens", "count"), lambda each: each.of.input_tokens),
-    (Column("output_tokens", "Output tokens", "count"), lambda each: each.of.output_tokens),
     (Column("output_tokens_per_s", "Output tokens a second", "amount"), lambda each: tokens_per_s(each)),
-    (Column("begun", "Begun in all", "count"), lambda each: each.of.begun),
-    (Column("attempts", "Attempts", "count"), lambda each: each.of.attempts),
     (Column("in_flight_max", "Most in flight", "count"), lambda each: each.of.in_flight_max),
-    (Column("held", "Waited for a place", "count"), lambda each: each.of.held),
-    (Column("hold_max_s", "the longest", "seconds"), lambda each: each.of.hold_max_s),
-    (Column("unsent_held", "Never sent, for want of a place", "count"), lambda each: each.of.unsent_held),
-    (Column("unsent_late", "Never sent, since the client came too late", "count"), lambda each: each.of.unsent_late),
     (Column("cost", "Cost, $", "amount"), lambda each: each.of.spent),
 )
 

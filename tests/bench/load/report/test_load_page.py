@@ -11,12 +11,12 @@ import pytest
 from hostile import hostile
 from load_files import closed, searched, steady, swept
 from load_pages import MODEL, alone, of, page_of
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 from page_elements import Elements
 
 from millstream.bench.load.report.part import LoadPage, drawn
 from millstream.bench.load.report.series import LoadTest
-from millstream.metrics.load.load_json import Client, GoalFound, LoadFigures, Percentile
+from millstream.metrics.load.load_json import Client, GoalFound, LoadFigures
 from millstream.report.table import Table
 
 
@@ -51,33 +51,16 @@ def in_seconds(text: str) -> float:
     return float(number.replace(",", "")) / {"µs": 1e6, "ms": 1e3, "s": 1.0}[unit]
 
 
-def ends(text: str) -> list[float]:
-    """A value and its interval, whose unit may be said once."""
-    value, _, rest = text.partition(" (")
-    unit = value.rpartition(" ")[2]
-    parts = rest.rstrip(")").removesuffix(" or more").removeprefix("at most ").split(" to ") if rest else [value, value]
-    return [in_seconds(part if part.endswith("s") else f"{part} {unit}") for part in (value, *parts)]
-
-
-def known(found: Percentile) -> list[float]:
-    return [each for each in (found.value_s, found.low_s, found.high_s) if each is not None]
-
-
 @pytest.mark.parametrize("load", [steady, swept, searched, closed])
 def test_the_percentiles_on_the_page_are_those_of_the_file(load: Callable[[], LoadFigures]) -> None:
     measured = load()
     page, made = page_of(load)
     model = of(measured)
-    every = {"Latency": model.latency, "Service time": model.service, "First token": model.first_token}
-    for name, times in every.items():
-        rows = [row for row in page.tables["times"] if row[0] == name]
-        assert len(rows) == (1 if times.count else 0)
-        for row in rows:
-            for cell, percent in zip(row[1:5], (50.0, 90.0, 99.0, 99.9), strict=True):
-                found = times.at(percent)
-                assert found is not None
-                shown = ends(cell)
-                assert shown[: len(known(found))] == [pytest.approx(value, rel=0.006) for value in known(found)]
+    _, *rows = page.tables["load-percentiles"]
+    shown = {(time, float(percent)): cells for _, time, _, percent, *cells in rows}
+    for found in model.latency.percentiles:
+        for cell, value in zip(shown["latency", found.percent], astuple(found)[1:], strict=True):
+            assert cell == "–" if value is None else in_seconds(cell) == pytest.approx(value, rel=0.006)
     # In the file beside it they are to the last digit.
     told = {(row["time"], row["percent"]): row for row in table(made, "load-percentiles").records()}
     for found in model.latency.percentiles:
@@ -90,15 +73,14 @@ def test_counts_rates_and_shares_are_those_of_the_file() -> None:
     page, made = page_of(steady)
     model = of(load)
     assert page.column("totals", "Calls") == [f"{model.calls:,}"]
-    assert float(page.column("totals", "Calls per second")[0]) == pytest.approx(model.rate, rel=0.005)
-    assert float(page.column("totals", "Goodput per second")[0]) == pytest.approx(model.goodput or 0, rel=0.005)
-    share = model.error_share
-    assert page.column("totals", "Errors") == [f"{share.value:.2%} ({share.low:.2%} to {share.high:.2%})"]
-    assert page.column("totals", "Cost") == [f"${model.spent:,.4f}"]
+    assert float(page.column("totals", "Calls a second")[0]) == pytest.approx(model.rate, rel=0.005)
+    assert float(page.column("totals", "Goodput, calls a second")[0]) == pytest.approx(model.goodput or 0, rel=0.005)
     row = next(table(made, "load-summary").records())
     assert (row["calls"], row["answered"], row["errors"]) == (model.calls, model.answered, sum(model.errors.values()))
     assert (row["calls_per_s"], row["goodput_per_s"], row["cost"]) == (model.rate, model.goodput, model.spent)
-    assert (row["held"], row["hold_max_s"], row["begun"]) == (model.held, model.hold_max_s, model.begun)
+    share = model.error_share
+    ends_of_share = (row["error_share"], row["error_share_low"], row["error_share_high"])
+    assert ends_of_share == (share.value, share.low, share.high)
     kinds = dict(zip(page.column("load-errors", "Kind of error"), page.column("load-errors", "Calls"), strict=True))
     assert kinds == {kind: str(calls) for kind, calls in model.errors.items()}
     over_time: Counter[str] = Counter()
@@ -205,7 +187,7 @@ def test_a_test_without_a_call_has_a_page_too() -> None:
     for name in ("service", "first_token", "token", "gap", "own_delay", "held_by_lane"):
         empty = replace(empty, **{name: nothing})
     page, _ = alone(replace(load, models={MODEL: empty}, seconds=0.0))
-    assert "No call was measured." in page.text and "Latency and its parts" not in page.text
+    assert "No call was measured." in page.text and "load-percentiles" not in page.tables
     assert "was tested with 20 calls a second, Poisson arrivals." in page.text
     assert "Not here: figures of calls, since none was measured." in page.text
     for given, words in (
