@@ -144,7 +144,7 @@ def reuse_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
 def turns_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
     """Returns figure 5, source re-use by turn: a panel for each temperature, and one for all of them if there are
     several."""
-    found = [row for row in table.records() if row["reuse"] is not None]
+    found = [row for row in table.records() if row["reuse"] is not None and int(row["turn"] or 0) > 1]
     gone = not_drawn(asked, (row["model"] for row in found), "a second turn")
     heats = sorted({str(row["temperature"]) for row in found}, key=_by_heat)
     several = ", and one for all of them together" if EVERY_TEMPERATURE in heats else ""
@@ -168,7 +168,7 @@ def turns_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
             "place": heats.index(str(row["temperature"])),
             "x": row["turn"],
             "y": row["reuse"],
-            "conversations": row["conversations"],
+            "conversations": row["with_sources"],
         }
         for row in found
     ]

@@ -63,14 +63,12 @@ from .tables_scores import (
     temperatures_table,
 )
 from .tables_turns import (
-    completeness_table,
+    answers_table,
     confidence_table,
     contradictions_table,
     conversations_table,
     pages_table,
-    reuse_by_turn_table,
     reuse_table,
-    troubles_table,
     turns_table,
 )
 
@@ -145,15 +143,13 @@ def tables_and_figures(conversation_scores: ConversationScores) -> PageContents:
         composition_table(conversation_scores),
         confidence_table(conversation_scores),
         reuse_table(conversation_scores),
-        reuse_by_turn_table(conversation_scores),
         correlations_table(conversation_scores),
         shares_table(conversation_scores),
         temperatures_table(conversation_scores),
         domains_table(conversation_scores),
         turns_table(conversation_scores),
         contradictions_table(conversation_scores),
-        completeness_table(conversation_scores),
-        troubles_table(conversation_scores),
+        answers_table(conversation_scores),
         pages_table(conversation_scores),
         conversations_table(conversation_scores),
     ]
@@ -162,7 +158,7 @@ def tables_and_figures(conversation_scores: ConversationScores) -> PageContents:
     figures = (
         confidence_figure(tables["chameleon-figure-3-confidence"], asked, conversation_scores.readings.confidence),
         reuse_figure(tables["chameleon-figure-4-reuse"], asked),
-        turns_figure(tables["chameleon-figure-5-turns"], asked),
+        turns_figure(tables["chameleon-turns"], asked),
     )
     return PageContents(
         name="Chameleon",
