@@ -7,7 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ...format import count_text, decimal_text
+from ..statistics.intervals import mean_interval
 from .counts import ModelCounts
 from .openness import Counts
 
@@ -21,13 +25,15 @@ class Letters:
     """Figures of one model's baseline, in percent; None where there is nothing to compare.
 
     `effect`: the pro share where A, named first, is in favor minus that where it is against, the mean over
-    `effect_issues`. `position`: that of template 1 minus that of 4, if A is in favor in both, over `position_issues`.
-    `share_of_a`: of the answers that name a letter. The agreements: of the pairs of answers to two templates of an
-    issue, and to one prompt, those with the same stance. `majorities`, `ties`: of the `effect_issues`, those with more
-    pro than con answers to the mirrored templates, and with as many.
+    `effect_issues`, with its 95% interval. `position`: that of template 1 minus that of 4, if A is in favor in both,
+    over `position_issues`. `share_of_a`: of the answers that name a letter. The agreements: of the pairs of answers to
+    two templates of an issue, and to one prompt, those with the same stance. `majorities`, `ties`: of the
+    `effect_issues`, those with more pro than con answers to the mirrored templates, and with as many.
     """
 
     effect: float | None
+    effect_low: float | None
+    effect_high: float | None
     effect_issues: int
     position: float | None
     position_issues: int
@@ -50,10 +56,14 @@ def letters(counts: ModelCounts) -> Letters | None:
     lead = four[..., 0].sum(axis=1) - four[..., 1].sum(axis=1)
     a, b = (sum(int(stances[side == each, each ^ other].sum()) for each in (0, 1)) for other in (0, 1))
     by_issue, by_prompt = stances.sum(axis=1), stances.sum(axis=2)
+    effects = _differences((four * (1 - is_con)).sum(axis=1), (four * is_con).sum(axis=1))
+    over = mean_interval(effects, within=(-100, 100), of="issues") if len(four) else None
     return Letters(
-        _difference((four * (1 - is_con)).sum(axis=1), (four * is_con).sum(axis=1)),
+        _mean(effects),
+        None if over is None else over.low,
+        None if over is None else over.high,
         len(four),
-        _difference(alike[:, 1], alike[:, 4]),
+        _mean(_differences(alike[:, 1], alike[:, 4])),
         len(alike),
         _percent(a, a + b),
         _percent(_pairs(by_issue) - _pairs(stances), _pairs(by_issue.sum(axis=1)) - _pairs(by_prompt)),
@@ -66,17 +76,24 @@ def letters(counts: ModelCounts) -> Letters | None:
 def letters_remarks(name: str, found: Letters) -> Iterator[str]:
     if max(abs(found.effect or 0), abs(found.position or 0)) > _REMARKED_ABOVE:
         alone = f"{decimal_text(found.position, 1)} by position alone (1 minus 4, {found.position_issues:,})"
+        ends = "no interval over issues"
+        if found.effect_low is not None:
+            ends = f"95% interval {decimal_text(found.effect_low, 1)} to {decimal_text(found.effect_high, 1)}"
         yield (
             f"{name}: its baseline stances follow letter or position: {decimal_text(found.effect, 1)} points of pro "
-            f"share (templates 2, 3 minus 5, 6; {count_text(found.effect_issues, 'issue')}), "
+            f"share (templates 2, 3 minus 5, 6; {count_text(found.effect_issues, 'issue')}, {ends}), "
             f"{alone if found.position_issues else 'which no template 4 tells apart'}."
         )
 
 
-def _difference(first: Counts, second: Counts) -> float | None:
-    """Returns the mean over issues of the difference of two pro shares."""
-    shares = [each[:, 0] / each.sum(axis=1) for each in (first, second)]
-    return 100 * float((shares[0] - shares[1]).mean()) if len(first) else None
+def _differences(first: Counts, second: Counts) -> NDArray[np.float64]:
+    """Returns the difference of two pro shares on each issue, in points."""
+    shares: list[NDArray[np.float64]] = [each[:, 0] / each.sum(axis=1) for each in (first, second)]
+    return 100 * (shares[0] - shares[1])
+
+
+def _mean(figures: NDArray[np.float64]) -> float | None:
+    return float(figures.mean()) if len(figures) else None
 
 
 def _pairs(counts: Counts) -> int:

@@ -119,15 +119,18 @@ def _letters(panel: SurveyFigures) -> Table:
     return Table(
         "letters-and-positions",
         "Letters and positions",
-        "From baseline answers, templates taken by their wordings. Letter or position: the pro share in templates 2, 3 "
-        "(A is in favor and named first), minus that in their mirror images 5, 6, the mean over issues. Position "
-        "alone: template 1 minus 4, where A is in favor in both, as in the paper's appendix B; with a template 4 as in "
-        "appendix C, the two can't be told apart. Share of A, of answers that name a letter: without any preference "
-        "33.3% + 33.3% of the pro share, if A is in favor in four of six templates. Agreement: the share of pairs of "
-        "answers with the same stance, to two templates of an issue, and to one prompt.",
+        "From baseline answers, templates taken by their wordings. Letter or position: the pro share in templates 2, "
+        "3 (A is in favor and named first), minus that in their mirror images 5, 6, the mean over issues; low and "
+        "high are the ends of its 95% interval over them. Position alone: template 1 minus 4, where A is in favor in "
+        "both, as in the paper's appendix B; with a template 4 as in appendix C, the two can't be told apart. Share "
+        "of A, of answers that name a letter: without any preference 33.3% + 33.3% of the pro share, if A is in favor "
+        "in four of six templates. Agreement: the share of pairs of answers with the same stance, to two templates of "
+        "an issue, and to one prompt.",
         (
             _MODEL,
             Column("effect", "Letter or position", "points"),
+            Column("effect_low", "Low", "points"),
+            Column("effect_high", "High", "points"),
             Column("effect_issues", "Issues", "count"),
             Column("position", "Position alone", "points"),
             Column("position_issues", "Issues", "count"),

@@ -129,13 +129,29 @@ def test_records_without_an_orientation_have_agreements_alone() -> None:
 
 def test_a_remark_begins_above_ten_points_of_either() -> None:
     def found(effect: float | None, position: float | None) -> Letters:
-        return Letters(effect, 3, position, 0 if position is None else 3, 50.0, 50.0, 50.0, 1, 1)
+        return Letters(effect, None, None, 3, position, 0 if position is None else 3, 50.0, 50.0, 50.0, 1, 1)
 
     for effect, position in ((10.0, -10.0), (None, None), (0.0, None)):
         assert not list(letters_remarks("m", found(effect, position)))
     for effect, position in ((10.1, 0.0), (-10.1, None), (0.0, 10.1), (None, -10.1)):
         [told] = letters_remarks("x/named", found(effect, position))
         assert told.startswith("x/named: ") and "letter or position" in told
+
+
+def test_an_effect_of_chance_has_an_interval_that_says_so() -> None:
+    chance = Random(3)
+    issues = {f"issue-{number}": chance.choice(("pro", "con")) for number in range(12)}
+    tally = AnswerTally()
+    for issue in issues:
+        for template, side in APPENDIX_B.items():
+            stance = chance.choice(("pro", "con"))
+            tally.add(Pair("m", None), issue, template, "baseline", 0, (stance, None, None), orientation=side)
+    found = letters_of(tally)
+    assert found.effect is not None and found.effect_low is not None and found.effect_high is not None
+    assert found.effect_low < 0 < found.effect_high and found.effect_low < found.effect < found.effect_high
+    if abs(found.effect) > 10:
+        [told] = letters_remarks("m", found)
+        assert f"12 issues, 95% interval {found.effect_low:.1f} to {found.effect_high:.1f}" in told.replace("−", "-")
 
 
 def test_the_remark_and_the_figures_stand_in_the_scores() -> None:
