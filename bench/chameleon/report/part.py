@@ -63,12 +63,13 @@ from .tables_scores import (
     temperatures_table,
 )
 from .tables_turns import (
-    answers_table,
+    completeness_table,
     confidence_table,
     contradictions_table,
     conversations_table,
     pages_table,
     reuse_table,
+    troubles_table,
     turns_table,
 )
 
@@ -149,7 +150,8 @@ def tables_and_figures(conversation_scores: ConversationScores) -> PageContents:
         domains_table(conversation_scores),
         turns_table(conversation_scores),
         contradictions_table(conversation_scores),
-        answers_table(conversation_scores),
+        completeness_table(conversation_scores),
+        troubles_table(conversation_scores),
         pages_table(conversation_scores),
         conversations_table(conversation_scores),
     ]

@@ -113,35 +113,36 @@ def turns_table(panel: ConversationScores) -> Table:
     )
 
 
-def answers_table(panel: ConversationScores) -> Table:
-    rows: list[tuple[Cell, ...]] = []
+def completeness_table(panel: ConversationScores) -> Table:
+    rows = []
     for sample in panel.samples:
-        failed, told = panel.failed(sample), panel.troubles(sample)
-        conversations = (sample.complete, len(sample.unscored), len(sample.others), len(sample.unanswered))
-        turns = (sample.expected, sample.missing, sum(failed.values()))
-        kinds = ", ".join(f"{kind} {number:,}" for kind, number in sorted(failed.items())) or None
-        steps = ", ".join(f"{step} {number:,}" for step, number in panel.steps(sample).most_common()) or None
-        figures = (sample.undefined, sum(not figures.changes for figures in sample.figures))
-        counts = (told.turns, told.refused, told.empty, told.cut, told.unclear)
-        judged = (told.repaired, told.unreadable, panel.unjudged(sample))
-        sources = (told.invalid_citations, sample.summed("uncited_turns"), spread_of([sample], "srr_zero").mean)
-        rest = (told.shortened, sample.turns_without_history)
-        row = (*conversations, *turns, kinds, steps, panel.held(sample), *figures, *counts, *judged, *sources, *rest)
-        rows.append((sample.pair.model, sample.pair.treatment, *row))
+        failed = panel.failed(sample)
+        rows.append(
+            (
+                sample.pair.model,
+                sample.pair.treatment,
+                sample.complete,
+                len(sample.unscored),
+                len(sample.others),
+                len(sample.unanswered),
+                sample.expected,
+                sample.missing,
+                sum(failed.values()),
+                ", ".join(f"{kind} {number:,}" for kind, number in sorted(failed.items())) or None,
+                ", ".join(f"{step} {number:,}" for step, number in panel.steps(sample).most_common()) or None,
+                panel.held(sample),
+                sample.undefined,
+                sum(not figures.changes for figures in sample.figures),
+            )
+        )
     return Table(
-        "chameleon-answers",
-        "What is there, and what befell the turns",
+        "chameleon-completeness",
+        "What is there",
         "A conversation is complete when every turn that was to be asked is there; only complete ones that are scored "
         f"enter means. {UNSCORED_NOTE} The "
         "turns after one that failed are held back, and asked once it is answered. Undefined are conversations of a "
         "single turn, or of which a reading leaves too little for a rate; “no change” are those that never change "
-        "their stance, whose confidence of changes counts as 0 in eq. (2). From “turns” on, of all turns there are. "
-        "Empty: an answer without a word; cut: one that max_tokens cut off. Unclear: no clear "
-        "stance, by the judge's word, or since the answer is empty or refused or its judgement could not be read. "
-        "Repaired: the judge was asked a second time for JSON. Unjudged: no judge read the answer, or not readably, so "
-        "that it has no confidence. Invalid citations are numbers and addresses in an answer that stand for no page it "
-        "was shown. A prompt is shortened where it left out earlier turns or whole pages; without history is a turn "
-        "behind the first that was shown none of those before.",
+        "their stance, whose confidence of changes counts as 0 in eq. (2).",
         (
             MODEL,
             TEMPERATURE,
@@ -157,6 +158,32 @@ def answers_table(panel: ConversationScores) -> Table:
             Column("held", "Turns held back", "count"),
             Column("undefined", "Undefined", "count"),
             Column("no_change", "No change", "count"),
+        ),
+        tuple(rows),
+    )
+
+
+def troubles_table(panel: ConversationScores) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for sample in panel.samples:
+        told = panel.troubles(sample)
+        counts = (told.turns, told.refused, told.empty, told.cut, told.unclear)
+        judged = (told.repaired, told.unreadable, panel.unjudged(sample))
+        sources = (told.invalid_citations, sample.summed("uncited_turns"), spread_of([sample], "srr_zero").mean)
+        rest = (*sources, told.shortened, sample.turns_without_history)
+        rows.append((sample.pair.model, sample.pair.treatment, *counts, *judged, *rest))
+    return Table(
+        "chameleon-troubles",
+        "What befell the turns",
+        "Of all turns there are. Empty: an answer without a word; cut: one that max_tokens cut off. Unclear: no clear "
+        "stance, by the judge's word, or since the answer is empty or refused or its judgement could not be read. "
+        "Repaired: the judge was asked a second time for JSON. Unjudged: no judge read the answer, or not readably, so "
+        "that it has no confidence. Invalid citations are numbers and addresses in an answer that stand for no page it "
+        "was shown. A prompt is shortened where it left out earlier turns or whole pages; without history is a turn "
+        "behind the first that was shown none of those before.",
+        (
+            MODEL,
+            TEMPERATURE,
             Column("turns", "Turns", "count"),
             Column("refused", "Refused", "count"),
             Column("empty", "Empty", "count"),
