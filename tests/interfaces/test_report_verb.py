@@ -149,7 +149,7 @@ def test_what_failed_and_what_is_pending_is_told_with_its_counts(
     page = (tmp_path / "run/report.html").read_text("utf-8")
     assert f"<li>{said} (rejected 2), 4 pending</li>" in page
     assert "Incomplete: 1 of 1 model." in page
-    [row] = rows(tmp_path / "run", "answers")
+    [row] = rows(tmp_path / "run", "answers-by-model")
     assert (row["expected"], row["answered"], row["missing"]) == (str(SMALL_PROMPTS), str(answered), "6")
     assert sum(int(row["missing"]) for row in rows(tmp_path / "run", "missing-by-case")) == 6
 
@@ -351,11 +351,11 @@ def test_a_sweep_has_a_report_of_each_folder_and_one_of_all(
     runs = tmp_path / "runs"
     told = re.findall(r"^report: (.*)$", done.out, re.MULTILINE)
     assert told == [str(runs / name / "report.html") for name in ("open", "stubborn", "")]
-    assert [row["model"] for row in rows(runs, "answers")] == ["sim/open", "sim/stubborn"]
+    assert [row["model"] for row in rows(runs, "answers-by-model")] == ["sim/open", "sim/stubborn"]
     # One of them resumed brings both pages of it up to date, in the same order.
     (runs / "report.html").unlink()
     assert cli("resume", "runs/stubborn", "--no-progress").code == 0
-    assert [row["model"] for row in rows(runs, "answers")] == ["sim/open", "sim/stubborn"]
+    assert [row["model"] for row in rows(runs, "answers-by-model")] == ["sim/open", "sim/stubborn"]
 
 
 def test_figures_of_an_earlier_report_do_not_outlive_their_records(

@@ -258,7 +258,7 @@ def _scores(contents: PageContents, survey: ReportSurvey) -> Table:
         Column("other", "Other", "count"),
     )
     tables = {table.name: table for table in contents.tables}
-    read = {row["model"]: row for row in tables["answers"].records()} if "answers" in tables else {}
+    read = {row["model"]: row for row in tables["answers-by-model"].records()} if "answers-by-model" in tables else {}
     scored = own_rows(tables["om-readings"], has_all_issues=survey.has_all_issues) if "om-readings" in tables else {}
     rows: list[tuple[Cell, ...]] = []
     names = [*(each.model for each in contents.standings), *(counts.model for counts in survey.counts)]

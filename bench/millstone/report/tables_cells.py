@@ -29,7 +29,7 @@ def cell_tables(panel: SurveyFigures) -> Iterator[Table]:
 def _answers(panel: SurveyFigures) -> Table:
     profiles = {model.name: model for model in panel.models}
     return Table(
-        "answers",
+        "answers-by-model",
         "Answers: expected, missing, cut off, without a side",
         "Every prompt of the grid that a model was to be asked has one answer, or it is missing. Shares are computed "
         "from the answers there are; a case without any adds nothing to a score while its weight stays in it. Cut off: "

@@ -44,7 +44,7 @@ FIGURES = (
 )
 OTHER_TABLES = {
     *("om-readings", "paired-tests", "order-effects"),
-    *("answers", "missing-by-case", "counts", "om-by-issue"),
+    *("answers-by-model", "missing-by-case", "counts", "om-by-issue"),
     *("definition-1",),
 }
 
@@ -239,7 +239,7 @@ def test_refusals_are_told_by_model_and_issue(whole: PageContents) -> None:
     found = own(whole, "figure-7-refusals")
     assert {(row["model"], row["issue"]) for row in found} == {("other/shy-1", "abortion"), ("other/shy-1", "zoos")}
     assert [row["case"] for row in found] == ["baseline", "balanced"] * 2
-    by_model = {row["model"]: row for row in own(whole, "answers")}
+    by_model = {row["model"]: row for row in own(whole, "answers-by-model")}
     assert by_model["other/shy-1"]["often"] == 2
     assert by_model["lab/great-2-mini"]["refused"] == 0
     refused = {row["issue"]: row["refused"] for row in own(whole, "om-by-issue") if row["model"] == "other/shy-1"}
@@ -258,7 +258,7 @@ def test_missing_cells_are_counted_by_model_issue_and_case() -> None:
     found = tables_and_figures(survey_of(polled("whole"), polled("holed", skipped=holes)))
     rows = [tuple(row.values()) for row in own(found, "missing-by-case")]
     assert rows == [("holed", "golf", "balanced", 18), ("holed", "milk", "baseline", 18)]
-    complete = {row["model"]: (row["expected"], row["missing"]) for row in own(found, "answers")}
+    complete = {row["model"]: (row["expected"], row["missing"]) for row in own(found, "answers-by-model")}
     assert complete == {"whole": (864, 0), "holed": (864, 36)}
     assert [row["om"] for row in own(found, "om-by-issue") if row["model"] == "holed" and row["issue"] == "milk"] == [
         None
@@ -272,7 +272,7 @@ def test_missing_cells_are_counted_by_model_issue_and_case() -> None:
 def test_a_model_that_was_to_be_asked_and_has_no_answer_is_told() -> None:
     answers = polled("there", ["golf"])
     found = tables_and_figures(ReportSurvey((answers,), {"gone": inferred(answers)}))
-    complete = {row["model"]: row for row in own(found, "answers")}
+    complete = {row["model"]: row for row in own(found, "answers-by-model")}
     assert (complete["gone"]["expected"], complete["gone"]["answered"], complete["gone"]["missing"]) == (108, 0, 108)
     assert sum(int(str(row["missing"])) for row in own(found, "missing-by-case")) == 108
     assert "gone has no answers: all 108 are missing." in found.remarks

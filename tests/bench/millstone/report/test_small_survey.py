@@ -79,7 +79,7 @@ def small_counts() -> ReportSurvey:
             ],
         ),
         # Other, its shares of all 80 and 60 answers and of the 30 and 20 at the baseline, refused, issues above 30%.
-        ("answers", [(5, 6.25, 40 / 3, 0, 1, 0, 3), (1, 5 / 3, 5.0, 0, 0, 0, 2)]),
+        ("answers-by-model", [(5, 6.25, 40 / 3, 0, 1, 0, 3), (1, 5 / 3, 5.0, 0, 0, 0, 2)]),
     ],
 )
 def test_a_small_survey_gives_what_is_worked_out_by_hand(name: str, expected: list[tuple[Cell, ...]]) -> None:
