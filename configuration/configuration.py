@@ -117,6 +117,7 @@ _MODEL = {
     "max_output": values.WholeNumber("tokens", 1, 100_000_000),
     "window": values.WholeNumber("tokens", 1, 100_000_000),
     "temperature": values.WordChoice(get_args(Temperature)),
+    "efforts": values.Several(values.EFFORT),
     "answers_as": values.ModelName(),
     "extra": values.BodyFields(),
 }

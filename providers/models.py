@@ -49,6 +49,8 @@ class Facts(Struct, frozen=True):
     """The first day (YYYY-MM-DD) on which this model no longer answers under the name."""
     answered_by: str | None = None
     """The model that answers under the name from that day on; None: no model does."""
+    efforts: tuple[str, ...] | None = None
+    """The reasoning efforts that it takes, `N` for any number of tokens; empty: it takes none at all."""
     characters: float = 4.0
     """Characters of English a token."""
     answers_as: str | None = None

@@ -26,6 +26,7 @@ from ...engine.fault import LocalFault
 from ...engine.runs.pairs import Pair
 from ...engine.runs.run_folder import MANIFEST, RUN_FILES, RunFiles, read_manifest
 from ...engine.store.snapshot import DamagedSnapshot, digest_of
+from ...providers.llm.protocol import is_effort
 from ...providers.model_remarks import remarks_on
 from ...providers.pages.guard import parse_allowed
 from ...providers.search.access import is_search
@@ -191,13 +192,21 @@ def check_models_take(calls: Iterable[Call], settings: Settings) -> None:
     """Raises UsageError if a model is known to refuse a parameter of its call, since every call of a run would fail."""
     for call in calls:
         access, effort = access_to(call.model, settings), call.reasoning_effort
-        if effort is not None and not access.protocol.has_effort(effort):
-            words = ", ".join(access.protocol.efforts).replace("N", "or a number of tokens")
-            raise UsageError(f"{call.model}: expected a reasoning effort of {words}, got {effort}")
+        if effort is not None:
+            levels = settings.facts_of(call.model).efforts
+            _check_effort(call.model, effort, access.protocol.efforts_among(levels), is_by_table=levels is not None)
         try:
             keyless_endpoint_to(access).encode(call)
         except EncodeError as error:
             raise UsageError(str(error)) from error
+
+
+def _check_effort(model: str, effort: str, words: Sequence[str], *, is_by_table: bool) -> None:
+    if is_effort(effort, words):
+        return
+    of_these = f"a reasoning effort of {', '.join(words).replace('N', 'or a number of tokens')}"
+    more = f'; efforts under [models."{model}"] in a --config file says otherwise' if is_by_table else ""
+    raise UsageError(f"{model}: expected {of_these if words else 'no reasoning effort at all'}, got {effort}{more}")
 
 
 def check_snapshot(settings: Settings) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol
 
 import orjson
@@ -103,9 +103,9 @@ class WireProtocol(Struct, frozen=True):
     caches_marked: bool = False
     """Whether of a prompt only what is marked is written to the provider's cache."""
 
-    def has_effort(self, word: str) -> bool:
-        """Returns whether a word is a reasoning effort here."""
-        return word in self.efforts or ("N" in self.efforts and _TOKENS.fullmatch(word) is not None)
+    def efforts_among(self, levels: Collection[str] | None) -> tuple[str, ...]:
+        """Returns its reasoning efforts that are among a model's levels; None: these are not known."""
+        return tuple(word for word in self.efforts if levels is None or word in levels)
 
 
 def request_of(
@@ -252,6 +252,11 @@ def _check_finite(call: Call, name: str, value: Any) -> None:
         elif isinstance(each, Mapping | list | tuple) and id(each) not in seen:
             seen.add(id(each))
             waiting.extend(each.values() if isinstance(each, Mapping) else each)
+
+
+def is_effort(word: str, efforts: Collection[str]) -> bool:
+    """Returns whether a word is one of these reasoning efforts, of which `N` stands for a number of tokens."""
+    return word in efforts or ("N" in efforts and _TOKENS.fullmatch(word) is not None)
 
 
 def finite(call: Call, name: str, value: float) -> float:

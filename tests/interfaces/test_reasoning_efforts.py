@@ -63,7 +63,7 @@ def test_each_effort_and_temperature_is_a_row_of_its_own_in_every_verb(
 
 @pytest.mark.needs_benchmark("millstone")
 def test_an_effort_decides_whether_max_tokens_are_sent(cli: CommandLine, tmp_path: Path) -> None:
-    models = ("openai/gpt-5.5", "openai/gpt-5.1", "openai/gpt-4o")
+    models = ("openai/gpt-5.5", "openai/gpt-5.1", "openai/gpt-6-luna")
     command = (*GRID, "--model", *models, "--mode", "strict", *QUIET)
     cli("run", *command, "--reasoning-effort", "none", "low", "--out", "run")
     limits = found_in(tmp_path / "run", "manifest.json")["specification"]["max_tokens"]
@@ -72,7 +72,7 @@ def test_an_effort_decides_whether_max_tokens_are_sent(cli: CommandLine, tmp_pat
     }
     cli("run", *command, "--out", "plain")
     plain = found_in(tmp_path / "plain", "manifest.json")["specification"]
-    assert plain["max_tokens"] == {"openai/gpt-5.5": None, "openai/gpt-5.1": 100, "openai/gpt-4o": 100}
+    assert plain["max_tokens"] == {"openai/gpt-5.5": None, "openai/gpt-5.1": 100, "openai/gpt-6-luna": None}
     assert "pairs" not in plain and plain["temperatures"] == [None]
 
 
@@ -84,6 +84,17 @@ def test_an_effort_that_a_model_does_not_know_is_refused_before_a_folder_is_made
     )
     assert done.code == 2 and "sim/open: expected a reasoning effort of none, minimal, low" in done.err
     assert not (tmp_path / "x").exists() and provider.calls() == 0
+
+
+@pytest.mark.needs_benchmark("chameleon")
+def test_an_effort_that_the_table_refuses_a_model_or_a_judge_is_no_run_and_no_plan(cli: CommandLine) -> None:
+    of_model = ("millstone", "--model", "openai/gpt-4o", "--reasoning-effort", "none", "low")
+    of_judge = ("chameleon", "--model", "sim/open", "--judge", "openai/gpt-4o", "--judge-reasoning-effort", "none")
+    for verb in ("run", "plan"):
+        for words in (of_model, of_judge):
+            done = cli(verb, *words, "--mode", "strict", *(("--out", "x") if verb == "run" else ()))
+            assert done.code == 2 and done.out == ""
+            assert "openai/gpt-4o: expected no reasoning effort at all, got none; efforts under" in done.err
 
 
 @pytest.mark.needs_benchmark("chameleon")

@@ -83,8 +83,8 @@ def test_runs_without_an_effort_have_the_specification_that_they_always_had() ->
     [
         ("openai/m", "wow", "none, minimal, low, medium, high, xhigh, max, default"),
         ("openai/m", "1024", "none, minimal"),
-        ("anthropic/claude-sonnet-5-5", "minimal", "none, low, medium, high, xhigh, max, or a number of tokens"),
-        ("gemini/gemini-3.8-flash", "xhigh", "none, minimal, low, medium, high, or a number of tokens"),
+        ("anthropic/claude-x", "minimal", "none, low, medium, high, xhigh, max, or a number of tokens"),
+        ("gemini/gemini-x", "xhigh", "none, minimal, low, medium, high, or a number of tokens"),
         ("bedrock/amazon.nova", "none", "low, medium, high, xhigh, max"),
     ],
 )
@@ -95,6 +95,44 @@ def test_an_effort_that_a_protocol_does_not_have_is_refused_before_anything_is_s
     with pytest.raises(UsageError, match=f"{model}: expected a reasoning effort of {words}.*, got {effort}"):
         check_models_take([Call(model, "?", reasoning_effort=effort)], settings)
     check_models_take([Call(model, "?", reasoning_effort="low")], settings)
+
+
+@pytest.mark.parametrize(
+    ("model", "takes", "words"),
+    [
+        ("openai/gpt-4o", (), "no reasoning effort at all"),
+        ("openrouter/openai/gpt-4.1-mini", (), "no reasoning effort at all"),
+        ("openai/o3", ("low", "high"), "a reasoning effort of low, medium, high"),
+        ("openai/gpt-5", ("minimal",), "a reasoning effort of minimal, low, medium, high"),
+        ("openai/gpt-5.1", ("none", "high"), "a reasoning effort of none, low, medium, high"),
+        ("openai/gpt-5.6-luna", ("none", "max"), "a reasoning effort of none, low, medium, high, xhigh, max"),
+        ("openai/gpt-6.2-sol", ("low", "max"), "a reasoning effort of low, medium, high, xhigh, max"),
+        ("anthropic/claude-sonnet-4-5", ("none", "2048"), "a reasoning effort of none, or a number of tokens"),
+        ("anthropic/claude-opus-4-6", ("max", "2048"), "none, low, medium, high, max, or a number of tokens"),
+        ("anthropic/claude-opus-4-8", ("none", "xhigh"), "a reasoning effort of none, low, medium, high, xhigh, max"),
+        ("anthropic/claude-opus-5-5", ("low", "max"), "a reasoning effort of low, medium, high, xhigh, max"),
+        ("gemini/gemini-3.8-flash", ("low", "1024"), "a reasoning effort of low, medium, high, or a number of tokens"),
+        ("groq/openai/gpt-oss-20b", ("low",), "a reasoning effort of low, medium, high"),
+        ("xai/grok-4.7", ("low",), "a reasoning effort of low, medium, high"),
+    ],
+)
+def test_an_effort_that_a_model_does_not_take_is_refused_with_those_that_it_takes(
+    model: str, takes: tuple[str, ...], words: str
+) -> None:
+    settings = Settings(needs_keys=False, environment={}, today="2026-11-26")
+    check_models_take([Call(model, "?", reasoning_effort=effort) for effort in (None, *takes)], settings)
+    for effort in {"minimal", "default"} - set(takes):
+        with pytest.raises(UsageError) as error:
+            check_models_take([Call(model, "?", reasoning_effort=effort)], settings)
+        assert str(error.value).startswith(f"{model}: expected ")
+        assert f"{words}, got {effort}" in str(error.value)
+
+
+def test_a_configuration_says_which_efforts_a_model_takes() -> None:
+    settings = Settings(models={"openai/gpt-4o": Facts(efforts=("low",))}, needs_keys=False, environment={})
+    check_models_take([Call("openai/gpt-4o", "?", reasoning_effort="low")], settings)
+    with pytest.raises(UsageError, match=r'of low, got high; efforts under \[models."openai/gpt-4o"\] in a --config'):
+        check_models_take([Call("openai/gpt-4o", "?", reasoning_effort="high")], settings)
 
 
 def test_a_line_is_found_by_effort_and_temperature_none_too() -> None:
