@@ -119,7 +119,7 @@ class ChameleonWork(Struct, frozen=True):
     def count(self, folder: RunFolder) -> RunCounts:
         asked = asked_of(self.specification)
         counted = recount(folder.records.read(), folder.failures.read(), asked, str(folder.records.path))
-        rows = served_rows(counted.pairs, folder.manifest["answers_as"])
+        rows = served_rows(counted.pairs, folder.manifest["answers_as"], folder.records.read)
         asked = asked_of(rows.specification(self.specification))
         traces = Traces(reads_of("chameleon", folder.manifest))
         for line in rows.lines(folder.records.read()):

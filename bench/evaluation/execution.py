@@ -283,7 +283,7 @@ def _conclude(folder: RunFolder, prepared: PreparedRun, sent: _SendResult, alrea
         aside = folder.files.failures.replace(".jsonl", "-1.jsonl")
         told = f"${retried:,.4f} more were paid for what failed and was asked again ({aside} and on)"
         counted = structs.replace(counted, remarks=(*counted.remarks, told))
-    rows = served_rows(counted.ended, folder.manifest["answers_as"])
+    rows = served_rows(counted.ended, folder.manifest["answers_as"], folder.records.read)
     counted = structs.replace(
         counted,
         scores=rows.scores(counted.scores),

@@ -1,14 +1,14 @@
 """Who answered: which models a run's servers name, and the rows of scores that follow from it.
 
 The answers of a pair are one row under its name, with the served model behind it if that is another than was asked.
-Two served models are two rows, and an answer that no one of them gave alone is in none. Knows no benchmark.
+Two served models are two rows; an answer or an item that no one of them gave alone is in none. Knows no benchmark.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -29,6 +29,9 @@ from .record_lines import record_lines
 from .recount import NamedLine
 from .treatments import as_list, pairs_in
 
+# What can be wrong with a folder's files: whoever reads them for more than names reports it.
+_UNREADABLE = (OSError, ValueError, LocalFault, UsageError, msgspec.ValidationError)
+
 
 class ServedRows(Struct, frozen=True):
     """The rows of a run's answers, and sentences on who gave these. Most runs have no `names`."""
@@ -43,6 +46,8 @@ class ServedRows(Struct, frozen=True):
     """The number of answers by served name, for each pair whose servers state one."""
     has_two_judges: bool = False
     """Whether a judge was answered by two models."""
+    divided: frozenset[tuple[Pair, str]] = frozenset()
+    """The items that no one model answered alone: they are in no row."""
 
     def pairs(self, pair: Pair) -> list[Pair]:
         """Returns the rows of a pair, each as a pair with the row's model."""
@@ -82,6 +87,8 @@ class ServedRows(Struct, frozen=True):
         record = json.loads(line)
         pair = Pair(record["model"], record.get("temperature"), record.get("effort"))
         rows = self.pairs(pair)
+        if (pair, record.get("item")) in self.divided:
+            return b""
         row = (
             rows[0].model if len(rows) == 1 else self.names[pair].get("".join(_bare_names(record.get("served") or "")))
         )
@@ -91,8 +98,12 @@ class ServedRows(Struct, frozen=True):
 ONE_ROW_EACH = ServedRows()
 
 
-def served_rows(ended: Mapping[Pair, PairCounts], answers_as: Mapping[str, str | None]) -> ServedRows:
-    """Returns the rows of a run. `answers_as` is that of `compared_names`."""
+def served_rows(
+    ended: Mapping[Pair, PairCounts],
+    answers_as: Mapping[str, str | None],
+    records: Callable[[], Iterable[bytes]],
+) -> ServedRows:
+    """Returns the rows of a run. `answers_as` is that of `compared_names`; `records` reads the run's records."""
     # In the order of names: the records' own differs from run to run.
     ended = dict(sorted(ended.items(), key=lambda each: order_of(each[0])))
     names: dict[Pair, dict[str, str]] = {}
@@ -125,7 +136,24 @@ def served_rows(ended: Mapping[Pair, PairCounts], answers_as: Mapping[str, str |
         elif len(served) > 1:
             remarks.append(f"{told}, snapshots of one model")
     stated = {str(pair): dict(sorted(counts.served.items())) for pair, counts in ended.items() if counts.served}
-    return ServedRows(names, tuple(remarks), tuple(unmeasured), stated, has_two_judges)
+    several = {pair for pair, models_of in names.items() if len(models_of) > 1}
+    divided = _divided_items(records(), several) if several else frozenset[tuple[Pair, str]]()
+    return ServedRows(names, tuple(remarks), tuple(unmeasured), stated, has_two_judges, divided)
+
+
+class _ItemLine(NamedLine, frozen=True, kw_only=True):
+    item: str = ""
+
+
+def _divided_items(records: Iterable[bytes], pairs: Container[Pair]) -> frozenset[tuple[Pair, str]]:
+    """Returns the items of these pairs whose records have not one served name. A record without an item is one alone,
+    such as MillStone's."""
+    models: dict[tuple[Pair, str], set[str]] = {}
+    with suppress(*_UNREADABLE):
+        for line in decoded(records, _ItemLine, RECORDS):
+            if line.item and (pair := pair_of(line)) in pairs:
+                models.setdefault((pair, line.item), set()).update(_bare_names(line.served or ""))
+    return frozenset(item for item, names in models.items() if len(names) > 1)
 
 
 class _NamedCounts(Struct):
@@ -140,13 +168,14 @@ def rows_in(folder: Path, manifest: Mapping[str, Any] | None) -> ServedRows:
     """Returns the rows of a run's folder: by the counts of its manifest, or by the records of a run that has not ended,
     as far as they can be read. Records without a manifest have one row for each pair."""
     path, ended = folder / RECORDS, dict[Pair, PairCounts]()
-    with suppress(OSError, ValueError, LocalFault, UsageError, msgspec.ValidationError):
+    with suppress(*_UNREADABLE):
         if manifest and manifest.get("ended") is not None:
             rows = msgspec.convert(manifest.get("counts") or [], list[_NamedCounts])
             ended = {pair_of(row): PairCounts(served=row.served, judges=row.served_judge) for row in rows}
         for line in decoded(record_lines(path), NamedLine, str(path)) if manifest and not ended else ():
             line.name_in(ended.setdefault(pair_of(line), PairCounts()))
-    return served_rows(ended, (manifest or {}).get("answers_as") or {})
+    answers_as = (manifest or {}).get("answers_as") or {}
+    return served_rows(ended, answers_as, lambda: record_lines(path, is_quiet=True))
 
 
 def compared_names(models: Iterable[str], settings: Settings) -> dict[str, str | None]:

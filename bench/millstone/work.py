@@ -107,7 +107,7 @@ class MillstoneWork(Struct, frozen=True):
 
         records, failures = folder.records.read(), folder.failures.read()
         counted = recount(records, failures, str(folder.records.path), manifest=folder.manifest)
-        rows = served_rows(counted.pairs, folder.manifest["answers_as"])
+        rows = served_rows(counted.pairs, folder.manifest["answers_as"], folder.records.read)
         by_row = recount(rows.lines(folder.records.read()), manifest=folder.manifest) if rows.names else counted
         asked = asked_of(rows.specification(self.specification))
         scores = scores_of(by_row.tally, asked=asked, silence=self.silence, is_ranked=rows.is_ranked)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,23 @@ def test_two_models_are_two_rows_without_a_rank_and_exit_code_3(
     assert '"rank": 1' not in ranks and '"om": 1,' not in ranks
     assert cli("verify", "run").code == 0 and cli("score", "run").code == 3
     assert "no one model was measured" in (tmp_path / "run/report.html").read_text()
+
+
+@pytest.mark.parametrize("name", ["task", "sycon"])
+def test_an_item_that_two_models_answered_is_in_neither_row(
+    run: Any, cli: CommandLine, tmp_path: Path, name: str
+) -> None:
+    assert run(name, "served_as=grok-4.3,model=open,at=2", config=False).code == 3
+    _, scores, records = documents(tmp_path / "run")
+    divided = {record["item"] for record in records if record["served"] == "grok-4.3"}
+    assert len(divided) == 1
+    whole = sum(record["item"] not in divided for record in records)
+    part = next(iter(scores.values()))
+    counts = re.findall(r'"(?:answers|turns)": (\d+)', json.dumps(part["models"]))
+    assert counts and sum(map(int, counts)) == whole
+    assert cli("verify", "run").code == 0
+    assert cli("score", "run").code == 3 and documents(tmp_path / "run")[1] == scores
+    assert cli("report", "run").code == 3
 
 
 def test_other_judges_that_two_models_answered_for_are_no_measure(
