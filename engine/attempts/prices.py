@@ -54,7 +54,8 @@ class Price(Struct, frozen=True):
     """Dollars per million input tokens that the provider writes to its cache, for five minutes or its usual time; None:
     they cost as much as others if `cached` is known, and count as 1.25 times the input if not even that is."""
     write_1h: float | None = None
-    """The same for an hour; None: not known, so they count as twice the input."""
+    """The same for an hour or more; None: not known, so they count as the dearest that is listed: twice the input where
+    a provider caches only what is marked, else 2.5 times."""
     tiers: Mapping[str, float] = {}
     """How many times the price a tier of service costs, by the tier's name: flex, priority, fast."""
     is_marked: bool = False
@@ -128,7 +129,9 @@ class Price(Struct, frozen=True):
 
     @property
     def _written_1h(self) -> float:
-        return 2.0 * self.input if self.write_1h is None else self.write_1h
+        if self.write_1h is not None:
+            return self.write_1h
+        return (2.0 if self.is_marked else 2.5) * self.input
 
     def _in_dollars(self, read: int, input_dollars: float, output: int, factor: float) -> float:
         """Returns the cost of a call in dollars. `input_dollars`: a million times what its input costs in a short

@@ -12,6 +12,7 @@ from millstream.engine.attempts.money import cost_of, why_unbounded, worst_cost
 from millstream.engine.attempts.prices import LongPrompts, Price
 from millstream.engine.call import Call, Message, Reply, Usage
 from millstream.engine.content import Native
+from millstream.wiring.settings import Settings
 
 PLAIN = Call("a/b", "x" * 100, max_tokens=50)
 CLAUDE = Price(4.0, 20.0, cached=0.2, write_5m=5.0, write_1h=8.0, tiers={"fast": 2.0}, is_marked=True)
@@ -58,7 +59,8 @@ def test_what_a_price_list_does_not_say_of_a_cache_counts_at_the_dearest_that_is
     bare = Price(4.0, 20.0)
     assert bill(Usage(100, 0, cached_input=100), bare) == pytest.approx(400 / 1e6)
     assert bill(Usage(100, 0, cache_write_5m=100), bare) == pytest.approx(500 / 1e6)
-    assert bill(Usage(100, 0, cache_write_1h=100), bare) == pytest.approx(800 / 1e6)
+    assert bill(Usage(100, 0, cache_write_1h=100), bare) == pytest.approx(1_000 / 1e6)
+    assert bill(Usage(100, 0, cache_write_1h=100), structs.replace(bare, is_marked=True)) == pytest.approx(800 / 1e6)
     # A list with a price for reads alone asks nothing more for writes.
     assert bill(Usage(100, 0, cache_write_5m=100), structs.replace(bare, cached=2.0)) == pytest.approx(400 / 1e6)
 
@@ -80,9 +82,21 @@ def test_writes_that_are_not_counted_apart_are_for_an_hour_if_that_was_asked() -
         (structs.replace(PLAIN, extra={"prompt_cache_retention": "24h"}), GPT, 5.0),
         (PLAIN, structs.replace(GPT, write_5m=None), 2.0),
         (PLAIN, Price(4.0, 20.0), 5.0),
-        (marked("1h"), Price(4.0, 20.0), 8.0),
+        (marked("1h"), Price(4.0, 20.0, is_marked=True), 8.0),
+        (structs.replace(PLAIN, extra={"prompt_cache_retention": "24h"}), structs.replace(GPT, write_1h=None), 5.0),
     ],
-    ids=["unmarked", "marked", "hour", "hour of all", "unasked", "hours", "free writes", "unknown", "unknown hour"],
+    ids=[
+        "unmarked",
+        "marked",
+        "hour",
+        "hour of all",
+        "unasked",
+        "hours",
+        "free writes",
+        "unknown",
+        "unknown hour",
+        "unknown hours",
+    ],
 )
 def test_the_bound_takes_the_dearest_price_of_input_that_may_apply_to_the_call(
     call: Call, price: Price, rate: float
@@ -139,3 +153,13 @@ def test_what_a_router_says_it_billed_is_the_cost_also_without_a_price() -> None
     usage = Usage(1_000, 300, billed=0.125)
     assert bill(usage, GPT) == bill(usage, None) == 0.125
     assert bill(Usage(None, None, billed=0.0), GPT) == 0.0
+
+
+def test_an_unknown_price_of_long_writes_is_no_cheaper_than_a_listed_one_of_the_same_provider() -> None:
+    table = Settings().price_table()
+    prices = {name: table.get(name) for name in table.models if name.startswith(("anthropic/", "openai/"))}
+    for provider in ("anthropic", "openai"):
+        of_it = [price for name, price in prices.items() if name.startswith(f"{provider}/") and price is not None]
+        listed = max(each.write_1h / each.input for each in of_it if each.write_1h is not None)
+        bare = structs.replace(of_it[0], write_1h=None)
+        assert bill(Usage(100, 0, cache_write_1h=100), bare) == pytest.approx(listed * 100 * bare.input / 1e6)
