@@ -138,8 +138,9 @@ def pairs_of(
             if pair.temperature is not None and not takes:
                 without.append(str(plain))
             pairs.append(pair if takes else plain)
-    listed = ", ".join(dict.fromkeys(without))
-    notes = (f"asked at their own temperature alone, since they take none: {listed}",) if without else ()
+    without = list(dict.fromkeys(without))
+    verb = "takes no temperature: it" if len(without) == 1 else "take no temperature: each"
+    notes = (f"{', '.join(without)} {verb} is asked once, without one",) if without else ()
     return tuple(dict.fromkeys(pairs)), notes
 
 

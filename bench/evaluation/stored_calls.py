@@ -125,7 +125,7 @@ def _one(option: str, given: Any, known: Sequence[Any]) -> Any:
         return known[0]
     if given not in known:
         listed = ", ".join("none" if one is None else str(one) for one in known)
-        raise UsageError(
-            f"{option}: expected one of the run's ({listed}), got {'none' if given in (None, UNSET) else given}"
-        )
+        if given is UNSET:
+            raise UsageError(f"{option} is missing: give one of the run's ({listed})")
+        raise UsageError(f"{option}: expected one of the run's ({listed}), got {'none' if given is None else given}")
     return given

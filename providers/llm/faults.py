@@ -125,8 +125,8 @@ def _advice_on(error: ErrorBody, status: int) -> str:
         return f'the model refuses {told_as}: set max_tokens_name = "{other}" under [providers.NAME] in a --config file'
     if name == "max_tokens":
         return "the model refuses this max_tokens: leave --max-tokens out if it was given, else give another"
-    what = "send none (--temperature none; a judge's: leave it out)" if name == "temperature" else "leave it out"
-    return f"the model refuses {name}: {what}"
+    in_run = ", in a run with --temperature none" if name == "temperature" else ""
+    return f"the model refuses {name}: leave it out{in_run}"
 
 
 def bad_json(detail: str) -> Fault:

@@ -136,7 +136,7 @@ def test_the_call_of_an_item_is_made_again(cli: CommandLine, provider: Provider,
     )
     done = cli("cache", "why", "run", "r2", "--temperature", "1")
     assert done.out.splitlines()[0] == f"call {key['keys'][0]}" and "hit: answered from the cache" in done.out
-    assert "--temperature: expected one of the run's (0.5, 1.0), got none" in cli("cache", "why", "run", "r2").err
+    assert "--temperature is missing: give one of the run's (0.5, 1.0)" in cli("cache", "why", "run", "r2").err
     done = cli("cache", "why", "run", "r9", "--temperature", "1")
     assert (done.code, done.err) == (2, "millstream: run has no item 'r9': its ids are as r0\n")
     cli("cache", "prune", "--all", "--cache", "cache")

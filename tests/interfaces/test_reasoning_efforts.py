@@ -55,7 +55,7 @@ def test_each_effort_and_temperature_is_a_row_of_its_own_in_every_verb(
     where = ("cache", "why", "run", records[0]["id"], "--temperature", "none", "--reasoning-effort", "low")
     told = cli(*where)
     assert told.code == 0 and "reasoning_effort low" in told.out and "hit: " in told.out
-    assert "expected one of the run's (none, low)" in cli(*where[:4]).err
+    assert "--reasoning-effort is missing: give one of the run's (none, low)" in cli(*where[:4]).err
     assert cli("review", "run", "--sample", "8", "--csv", "labels.csv").code == 0
     with (tmp_path / "labels.csv").open() as file:
         assert {row["effort"] for row in csv.DictReader(file)} == {"none", "low"}

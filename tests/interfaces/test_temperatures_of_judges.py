@@ -170,7 +170,10 @@ def test_a_temperature_that_an_unknown_judge_rejects_is_told_with_what_to_do(
 ) -> None:
     done = run(cli, models, "run", task(tmp_path, UNKNOWN, ", temperature=0.5"), "--model", SUBJECT)
     assert done.code == 3
-    assert f"the judge {UNKNOWN}: 400: Unsupported value" in done.out and "a judge's: leave it out)" in done.out
+    assert (
+        f"the judge {UNKNOWN}: 400: Unsupported value" in done.out
+        and "the model refuses temperature: leave it out, in" in done.out
+    )
     assert len(models.refused()) == ROWS
 
 

@@ -71,13 +71,13 @@ def test_a_model_without_a_temperature_is_asked_once_through_every_door(
     for name, words in doors.items():
         planned = run(cli, models, "plan", *words, out=name)
         assert planned.code == 0, (name, planned.err)
-        assert f"since they take none: {model}\n" in planned.err, (name, planned.err)
+        assert f"{model} takes no temperature: it is asked once, without one\n" in planned.err, (name, planned.err)
         if name == "planned":
             continue
         done = run(cli, models, "run", *words, out=name)
         # MillStone reads no position in these answers.
         assert done.code == (3 if name == "file" else 0), (name, done.out)
-        assert f"since they take none: {model}\n" in done.err
+        assert f"{model} takes no temperature: it is asked once, without one\n" in done.err
         (ended,) = json.loads((tmp_path / name / "manifest.json").read_text())["counts"]
         assert (ended["model"], ended["temperature"]) == (model, None), name
     assert models.refused() == [] and {each.temperature for each in models.of(model)} == {None}
@@ -116,7 +116,7 @@ def test_a_model_that_takes_one_without_thinking_is_asked_at_it_with_the_effort_
     done = run(cli, models, "run", "mine.py", "--model", MODELS[1], *SEVERAL, *efforts)
     assert done.code == 0, done.out
     assert sorted(map(str, (each.temperature for each in models.of(MODELS[1])))) == ["0.0", "1.0", "None"]
-    assert models.refused() == [] and f"since they take none: {MODELS[1]} @ low\n" in done.err, done.err
+    assert models.refused() == [] and f"{MODELS[1]} @ low takes no temperature: it is asked once" in done.err, done.err
 
 
 def test_a_temperature_that_an_unknown_model_rejects_is_told_with_the_flag_that_sends_none(
@@ -124,5 +124,7 @@ def test_a_temperature_that_an_unknown_model_rejects_is_told_with_the_flag_that_
 ) -> None:
     (tmp_path / "mine.py").write_text(TASK.replace("{more}", ""))
     done = run(cli, models, "run", "mine.py", "--model", UNKNOWN, "--temperature", "0")
-    assert done.code == 3 and "the model refuses temperature: send none (--temperature none" in done.out
+    assert (
+        done.code == 3 and "the model refuses temperature: leave it out, in a run with --temperature none)" in done.out
+    )
     assert run(cli, models, "run", "mine.py", "--model", UNKNOWN, "--temperature", "none", out="none").code == 0

@@ -54,9 +54,10 @@ def test_a_temperature_is_sent_only_where_the_model_takes_it_at_that_effort() ->
         Pair("sim/refuses", None, "low"),
     )
     assert notes == (
-        "asked at their own temperature alone, since they take none: sim/at-none @ low, sim/refuses @ none, "
-        "sim/refuses @ low",
+        "sim/at-none @ low, sim/refuses @ none, sim/refuses @ low take no temperature: each is asked once, without one",
     )
+    (note,) = pairs_of(("sim/refuses",), (0.0,), (), SETTINGS, Path("none"))[1]
+    assert note == "sim/refuses takes no temperature: it is asked once, without one"
     assert pairs_of(("sim/refuses",), (None,), (), SETTINGS, Path("none"))[1] == ()
 
 
@@ -142,7 +143,9 @@ def test_a_line_is_found_by_effort_and_temperature_none_too() -> None:
     pairs = [Pair("m", temperature, effort) for temperature in (None, 0.5) for effort in ("none", "low")]
     assert line(effort="low", temperature=None).pair(pairs) == Pair("m", None, "low")
     assert line(temperature=0.5, effort="none").pair(pairs) == Pair("m", 0.5, "none")
-    with pytest.raises(UsageError, match=r"--reasoning-effort: expected one of the run's \(none, low\), got none"):
+    with pytest.raises(UsageError, match=r"--reasoning-effort is missing: give one of the run's \(none, low\)"):
         line().pair(pairs)
-    with pytest.raises(UsageError, match=r"--temperature: expected one of the run's \(none, 0.5\)"):
+    with pytest.raises(UsageError, match=r"--temperature is missing: give one of the run's \(none, 0.5\)"):
         line(effort="low").pair(pairs)
+    with pytest.raises(UsageError, match=r"--temperature: expected one of the run's \(0.5, 1.0\), got none"):
+        line(temperature=None).pair([Pair("m", 0.5), Pair("m", 1.0)])

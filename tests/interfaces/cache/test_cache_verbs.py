@@ -290,7 +290,7 @@ def test_a_run_of_several_models_needs_to_be_told_which(cli: CommandLine, provid
     item = lines_of(tmp_path / "run" / "records.jsonl")[0]["id"]
     done = cli("cache", "why", "run", item)
     assert done.code == 2
-    assert "--model: expected one of the run's (sim/open, sim/contrary), got none" in done.err
+    assert "--model is missing: give one of the run's (sim/open, sim/contrary)" in done.err
     assert "hit:" in cli("cache", "why", "run", item, "--model", "sim/contrary").out
 
 

@@ -234,7 +234,7 @@ REFUSALS: dict[str, tuple[int, dict[str, Any], str]] = {
     "openai, a value": (
         400,
         error(UNSUPPORTED, "unsupported_value", param="temperature"),
-        "temperature: send none (--temperature none; a judge's: leave it out)",
+        "temperature: leave it out, in a run with --temperature none",
     ),
     "openai, a parameter": (
         400,

@@ -94,7 +94,7 @@ def detail_of(name: str, message: str) -> str:
 
 @pytest.mark.parametrize(("name", "message", "parameter"), COMPLAINTS)
 def test_a_refused_parameter_is_named_with_what_to_do(name: str, message: str, parameter: str) -> None:
-    what = "send none (--temperature none; a judge's: leave it out)" if parameter == "temperature" else "leave it out"
+    what = "leave it out, in a run with --temperature none" if parameter == "temperature" else "leave it out"
     advice = f"the model refuses {parameter}: {what}"
     if parameter == "this max_tokens":
         advice = f"the model refuses {parameter}: leave --max-tokens out if it was given, else give another"
