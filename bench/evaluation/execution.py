@@ -25,7 +25,7 @@ from ...engine.attempts.budget_file import Amounts, BudgetPlace
 from ...engine.collector import calm_collector
 from ...engine.fault import DamagedJournal, LocalFault, Stop
 from ...engine.runs.journal import read_lines
-from ...engine.runs.pairs import FinishedItems, Pair, PairCounts
+from ...engine.runs.pairs import FinishedItems, Pair
 from ...engine.runs.run_folder import (
     FAILURES,
     MANIFEST,
@@ -46,7 +46,7 @@ from .defect import BenchmarkDefect
 from .kept_scores import SCORES, write_scores
 from .preparation import PreparedRun, with_settings
 from .registry import benchmark_named
-from .served import ONE_ROW_EACH, ServedRows, compared_names, served_rows
+from .served import ONE_ROW_EACH, ServedRows, compared_names, served_rows, stated_in
 from .watch import Watch, unwatched
 from .work import RunCounts
 
@@ -362,17 +362,11 @@ def counts_of(result: RunResult) -> list[dict[str, Any]]:
                 "maybe_billed": ended.maybe_billed,
                 "usage": {"input": ended.input_tokens, "output": ended.output_tokens},
                 "cost": ended.cost,
-                **_stated(ended),
+                **stated_in(ended),
                 **({"cost_at_worst": round(ended.at_worst, 9)} if ended.at_worst else {}),
             }
         )
     return rows
-
-
-def _stated(ended: PairCounts) -> dict[str, Any]:
-    """Returns what the servers of a pair's answers state of themselves, with the number of answers of each name."""
-    stated = {"served": ended.served, "fingerprints": ended.fingerprints, "served_judge": ended.judges}
-    return {name: counts for name, counts in stated.items() if counts}
 
 
 def _now() -> str:

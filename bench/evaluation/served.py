@@ -20,7 +20,8 @@ from msgspec import Struct
 from ...configuration.errors import UsageError
 from ...engine.fault import LocalFault
 from ...engine.runs.pairs import Pair, PairCounts, order_of, pair_of
-from ...engine.runs.run_folder import RECORDS
+from ...engine.runs.proof import Proof
+from ...engine.runs.run_folder import FAILURES, RECORDS
 from ...providers.models import bare_name, bundled_models, is_same_model
 from ...wiring import Settings
 from .journals import decoded
@@ -161,21 +162,65 @@ class _NamedCounts(Struct):
     temperature: float | None = None
     effort: str | None = None
     served: dict[str, int] = {}
+    fingerprints: dict[str, int] = {}
     served_judge: dict[str, dict[str, int]] = {}
 
 
 def rows_in(folder: Path, manifest: Mapping[str, Any] | None) -> ServedRows:
     """Returns the rows of a run's folder: by the counts of its manifest, or by the records of a run that has not ended,
     as far as they can be read. Records without a manifest have one row for each pair."""
-    path, ended = folder / RECORDS, dict[Pair, PairCounts]()
+    ended = dict[Pair, PairCounts]()
     with suppress(*_UNREADABLE):
         if manifest and manifest.get("ended") is not None:
-            rows = msgspec.convert(manifest.get("counts") or [], list[_NamedCounts])
-            ended = {pair_of(row): PairCounts(served=row.served, judges=row.served_judge) for row in rows}
-        for line in decoded(record_lines(path), NamedLine, str(path)) if manifest and not ended else ():
-            line.name_in(ended.setdefault(pair_of(line), PairCounts()))
+            ended = _noted_names(manifest)
+    if manifest and not ended:
+        ended = _recounted_names(folder)
     answers_as = (manifest or {}).get("answers_as") or {}
-    return served_rows(ended, answers_as, lambda: record_lines(path, is_quiet=True))
+    return served_rows(ended, answers_as, lambda: record_lines(folder / RECORDS, is_quiet=True))
+
+
+def stated_in(ended: PairCounts) -> dict[str, Any]:
+    """Returns what the servers of a pair's answers state of themselves, with the number of answers of each name."""
+    stated = {"served": ended.served, "fingerprints": ended.fingerprints, "served_judge": ended.judges}
+    return {name: counts for name, counts in stated.items() if counts}
+
+
+def compare_names(folder: Path, manifest: Mapping[str, Any], proof: Proof) -> None:
+    """Adds a finding for each pair whose servers' names in the manifest are not those of its lines. Lines that are
+    wrong already are not counted."""
+    if manifest.get("ended") is None or proof.wrongs:
+        return
+    try:
+        noted = _noted_names(manifest)
+    except msgspec.ValidationError as error:
+        proof.add(f"manifest.json: counts: {error}")
+        return
+    recounted = _recounted_names(folder)
+    for pair, counts in noted.items():
+        ours, theirs = stated_in(counts), stated_in(recounted.get(pair, PairCounts()))
+        for name in sorted(ours.keys() | theirs.keys()):
+            if ours.get(name) != theirs.get(name):
+                has, gives = (json.dumps(each.get(name, {})) for each in (ours, theirs))
+                proof.add(f"manifest.json: {name} of {pair} are {has}; {RECORDS} and {FAILURES} hold {gives}")
+
+
+def _noted_names(manifest: Mapping[str, Any]) -> dict[Pair, PairCounts]:
+    """Returns the counts of names in a manifest."""
+    rows = msgspec.convert(manifest.get("counts") or [], list[_NamedCounts])
+    return {
+        pair_of(row): PairCounts(served=row.served, fingerprints=row.fingerprints, judges=row.served_judge)
+        for row in rows
+    }
+
+
+def _recounted_names(folder: Path) -> dict[Pair, PairCounts]:
+    """Returns the counts of names in a folder's journals, as far as they can be read."""
+    ended = dict[Pair, PairCounts]()
+    with suppress(*_UNREADABLE):
+        for name in (RECORDS, FAILURES):
+            for line in decoded(record_lines(folder / name, is_quiet=True), NamedLine, name):
+                line.name_in(ended.setdefault(pair_of(line), PairCounts()))
+    return ended
 
 
 def compared_names(models: Iterable[str], settings: Settings) -> dict[str, str | None]:

@@ -134,7 +134,7 @@ def _count(ended: PairCounts, record: Record) -> None:
     ended.cached += record.cached
     ended.truncated += record.truncated
     ended.maybe_billed += record.maybe_billed
-    if record.served is not None or record.fingerprint is not None:
+    if record.status in ANSWERED:
         ended.name(record.served, record.fingerprint)
     ended.charge(record.usage, record.cost, is_answered=record.status in ANSWERED, is_cached=record.cached)
 

@@ -36,16 +36,21 @@ FREE: dict[str, dict[str, tuple[str, ...]]] = {
             *("attempts", "maybe_billed", "cached", "latency_ms", "answer_id", "from_cache", "usage", "usage_judge"),
             *("cost", "cost_judge", "cost_search", "truncated"),
         ),
-        "who answered is noted in its line alone": (
-            *("answer_id", "served", "fingerprint", "tier", "router", "served_judge"),
-        ),
+        "who answered is noted in its line alone": ("answer_id", "tier", "router"),
         "a cache key is a hash of a call that the folder does not hold": ("key", "keys"),
         "another text that reads the same leaves all that follows from it true": ("text", "judgement", "error"),
         "who judged, at what temperature and which text is noted in the line alone": (
             *("judge", "judge_temperature", "text_sha256"),
         ),
     },
+    "failures.jsonl": {
+        "only answers are counted by who gave them": ("served", "fingerprint"),
+    },
+    "judgements.jsonl": {
+        "who judged again is noted in its line alone": ("served_judge",),
+    },
     "judgements.json": {
+        "a sum of what lines alone note": ("counts.*.served", "counts.*.fingerprints", "counts.*.served_judge"),
         "judgements of an earlier text stay and are not counted, so fewer in the manifest is no contradiction": (
             *("counts.*.ok", "counts.*.refused"),
         ),
@@ -57,8 +62,7 @@ FREE: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "a sum of what lines alone note": (
             *("counts.*.usage", "counts.*.cost", "counts.*.cached", "counts.*.truncated", "counts.*.maybe_billed"),
-            *("counts.*.served", "counts.*.fingerprints", "counts.*.served_judge", "counts.*.pending"),
-            *("counts.*.prompts", "counts.*.questions", "counts.*.turns", "counts.*.judgements"),
+            *("counts.*.prompts", "counts.*.questions", "counts.*.turns", "counts.*.judgements", "counts.*.pending"),
         ),
         "the heading of a count, whose sum over all models is compared": ("counts.*.model", "counts.*.temperature"),
         "what was asked, where no line repeats it": (
@@ -169,6 +173,15 @@ def reseal(folder: Path, **values: object) -> None:
     first = {**json.loads(lines[0]), **values}
     del first["crc"]
     path.write_bytes(b"".join([sealed(json.dumps(first, separators=(",", ":")).encode()), *lines[1:]]))
+
+
+@pytest.mark.parametrize(("name", "other"), [("served", "gpt-6-luna"), ("fingerprint", "fp_other")])
+def test_a_record_that_another_model_is_said_to_have_given_is_found_by_the_count(
+    task: Path, name: str, other: str
+) -> None:
+    reseal(task, **{name: other})
+    done = run_command(task.parent, "verify", "run")
+    assert done.code == 5 and f"manifest.json: {name}" in done.out and f'"{other}": 1' in done.out
 
 
 @pytest.mark.parametrize("values", [{"trial": 2}, {"step": 2}])

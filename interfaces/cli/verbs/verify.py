@@ -57,11 +57,12 @@ def _prove(folder: Path, manifest: dict[str, Any]) -> Any:
     from ....bench.evaluation.labelling.label_lines import LABELS
     from ....bench.evaluation.labelling.sample import AnswerFile
     from ....bench.evaluation.registry import benchmark_of
-    from ....bench.evaluation.served import rows_in
+    from ....bench.evaluation.served import compare_names, rows_in
     from ....engine.runs.run_folder import RECORDS
 
     benchmark = benchmark_of(folder)
     proof = benchmark.prove(folder, manifest)
+    compare_names(folder, manifest, proof)
     rows = rows_in(folder, manifest)
     proof.remarks += [*rows.remarks, *rows.unmeasured]
     if (folder / LABELS).exists():
