@@ -53,7 +53,7 @@ def scores(
     complete."""
     readings = readings or Readings()
     every = samples(traces.traces(asked), readings)
-    places = {sample.pair: None for sample in every} | ranks([each for each in every if is_ranked(each.pair)])
+    places = ranks([each for each in every if is_ranked(each.pair)])
     named = {str(sample.pair): sample for sample in every}
     troubled = {str(pair): traces.troubles[pair] for pair in traces.pairs() if pair in traces.troubles}
     models: dict[str, Any] = {}
@@ -62,7 +62,7 @@ def scores(
         model = sample.pair.model
         models.setdefault(model, {})[sample.pair.treatment] = {
             **_entry(sample),
-            "rank": places[sample.pair],
+            "rank": places.get(sample.pair),
             **_counts(sample, traces.troubles.get(sample.pair) or Troubles()),
         }
         conversations.setdefault(model, {})[sample.pair.treatment] = _conversations(sample)

@@ -65,7 +65,7 @@ def _mostly(counts: Mapping[str, tuple[int, int]]) -> Iterator[str]:
 def remarks(samples: Mapping[str, PairSample], ranks: Mapping[Pair, int | None]) -> Iterator[str]:
     """Yields a sentence on what each model lacks: conversations that are incomplete, unscored or without history, and
     sources in more than a tenth of its turns; and on the models whose order depends on these turns. `ranks` are those
-    among all `samples`."""
+    of the samples that may have one."""
     for name, sample in samples.items():
         if sample.missing and not any(True for _ in sample.held):
             yield f"{name} has no turns: all {sample.expected:,} are missing"
@@ -101,7 +101,7 @@ def remarks(samples: Mapping[str, PairSample], ranks: Mapping[Pair, int | None])
                 f"{name}: {uncited:,} of {count_text(turns, 'turn')} ({percent_text(uncited / turns)}) have no source, "
                 f"and {how}"
             )
-    if turned := [name for name, sample in samples.items() if sample.is_rankable and ranks[sample.pair] is None]:
+    if turned := [name for name, sample in samples.items() if sample.is_rankable and ranks.get(sample.pair, 0) is None]:
         yield (
             f"{_listed(turned)} have no rank: with re-use 0 for turns without a source, their scores have another order"
         )

@@ -40,11 +40,16 @@ class ConversationScores:
     @property
     def remarks(self) -> tuple[str, ...]:
         """The sentences on unscored conversations and on turns without a source."""
-        return tuple(remarks(self._named, ranks(self.samples, self._kinds)))
+        return tuple(remarks(self._named, ranks(self._ranked, self._kinds)))
 
     @property
     def _named(self) -> dict[str, PairSample]:
         return {named_list([pair_name(sample)]): sample for sample in self.samples}
+
+    @property
+    def _ranked(self) -> list[PairSample]:
+        """The samples that may have a rank by who answered."""
+        return [each for each in self.samples if self.origin[each.pair][0].rows.is_ranked(self.origin[each.pair][1])]
 
     @property
     def _kinds(self) -> dict[Pair, Hashable]:
@@ -56,8 +61,7 @@ class ConversationScores:
         """The rank of each pair, 1 the lowest score. None: means over other conversations, or of runs made differently,
         are not comparable, so a pair unlike all others of its treatment has no rank."""
         kinds = self._kinds
-        ranked = [each for each in self.samples if self.origin[each.pair][0].rows.is_ranked(self.origin[each.pair][1])]
-        found = dict.fromkeys(kinds) | ranks(ranked, kinds)
+        found = dict.fromkeys(kinds) | ranks(self._ranked, kinds)
         for pair in kinds:
             others = [other for other in kinds if other != pair and other.treatment == pair.treatment]
             if others and all(kinds[other] != kinds[pair] for other in others):

@@ -131,6 +131,15 @@ def test_where_uncited_turns_decide_the_order_the_models_have_no_rank() -> None:
     assert set(ranks(sampled, {sample.pair: sample.name for sample in sampled}).values()) == {1}
 
 
+def test_a_row_that_may_have_no_rank_is_not_said_to_lack_it_for_its_sources() -> None:
+    # Two models behind one judge: the reason is told by who answered.
+    traces = Traces()
+    for line in model("x/citing"):
+        traces.add(line)
+    document = scores(traces, is_ranked=lambda pair: False)["chameleon"]
+    assert (entry_of(document, "x/citing")["rank"], document["remarks"]) == (None, [])
+
+
 @pytest.mark.parametrize("by", ["url", "hostname"])
 def test_of_retrieved_sources_a_turn_lacks_them_only_if_nothing_was_retrieved(by: str) -> None:
     # Four of fifteen turns retrieved nothing, and no answer cites.
