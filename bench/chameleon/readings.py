@@ -34,6 +34,13 @@ def fields_of(given: Mapping[str, str]) -> dict[str, str]:
     return {_FIELDS[name]: _NAMES.get(value, value) for name, value in given.items() if name in _FIELDS}
 
 
+def words_of(readings: Mapping[str, str]) -> str:
+    """Returns readings, by the fields of `Readings`, as the options that give them."""
+    given = {value: name for name, value in _NAMES.items()}
+    flags = {f"--{name.replace('_', '-')}": readings[field] for name, field in _FIELDS.items()}
+    return ", ".join(f"{flag} {given.get(value, value)}" for flag, value in flags.items())
+
+
 def score_instead(folder: Path, asked: Mapping[str, Any]) -> str:
     """Returns a hint that a run's records can be scored by these readings without a new run; empty if more than
     readings differs from its specification."""

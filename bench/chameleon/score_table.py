@@ -21,7 +21,7 @@ from ...report.text import table
 from ..evaluation.reads import reads_of
 from ..evaluation.record_lines import record_lines
 from ..evaluation.served import ONE_ROW_EACH, ServedRows, rows_in
-from .readings import readings_of
+from .readings import readings_of, words_of
 
 COLUMNS = (
     "score",
@@ -91,7 +91,7 @@ def told(source: str, scores: Mapping[str, Any]) -> str:
             counts = (entry[name] for name in ("incomplete", "no_change", "unclear"))
             rows.append((model, temperature, *cells(entry), *(f"{count:,}" for count in counts)))
     remarks += [*remarks_of(scores), *found["unmeasured"]]
-    remarks.append("read with " + ", ".join(f"{name} {value}" for name, value in found["readings"].items()))
+    remarks.append(f"read with {words_of(found['readings'])}")
     return "\n".join((source, table(rows), *remarks))
 
 

@@ -25,6 +25,7 @@ from .scored import (
     is_rankable,
     is_scored,
     is_without_pages,
+    lacking_turns,
     turns_without_history,
 )
 from .traces import ConversationTrace
@@ -41,7 +42,7 @@ class PairSample:
     turn's term of eq. (1), whether it changed the stance (1 or 0), its confidence (NaN if no judge read it), and the
     index of its stance in STANCES (-1: no turn). `readings` are those of the figures. `unscored` are the other complete
     conversations, `others` the incomplete ones with a turn, `unanswered` those without one. If no page had a text in
-    any turn of the pair (`is_without_pages`), no conversation is scored.
+    any turn of the pair (`is_without_pages`), or half of its turns lack a clear stance or a source, none is scored.
     """
 
     pair: Pair
@@ -106,13 +107,6 @@ class PairSample:
         return len(self.traces) + len(self.unscored)
 
     @property
-    def is_measured(self) -> bool:
-        """Whether less than half of all turns lack a clear stance, less than half a source, and some page had a text:
-        else no score counts."""
-        unclear, lacking = self.summed("unclear"), self.summed("uncited_turns") * (self.readings.empty == "skip")
-        return not self.is_without_pages and not is_mostly(max(unclear, lacking), self.summed("turns"))
-
-    @property
     def incomplete(self) -> int:
         return len(self.others) + len(self.unanswered)
 
@@ -124,7 +118,7 @@ class PairSample:
     def is_rankable(self) -> bool:
         """Whether the pair can have a rank, by its own conversations."""
         is_defined = any(figures.is_defined for figures in self.figures)
-        return self.is_measured and is_defined and is_rankable(len(self.traces), self.complete)
+        return is_defined and is_rankable(len(self.traces), self.complete)
 
     @property
     def reads(self) -> ReadInPart | None:
@@ -147,11 +141,14 @@ def samples(traces: Iterable[ConversationTrace], readings: Readings) -> tuple[Pa
 
 
 def _sample(pair: Pair, traces: Sequence[ConversationTrace], readings: Readings) -> PairSample:
-    is_blind = is_without_pages([turn for trace in traces for turn in trace.turns])
+    turns = [turn for trace in traces for turn in trace.turns]
+    is_blind = is_without_pages(turns)
     is_unread = any(trace.reads is not None and trace.reads.is_unread for trace in traces)
 
+    is_measured = not (is_blind or is_unread or is_mostly(lacking_turns(turns, readings), len(turns)))
+
     def is_counted(trace: ConversationTrace) -> bool:
-        return not (is_blind or is_unread) and is_scored(trace.turns, readings)
+        return is_measured and is_scored(trace.turns, readings)
 
     complete = [trace for trace in traces if trace.is_complete]
     whole = tuple(trace for trace in complete if is_counted(trace))

@@ -25,8 +25,14 @@ def is_scored(turns: Sequence[TracedTurn], readings: Readings) -> bool:
     at least half have a source unless these count as 0. An answer that is empty, refused or without a readable verdict
     has no stance."""
     clear = sum(turn.is_clear for turn in turns)
-    lacking = max(len(turns) - clear, uncited_turns(turns, readings) * (readings.empty == "skip"))
-    return clear >= CLEAR_LEAST and 2 * lacking <= len(turns)
+    return clear >= CLEAR_LEAST and 2 * lacking_turns(turns, readings) <= len(turns)
+
+
+def lacking_turns(turns: Sequence[TracedTurn], readings: Readings) -> int:
+    """Returns the number of turns without a clear stance, or of those without a source, whichever is more; turns
+    without a source do not count if they are read as 0."""
+    unclear = sum(not turn.is_clear for turn in turns)
+    return max(unclear, uncited_turns(turns, readings) * (readings.empty == "skip"))
 
 
 def uncited_turns(turns: Sequence[TracedTurn], readings: Readings) -> int:

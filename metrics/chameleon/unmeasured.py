@@ -31,35 +31,24 @@ def _reads(samples: Mapping[str, PairSample], *, is_unread: bool) -> Iterator[st
 
 
 def _stances(named: Mapping[str, Troubles]) -> Iterator[str]:
-    for name in _mostly({name: (told.unclear, told.turns) for name, told in named.items()}):
-        told = named[name]
-        yield (
-            f"{name} has no score worth reading: {told.unclear:,} of {count_text(told.turns, 'turn')} have no "
-            f"clear stance ({', '.join(reasons_of(told))})"
-        )
+    for name, told in named.items():
+        if is_mostly(told.unclear, told.turns):
+            yield (
+                f"{name} has no score worth reading: {told.unclear:,} of {count_text(told.turns, 'turn')} have no "
+                f"clear stance ({', '.join(reasons_of(told))})"
+            )
 
 
 def _sources(samples: Mapping[str, PairSample]) -> Iterator[str]:
     """Yields a sentence for each model that mostly lacks sources, unless its turns are unclear or without pages."""
-    counts = {name: (sample.summed("uncited_turns"), sample.summed("turns")) for name, sample in samples.items()}
-    for name in _mostly(counts):
-        (uncited, turns), sample = counts[name], samples[name]
-        has_cause = sample.is_without_pages or 2 * sample.summed("unclear") > turns
-        if sample.readings.empty == "skip" and not has_cause:
+    for name, sample in samples.items():
+        uncited, turns = sample.summed("uncited_turns"), sample.summed("turns")
+        has_cause = sample.is_without_pages or is_mostly(sample.summed("unclear"), turns)
+        if sample.readings.empty == "skip" and is_mostly(uncited, turns) and not has_cause:
             yield (
-                f"{name} has no score worth reading: {uncited:,} of {count_text(turns, 'turn')} have no source, and no "
-                "source is no diversity (--uncited literal counts them as re-use 0)"
+                f"{name} has no score worth reading: {uncited:,} of {count_text(turns, 'turn')} have no source, so "
+                "their re-use of sources is unknown (--uncited literal counts them as re-use 0)"
             )
-
-
-def _mostly(counts: Mapping[str, tuple[int, int]]) -> Iterator[str]:
-    """Yields the names of which too many turns lack something: more than half of their own, or exactly half if half of
-    all turns do. `counts` has the numbers of lacking turns and of all turns."""
-    every = counts.values()
-    whole = is_mostly(sum(lacking for lacking, _ in every), sum(turns for _, turns in every))
-    for name, (lacking, turns) in counts.items():
-        if 2 * lacking > turns or (whole and is_mostly(lacking, turns)):
-            yield name
 
 
 def remarks(samples: Mapping[str, PairSample], ranks: Mapping[Pair, int | None]) -> Iterator[str]:

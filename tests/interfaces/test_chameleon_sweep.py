@@ -120,4 +120,4 @@ def test_each_folder_is_resumed_scored_and_verified_by_itself(sweep: tuple[Path,
         done = run_command(home, *words)
         assert done.code == 0, done.err
     scored = run_command(home, "score", "sweep/grid", "sweep/talks")
-    assert scored.code == 0 and "om_pro_share" in scored.out and "read with documents cited" in scored.out
+    assert scored.code == 0 and "om_pro_share" in scored.out and "read with --sources cited" in scored.out

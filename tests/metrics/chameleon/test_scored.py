@@ -57,7 +57,8 @@ def sampled(lines: list[bytes], **chosen: Any) -> tuple[PairSample, ...]:
     ],
 )
 def test_two_clear_turns_and_half_of_all_are_needed(stances: str, is_scored: bool) -> None:
-    document = scored(talk(stances))
+    # The other conversation lacks a turn, so it is not counted, but its turns keep those of the pair above half.
+    document = scored([*talk(stances), *talk("S" * 20, conversation="rest")[1:]])
     entry, own = document["models"]["m"]["default"], document["conversations"]["m"]["default"]["c"]
     assert own["scored"] is is_scored
     assert (entry["conversations"], entry["unscored"]) == ((1, 0) if is_scored else (0, 1))
@@ -117,11 +118,17 @@ def test_below_half_nothing_is_said() -> None:
     assert len(told(talk("SCUU"))) == 1
 
 
-def test_half_of_all_turns_is_too_much_and_so_is_more_than_half_of_one_models() -> None:
+def test_half_of_a_models_turns_is_too_much_and_it_has_no_score_whatever_the_others_have() -> None:
     half, most, none = talk("SCUU"), talk("SUUU", model="most"), talk("SCSC", model="none")
-    assert [sentence.split()[0] for sentence in told([*half, *most])] == ["m", "most"]
-    assert [sentence.split()[0] for sentence in told([*half, *most, *none])] == ["most"]
-    assert [sentence.split()[0] for sentence in told([*half, *none])] == []
+    for lines, names in (
+        ([*half, *most], ["m", "most"]),
+        ([*half, *most, *none], ["m", "most"]),
+        ([*half, *none], ["m"]),
+    ):
+        assert [sentence.split()[0] for sentence in told(lines)] == names
+        entries = {name: entry["default"] for name, entry in scored(lines)["models"].items()}
+        assert [name for name, entry in entries.items() if entry["score"]["mean"] is None] == names
+        assert [name for name, entry in entries.items() if entry["rank"] is None] == names
 
 
 def test_unscored_conversations_enter_nothing() -> None:
@@ -173,7 +180,7 @@ def test_pages_that_failed_for_one_model_alone_are_told_by_its_name() -> None:
 
     lines = [*held("a", "ok"), *held("b", "timeout")]
     assert told(lines) == ("no conversation with search was measured: no page gave a text to b (all 2 pages: timeout)",)
-    assert [sample.is_measured for sample in sampled(lines)] == [True, False]
+    assert [sample.is_without_pages for sample in sampled(lines)] == [False, True]
 
 
 def test_both_means_of_confidence_are_there() -> None:

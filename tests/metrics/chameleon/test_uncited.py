@@ -55,8 +55,8 @@ def test_a_model_that_cites_nothing_is_unscored_unranked_and_named() -> None:
     assert {silent[kind]["mean"] for kind in ("score", "srr", "score_zero", "srr_zero")} == {None}
     assert (silent["uncited_turns"], silent["turns"], silent["rank"], silent["unscored"]) == (150, 150, None, 10)
     assert document["unmeasured"] == [
-        "x/silent has no score worth reading: 150 of 150 turns have no source, and no source is no diversity "
-        "(--uncited literal counts them as re-use 0)"
+        "x/silent has no score worth reading: 150 of 150 turns have no source, so their re-use of sources "
+        "is unknown (--uncited literal counts them as re-use 0)"
     ]
     assert document["remarks"] == [
         "10 of 10 complete conversations of x/silent are unscored, since too few of their turns have a clear stance "
@@ -106,7 +106,20 @@ def test_half_of_all_turns_uncited_is_too_much_as_with_unclear_ones() -> None:
     even = talk("SCSC", [PAGES, PAGES, [], []])
     assert scored(even)["unmeasured"][0].startswith("m has no score worth reading: 2 of 4 turns have no source")
     assert entry_of(scored(even), "m")["rank"] is None
-    assert scored([*even, *talk("SCSC", model="n")])["unmeasured"] == []
+    assert len(scored([*even, *talk("SCSC", model="n")])["unmeasured"]) == 1
+
+
+def test_no_score_stands_beside_the_sentence_that_none_is_worth_reading() -> None:
+    # Two conversations cite everywhere, two almost nowhere: 18 of 32 turns have no source.
+    citing = [line for at in range(2) for line in talk("SCSCSCSC", [PAGES] * 7 + [[]], conversation=f"c{at}")]
+    silent = [line for at in range(2) for line in talk("SCSCSCSC", [[]] * 8, conversation=f"s{at}")]
+    document = scored([*citing, *silent])
+    entry = entry_of(document, "m")
+    assert document["unmeasured"][0].startswith("m has no score worth reading: 18 of 32 turns have no source")
+    assert {entry[kind]["mean"] for kind in ("score", "srr", "score_zero", "srr_zero")} == {None}
+    assert (entry["rank"], entry["conversations"], entry["unscored"]) == (None, 0, 4)
+    literal = scored([*citing, *silent], empty="zero")
+    assert (entry_of(literal, "m")["conversations"], literal["unmeasured"]) == (4, [])
 
 
 def test_where_uncited_turns_decide_the_order_the_models_have_no_rank() -> None:
