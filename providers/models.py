@@ -157,6 +157,12 @@ class ModelTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         name = f"{self.provider(model)}/{model.partition('/')[2]}"
         return self.models.get(name) or self.models.get(_DATED.sub("", name))
 
+    def families_assumed(self, model: str) -> list[str]:
+        """Returns the patterns of the families whose facts hold of a model that has no row; empty if it has one."""
+        rows = list(self._rows(model))
+        families = [row.pattern for row in rows if isinstance(row, Family) and "/" not in row.pattern]
+        return families if len(families) == len(rows) else []
+
     def _rows(self, model: str) -> Iterator[ModelRow]:
         """Yields what is said of a model: its own row, the vendor's row of it, and the families."""
         is_known = self.provider(model) in (*self.vendors, *self.offering)

@@ -186,7 +186,8 @@ def model_remarks(work: BenchmarkRun, settings: Settings) -> Iterator[str]:
     """Yields what should be read about a run's models before they are asked."""
     for model, limit in work.max_tokens.items():
         if not is_search(model):
-            yield from remarks_on(model, settings.facts_of(model), settings.today, limit)
+            facts, is_declared = settings.facts_of(model), model in settings.models
+            yield from remarks_on(model, facts, settings.today, limit, is_declared=is_declared)
 
 
 def check_models_take(calls: Iterable[Call], settings: Settings) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import Struct, structs
 
+from ...bench.evaluation.served import compared_names
 from ...configuration.errors import DONE, RESUMABLE, WITH_FAILURES
 from ...engine.attempts.retry import RetryPolicy
 from ...engine.call import Call, Outcome
@@ -19,7 +20,8 @@ from ...engine.endpoint import SendError
 from ...engine.fault import Stopped
 from ...providers.access import UnknownProvider, endpoint_to
 from ...providers.model_list import differences, list_models
-from ...providers.models import bundled_models
+from ...providers.model_remarks import retirement
+from ...providers.models import bundled_models, is_same_model
 from ...providers.search.access import is_search
 from ...providers.transport.transport import Transport
 from ...wiring import ConfigurationError, Settings, access_to, accesses_to
@@ -36,7 +38,8 @@ PATIENCE_S = 20.0
 class Check(Struct, frozen=True):
     """The result of one test call. `key`: the environment variable of the API key. `status`: ok or refused; a kind of
     failure; why a lane stopped; or not_sent, if a key or an address is missing here. `detail` is the reason in
-    words; `seconds` is its duration; `tokens`, and `results` of a search, None: none reported; `cost` is in dollars."""
+    words; `seconds` is its duration; `tokens`, `results` of a search, and `served`, the model that the server names,
+    None: none reported; `cost` is in dollars."""
 
     model: str
     key: str
@@ -46,6 +49,7 @@ class Check(Struct, frozen=True):
     tokens: int | None = None
     results: int | None = None
     cost: float | None = None
+    served: str | None = None
 
     @property
     def exit_code(self) -> int:
@@ -180,10 +184,11 @@ def _told(model: str, key: str, outcome: Outcome, seconds: float) -> Check:
     usage = outcome.reply.usage if outcome.reply is not None else None
     tokens = None if usage is None else usage.tokens
     results = len(outcome.reply.hits) if outcome.reply is not None and is_search(model) else None
-    return Check(model, key, outcome.status, "", seconds, tokens, results, outcome.cost)
+    served = None if outcome.reply is None else outcome.reply.served
+    return Check(model, key, outcome.status, "", seconds, tokens, results, outcome.cost, served)
 
 
-def line(one: Check) -> str:
+def line(one: Check, settings: Settings) -> str:
     name = f"{one.model} ({one.key})" if one.key else one.model
     if one.status == "not_sent":
         return f"{name}: not sent: {one.detail}"
@@ -193,7 +198,11 @@ def line(one: Check) -> str:
     told += [] if one.tokens is None else [f"{one.tokens:,} tokens"]
     told += [] if one.results is None else [f"{one.results:,} results"]
     told.append("no price" if one.cost is None else f"${one.cost:.6f}")
-    return f"{name}: {', '.join(told)}"
+    asked = compared_names([one.model], settings)[one.model]
+    if one.served and asked and not is_same_model(asked, one.served):
+        told.append(f"answered by {one.served}")
+    retired = retirement(one.model, settings.facts_of(one.model), settings.today, 0)
+    return f"{name}: {', '.join(told)}{'; ' if retired else ''}{retired}"
 
 
 def as_json(checks: Sequence[Check]) -> list[dict[str, Any]]:

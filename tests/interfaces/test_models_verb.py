@@ -11,7 +11,7 @@ from command_line import CommandLine, Provider
 
 from millstream.configuration.errors import RESUMABLE, WITH_FAILURES, WRONG_USAGE
 from millstream.fixtures.provider import ModelProvider, Options
-from millstream.interfaces.cli.checks import cheapest
+from millstream.interfaces.cli.checks import Check, cheapest, line
 from millstream.providers.table import PROVIDERS
 from millstream.wiring import Settings
 
@@ -317,10 +317,28 @@ def test_a_provider_that_nobody_knows_is_wrong_usage(cli: CommandLine, model: st
     assert "'nosuch'" in done.err and "; known are" in done.err and done.err.count("\n") == 1
 
 
+def test_a_check_says_who_answers_in_place_of_the_model_and_since_when(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    (tmp_path / "c.toml").write_text('[models."sim/open"]\nanswers_as = "xai/grok-3"\n')
+    provider.set_faults("served_as=grok-4.3,model=open")
+    sent = ("--base-url", provider.base_url, "--cache", "cache")
+    assert cli("models", "--check", "sim/open", *sent, "--config", "c.toml").out.endswith("answered by grok-4.3\n")
+    provider.set_faults()
+    settings = Settings(today="2026-11-26")
+    gone = line(Check("xai/grok-3", "", "ok", served="grok-4.3"), settings)
+    since = "xai/grok-3 was retired on 2026-05-15: xai/grok-4.3 answers under its name"
+    assert gone == f"xai/grok-3: ok, 0.00 s, no price, answered by grok-4.3; {since}"
+    same = Check("openai/gpt-4o", "", "ok", served="gpt-4o-2024-08-06")
+    assert line(same, settings) == "openai/gpt-4o: ok, 0.00 s, no price"
+
+
 def test_the_list_says_which_models_are_gone_who_answers_for_them_and_what_is_ignored(cli: CommandLine) -> None:
     rows = {line.split()[0]: line for line in cli("models").out.splitlines() if line}
     assert "was retired on 2026-05-15: xai/grok-4.3 answers under its name" in rows["xai/grok-3"]
     assert "temperature is ignored" in rows["gemini/gemini-3.8-flash"]
+    assert "temperature is refused" in rows["anthropic/claude-opus-5-5"]
+    assert "temperature only at effort none" in rows["openai/gpt-6-luna"] and "temp" not in rows["openai/gpt-4o"]
     every = {one["model"]: one for one in json.loads(cli("models", "--json").out)["models"]}
     gone = every["openai/gpt-3.5-turbo"]
     assert (gone["input"], gone["source"], gone["retires"]) == (None, None, "2026-10-23")

@@ -43,6 +43,35 @@ def test_of_an_unknown_model_it_is_said_what_is_assumed_and_what_to_set() -> Non
     assert "(no max_tokens are sent); " in line
 
 
+@pytest.mark.parametrize(
+    ("model", "near", "families"),
+    [
+        ("openai/gpt-6-lunar", " (nearest: openai/gpt-6-luna)", "gpt-(5-[5-9]|[6-9]).*"),
+        (
+            "anthropic/claude-sonnet-9",
+            " (nearest: anthropic/claude-sonnet-5)",
+            "claude-[a-z]+-(4-[7-9]|[5-9](-\\d+)?) and claude-[a-z]+-[5-9](-\\d+)?",
+        ),
+        ("openrouter/openai/gpt-7", "", "gpt-(5-[5-9]|[6-9]).*"),
+    ],
+)
+def test_of_an_unknown_name_of_a_family_it_is_said_whose_facts_are_assumed(
+    model: str, near: str, families: str
+) -> None:
+    facts = bundled_models().of(model, "2026-11-26")
+    (line,) = remarks_on(model, facts, "2026-11-26", None)
+    assert line == (
+        f"{model} is not in the table of models{near}: what holds there of all named {families} is assumed; "
+        f'thinks and temperature under [models."{model}"] in a --config file say otherwise'
+    )
+    assert list(remarks_on(model, facts, "2026-11-26", None, is_declared=True)) == []
+
+
+@pytest.mark.parametrize("model", ["sim/open", "openai/gpt-6-luna-2026-09-01", "openrouter/anthropic/claude-opus-5.5"])
+def test_a_name_that_the_table_has_needs_no_word(model: str) -> None:
+    assert list(remarks_on(model, bundled_models().of(model, "2026-11-26"), "2026-11-26", None)) == []
+
+
 def test_a_local_server_that_cuts_prompts_asks_for_its_window() -> None:
     facts = bundled_models().of("ollama/llama3.2", "2026-11-26")
     *_, line = remarks_on("ollama/llama3.2", facts, "2026-11-26", 100)

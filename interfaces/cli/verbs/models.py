@@ -28,6 +28,7 @@ EXAMPLES = (
     "models --check openai/gpt-6-luna",
 )
 _PROVIDERS = ("provider", "kind", "key", "address")
+_TEMPERATURES = {"ignored": "is ignored", "refused": "is refused", "at-no-effort": "only at effort none"}
 _MODELS = ("model", "input", "output", "as of", "remark")
 
 
@@ -97,7 +98,7 @@ def _check(models: tuple[str, ...], sending: SendingOptions, configuration: Conf
     if is_json:
         say_json({"checks": as_json(checks), "lists": lists})
     else:
-        say("\n".join([*map(line, checks), *lists]))
+        say("\n".join([*(line(one, settings) for one in checks), *lists]))
     return exit_code_of(checks)
 
 
@@ -152,7 +153,7 @@ def _models(settings: Settings) -> list[dict[str, Any]]:
         facts, listed = settings.facts_of(model), prices.listed(model)
         source = None if listed is None else listed.source
         remarks = [retirement(model, facts, settings.today, 36_500).removeprefix(f"{model} ")]
-        remarks += ["temperature is ignored"] if facts.temperature == "ignored" else []
+        remarks += [f"temperature {said}" for name, said in _TEMPERATURES.items() if facts.temperature == name]
         found.append(
             {
                 "model": model,
