@@ -14,6 +14,8 @@ from ..call import Call, Usage
 # The fields in which providers are asked for a tier, and their words for the ordinary one.
 _TIER_FIELDS = frozenset({"service_tier", "serviceTier", "speed"})
 _ORDINARY = frozenset({"default", "standard", "standard_only", "on_demand"})
+# The field in which Anthropic is asked for a place, and how many times the price any costs but "global".
+_PLACE_FIELD, _PLACE_FACTOR = "inference_geo", 1.1
 
 
 class LongPrompts(Struct, frozen=True):
@@ -88,8 +90,10 @@ class Price(Struct, frozen=True):
 
     @property
     def factor(self) -> float:
-        """How many times the price a call costs that names no tier itself; that of the dearest if it isn't known."""
-        return self._factor_or_dearest(self.tier)
+        """How many times the price a call costs that has no fields but the model's; with the dearest tier if that of
+        the one it asks for isn't known."""
+        asked = self._tier_asked(self.extra)
+        return (self._factor_or_dearest("") if asked is None else asked) * _place_factor(self.extra)
 
     def of(self, input_tokens: float, output_tokens: float) -> float:
         """Returns the dollars for these tokens, at the prices of short prompts and without the price of a call."""
@@ -155,8 +159,12 @@ class Price(Struct, frozen=True):
         return self.tiers.get(word, 1.0 if word == "flex" else None)
 
     def factor_asked(self, call: Call) -> float | None:
-        """Returns how many times the price the tier costs that a call asks for; None: that is not known."""
-        extra = call.extra
+        """Returns how many times the price a call costs by the tier and the place that it asks for; None: that is not
+        known."""
+        tier = self._tier_asked(call.extra)
+        return None if tier is None else tier * _place_factor(call.extra)
+
+    def _tier_asked(self, extra: Mapping[str, Any] | None) -> float | None:
         if extra is None or _TIER_FIELDS.isdisjoint(extra):
             return self.factor_of(self.tier)
         named = [extra[name] for name in _TIER_FIELDS if name in extra]
@@ -169,13 +177,19 @@ class Price(Struct, frozen=True):
         """Returns how many times the price an answered call costs. `tier`: what its provider says that it billed; if
         that is None, or has no price here, the dearest that may be meant counts."""
         if tier is None:
-            asked = self.factor_asked(call)
-            return self._factor_or_dearest("") if asked is None else max(1.0, asked)
-        return self._factor_or_dearest(tier)
+            asked = self._tier_asked(call.extra)
+            factor = self._factor_or_dearest("") if asked is None else max(1.0, asked)
+        else:
+            factor = self._factor_or_dearest(tier)
+        return factor * _place_factor(call.extra)
 
     def _factor_or_dearest(self, tier: str | None) -> float:
         factor = self.factor_of(tier)
         return max((1.0, *self.tiers.values())) if factor is None else factor
+
+
+def _place_factor(extra: Mapping[str, Any] | None) -> float:
+    return _PLACE_FACTOR if (extra or {}).get(_PLACE_FIELD) not in (None, "global") else 1.0
 
 
 class PriceSource(Struct, frozen=True):

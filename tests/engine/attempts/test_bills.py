@@ -143,6 +143,30 @@ def test_the_bound_is_at_the_tier_that_is_asked_and_there_is_none_for_an_unknown
         assert usual is not None and found == pytest.approx(times * usual, rel=0.08)
 
 
+@pytest.mark.parametrize(
+    ("place", "times"), [("us", 1.1), ("global", 1.0), (None, 1.0), ("eu", 1.1)], ids=["us", "global", "null", "new"]
+)
+def test_a_place_that_is_asked_for_multiplies_bound_and_bill_and_the_tier(place: str | None, times: float) -> None:
+    price = Settings().price_table().get("anthropic/claude-opus-5-5")
+    assert price is not None
+    usual = Call("anthropic/claude-opus-5-5", "x" * 10_000, max_tokens=50, extra={"speed": "fast"})
+    call = structs.replace(usual, extra={"speed": "fast", "inference_geo": place})
+    most, most_usual, fast = bound(call, price), bound(usual, price), bill(Usage(1_000, 300), price, tier="fast")
+    assert most is not None and most_usual is not None and fast is not None
+    assert most == pytest.approx(most_usual * times, rel=0.01)
+    assert bill(Usage(1_000, 300), price, call, "fast") == bill(Usage(1_000, 300), price, call)
+    assert bill(Usage(1_000, 300), price, call) == pytest.approx(times * fast)
+
+
+@pytest.mark.parametrize(
+    ("extra", "times"),
+    [({"service_tier": "priority"}, 2.0), ({"service_tier": "flex"}, 0.5), ({"inference_geo": "us"}, 1.1)],
+    ids=str,
+)
+def test_what_a_models_own_fields_ask_for_is_in_the_price_that_plan_counts(extra: dict[str, Any], times: float) -> None:
+    assert structs.replace(GPT, extra=extra).of(1_000, 300) == pytest.approx(times * GPT.of(1_000, 300))
+
+
 def test_a_cheaper_tier_that_the_answer_does_not_confirm_is_billed_in_full() -> None:
     flex = structs.replace(GPT, tier="flex")
     assert bill(Usage(1_000, 300), flex) == bill(Usage(1_000, 300), GPT)
