@@ -82,8 +82,8 @@ def money_lines(money: Amounts | None, max_cost: float | None, *, shared_by: int
     limit."""
     if money is None or max_cost is None:
         return
-    limit = f"--max-cost ${max_cost:,.4f}" + (f" of {shared_by + 1} folders together" if shared_by else "")
-    spent = f"${money.spent:,.4f} spent"
+    limit = f"--max-cost ${max_cost:,.4f}" + (f", which {shared_by + 1} folders share" if shared_by else "")
+    spent = f"${money.spent:,.4f} spent" + (" in this folder" if shared_by else "")
     if money.at_worst >= 5e-5:
         spent += f" (${money.at_worst:,.4f} of it at its worst, since the provider did not report the tokens)"
     if money.granted - money.spent < 5e-5:

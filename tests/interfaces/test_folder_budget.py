@@ -70,7 +70,10 @@ def test_the_summary_says_both_only_where_they_differ() -> None:
     (same,) = money_lines(Amounts(7.0, 7.0), 8.0)
     assert same == "$7.0000 spent of --max-cost $8.0000"
     (both,) = money_lines(Amounts(7.94, 7.12), 8.0, shared_by=1)
-    assert both.startswith("$7.1200 spent; up to $7.9400 counting calls in flight at a kill") and "2 folders" in both
+    assert both.startswith("$7.1200 spent in this folder; up to $7.9400 counting calls in flight at a kill")
+    # The message that a call would pass the limit counts all folders that share it.
+    (shared,) = money_lines(Amounts(), 8.0, shared_by=1)
+    assert shared == "$0.0000 spent in this folder of --max-cost $8.0000, which 2 folders share"
 
 
 @pytest.mark.needs_benchmark("millstone")
