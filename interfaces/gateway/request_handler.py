@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import orjson
 from msgspec import Struct, structs
@@ -16,8 +17,9 @@ from msgspec import Struct, structs
 from ...engine.call import Outcome
 from ...engine.fault import LocalFault, Stop
 from ...engine.lanes.lane_queue import LaneStopped
-from ...providers.llm.serve_dialect import Dialect, Problem, RequestRefusal, ServedModel
+from ...providers.llm.serve_dialect import AnswerStream, Dialect, Problem, RequestRefusal, ServedModel, ServedRequest
 from ...providers.llm.serve_problems import problem_of_failure, problem_of_stop
+from ...providers.llm.serve_replies import model_of
 from ...wiring import ConfigurationError
 from ..terminal.output import note
 from .callers import Caller
@@ -217,9 +219,9 @@ class RequestHandler:
 
         work = asyncio.ensure_future(outcomes())
         try:
-            stream = dialect.stream(group.asked)
+            stream_of = partial(_stream_of, dialect, group.asked)
             self._status = 200
-            problem = await stream_out(back, fields, self._id, stream, saying, work, ping_s=self._state.ping_s)
+            problem = await stream_out(back, fields, self._id, stream_of, saying, work, ping_s=self._state.ping_s)
         finally:
             work.cancel()
         if problem is None:
@@ -235,7 +237,7 @@ class RequestHandler:
         asked = group.asked
         facts = self._facts = facts_of(outcomes, group.taken.numbers)
         if asked.is_streamed:
-            stream = dialect.stream(asked)
+            stream = _stream_of(dialect, asked, outcomes)
             self.whole = answer(stream.begin() + stream.end(outcomes), facts, self._id, dialect.stream_type)
         else:
             body = dialect.whole(asked, outcomes)
@@ -264,6 +266,11 @@ class RequestHandler:
         state.under_way -= 1
         if not state.under_way:
             state.is_idle.set()
+
+
+def _stream_of(dialect: Dialect, asked: ServedRequest, outcomes: Sequence[Outcome]) -> AnswerStream:
+    """Returns the stream of an answer, in whose events the model is the one that answered, where that is known."""
+    return dialect.stream(structs.replace(asked, model=model_of(asked, outcomes)) if outcomes else asked)
 
 
 def begin_request(state: GatewayState, request: HttpRequest) -> HttpResponse | RequestHandler:

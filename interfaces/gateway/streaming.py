@@ -7,7 +7,7 @@ dialect only by its AnswerStream, and no engine.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import structs
 
@@ -73,15 +73,16 @@ async def stream_out(
     back: ClientStream,
     fields: str,
     request_id: str,
-    stream: AnswerStream,
+    stream_of: Callable[[Sequence[Outcome]], AnswerStream],
     saying: StreamedText,
     work: asyncio.Task[Sequence[Outcome]],
     *,
     ping_s: float,
 ) -> Problem | None:
     """Streams the answer that `work` returns, and returns None, or the problem with which the stream ended. Raises the
-    errors of `work` as long as the head was not sent. A ping is sent after `ping_s` seconds without text."""
-    news = asyncio.ensure_future(saying.is_news.wait())
+    errors of `work` as long as the head was not sent. `stream_of` is given the outcomes where they are there before
+    the head; else none. A ping is sent after `ping_s` seconds without text."""
+    news, stream = asyncio.ensure_future(saying.is_news.wait()), stream_of(())
     try:
         while not work.done():
             await asyncio.wait((work, news), timeout=ping_s, return_when=asyncio.FIRST_COMPLETED)
@@ -97,6 +98,7 @@ async def stream_out(
         news.cancel()
     if not back.has_begun:
         outcomes = work.result()
+        stream = stream_of(outcomes)
         await back.begin(fields, stream.begin() + stream.end(outcomes))
         back.end()
         return None

@@ -38,6 +38,21 @@ def test_pieces_go_out_as_they_come_and_make_the_stored_answer(tmp_path: Path) -
     asyncio.run(asyncio.wait_for(scenario(), 30))
 
 
+def models_in(body: bytes) -> set[str]:
+    return {json.loads(line[6:])["model"] for line in body.split(b"\n\n") if line.startswith(b"data: {")}
+
+
+def test_a_stream_whose_answer_is_there_before_its_head_names_the_model_that_answered(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with gateway(tmp_path, None, Options(faults=("served_as=grok-4.3",))) as both:
+            whole = await post(both.port, question(), X_Millstream_Trial="0")
+            stored = await post(both.port, question(stream=True), X_Millstream_Trial="0")
+            assert stored.is_cached and whole.json["model"] == "grok-4.3"
+            assert models_in(stored.body) == {"grok-4.3"}
+
+    asyncio.run(asyncio.wait_for(scenario(), 30))
+
+
 def test_who_joins_late_is_told_what_was_said_before(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with gateway(tmp_path, None, SLOW) as both, Client(both.port) as first:
