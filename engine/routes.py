@@ -24,6 +24,9 @@ from .lanes.lane_queue import LaneQueue
 from .limits import Limit
 
 HOSTS_KEPT = 1000
+_DAY_S = 86_400.0
+# A call that was sent on the day before may be billed at its price.
+_EDGE_S = 3600.0
 # A host that was given up is tried again after this many seconds: a run may last for days.
 FORGIVEN_S = 300.0
 _LOOKED_AT = 16
@@ -38,6 +41,7 @@ def is_host(lane: str) -> bool:
 
 class Route(Struct):
     """Everything that one lane needs: an endpoint for each of its API keys, its queue, its price (None: unknown).
+    `price_in` returns the price in so many seconds, if prices may change while the route is used.
     `policy` None: the scheduler's. `is_retrieval`: a search or a page, whose failures are stored and whose answers
     expire; `is_page`: a web host's, which may be given up without the run; `is_kept` False: no answer is stored.
     `under_way` counts its open shared calls."""
@@ -53,10 +57,14 @@ class Route(Struct):
     under_way: int = 0
     stopped_at: float | None = None
     latest_fault: Fault | None = None
+    price_in: Callable[[float], Price | None] | None = None
 
     def worst_cost(self, call: Call) -> float | None:
-        """Returns the most that one attempt can cost, in dollars; None if there is no price, or no bound."""
-        return None if self.price is None else worst_cost(call, self.price, self.estimate)
+        """Returns the most that one attempt can cost, in dollars, also if it is answered on the next day; None if there
+        is no price, or no bound."""
+        prices = [price for price in self._prices(_DAY_S) if price is not None]
+        costs = [worst_cost(call, price, self.estimate) for price in prices]
+        return max((cost for cost in costs if cost is not None), default=None)
 
     def is_unbounded(self, call: Call) -> bool:
         """Whether there is a price, but no bound of what the call can cost."""
@@ -68,8 +76,18 @@ class Route(Struct):
         return self.endpoints[0]
 
     def cost_of(self, call: Call, reply: Reply) -> float | None:
-        """Returns the cost of an answered call in dollars; None if it is not known."""
-        return cost_of(reply, call, self.price, self.estimate)
+        """Returns the cost of an answered call in dollars, the dearer one if the price has just changed; None if it is
+        not known."""
+        costs = [cost_of(reply, call, price, self.estimate) for price in self._prices(-_EDGE_S)]
+        return max((cost for cost in costs if cost is not None), default=None)
+
+    def _prices(self, away_s: float) -> list[Price | None]:
+        """Returns the price of now and, if it is another, that of `away_s` seconds from now."""
+        ends = () if self.price_in is None else (self.price_in(0.0), self.price_in(away_s))
+        # A price list that ends makes no call free.
+        prices: list[Price | None] = [price for price in ends if price is not None]
+        prices = prices or [self.price]
+        return prices if prices[0] != prices[-1] else prices[:1]
 
     def settle(self, permit: Permit, call: Call, reply: Reply, cost: float | None) -> None:
         """Replaces what was reserved for an attempt by what its reply used, and records the success. `cost`: that of

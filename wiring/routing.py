@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 from msgspec import structs
 
 from ..engine.attempts.estimate import TokenEstimate
 from ..engine.attempts.money import CostBudget
+from ..engine.attempts.prices import Price
 from ..engine.endpoint import Endpoint
 from ..engine.events import Events
 from ..engine.lane import TIMEOUT_DEFAULT_S, Lane
@@ -56,7 +58,7 @@ class Router:
         self._events = events
         self._retrieval = retrieval
         self._first_page = first_page
-        self._prices = settings.price_table()
+        self._prices: dict[tuple[str, str], Price | None] = {}
         # A measurement cuts answers off on purpose.
         self._policy = structs.replace(settings.policy, cut_max=None) if settings.measures else settings.policy
         # A measurement reads the limits of every answer.
@@ -97,7 +99,7 @@ class Router:
         self._routed.add(model)
         accesses = accesses_to(model, settings)
         lane = capped_by_files(settings.lane_of(model), len(accesses))
-        price = self._prices.get(model)
+        price = self._price_in(model, 0.0)
         if settings.max_cost is not None and price is None:
             raise ConfigurationError(
                 f"model {model!r} has no price, so --max-cost can't be kept: give it one under [prices.{model!r}]"
@@ -109,8 +111,14 @@ class Router:
             endpoints = tuple(NoRetryEndpoint(endpoint) for endpoint in endpoints)
         keys = [self._open_key(access, lane) for access in accesses]
         group = LaneQueue(keys, purse=self._purse, events=self._events)
-        is_kept = not settings.measures
-        return Route(endpoints, group, price, TokenEstimate(), is_retrieval=is_engine, is_kept=is_kept)
+        is_kept, later = not settings.measures, partial(self._price_in, model)
+        return Route(endpoints, group, price, TokenEstimate(), None, is_engine, is_kept=is_kept, price_in=later)
+
+    def _price_in(self, model: str, seconds: float) -> Price | None:
+        place = (model, self._settings.day(seconds))
+        if place not in self._prices:
+            self._prices[place] = self._settings.price_table(place[1]).get(model)
+        return self._prices[place]
 
     def _endpoint_to(self, model: str, access: Access, timeout_s: float) -> Endpoint:
         if model == CORPUS_LANE:

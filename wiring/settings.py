@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct, field, structs
@@ -54,8 +56,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Prices by model; they take precedence over the table's."""
     models: Mapping[str, Facts] = {}
     """Facts about models; they take precedence over the table's."""
-    today: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
-    """The day (YYYY-MM-DD) whose prices and models hold."""
+    clock: Callable[[], float] = time.time
+    """Returns the time, in seconds since 1970, whose prices and models hold."""
     base_url: str | None = None
     """The address of every model without one of its own; None: the provider's."""
     cache: Path | None = None
@@ -181,16 +183,22 @@ class Settings(Struct, frozen=True, kw_only=True):
     def _keys_of(self, model: str) -> int:
         return len(self.key_variables.get(model, ("",)))
 
-    def price_table(self) -> Prices:
-        """Returns the bundled prices, with the prices of these settings in their place where there are any."""
-        bundled = bundled_models().prices(self.today)
+    def day(self, in_s: float = 0.0) -> str:
+        """Returns the day (YYYY-MM-DD, by UTC) in so many seconds, whose prices and models hold."""
+        return datetime.fromtimestamp(self.clock() + in_s, UTC).date().isoformat()
+
+    def price_table(self, day: str | None = None) -> Prices:
+        """Returns the bundled prices of a day (None: today), with the prices of these settings in their place where
+        there are any."""
+        day = day or self.day()
+        bundled = bundled_models().prices(day)
         models = {**bundled.models, **search_prices()}
         table = structs.replace(
             bundled,
             models=models,
-            others=self._price_by_others,
-            output_max=self.output_max,
-            window=self.window,
+            others=partial(self._price_by_others, day=day),
+            output_max=partial(self.output_max, day=day),
+            window=partial(self.window, day=day),
             unsized=unsized_in,
             marked=self.caches_marked,
             extra=lambda model: self.models.get(model, Facts()).extra,
@@ -199,16 +207,16 @@ class Settings(Struct, frozen=True, kw_only=True):
         )
         return table.replaced_by(self.prices)
 
-    def facts_of(self, model: str) -> Facts:
-        """Returns the facts about a model, from the configuration, else from the table."""
+    def facts_of(self, model: str, day: str | None = None) -> Facts:
+        """Returns the facts about a model on a day (None: today), from the configuration, else from the table."""
         declared = self.models.get(model, Facts())
-        listed = bundled_models().of(declared.answers_as or model, self.today)
+        listed = bundled_models().of(declared.answers_as or model, day or self.day())
         if declared.answers_as is not None:
             # A deployment is not retired on its model's day.
             listed = structs.replace(listed, retires=None, answered_by=None)
         return declared.over(listed)
 
-    def output_max(self, model: str) -> int | None:
+    def output_max(self, model: str, day: str | None = None) -> int | None:
         """Returns the longest answer, in tokens, to a call without max_tokens; None: not known. Some protocols
         always send a max_tokens."""
         if is_search(model) or is_page(model):
@@ -217,7 +225,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             sent = protocol_of(model, self.means).max_tokens_sent(model.partition("/")[2])
         except ConfigurationError:
             sent = None
-        return self.facts_of(model).max_output if sent is None else sent
+        return self.facts_of(model, day).max_output if sent is None else sent
 
     def caches_marked(self, model: str) -> bool | None:
         """Returns whether a model's provider caches only what a request marks; None: not known."""
@@ -226,14 +234,14 @@ class Settings(Struct, frozen=True, kw_only=True):
         except ConfigurationError:
             return None
 
-    def window(self, model: str) -> int | None:
+    def window(self, model: str, day: str | None = None) -> int | None:
         """Returns the most tokens of a prompt to a model; None: not known."""
-        return self.facts_of(model).window
+        return self.facts_of(model, day).window
 
-    def _price_by_others(self, model: str) -> ListedPrice | None:
+    def _price_by_others(self, model: str, day: str) -> ListedPrice | None:
         """Returns the price of a model under another spelling, or of a search from the row of its engine."""
         if not is_search(model):
-            return bundled_models().price(model, self.today)
+            return bundled_models().price(model, day)
         row = self.search_row_of(model)
         return None if row is None else ListedPrice(price_of(row))
 

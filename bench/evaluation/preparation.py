@@ -187,7 +187,7 @@ def model_remarks(work: BenchmarkRun, settings: Settings) -> Iterator[str]:
     for model, limit in work.max_tokens.items():
         if not is_search(model):
             facts, is_declared = settings.facts_of(model), model in settings.models
-            yield from remarks_on(model, facts, settings.today, limit, is_declared=is_declared)
+            yield from remarks_on(model, facts, settings.day(), limit, is_declared=is_declared)
 
 
 def check_models_take(calls: Iterable[Call], settings: Settings) -> None:

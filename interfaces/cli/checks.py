@@ -76,7 +76,7 @@ def cheapest(providers: Sequence[str], settings: Settings) -> list[str]:
     prices = [
         (model, listed.price)
         for model, listed in settings.price_table().models.items()
-        if (settings.facts_of(model).retires or "9999") > settings.today
+        if (settings.facts_of(model).retires or "9999") > settings.day()
     ]
     found = []
     for provider in providers:
@@ -101,7 +101,7 @@ async def _compare_lists(models: Sequence[str], settings: Settings) -> list[str]
         try:
             access = access_to(model, settings)
             listed = await list_models(endpoint_to(access, transport, TIMEOUT_S), access.protocol.kind)
-            lines += differences(provider, listed, table, settings.today) if listed else ()
+            lines += differences(provider, listed, table, settings.day()) if listed else ()
         except ConfigurationError:
             continue  # the check of the model says it
         except (SendError, ValueError) as error:
@@ -201,7 +201,7 @@ def line(one: Check, settings: Settings) -> str:
     asked = compared_names([one.model], settings)[one.model]
     if one.served and asked and not is_same_model(asked, one.served):
         told.append(f"answered by {one.served}")
-    retired = retirement(one.model, settings.facts_of(one.model), settings.today, 0)
+    retired = retirement(one.model, settings.facts_of(one.model), settings.day(), 0)
     return f"{name}: {', '.join(told)}{'; ' if retired else ''}{retired}"
 
 

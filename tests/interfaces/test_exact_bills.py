@@ -4,8 +4,10 @@ its cache, writes for five minutes and an hour, tiers, thinking, long prompts. A
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 
@@ -19,7 +21,7 @@ from torture import SEED, record, times
 
 import millstream as ms
 from millstream.configuration import options
-from millstream.providers.table import TIERS
+from millstream.providers.table import PROVIDERS, TIERS
 
 CALLS = times(1_200, 10_000)
 
@@ -147,3 +149,40 @@ def test_a_tier_that_a_provider_does_not_sell_and_one_without_a_price_are_refuse
         (refused,), _, _ = asked(bare, [call])
         assert refused.failure is not None and "tiers under" in refused.failure.detail
         assert server.calls == 0
+
+
+@pytest.mark.parametrize("cap", [None, 0.04])
+def test_a_price_that_rises_while_a_program_runs_is_billed_from_its_day_on_and_reserved_from_the_day_before(
+    tmp_path: Path, cap: float | None
+) -> None:
+    # The list's price of Argon is this server's until the end of November, and then twice that.
+    edge = datetime(2026, 12, 1, tzinfo=UTC).timestamp()
+    calls = [ms.Call("gemini/gemini-4-argon", f"{number}: for or against?", max_tokens=100) for number in range(30)]
+    with CachingServer(SEED) as server:
+        row = structs.replace(PROVIDERS["gemini"], base_url=f"http://127.0.0.1:{server.port}", key_variable=None)
+        times_of_calls = iter((edge - 2 * 86_400, edge - 60.0, edge + 60.0, edge + 86_400))
+        now = [edge - 3 * 86_400]
+        settings = ms.Settings(
+            providers={"gemini": row}, environment={}, cache=tmp_path, max_cost=cap, clock=lambda: now[0]
+        )
+
+        async def moved() -> tuple[list[float], list[float]]:
+            ratios, bounds = [], []
+            async with ms.Engine(settings=settings) as engine:
+                for at, few in zip(times_of_calls, (calls[:5], calls[5:10], calls[10:15], calls[15:]), strict=True):
+                    now[0] = at
+                    spent, billed = engine.purse.spent, server.bill
+                    try:
+                        async for _ in engine.run(few):
+                            pass
+                    except ms.Stopped:
+                        pass
+                    route = engine.scheduler.routes[few[0].model]
+                    bounds.append(route.worst_cost(few[0]) or 0.0)
+                    ratios.append((engine.purse.spent - spent) / (server.bill - billed))
+                assert cap is None or engine.purse.spent <= cap + 1e-9
+            return ratios, bounds
+
+        ratios, bounds = asyncio.run(moved())
+        assert ratios == pytest.approx([1.0, 1.0, 2.0, 2.0])
+        assert [bound / bounds[0] for bound in bounds] == pytest.approx([1.0, 2.0, 2.0, 2.0], rel=0.05)

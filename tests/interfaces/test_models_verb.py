@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -268,7 +269,7 @@ def test_without_names_the_cheapest_of_each_provider_whose_key_is_set_is_asked(
 
 
 def test_the_cheapest_is_by_the_price_of_both_kinds_of_tokens_among_those_that_still_answer() -> None:
-    settings = Settings(today="2026-11-26")
+    settings = Settings(clock=datetime(2026, 11, 26, tzinfo=UTC).timestamp)
     prices = settings.price_table()
     for provider in ("openai", "anthropic", "gemini", "xai"):
         (found,) = cheapest([provider], settings)
@@ -325,7 +326,7 @@ def test_a_check_says_who_answers_in_place_of_the_model_and_since_when(
     sent = ("--base-url", provider.base_url, "--cache", "cache")
     assert cli("models", "--check", "sim/open", *sent, "--config", "c.toml").out.endswith("answered by grok-4.3\n")
     provider.set_faults()
-    settings = Settings(today="2026-11-26")
+    settings = Settings(clock=datetime(2026, 11, 26, tzinfo=UTC).timestamp)
     gone = line(Check("xai/grok-3", "", "ok", served="grok-4.3"), settings)
     since = "xai/grok-3 was retired on 2026-05-15: xai/grok-4.3 answers under its name"
     assert gone == f"xai/grok-3: ok, 0.00 s, no price, answered by grok-4.3; {since}"

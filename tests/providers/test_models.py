@@ -14,6 +14,7 @@ from millstream.providers.models import Facts, ModelRow, ModelTable, PriceRow, b
 from millstream.wiring import Settings
 
 DAY = "2026-11-26"
+NOON = datetime(2026, 11, 26, 12, tzinfo=UTC).timestamp
 
 
 def test_every_model_with_a_price_has_a_longest_answer() -> None:
@@ -157,7 +158,7 @@ def test_tokens_are_longer_or_shorter_by_family() -> None:
     ],
 )
 def test_the_papers_models_have_a_price(model: str) -> None:
-    price = Settings(today=DAY).price_table().get(model)
+    price = Settings(clock=NOON).price_table().get(model)
     assert price is not None and 0 < price.input <= price.output
 
 
@@ -166,7 +167,7 @@ def test_the_papers_models_have_a_price(model: str) -> None:
     ["openrouter/anthropic/claude-opus-5.5", "bedrock/us.anthropic.claude-opus-5-5-v1:0", "azure/gpt-4o", "openai/no"],
 )
 def test_another_providers_price_is_no_price(model: str) -> None:
-    assert Settings(today=DAY).price_table().get(model) is None
+    assert Settings(clock=NOON).price_table().get(model) is None
 
 
 SOURCES = {"list": PriceSource("2026-11-01", "a price list")}
@@ -234,12 +235,12 @@ def test_a_name_keeps_its_own_day_of_retirement() -> None:
 
 def test_a_deployment_has_the_facts_of_the_model_that_it_stands_for_and_no_price_or_day_of_its_own() -> None:
     declared = {"azure/x": Facts(answers_as="openai/gpt-4o", window=50_000)}
-    settings = Settings(models=declared, today=DAY)
+    settings = Settings(models=declared, clock=NOON)
     facts = settings.facts_of("azure/x")
     assert (facts.thinks, facts.window, facts.max_output, facts.retires) == (False, 50_000, 16_384, None)
     assert settings.window("azure/x") == 50_000
     assert settings.price_table().get("azure/x") is None
-    assert Settings(today=DAY).facts_of("azure/x").thinks is None
+    assert Settings(clock=NOON).facts_of("azure/x").thinks is None
 
 
 @pytest.mark.parametrize(
@@ -261,7 +262,7 @@ def test_a_deployment_has_the_facts_of_the_model_that_it_stands_for_and_no_price
 def test_an_unset_max_tokens_is_bounded_by_what_is_sent_then_by_the_configuration_then_by_the_table(
     model: str, own: Facts, most: int | None
 ) -> None:
-    assert Settings(models={model: own}, environment={}, today=DAY).output_max(model) == most
+    assert Settings(models={model: own}, environment={}, clock=NOON).output_max(model) == most
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ def _models(settings: Settings) -> list[dict[str, Any]]:
     for model in sorted(filterfalse(is_search, {*prices.models, *bundled_models().models})):
         facts, listed = settings.facts_of(model), prices.listed(model)
         source = None if listed is None else listed.source
-        remarks = [retirement(model, facts, settings.today, 36_500).removeprefix(f"{model} ")]
+        remarks = [retirement(model, facts, settings.day(), 36_500).removeprefix(f"{model} ")]
         remarks += [f"temperature {said}" for name, said in _TEMPERATURES.items() if facts.temperature == name]
         found.append(
             {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +121,7 @@ def test_an_effort_that_a_protocol_does_not_have_is_refused_before_anything_is_s
 def test_an_effort_that_a_model_does_not_take_is_refused_with_those_that_it_takes(
     model: str, takes: tuple[str, ...], words: str
 ) -> None:
-    settings = Settings(needs_keys=False, environment={}, today="2026-11-26")
+    settings = Settings(needs_keys=False, environment={}, clock=datetime(2026, 11, 26, tzinfo=UTC).timestamp)
     check_models_take([Call(model, "?", reasoning_effort=effort) for effort in (None, *takes)], settings)
     for effort in {"minimal", "default"} - set(takes):
         with pytest.raises(UsageError) as error:
