@@ -33,7 +33,7 @@ class ReadInPart(Struct, frozen=True):
         return (
             f"{name}{' has no score' if self.is_unread else ''}: the server read {self.cut:,} of {self.prompts:,} "
             f"prompts above {_LEAST_TOKENS:,} tokens in part ({self.most:,} tokens at most): raise its context "
-            "(OLLAMA_CONTEXT_LENGTH, or the server's own option), or give Chameleon a smaller --window"
+            "(OLLAMA_CONTEXT_LENGTH, or the server's own option), or send shorter prompts (--window)"
         )
 
 

@@ -148,7 +148,7 @@ class _ItemLine(NamedLine, frozen=True, kw_only=True):
 
 def _divided_items(records: Iterable[bytes], pairs: Container[Pair]) -> frozenset[tuple[Pair, str]]:
     """Returns the items of these pairs whose records have not one served name. A record without an item is one alone,
-    such as MillStone's."""
+    as of a grid."""
     models: dict[tuple[Pair, str], set[str]] = {}
     with suppress(*_UNREADABLE):
         for line in decoded(records, _ItemLine, RECORDS):

@@ -10,6 +10,8 @@ import pytest
 from command_line import CommandLine, Done
 from strict_models import StrictModels
 
+pytestmark = pytest.mark.needs_benchmark("millstone", "chameleon", "sycon", "task")
+
 MODELS = ("anthropic/claude-sonnet-5-5", "openai/gpt-6-sol", "gemini/gemini-3.8-flash")
 TAKING, UNKNOWN = "openai/gpt-4.1-mini", "openai/new-model"
 TASK = """

@@ -12,6 +12,8 @@ from recorder import Recorder, Sent, recording
 
 from millstream.bench.millstone.work import SAMPLE
 
+pytestmark = pytest.mark.needs_benchmark("millstone", "chameleon", "task")
+
 JUDGED = {
     "stance": "supportive",
     "key_claims": ["x"],

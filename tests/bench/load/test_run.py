@@ -25,7 +25,8 @@ from millstream.engine.endpoint import Hear
 from millstream.engine.fault import LocalFault, Stop, Stopped
 
 MODEL = "sim/steady"
-PRICES = {MODEL: Price(1.0, 4.0)}
+# With a price for reads, so that writes to a cache cost nothing more.
+PRICES = {MODEL: Price(1.0, 4.0, cached=0.1)}
 
 
 def asked(model: str = MODEL, *, stream: bool = False) -> Iterator[Call]:
