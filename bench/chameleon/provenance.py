@@ -6,7 +6,7 @@ Owns these texts. A report is shared with others, so it names data sets and file
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +18,15 @@ from ..evaluation.treatments import pairs_in, treatments_in
 from .options import Options, Readings
 
 
-def origin_of(name: str, manifest: Mapping[str, Any] | None, turns: int) -> RunOrigin:
-    """Returns the facts and the command for the page. Raises KeyError or TypeError if the manifest is not a Chameleon
-    run's."""
+def origin_of(name: str, manifest: Mapping[str, Any] | None, turns: int, sent: Iterable[float | None]) -> RunOrigin:
+    """Returns the facts and the command for the page. `sent` are the temperatures that the judge was sent (None:
+    none). Raises KeyError or TypeError if the manifest is not a Chameleon run's."""
     if manifest is None:
         return RunOrigin(name, (("Made by", NO_MANIFEST), ("Turns read", f"{turns:,}")))
-    return RunOrigin(name, (*_facts(manifest), ("Turns read", f"{turns:,}")), _command(manifest))
+    return RunOrigin(name, (*_facts(manifest, sent), ("Turns read", f"{turns:,}")), _command(manifest))
 
 
-def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _facts(manifest: Mapping[str, Any], sent: Iterable[float | None]) -> Iterator[tuple[str, str]]:
     specification = manifest["specification"]
     dataset, endpoints = manifest.get("dataset") or {}, specification["endpoints"]
     yield (
@@ -39,12 +39,13 @@ def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for model, treatments in _pairs(specification).items():
         limit = "not sent" if specification["max_tokens"] is None else f"{specification['max_tokens']:,}"
         yield "Model", f"{model} at {endpoints.get(model, 'unknown')}, {treatments}, max_tokens {limit}"
-    heat = specification["judge_temperature"]
+    at = sorted(sent, key=str) or [specification["judge_temperature"]]
+    temperature = " and ".join("not sent" if each is None else f"{each:g}" for each in at)
     effort = f", effort {told}" if (told := specification.get("judge_effort")) else ""
     yield (
         "Judge",
         f"{specification['judge']} at {endpoints.get(specification['judge'], 'unknown')}, temperature "
-        f"{'not sent' if heat is None else f'{heat:g}'}{effort}, prompt {specification['judge_prompt']}",
+        f"{temperature}{effort}, prompt {specification['judge_prompt']}",
     )
     yield "Search", f"{specification['search']} at {endpoints.get(specification['search'], 'unknown')}"
     whose = specification["queries_by"]

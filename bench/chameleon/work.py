@@ -23,6 +23,8 @@ from ...engine.runs.pairs import FinishedItems, Pair
 from ...engine.runs.run_folder import RunFolder
 from ...fixtures.web.corpus import VERSION as CORPUS_VERSION
 from ...fixtures.web.corpus import ensure_corpus
+from ...format import count_text
+from ...metrics.chameleon.lines import sum_of
 from ...metrics.chameleon.scores import scores as scores_of
 from ...metrics.chameleon.traces import Traces
 from ...providers.models import WINDOW, prompt_tokens
@@ -132,7 +134,11 @@ class ChameleonWork(Struct, frozen=True):
             if not ended.cost and {pair.model, self.asked.judge} & set(unpriced):
                 ended.cost = None
         scores = scores_of(traces, self.asked.readings, asked, rows.is_ranked)
-        remarks = (*lines(details, folder.folder), *remarks_of(scores))
+        planned = self.asked.judge_temperature
+        refused = 0 if planned is None else sum_of(traces.troubles.values()).judged_at[None]
+        judged = f"refused temperature {planned or 0:g}: it judged {count_text(refused, 'answer')} at its own"
+        of_judge = (f"the judge {self.asked.judge} {judged}",) if refused else ()
+        remarks = (*lines(details, folder.folder), *of_judge, *remarks_of(scores))
         return RunCounts(counted.pairs, scores, remarks, as_json(details), tuple(scores["chameleon"]["unmeasured"]))
 
     def score_cells(self, scores: Mapping[str, Any], pair: Pair) -> tuple[str, ...]:

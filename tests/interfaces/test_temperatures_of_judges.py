@@ -119,6 +119,18 @@ def test_an_unknown_judge_of_a_task_that_rejects_the_temperature_is_asked_withou
     assert [each["judge"][0]["temperature"] for each in lines_of(tmp_path / "run/records.jsonl")] == [None] * ROWS
 
 
+def test_a_temperature_that_a_judge_of_chameleon_refuses_is_told_by_the_summary_and_the_page(
+    cli: CommandLine, models: StrictModels, tmp_path: Path
+) -> None:
+    for judge, text in ((UNKNOWN, "not sent"), (SUBJECT, "0")):
+        subject = (*CHAMELEON[:2], "openai/gpt-4o", *CHAMELEON[3:])
+        done = run(cli, models, "run", *subject, judge, out=text)
+        sentence = f"the judge {judge} refused temperature 0: it judged 2 answers at its own"
+        assert done.out.count(sentence) == (text == "not sent"), done.out
+        assert cli("report", text, "--out", f"{text}-page").code == 0
+        assert f", temperature {text}, prompt extended" in (tmp_path / f"{text}-page/report.html").read_text()
+
+
 def test_a_judge_that_takes_a_temperature_is_asked_at_0_and_with_the_authors_ten_tokens(
     cli: CommandLine, models: StrictModels, tmp_path: Path
 ) -> None:

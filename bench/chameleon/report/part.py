@@ -17,6 +17,7 @@ from ....configuration.errors import UsageError
 from ....engine.remarks import remark
 from ....engine.runs.pairs import NOT_SENT
 from ....engine.runs.run_folder import MANIFEST
+from ....metrics.chameleon.lines import sum_of
 from ....metrics.chameleon.readings import Readings
 from ....report.escaping import in_html
 from ....report.headline import Headline, HeadlineScore
@@ -88,7 +89,8 @@ def page_contents(runs: Sequence[ConversationRun], given: Mapping[str, Any], fla
     origins = []
     for run in labelled:
         try:
-            origins.append(origin_of(run.label, run.manifest, run.turns))
+            judged_at = +sum_of(run.traces.troubles.values()).judged_at
+            origins.append(origin_of(run.label, run.manifest, run.turns, judged_at))
         except (KeyError, TypeError, AttributeError) as error:
             folder = run.records.parent
             raise UsageError(f"{folder}: its {MANIFEST} is no Chameleon run's ({error!r})") from error
