@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...configuration.errors import UsageError
-from ...engine.runs.pairs import Pair
+from ...engine.runs.pairs import NOT_SENT, Pair
 from ...engine.runs.run_folder import MANIFEST, RECORDS, read_manifest
 from ...metrics.chameleon.readings import Readings
 from ...metrics.chameleon.scores import ZEROS, scores
@@ -132,4 +132,5 @@ def remarks_of(scores: Mapping[str, Any]) -> Iterator[str]:
         for temperature, entry in by_temperature.items():
             held = scores["chameleon"]["conversations"].get(model, {}).get(temperature, {})
             figures = {name: found["score"] if found["complete"] else None for name, found in held.items()}
-            yield from single_figures(f"{model} @ {temperature}", entry["score"], figures, 3)
+            name = model if temperature == NOT_SENT else f"{model} @ {temperature}"
+            yield from single_figures(name, entry["score"], figures, 3)
