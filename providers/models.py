@@ -119,13 +119,14 @@ class ModelTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     def of(self, model: str, day: str) -> Facts:
         """Returns the facts about the model that answers under a name, such as `openai/o3`, on a day (YYYY-MM-DD);
-        nothing is known of an unknown one. `retires` and `answered_by` are those of the name."""
+        nothing is known of an unknown one. `retires`, `answered_by` and `answers_as` are those of the name."""
         facts, row = _UNKNOWN, self.row(model)
         for each in self._rows(self.answering(model, day)):
             facts = facts.over(each)
         # Each provider retires its names on days of its own.
         retires, answered_by = (None, None) if row is None else (row.retires, row.answered_by)
-        return structs.replace(facts, retires=retires, answered_by=answered_by)
+        answers_as = facts.answers_as if row is None else row.answers_as
+        return structs.replace(facts, retires=retires, answered_by=answered_by, answers_as=answers_as)
 
     def price(self, model: str, day: str) -> ListedPrice | None:
         """Returns what is charged for a name on a day, by its own provider's price list; None: nothing is listed."""

@@ -21,7 +21,7 @@ from ...engine.fault import Stopped
 from ...providers.access import UnknownProvider, endpoint_to
 from ...providers.model_list import differences, list_models
 from ...providers.model_remarks import retirement
-from ...providers.models import bundled_models, is_same_model
+from ...providers.models import bare_name, bundled_models
 from ...providers.search.access import is_search
 from ...providers.transport.transport import Transport
 from ...wiring import ConfigurationError, Settings, access_to, accesses_to
@@ -199,7 +199,7 @@ def line(one: Check, settings: Settings) -> str:
     told += [] if one.results is None else [f"{one.results:,} results"]
     told.append("no price" if one.cost is None else f"${one.cost:.6f}")
     asked = compared_names([one.model], settings)[one.model]
-    if one.served and asked and not is_same_model(asked, one.served):
+    if one.served and asked and bare_name(one.served) not in (bare_name(asked), bare_name(one.model)):
         told.append(f"answered by {one.served}")
     retired = retirement(one.model, settings.facts_of(one.model), settings.day(), 0)
     return f"{name}: {', '.join(told)}{'; ' if retired else ''}{retired}"

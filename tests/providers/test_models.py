@@ -7,10 +7,11 @@ from datetime import UTC, date, datetime
 import pytest
 from msgspec import structs
 
+from millstream.bench.evaluation.served import compared_names
 from millstream.engine.attempts.prices import LongPrompts, PriceSource
 from millstream.fixtures.provider.chat import MODEL_NAMES
 from millstream.fixtures.provider.wire import OUTPUT_MAX
-from millstream.providers.models import Facts, ModelRow, ModelTable, PriceRow, bundled_models
+from millstream.providers.models import Facts, ModelRow, ModelTable, PriceRow, bare_name, bundled_models
 from millstream.wiring import Settings
 
 DAY = "2026-11-26"
@@ -241,6 +242,27 @@ def test_a_deployment_has_the_facts_of_the_model_that_it_stands_for_and_no_price
     assert settings.window("azure/x") == 50_000
     assert settings.price_table().get("azure/x") is None
     assert Settings(clock=NOON).facts_of("azure/x").thinks is None
+
+
+@pytest.mark.parametrize(
+    ("model", "served"),
+    [
+        ("anthropic/claude-opus-4-0", "claude-opus-4-20250514"),
+        ("anthropic/claude-sonnet-4-0", "claude-sonnet-4-20250514"),
+        ("openai/gpt-4-turbo-preview", "gpt-4-0125-preview"),
+        ("gemini/gemini-flash-latest", "gemini-3.8-flash"),
+        ("deepseek/deepseek-v4-flash", "deepseek-flash"),
+    ],
+)
+def test_an_alias_is_the_model_that_it_stands_for(model: str, served: str) -> None:
+    settings = Settings(clock=NOON)
+    facts = settings.facts_of(model)
+    assert facts.answers_as is not None and facts.window is not None
+    compared = compared_names([model], settings)[model]
+    assert compared == facts.answers_as and bare_name(compared) == bare_name(served)
+    target = settings.facts_of(facts.answers_as)
+    assert (facts.thinks, facts.window, facts.retires) == (target.thinks, target.window, target.retires)
+    assert settings.price_table().get(model) == settings.price_table().get(facts.answers_as)
 
 
 @pytest.mark.parametrize(
