@@ -12,6 +12,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from ...engine.attempts.estimate import TOKENS_PER_CHAR, weight_of
+from ...engine.attempts.money import cost_range
 from ...engine.attempts.prices import Price
 from ...engine.limits import Quota
 from ...engine.runs.pairs import Pair
@@ -232,9 +233,7 @@ def _both(amount: float) -> LikelyRange:
 
 
 def _lane(name: str, load: _Load, quota: Quota | None, price: Price | None) -> LaneForecast:
-    cost = (
-        None if price is None else LikelyRange(*(price.of(*each) for each in zip(load.input, load.output, strict=True)))
-    )
+    cost = None if price is None else LikelyRange(*cost_range(price, load.input, load.output))
     calls = LikelyRange(round(load.calls.least), round(load.calls.most))
     return LaneForecast(name, calls, load.input, load.output, cost, _minutes(load, quota))
 

@@ -13,6 +13,7 @@ from msgspec import convert, to_builtins
 from ...engine.attempts.prices import Price
 from ...format import decimal_text, dollars, rough_minutes, span_text
 from ...report.text import table
+from ..evaluation.forecast import CONDITION
 from ..evaluation.preparation import PreparedRun
 from .forecast import WEB, LaneForecast, SearchTerms, forecast
 from .work import ChameleonWork
@@ -54,7 +55,7 @@ def tell(found: Mapping[str, Any]) -> str:
     low, high = found["cost"]
     # Free searches alone are no cost to show for models without a price.
     if high > 0 or not found["unpriced"]:
-        lines.append(f"cost: {span_text((low, high), dollars)}, if nothing has to be sent twice and nothing is cached")
+        lines.append(f"cost: {span_text((low, high), dollars)}, {CONDITION} or this machine's")
         if found["prices_of"]:
             lines.append(f"prices as listed on {found['prices_of']} or later: check them")
     if found["unpriced"]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from ...engine.attempts.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR, chars_of
+from ...engine.attempts.money import cost_range
 from ...engine.attempts.prices import Price
 from ...engine.call import Call
 from ...engine.fault import LocalFault
@@ -29,6 +30,7 @@ from .work import Remainder
 if TYPE_CHECKING:
     from .pilot import Pilot
 
+CONDITION = "if nothing has to be sent twice or is read from the provider's cache"
 _COLUMNS = ("lane", "calls", "cached", "input tokens", "output tokens", "cost", "time under its quota")
 
 
@@ -172,7 +174,7 @@ def _row_of(prepared: PreparedRun, model: str, sent: LaneCalls) -> dict[str, Any
 def _cost(price: Price | None, tokens: Sequence[int], output: Sequence[int | None]) -> list[float] | None:
     if price is None:
         return None
-    return [price.of(given, answered or 0) for given, answered in zip(tokens, output, strict=True)]
+    return list(cost_range(price, tokens, [answered or 0 for answered in output]))
 
 
 def _minutes(
@@ -192,7 +194,7 @@ def tell(found: Mapping[str, Any]) -> str:
         f"{found['what']}, asked of {', '.join(found['pairs'])}; data {found['dataset']['path']}",
     ]
     if found["cost"] is not None:
-        lines.append(f"cost: {span_text(found['cost'], dollars)}, if nothing has to be sent twice")
+        lines.append(f"cost: {span_text(found['cost'], dollars)}, {CONDITION}")
     lines += price_lines({row["lane"]: row["price"] for row in found["lanes"]}, found["prices_of"])
     if unquoted := [row["lane"] for row in found["lanes"] if row["minutes"] is None]:
         lines.append(f"no quota declared: {', '.join(unquoted)}; --rpm and --tpm give the time")

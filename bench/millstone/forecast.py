@@ -16,6 +16,7 @@ from ...format import dollars, rough_minutes, span_text
 from ...report.text import table
 from ...wiring import Settings
 from ..evaluation.forecast import (
+    CONDITION,
     forecast_of,
     lanes_under_test,
     longest_answer,
@@ -93,7 +94,7 @@ def forecast_text(found: Mapping[str, Any]) -> str:
         lines.append(labels["summary"])
     if found["cost"] is not None:
         low, high = found["cost"]
-        lines.append(f"cost: ${low:,.2f} to ${high:,.2f}, if nothing has to be sent twice")
+        lines.append(f"cost: ${low:,.2f} to ${high:,.2f}, {CONDITION}")
     lines += price_lines({model["model"]: model["price"] for model in found["models"]}, found["prices_of"])
     unquoted = [model["model"] for model in found["models"] if all(model[name] is None for name in _QUOTAS)]
     if unquoted:

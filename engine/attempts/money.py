@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -48,9 +48,20 @@ def _as_sent(call: Call, price: Price) -> Call:
 
 
 def _most_cost(call: Call, price: Price, most: Tokens, factor: float) -> float:
-    marks = _marks_in(call)
+    input_dollars = most.input * _input_most(price, _marks_in(call))
+    return price.in_dollars(most.input, input_dollars, most.output, factor)
+
+
+def _input_most(price: Price, marks: str) -> float:
     is_marked = "cache_control" in marks or "cachePoint" in marks
-    return price.of_most(most.input, most.output, factor, is_marked=is_marked, is_hour=_asks_hour(marks))
+    return price.input_most(is_marked=is_marked, is_hour=_asks_hour(marks))
+
+
+def cost_range(price: Price, input_tokens: Sequence[float], output_tokens: Sequence[float]) -> tuple[float, float]:
+    """Returns what the lower and the upper numbers of tokens cost in dollars, at the prices of short prompts: the upper
+    if the provider writes all prompts to its cache that it may, neither if it reads any from there."""
+    highest = structs.replace(price, input=_input_most(price, repr(price.extra)))
+    return price.of(input_tokens[0], output_tokens[0]), highest.of(input_tokens[1], output_tokens[1])
 
 
 def _marks_in(call: Call) -> str:

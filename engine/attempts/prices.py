@@ -112,17 +112,18 @@ class Price(Struct, frozen=True):
             dollars += usage.cached_input * (cached - self.input)
             dollars += usage.cache_write_5m * (self._written - self.input)
             dollars += usage.cache_write_1h * (self._written_1h - self.input)
-        return self._in_dollars(read, dollars, output, factor)
+        return self.in_dollars(read, dollars, output, factor)
 
-    def of_most(self, input_tokens: int, output_tokens: int, factor: float, *, is_marked: bool, is_hour: bool) -> float:
-        """Returns the most that a call of these tokens can cost, in dollars: its prompt may be written to the
-        provider's cache, for an hour if it asks for that (`is_hour`). `is_marked`: it says what is to be cached."""
+    def input_most(self, *, is_marked: bool, is_hour: bool) -> float:
+        """Returns the most that a million tokens of a prompt can cost, in dollars: they may be written to the
+        provider's cache, for an hour if the call asks for that (`is_hour`). `is_marked`: it says what is to be cached.
+        """
         rate = self.input if self.cached is None else max(self.input, self.cached)
         if is_marked or not self.is_marked:
             rate = max(rate, self._written)
         if is_hour:
             rate = max(rate, self._written_1h)
-        return self._in_dollars(input_tokens, input_tokens * rate, output_tokens, factor)
+        return rate
 
     @property
     def _written(self) -> float:
@@ -137,7 +138,7 @@ class Price(Struct, frozen=True):
             return self.write_1h
         return (2.0 if self.is_marked else 2.5) * self.input
 
-    def _in_dollars(self, read: int, input_dollars: float, output: int, factor: float) -> float:
+    def in_dollars(self, read: int, input_dollars: float, output: int, factor: float) -> float:
         """Returns the cost of a call in dollars. `input_dollars`: a million times what its input costs in a short
         prompt; in a long one all prices of input rise alike."""
         if self.long is not None and read > self.long.above:

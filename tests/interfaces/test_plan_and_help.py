@@ -45,6 +45,28 @@ def test_a_plan_counts_prompts_tokens_cost_and_time_and_sends_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("extra", "times", "written"),
+    [
+        ('service_tier = "default"', 1.0, 0.125),
+        ('service_tier = "priority"', 2.0, 0.125),
+        ('prompt_cache_retention = "24h"', 1.0, 0.25),
+    ],
+    ids=["plain", "tier", "kept for hours"],
+)
+def test_a_plan_has_the_price_of_what_a_model_s_own_fields_ask_and_of_writes_to_the_cache(
+    cli: CommandLine, tmp_path: Path, extra: str, times: float, written: float
+) -> None:
+    (tmp_path / "own.toml").write_text(f'[models."openai/gpt-6-luna"]\nextra = {{ {extra} }}\n')
+    plan = ("plan", "millstone", *SMALL, "--model", "openai/gpt-6-luna", "--config", "own.toml", "--json")
+    done = cli(*plan)
+    assert done.code == 0, done.err
+    (model,) = json.loads(done.out)["runs"][0]["models"]
+    tokens, (least, most) = model["input_tokens"], model["output_tokens"]
+    assert model["cost"][0] == pytest.approx(times * (tokens * 0.10 + least * 0.50) / 1e6)
+    assert model["cost"][1] == pytest.approx(times * (tokens * written + most * 0.50) / 1e6)
+
+
 def test_what_the_cache_answers_is_not_counted_again(cli: CommandLine, provider: Provider) -> None:
     cached = ("--model", "sim/open", "--base-url", provider.base_url, "--cache", "cache")
     assert cli("run", "millstone", *SMALL, *cached, "--out", "run", "--no-progress").code == 0
@@ -67,6 +89,8 @@ def test_a_plan_needs_no_key_and_tells_its_assumptions(cli: CommandLine) -> None
     assert "without a price: sim/open" in done.out
     assert "no quota declared: openai/gpt-4o-mini, sim/open" in done.out
     assert "assumed: a token is 4 characters of a prompt" in done.out
+    told = cli("plan", "millstone", *SMALL, "--model", "openai/gpt-4o-mini").out
+    assert "if nothing has to be sent twice or is read from the provider's cache" in told
 
 
 def test_tokens_a_minute_bound_the_time_where_they_are_scarcer(cli: CommandLine) -> None:

@@ -64,13 +64,18 @@ def test_tokens_are_those_of_the_prompts_where_nothing_is_left_to_assume(
 def test_cost_and_time_follow_prices_and_the_narrowest_quota(made: Making, asking: Asking) -> None:
     dataset, asked = made(5, 3), asking(pages=10)
     quotas = {MODEL: Quota(rpm=10, tpm=1_000_000), JUDGE: Quota(itpm=1_000), "web": Quota(rpm=30)}
-    prices = {MODEL: Price(1.0, 10.0), JUDGE: Price(2.0, 20.0)}
+    prices = {MODEL: Price(1.0, 10.0, cached=0.1), JUDGE: Price(2.0, 20.0, cached=0.2, write_5m=2.5)}
     found = forecast(dataset, asked, quotas, prices, SearchTerms(10, 5.0))
     by_lane = {each.lane: each for each in found.lanes}
     model, judge, search = by_lane[MODEL], by_lane[JUDGE], by_lane[SEARCH]
     assert model.cost == LikelyRange(
         *(prices[MODEL].of(*each) for each in zip(model.input_tokens, model.output_tokens, strict=True))
     )
+    # A provider that writes prompts to its cache by itself may write them all.
+    assert judge.cost is not None and judge.cost.least == prices[JUDGE].of(
+        judge.input_tokens[0], judge.output_tokens[0]
+    )
+    assert judge.cost.most == pytest.approx((judge.input_tokens[1] * 2.5 + judge.output_tokens[1] * 20.0) / 1e6)
     assert model.minutes == LikelyRange(3.0, 3.0)
     assert judge.minutes == pytest.approx([tokens / 1_000 for tokens in judge.input_tokens])
     # Ten results a request for ten pages: one, or two where doubles are left out.
