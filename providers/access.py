@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ..engine.exit_codes import WRONG_USAGE
 from ..engine.near_names import nearest
 from .credentials.authorizer import NO_CREDENTIALS, Authorizer, CredentialsError
 from .kinds import Credentials, Kind, kind_of
 from .llm.protocol import Target, WireProtocol
-from .table import OPENAI_NAMES, OPENAI_URL, PROVIDERS, Provider
+from .table import OPENAI_NAMES, OPENAI_TIERS, OPENAI_URL, PROVIDERS, Provider
 from .transport.endpoint import ModelEndpoint
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # The paths that wire protocols append to an address.
 _TAILS = ("/chat/completions", "/completions", "/responses", "/messages", "/embeddings")
+# The hosts that are known to take the name of a tier. Others with OpenAI's protocol may refuse it.
+_SELLERS = (".openai.com", ".azure.com")
 
 
 class ConfigurationError(ValueError):
@@ -128,7 +130,7 @@ def accesses(model: str, means: ReachSettings) -> tuple[Access, ...]:
     wanted = {variable: value for variable, value in stripped.items() if value}
     is_required = means.base_url is None and (not found or not row.base_url) and not wanted
     keys = _keys_of(model, row, means, is_required=is_required and row.key_variable is not None)
-    is_openai = base_url == OPENAI_URL and bool(row.tiers)
+    sells_tiers = row.tiers == OPENAI_TIERS and (urlsplit(base_url).hostname or "").endswith(_SELLERS)
     target = Target(
         base_url,
         row.identity or base_url,
@@ -142,7 +144,7 @@ def accesses(model: str, means: ReachSettings) -> tuple[Access, ...]:
         extra=means.extras.get(model, {}),
         store=row.store,
         # A project at OpenAI may have a dearer tier as its default, which nothing says before the first bill.
-        tiers=_tiers_of(model, row, means.tier or ("standard" if is_openai and means.is_capped else None)),
+        tiers=_tiers_of(model, row, means.tier or ("standard" if sells_tiers and means.is_capped else None)),
     )
     try:
         target = kind.located(wanted, target)
@@ -153,6 +155,12 @@ def accesses(model: str, means: ReachSettings) -> tuple[Access, ...]:
         for access in ways:
             access.authorizer()
     return ways
+
+
+def has_default_tier(model: str, means: ReachSettings) -> bool:
+    """Returns whether the default of an account decides in which tier a model answers, which may be a dearer one."""
+    is_keyless = structs.replace(means, needs_keys=False)
+    return row_of(model, means).tiers == OPENAI_TIERS and not accesses(model, is_keyless)[0].target.tiers
 
 
 def row_of(model: str, means: ReachSettings) -> Provider:

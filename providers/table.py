@@ -50,7 +50,7 @@ class Provider(Struct, frozen=True):
 
 # What a call may ask for; the last is two attempts.
 TIERS = ("standard", "flex", "priority", "flex-then-standard")
-_OPENAI_TIERS = {
+OPENAI_TIERS = {
     "standard": {"service_tier": "default"},
     "flex": {"service_tier": "flex"},
     "priority": {"service_tier": "priority"},
@@ -62,9 +62,9 @@ SIM_PORT = 8099
 OPENAI_NAMES = {"max_tokens": "max_completion_tokens"}
 
 PROVIDERS: dict[str, Provider] = {
-    "openai": Provider(OPENAI_URL, "OPENAI_API_KEY", "OPENAI_BASE_URL", names=OPENAI_NAMES, tiers=_OPENAI_TIERS),
+    "openai": Provider(OPENAI_URL, "OPENAI_API_KEY", "OPENAI_BASE_URL", names=OPENAI_NAMES, tiers=OPENAI_TIERS),
     "openai-responses": Provider(
-        OPENAI_URL, "OPENAI_API_KEY", "OPENAI_BASE_URL", kind="openai-responses", tiers=_OPENAI_TIERS
+        OPENAI_URL, "OPENAI_API_KEY", "OPENAI_BASE_URL", kind="openai-responses", tiers=OPENAI_TIERS
     ),
     "openai-completions": Provider(OPENAI_URL, "OPENAI_API_KEY", "OPENAI_BASE_URL", kind="openai-completions"),
     "azure": Provider(
@@ -73,7 +73,7 @@ PROVIDERS: dict[str, Provider] = {
         "AZURE_OPENAI_ENDPOINT",
         kind="azure",
         names={"max_tokens": "max_completion_tokens"},
-        tiers=_OPENAI_TIERS,
+        tiers=OPENAI_TIERS,
         fact_variables={"version": ("OPENAI_API_VERSION", "AZURE_OPENAI_API_VERSION")},
     ),
     "anthropic": Provider(
@@ -134,7 +134,7 @@ PROVIDERS: dict[str, Provider] = {
         "http://127.0.0.1:8000/v1", None, kind="openai-completions", key_variables_too=("VLLM_API_KEY",)
     ),
     "llamacpp": Provider("http://127.0.0.1:8080/v1", None, key_variables_too=("LLAMA_API_KEY",)),
-    "sim": Provider(f"http://127.0.0.1:{SIM_PORT}/v1", None, None, identity="sim", tiers=_OPENAI_TIERS),
+    "sim": Provider(f"http://127.0.0.1:{SIM_PORT}/v1", None, None, identity="sim", tiers=OPENAI_TIERS),
 }
 
 

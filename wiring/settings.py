@@ -23,7 +23,7 @@ from ..engine.lane import Lane
 from ..engine.limits import Quota, declared_quota, summed
 from ..engine.store.cache import MODES, Mode
 from ..engine.store.cache_policy import DAY_S
-from ..providers.access import ConfigurationError, ReachSettings, protocol_of
+from ..providers.access import ConfigurationError, ReachSettings, has_default_tier, protocol_of
 from ..providers.models import Facts, bundled_models
 from ..providers.retrieval import EVERY_HOST, is_host, is_page, price_of, search_prices
 from ..providers.retrieval import lane_of as retrieval_lane_of
@@ -202,8 +202,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             unsized=unsized_in,
             marked=self.caches_marked,
             extra=lambda model: self.models.get(model, Facts()).extra,
-            # Of two attempts the dearer one is reckoned with.
-            tier=None if self.tier is None else self.tier.rpartition("-then-")[2],
+            tier=self._tier_of,
         )
         return table.replaced_by(self.prices)
 
@@ -244,6 +243,18 @@ class Settings(Struct, frozen=True, kw_only=True):
             return bundled_models().price(model, day)
         row = self.search_row_of(model)
         return None if row is None else ListedPrice(price_of(row))
+
+    def _tier_of(self, model: str) -> str | None:
+        """Returns the tier that is reckoned with: of two attempts the dearer one; `auto` if an account's default may
+        pass the limit."""
+        if self.tier is not None:
+            return self.tier.rpartition("-then-")[2]
+        if self.max_cost is None or is_search(model) or is_page(model):
+            return None
+        try:
+            return "auto" if has_default_tier(model, self.means) else None
+        except ConfigurationError:
+            return None
 
     def cache_folder(self) -> Path:
         """Returns the folder that `cache` names, else the user's cache folder; does not create it."""

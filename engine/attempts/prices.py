@@ -169,8 +169,9 @@ class Price(Struct, frozen=True):
         if extra is None or _TIER_FIELDS.isdisjoint(extra):
             return self.factor_of(self.tier)
         named = [extra[name] for name in _TIER_FIELDS if name in extra]
-        words = [each.get("type") if isinstance(each, Mapping) else each for each in named]
-        factors = [self.factor_of(word) if isinstance(word, str | None) else None for word in words]
+        # Without a value the account's default holds.
+        words = [(each.get("type") if isinstance(each, Mapping) else each) or "auto" for each in named]
+        factors = [self.factor_of(word) if isinstance(word, str) else None for word in words]
         known = [each for each in factors if each is not None]
         return max(known) if len(known) == len(factors) else None
 
@@ -211,7 +212,7 @@ class Prices(Struct, frozen=True):
     """The price table, by model. `others` looks up a model that is not in the table, `output_max` the most tokens of
     one answer of a model, and `window` those of a prompt; all return None if they don't know. `unsized` finds a part
     of unknown size in a call, `marked` says whether a model's provider caches only what is marked, `extra` has fields
-    of a model's requests. `tier` is asked of all models."""
+    of a model's requests. `tier` is the one that is asked of a model."""
 
     models: Mapping[str, ListedPrice]
     others: Callable[[str], ListedPrice | None] = _nothing
@@ -220,7 +221,7 @@ class Prices(Struct, frozen=True):
     unsized: Callable[[Call], Unsized | None] = _nothing
     marked: Callable[[str], bool | None] = _nothing
     extra: Callable[[str], Mapping[str, Any] | None] = _nothing
-    tier: str | None = None
+    tier: Callable[[str], str | None] = _nothing
 
     def listed(self, model: str) -> ListedPrice | None:
         listed = self.models.get(model)
@@ -238,7 +239,7 @@ class Prices(Struct, frozen=True):
             unsized=self.unsized,
             is_marked=bool(self.marked(model)),
             extra=self.extra(model) or None,
-            tier=None if listed.price.is_by_call else self.tier,
+            tier=None if listed.price.is_by_call else self.tier(model),
         )
 
     def oldest_date(self, models: Iterable[str]) -> str | None:

@@ -21,6 +21,9 @@ from torture import SEED, record, times
 
 import millstream as ms
 from millstream.configuration import options
+from millstream.engine.attempts.estimate import TokenEstimate
+from millstream.engine.attempts.money import worst_cost
+from millstream.providers.access import accesses
 from millstream.providers.table import PROVIDERS, TIERS
 
 CALLS = times(1_200, 10_000)
@@ -186,3 +189,41 @@ def test_a_price_that_rises_while_a_program_runs_is_billed_from_its_day_on_and_r
         ratios, bounds = asyncio.run(moved())
         assert ratios == pytest.approx([1.0, 1.0, 2.0, 2.0])
         assert [bound / bounds[0] for bound in bounds] == pytest.approx([1.0, 2.0, 2.0, 2.0], rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("model", "address", "tier"),
+    [
+        ("openai/gpt-6-sol", "https://api.openai.com/v1", None),
+        ("openai/gpt-6-sol", "https://eu.api.openai.com/v1", None),
+        ("openai-responses/gpt-6-sol", "https://us.api.openai.com/v1", None),
+        ("azure/gpt-6-sol", "https://mine.openai.azure.com", None),
+        ("openai/gpt-6-sol", "http://127.0.0.1:9/v1", "auto"),
+        ("openai/gpt-6-sol", "https://proxy.example.com/v1", "auto"),
+        ("vllm/mine", "http://127.0.0.1:9/v1", None),
+        ("gemini/gemini-4-neon", "http://127.0.0.1:9", None),
+    ],
+)
+def test_under_a_limit_an_accounts_default_tier_is_overruled_where_that_is_known_to_be_taken_else_reserved(
+    model: str, address: str, tier: str | None
+) -> None:
+    price = ms.Price(1.0, 5.0, tiers={"flex": 0.5, "priority": 2.0})
+    free = ms.Settings(base_url=address, environment={}, needs_keys=False, prices={model: price})
+    capped = structs.replace(free, max_cost=1.0)
+    (reached,), (usual,) = accesses(model, capped.means), accesses(model, free.means)
+    is_named = address.startswith("https") and tier is None
+    assert reached.target.tiers == (({"service_tier": "default"},) if is_named else ()) and usual.target.tiers == ()
+    bounds = []
+    for settings in (free, capped):
+        found = settings.price_table().get(model)
+        assert found is not None
+        bounds.append(worst_cost(ms.Call(model, "For or against?", max_tokens=100), found, TokenEstimate()) or 0.0)
+    assert bounds[1] / bounds[0] == (2.0 if tier == "auto" else 1.0)
+
+
+def test_no_default_of_an_account_passes_a_limit_at_an_address_of_ones_own(tmp_path: Path) -> None:
+    with CachingServer(SEED, default="priority") as server:
+        settings = settings_of(server.port, "chat", tmp_path, max_cost=0.05, lanes=(ms.Lane("lab/m", concurrency=16),))
+        calls = [ms.Call("lab/m", f"{number}: for or against?", max_tokens=100) for number in range(200)]
+        _, spent, _ = asked(settings, calls)
+        assert 0 < server.bill <= spent + 1e-9 <= 0.05 + 2e-9

@@ -26,12 +26,16 @@ _REFUSED = b'{"error": {"code": "resource_unavailable", "message": "Resource Una
 
 class CachingServer(BillingServer):
     """The provider. `seed`: of what it forgets. Its flex tier has no room for the share `full` of calls, answers the
-    share `slow` too late, and its priority is standard for the share `downgraded`."""
+    share `slow` too late, and its priority is standard for the share `downgraded`. `default`: the tier of calls that
+    name none."""
 
-    def __init__(self, seed: int, *, full: float = 0.0, slow: float = 0.0, downgraded: float = 0.2) -> None:
+    def __init__(
+        self, seed: int, *, full: float = 0.0, slow: float = 0.0, downgraded: float = 0.2, default: str = "default"
+    ) -> None:
         super().__init__()
         self.units = 0
         self.refused = self.late = 0
+        self._default = default
         self.tiers: dict[str, int] = {}
         self._chance = Random(seed)
         self._shares = (full, slow, downgraded)
@@ -44,7 +48,7 @@ class CachingServer(BillingServer):
 
     async def _answered(self, path: str, body: dict[str, Any]) -> tuple[int, bytes, str]:
         full, slow, downgraded = self._shares
-        tier = body.get("speed") or body.get("service_tier") or body.get("serviceTier") or "default"
+        tier = body.get("speed") or body.get("service_tier") or body.get("serviceTier") or self._default
         if tier == "flex" and self._chance.random() < full:
             self.refused += 1
             return 429, _REFUSED, "application/json"

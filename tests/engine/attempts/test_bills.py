@@ -125,6 +125,7 @@ def test_the_tier_that_was_billed_is_billed_and_one_without_a_price_as_the_deare
         ({"service_tier": "priority"}, "flex", 2.0), ({"service_tier": "flex"}, None, 0.5),
         ({"serviceTier": {"type": "priority"}}, None, 2.0), ({"speed": "fast"}, None, 2.0),
         ({"speed": "standard", "service_tier": "default"}, None, 1.0), ({"service_tier": "auto"}, None, 2.0),
+        ({"service_tier": None}, None, 2.0), ({"service_tier": None}, "standard", 2.0),
         ({"service_tier": "ultrafast"}, None, None), ({"service_tier": 7}, None, None), (None, "ultrafast", None),
     ],
 )  # fmt: skip
