@@ -112,8 +112,6 @@ def served_rows(
     unmeasured: list[str] = []
     has_two_judges = False
     judges: dict[str, Counter[str]] = {}
-    # Records stand in the order of their answers, which is chance.
-    ended = dict(sorted(ended.items(), key=lambda each: str(each[0])))
     for counts in ended.values():
         for judge, names_of_judge in counts.judges.items():
             judges.setdefault(judge, Counter()).update(names_of_judge)
@@ -168,14 +166,14 @@ class _NamedCounts(Struct):
 
 def rows_in(folder: Path, manifest: Mapping[str, Any] | None) -> ServedRows:
     """Returns the rows of a run's folder: by the counts of its manifest, or by the records of a run that has not ended,
-    as far as they can be read. Records without a manifest have one row for each pair."""
-    ended = dict[Pair, PairCounts]()
-    with suppress(*_UNREADABLE):
-        if manifest and manifest.get("ended") is not None:
-            ended = _noted_names(manifest)
-    if manifest and not ended:
-        ended = _recounted_names(folder)
-    answers_as = (manifest or {}).get("answers_as") or {}
+    as far as they can be read. Without a manifest, models of the table of models are compared with the served ones."""
+    ended = _noted_names(manifest) if manifest and manifest.get("ended") is not None else {}
+    ended = ended or _recounted_names(folder)
+    if manifest is None:
+        models = {pair.model for pair in ended}.union(*(counts.judges for counts in ended.values()))
+        answers_as = {model: model for model in models if bundled_models().row(model) is not None}
+    else:
+        answers_as = manifest.get("answers_as") or {}
     return served_rows(ended, answers_as, lambda: record_lines(folder / RECORDS, is_quiet=True))
 
 
@@ -190,27 +188,24 @@ def compare_names(folder: Path, manifest: Mapping[str, Any], proof: Proof) -> No
     wrong already are not counted."""
     if manifest.get("ended") is None or proof.wrongs:
         return
-    try:
-        noted = _noted_names(manifest)
-    except msgspec.ValidationError as error:
-        proof.add(f"manifest.json: counts: {error}")
-        return
-    recounted = _recounted_names(folder)
-    for pair, counts in noted.items():
-        ours, theirs = stated_in(counts), stated_in(recounted.get(pair, PairCounts()))
-        for name in sorted(ours.keys() | theirs.keys()):
-            if ours.get(name) != theirs.get(name):
-                has, gives = (json.dumps(each.get(name, {})) for each in (ours, theirs))
-                proof.add(f"manifest.json: {name} of {pair} are {has}; {RECORDS} and {FAILURES} hold {gives}")
+    noted, recounted = _noted_names(manifest), _recounted_names(folder)
+    for pair in sorted(noted.keys() | recounted.keys(), key=order_of):
+        has, gives = (
+            json.dumps(stated_in(each.get(pair, PairCounts())), sort_keys=True) for each in (noted, recounted)
+        )
+        if has != gives:
+            proof.add(f"manifest.json: for {pair}, servers state {has}; {RECORDS} and {FAILURES} hold {gives}")
 
 
 def _noted_names(manifest: Mapping[str, Any]) -> dict[Pair, PairCounts]:
-    """Returns the counts of names in a manifest."""
-    rows = msgspec.convert(manifest.get("counts") or [], list[_NamedCounts])
-    return {
-        pair_of(row): PairCounts(served=row.served, fingerprints=row.fingerprints, judges=row.served_judge)
-        for row in rows
-    }
+    """Returns the counts of names in a manifest; none if it can't be read."""
+    with suppress(msgspec.ValidationError):
+        rows = msgspec.convert(manifest.get("counts") or [], list[_NamedCounts])
+        return {
+            pair_of(row): PairCounts(served=row.served, fingerprints=row.fingerprints, judges=row.served_judge)
+            for row in rows
+        }
+    return {}
 
 
 def _recounted_names(folder: Path) -> dict[Pair, PairCounts]:

@@ -107,6 +107,20 @@ def test_an_item_that_two_models_answered_is_in_neither_row(
     assert cli("report", "run").code == 3
 
 
+@pytest.mark.parametrize("name", ["millstone", "task"])
+def test_records_alone_have_the_rows_of_the_served_names(run: Any, cli: CommandLine, tmp_path: Path, name: str) -> None:
+    assert run(name, "served_as=grok-4.3,model=open,rate=0.5", config=False).code == 3
+    _, scores, _ = documents(tmp_path / "run")
+    older = tmp_path / "older"
+    older.mkdir()
+    (tmp_path / "run/records.jsonl").rename(older / "records.jsonl")
+    assert cli("score", "older").code == 3 and cli("report", "older").code == 3
+    alone = json.loads((older / "scores.json").read_text())
+    assert alone["served"] == scores["served"]
+    assert {"sim/open (grok-4.3)", "sim/open (open)"} == set(next(iter(alone.values()))["models"]) - {"sim/open"}
+    assert "sim/open (grok-4.3)" in (older / "report.html").read_text()
+
+
 def test_other_judges_that_two_models_answered_for_are_no_measure(
     run: Any, cli: CommandLine, provider: Provider
 ) -> None:
