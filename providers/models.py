@@ -182,10 +182,11 @@ def bare_name(model: str) -> str:
     return _DATED.sub("", _PREVIEW.sub("", _REVISION.sub("", name))).replace(".", "-")
 
 
-def is_same_model(asked: str, served: str, facts: Facts = _UNKNOWN) -> bool:
-    """Returns whether a served name is that of the asked model, or of what this stands for: a provider's prefix, a date
-    and a revision make no other model."""
-    return bare_name(facts.answers_as or asked) == bare_name(served)
+def is_other_snapshot(asked: str, served: str) -> bool:
+    """Returns whether two names of one model end in different dates or revisions."""
+    names = (_REVISION.sub("", name) for name in (asked, served))
+    ends = filter(None, (_PREVIEW.search(name) or _DATED.search(name) for name in names))
+    return len({re.sub(r"\D", "", end[0]) for end in ends} - {""}) == 2
 
 
 @cache

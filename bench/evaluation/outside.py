@@ -127,7 +127,7 @@ class CallTotals:
     @property
     def served(self) -> str | None:
         """The name under which the calls were answered, several joined by JOINT; None: no answer has one."""
-        return JOINT.join(self._names) or None
+        return JOINT.join(sorted(self._names)) or None
 
 
 class CallCosts:

@@ -15,14 +15,16 @@ from types import MappingProxyType
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ...configuration.errors import UsageError
 from ...engine.fault import LocalFault
 from ...engine.runs.pairs import Pair, PairCounts, order_of, pair_of
-from ...engine.runs.proof import Proof
+from ...engine.runs.proof import ANSWERED, Proof
 from ...engine.runs.run_folder import FAILURES, RECORDS
-from ...providers.models import bare_name, bundled_models, is_same_model
+from ...metrics.naming import row_names
+from ...providers.models import bare_name, bundled_models, is_other_snapshot
+from ...providers.table import PROVIDERS
 from ...wiring import Settings
 from .journals import decoded
 from .outside import JOINT
@@ -30,6 +32,7 @@ from .record_lines import record_lines
 from .recount import NamedLine
 from .treatments import as_list, pairs_in
 
+UNNAMED = "without a name"
 # What can be wrong with a folder's files: whoever reads them for more than names reports it.
 _UNREADABLE = (OSError, ValueError, LocalFault, UsageError, msgspec.ValidationError)
 
@@ -90,9 +93,8 @@ class ServedRows(Struct, frozen=True):
         rows = self.pairs(pair)
         if (pair, record.get("item")) in self.divided:
             return b""
-        row = (
-            rows[0].model if len(rows) == 1 else self.names[pair].get("".join(_bare_names(record.get("served") or "")))
-        )
+        served = "".join(_bare_names(record.get("served") or ""))
+        row = rows[0].model if len(rows) == 1 else self.names[pair].get(served)
         return json.dumps({**record, "model": row}).encode() if row else b""
 
 
@@ -117,24 +119,33 @@ def served_rows(
             judges.setdefault(judge, Counter()).update(names_of_judge)
     asked: list[tuple[Pair, Mapping[str, int], str]] = [(pair, counts.served, "") for pair, counts in ended.items()]
     asked += [(Pair(judge, None), served, "the judge ") for judge, served in sorted(judges.items())]
+    rows = row_names(pair for pair, counts in ended.items() if counts.answered)
+    stated: dict[str, Mapping[str, int]] = {}
     for pair, served, role in asked:
+        row = rows.get(pair, pair.model)
+        if served and not role:
+            unnamed = ended[pair].answered - sum(served.values())
+            stated[row] = dict(sorted(served.items())) | ({UNNAMED: unnamed} if unnamed > 0 else {})
         models = {bare: name for joined in sorted(served, reverse=True) for bare, name in _bare_names(joined).items()}
         expected = answers_as.get(pair.model)
-        is_other = expected is not None and not all(is_same_model(expected, name) for name in models.values())
+        # A server may name what the name stands for, or the name itself.
+        is_other = expected is not None and not models.keys() <= {bare_name(expected), bare_name(pair.model)}
         if not role and (is_other or len(models) > 1):
             names[pair] = {bare: f"{pair.model} ({name})" for bare, name in models.items()}
-        told = f"{role}{pair} was answered by {names_text(served)}"
+        told = f"{role}{row} was answered by {names_text(served)}"
         if len(models) > 1:
             has_two_judges = has_two_judges or bool(role)
-            unmeasured.append(f"{told}: no one model was measured, and none of its rows has a rank")
+            for_row = "no one model was measured, and none of its rows has a rank"
+            unmeasured.append(f"{told}: {'two models judged under one name: no model has a rank' if role else for_row}")
         elif is_other:
             remarks.append(
-                f"{told}, another model than was asked: it stands beside no published row; if the name stands for it, "
-                f'say so with answers_as under [models."{pair.model}"]'
+                f"{told}, another model than was asked{'' if role else ': it stands beside no published row'}; "
+                f'if the name stands for it, say so with answers_as under [models."{pair.model}"]'
             )
         elif len(served) > 1:
             remarks.append(f"{told}, snapshots of one model")
-    stated = {str(pair): dict(sorted(counts.served.items())) for pair, counts in ended.items() if counts.served}
+        elif expected is not None and any(is_other_snapshot(expected, name) for name in served):
+            remarks.append(f"{told}, another snapshot than was asked")
     several = {pair for pair, models_of in names.items() if len(models_of) > 1}
     divided = _divided_items(records(), several) if several else frozenset[tuple[Pair, str]]()
     return ServedRows(names, tuple(remarks), tuple(unmeasured), stated, has_two_judges, divided)
@@ -155,25 +166,21 @@ def _divided_items(records: Iterable[bytes], pairs: Container[Pair]) -> frozense
     return frozenset(item for item, names in models.items() if len(names) > 1)
 
 
-class _NamedCounts(Struct):
+class _NamedCounts(PairCounts, kw_only=True):
     model: str
     temperature: float | None = None
     effort: str | None = None
-    served: dict[str, int] = {}
-    fingerprints: dict[str, int] = {}
-    served_judge: dict[str, dict[str, int]] = {}
+    judges: dict[str, dict[str, int]] = field(default_factory=dict, name="served_judge")
 
 
 def rows_in(folder: Path, manifest: Mapping[str, Any] | None) -> ServedRows:
     """Returns the rows of a run's folder: by the counts of its manifest, or by the records of a run that has not ended,
     as far as they can be read. Without a manifest, models of the table of models are compared with the served ones."""
-    ended = _noted_names(manifest) if manifest and manifest.get("ended") is not None else {}
-    ended = ended or _recounted_names(folder)
-    if manifest is None:
-        models = {pair.model for pair in ended}.union(*(counts.judges for counts in ended.values()))
-        answers_as = {model: model for model in models if bundled_models().row(model) is not None}
-    else:
-        answers_as = manifest.get("answers_as") or {}
+    noted = _noted_names(manifest) if manifest and manifest.get("ended") is not None else {}
+    ended = noted or _recounted_names(folder)
+    models = {pair.model for pair in ended}.union(*(counts.judges for counts in ended.values()))
+    in_table = {model: model for model in models if bundled_models().row(model) is not None}
+    answers_as = in_table if manifest is None else manifest.get("answers_as") or {}
     return served_rows(ended, answers_as, lambda: record_lines(folder / RECORDS, is_quiet=True))
 
 
@@ -184,27 +191,20 @@ def stated_in(ended: PairCounts) -> dict[str, Any]:
 
 
 def compare_names(folder: Path, manifest: Mapping[str, Any], proof: Proof) -> None:
-    """Adds a finding for each pair whose servers' names in the manifest are not those of its lines. Lines that are
-    wrong already are not counted."""
+    """Adds a finding for each pair for which the manifest has other names than its lines; not if lines are wrong."""
     if manifest.get("ended") is None or proof.wrongs:
         return
     noted, recounted = _noted_names(manifest), _recounted_names(folder)
     for pair in sorted(noted.keys() | recounted.keys(), key=order_of):
-        has, gives = (
-            json.dumps(stated_in(each.get(pair, PairCounts())), sort_keys=True) for each in (noted, recounted)
-        )
+        has, gives = (stated_in(each.get(pair, PairCounts())) for each in (noted, recounted))
         if has != gives:
             proof.add(f"manifest.json: for {pair}, servers state {has}; {RECORDS} and {FAILURES} hold {gives}")
 
 
-def _noted_names(manifest: Mapping[str, Any]) -> dict[Pair, PairCounts]:
+def _noted_names(manifest: Mapping[str, Any]) -> Mapping[Pair, PairCounts]:
     """Returns the counts of names in a manifest; none if it can't be read."""
     with suppress(msgspec.ValidationError):
-        rows = msgspec.convert(manifest.get("counts") or [], list[_NamedCounts])
-        return {
-            pair_of(row): PairCounts(served=row.served, fingerprints=row.fingerprints, judges=row.served_judge)
-            for row in rows
-        }
+        return {pair_of(row): row for row in msgspec.convert(manifest.get("counts") or [], list[_NamedCounts])}
     return {}
 
 
@@ -214,7 +214,9 @@ def _recounted_names(folder: Path) -> dict[Pair, PairCounts]:
     with suppress(*_UNREADABLE):
         for name in (RECORDS, FAILURES):
             for line in decoded(record_lines(folder / name, is_quiet=True), NamedLine, name):
-                line.name_in(ended.setdefault(pair_of(line), PairCounts()))
+                counts = ended.setdefault(pair_of(line), PairCounts())
+                counts.ok += line.status in ANSWERED
+                line.name_in(counts)
     return ended
 
 
@@ -225,14 +227,17 @@ def compared_names(models: Iterable[str], settings: Settings) -> dict[str, str |
     public = {*table.vendors, *table.offering, *table.same} - {"azure", *settings.providers}
     found: dict[str, str | None] = {}
     for model in models:
-        is_known = table.row(model) is not None or (settings.base_url is None and model.partition("/")[0] in public)
+        provider = model.partition("/")[0]
+        variable = getattr(PROVIDERS.get(provider), "url_variable", None)
+        is_own = settings.base_url is not None or bool(variable and settings.variables.get(variable, "").strip())
+        is_known = table.row(model) is not None or (not is_own and provider in public)
         found[model] = settings.facts_of(model).answers_as or (model if is_known else None)
     return found
 
 
 def names_text(served: Mapping[str, int]) -> str:
-    most_first = sorted(served.items(), key=lambda each: (-each[1], each[0]))
-    return ", ".join(f"{name} ({count:,})" for name, count in most_first)
+    most_first = sorted(served.items(), key=lambda each: (each[0] == UNNAMED, -each[1], each[0]))
+    return ", ".join(f"{count:,} {name}" if name == UNNAMED else f"{name} ({count:,})" for name, count in most_first)
 
 
 def _bare_names(served: str) -> dict[str, str]:

@@ -34,7 +34,7 @@ FREE: dict[str, dict[str, tuple[str, ...]]] = {
     "*.jsonl": {
         "what a call took and cost is noted in its line alone": (
             *("attempts", "maybe_billed", "cached", "latency_ms", "answer_id", "from_cache", "usage", "usage_judge"),
-            *("cost", "cost_judge", "cost_search", "truncated"),
+            *("cost", "cost_judge", "cost_search", "truncated", "long_prompts"),
         ),
         "who answered is noted in its line alone": ("answer_id", "tier", "router"),
         "a cache key is a hash of a call that the folder does not hold": ("key", "keys"),
@@ -181,7 +181,7 @@ def test_a_record_that_another_model_is_said_to_have_given_is_found_by_the_count
 ) -> None:
     reseal(task, **{name: other})
     done = run_command(task.parent, "verify", "run")
-    assert done.code == 5 and "manifest.json: for sim/open" in done.out and f'"{other}": 1' in done.out
+    assert done.code == 5 and "manifest.json: for sim/open" in done.out and f"'{other}': 1" in done.out
 
 
 @pytest.mark.parametrize("values", [{"trial": 2}, {"step": 2}])

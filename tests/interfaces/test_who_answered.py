@@ -10,6 +10,10 @@ from typing import Any
 import pytest
 from command_line import SMALL, CommandLine, Done, Provider, lines_of
 
+from millstream.bench.evaluation.served import compared_names
+from millstream.providers.models import is_other_snapshot
+from millstream.wiring import Settings
+
 pytestmark = pytest.mark.needs_benchmark("millstone", "chameleon", "sycon", "task")
 
 TASK = """import millstream as ms
@@ -20,7 +24,7 @@ STANDS_FOR = '[models."sim/open"]\nanswers_as = "xai/grok-3"\n'
 ROW = "sim/open (grok-4.3)"
 RUNS = {
     "millstone": ("millstone", *SMALL),
-    "task": ("capitals.py",),
+    "task": ("capitals.py", "--temperature", "0.5"),
     "sycon": ("sycon", "--judge", "sim/judge", "--setting", "ethical", "--limit", "1"),
     "chameleon": ("chameleon", "--judge", "sim/judge", "--conversations", "1", "--turns", "2", "--pages", "2"),
 }
@@ -121,6 +125,63 @@ def test_records_alone_have_the_rows_of_the_served_names(run: Any, cli: CommandL
     assert "sim/open (grok-4.3)" in (older / "report.html").read_text()
 
 
+def test_a_judge_that_another_model_answers_for_has_no_row_to_speak_of(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "stands.toml").write_text('[models."sim/judge"]\nanswers_as = "xai/grok-3"\n')
+    done = run("sycon", "served_as=grok-4.3,model=judge")
+    (remark,) = documents(tmp_path / "run")[1]["served"]["remarks"]
+    assert remark in done.out and "another model than was asked" in remark and "row" not in remark
+
+
+def test_a_server_may_name_what_its_name_stands_for_or_the_name_itself(run: Any, tmp_path: Path) -> None:
+    done = run("millstone")
+    assert done.code == 0 and "another model" not in done.out
+    _, scores, records = documents(tmp_path / "run")
+    assert {record["served"] for record in records} == {"open"}
+    assert list(scores["millstone"]["models"]) == ["sim/open"]
+
+
+def test_a_server_of_ones_own_is_one_by_a_variable_too() -> None:
+    name = "openai/mine"
+    assert compared_names([name], Settings(environment={})) == {name: name}
+    there = {"OPENAI_BASE_URL": "http://127.0.0.1:8000/v1"}
+    assert compared_names([name], Settings(environment=there)) == {name: None}
+
+
+def test_two_names_of_a_turn_stand_in_one_order(run: Any, tmp_path: Path) -> None:
+    run("chameleon", "served_as=grok-4.3,model=open,at=2", config=False)
+    assert "grok-4.3 + open" in {record["served"] for record in documents(tmp_path / "run")[2]}
+
+
+def test_answers_without_a_name_are_counted_beside_the_named_ones(run: Any, cli: CommandLine, tmp_path: Path) -> None:
+    assert run("task", "served_as,model=open,at=2", config=False).code == 0
+    _, scores, _ = documents(tmp_path / "run")
+    assert scores["served"]["answers"] == {"sim/open": {"open": 5, "without a name": 1}}
+    assert "sim/open: open (5), 1 without a name" in (tmp_path / "run/report.html").read_text()
+    assert cli("verify", "run").code == 0
+
+
+def test_another_snapshot_than_was_asked_is_a_remark(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "stands.toml").write_text('[models."sim/open"]\nanswers_as = "openai/gpt-4o-2024-08-06"\n')
+    done = run("millstone", "served_as=gpt-4o-2024-11-20,model=open")
+    assert done.code == 0 and "another snapshot than was asked" in done.out
+    assert list(documents(tmp_path / "run")[1]["millstone"]["models"]) == ["sim/open"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "served", "is_other"),
+    [
+        ("openai/gpt-4o", "gpt-4o-2024-11-20", False),
+        ("openai/gpt-4o-2024-08-06", "gpt-4o-2024-08-06", False),
+        ("vertex/claude-sonnet-4@20250514", "claude-sonnet-4-20250514", False),
+        ("gemini/gemini-2.5-flash-preview-05-20", "gemini-2.5-flash-preview-09-2025", True),
+        ("anthropic/claude-3-5-sonnet-latest", "claude-3-5-sonnet-20241022", False),
+        ("bedrock/anthropic.claude-3-5-sonnet-20240620-v1:0", "claude-3-5-sonnet-20241022", True),
+    ],
+)
+def test_snapshots_are_told_apart_by_their_dates(asked: str, served: str, is_other: bool) -> None:
+    assert is_other_snapshot(asked, served) is is_other
+
+
 def test_other_judges_that_two_models_answered_for_are_no_measure(
     run: Any, cli: CommandLine, provider: Provider
 ) -> None:
@@ -152,7 +213,9 @@ def test_two_judges_under_one_name_are_no_measure(run: Any, cli: CommandLine, tm
     assert done.code == 3 and "the judge sim/judge was answered by" in done.out
     _, scores, records = documents(tmp_path / "run")
     assert {record["served_judge"] for record in records} == {"judge", "grok-4.3"}
-    assert "the judge sim/judge" in scores["served"]["unmeasured"][0]
+    (sentence,) = scores["served"]["unmeasured"]
+    assert sentence.startswith("the judge sim/judge was answered by ")
+    assert sentence.endswith(": two models judged under one name: no model has a rank")
 
 
 def test_records_without_served_names_score_report_and_verify(run: Any, cli: CommandLine, tmp_path: Path) -> None:
