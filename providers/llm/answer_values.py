@@ -112,8 +112,10 @@ def usage_of(
         rest = TOKENS_MAX if read is None else read
         hour = min(hour, rest)
         brief = min(brief, rest - hour)
-        return Usage(read, written, reasoning, min(cached, rest - hour - brief), brief, hour, billed=billed)
-    return Usage(read, written, reasoning, cached if read is None else min(cached, read), billed=billed)
+        # More reads than there is room for make no sense, and none of them counts as cheap.
+        cached = cached if cached <= rest - hour - brief else 0
+        return Usage(read, written, reasoning, cached, brief, hour, billed=billed)
+    return Usage(read, written, reasoning, cached if read is None or cached <= read else 0, billed=billed)
 
 
 def later_usage(known: Usage | None, told: Usage | None, *, has_more: bool) -> Usage | None:

@@ -40,6 +40,11 @@ USAGES: dict[str, tuple[dict[str, Any], Usage]] = {
     "more thoughts than tokens": (counts(36, 10, total_tokens=46, **THOUGHT), Usage(36, 74, 64)),
     "more in the total": (counts(36, 10, total_tokens=1_000), Usage(36, 964)),
     "thoughts without a total": (counts(36, 10, total_tokens=None, **THOUGHT), Usage(36, 74, 64)),
+    "more cached than read": (counts(11, 87, **KEPT), Usage(11, 87)),
+    "more cached and written than read": (
+        counts(36, 87, prompt_tokens_details={"cached_tokens": 12, "cache_write_tokens": 30}),
+        Usage(36, 87, cache_write_5m=30),
+    ),
     "negative details": (counts(36, 10, completion_tokens_details={"reasoning_tokens": -3}), Usage(36, 10)),
 }
 
