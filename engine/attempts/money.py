@@ -345,7 +345,8 @@ def cost_of(reply: Reply, call: Call, price: Price | None, estimate: TokenEstima
     if usage is not None and usage.is_whole:
         return price.of_usage(usage, factor)
     if usage is not None and usage.total is not None:
-        ends = (Tokens(usage.total, 0), Tokens(0, usage.total))
+        output = usage.total if (most := _most_tokens(call, price, estimate)) is None else min(usage.total, most.output)
+        ends = (Tokens(usage.total, 0), Tokens(usage.total - output, output))
         return max(_most_cost(call, price, each, factor) for each in ends)
     most = _most_tokens(call, price, estimate)
     if most is None:
