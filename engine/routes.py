@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from msgspec import Struct
 
 from .attempts.estimate import TokenEstimate
-from .attempts.money import cost_of, worst_cost
+from .attempts.money import cost_of, is_reported, worst_cost
 from .attempts.prices import Price
 from .attempts.retry import RetryPolicy
 from .call import WEB, Call, Reply
@@ -95,8 +95,8 @@ class Route(Struct):
         usage = reply.usage
         if usage is not None:
             self.estimate.observe(call, usage)
-        is_reported = self.price is None or self.price.is_by_call or (usage is not None and usage.is_priced)
-        permit.lane.succeeded(permit, permit.tokens.settled(usage), cost, is_reported=is_reported)
+        is_whole = is_reported(reply, call, self.price)
+        permit.lane.succeeded(permit, permit.tokens.settled(usage), cost, is_reported=is_whole)
         self.lane.note_answer(reply)
 
 

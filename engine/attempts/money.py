@@ -326,6 +326,16 @@ def over_budget(what: str, cost: float, purse: CostBudget, option: str = "--max-
     return told
 
 
+def is_reported(reply: Reply, call: Call, price: Price | None) -> bool:
+    """Whether an answer has all that its bill is made of: the tokens, and the tier if one was asked for."""
+    if price is None or price.is_by_call:
+        return True
+    usage, call = reply.usage, _as_sent(call, price)
+    if usage is None or not usage.is_priced or usage.billed is not None or reply.tier is not None:
+        return usage is not None and usage.is_priced
+    return price.factor_asked(call) == price.factor_billed(call, "standard")
+
+
 def cost_of(reply: Reply, call: Call, price: Price | None, estimate: TokenEstimate) -> float | None:
     """Returns the cost of an answered call in dollars: what its provider says it billed, else by its usage and tier. A
     count of tokens that was not reported counts at its worst. None: there is no price, or no bound of what was not

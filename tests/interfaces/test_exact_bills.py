@@ -227,3 +227,20 @@ def test_no_default_of_an_account_passes_a_limit_at_an_address_of_ones_own(tmp_p
         calls = [ms.Call("lab/m", f"{number}: for or against?", max_tokens=100) for number in range(200)]
         _, spent, _ = asked(settings, calls)
         assert 0 < server.bill <= spent + 1e-9 <= 0.05 + 2e-9
+
+
+def test_flex_without_a_tier_in_the_answer_is_said_to_be_at_its_worst_and_makes_no_other_call_dearer(
+    tmp_path: Path,
+) -> None:
+    calls = [ms.Call("lab/m", f"{number}: for or against?", max_tokens=100) for number in range(20)]
+
+    async def spent_at(server: CachingServer) -> tuple[float, float, float]:
+        settings = settings_of(server.port, "chat", tmp_path, max_cost=1.0, tier="flex")
+        async with ms.Engine(settings=settings) as engine:
+            async for _ in engine.run(calls):
+                pass
+            return engine.purse.spent, engine.purse.at_worst, engine.purse.overrun
+
+    with CachingServer(SEED, says_tier=False) as server:
+        spent, at_worst, overrun = asyncio.run(spent_at(server))
+        assert spent == at_worst == pytest.approx(2 * server.bill) and overrun == 1.0

@@ -27,15 +27,22 @@ _REFUSED = b'{"error": {"code": "resource_unavailable", "message": "Resource Una
 class CachingServer(BillingServer):
     """The provider. `seed`: of what it forgets. Its flex tier has no room for the share `full` of calls, answers the
     share `slow` too late, and its priority is standard for the share `downgraded`. `default`: the tier of calls that
-    name none."""
+    name none. `says_tier`: whether answers name theirs."""
 
     def __init__(
-        self, seed: int, *, full: float = 0.0, slow: float = 0.0, downgraded: float = 0.2, default: str = "default"
+        self,
+        seed: int,
+        *,
+        full: float = 0.0,
+        slow: float = 0.0,
+        downgraded: float = 0.2,
+        default: str = "default",
+        says_tier: bool = True,
     ) -> None:
         super().__init__()
         self.units = 0
         self.refused = self.late = 0
-        self._default = default
+        self._default, self._says_tier = default, says_tier
         self.tiers: dict[str, int] = {}
         self._chance = Random(seed)
         self._shares = (full, slow, downgraded)
@@ -67,7 +74,7 @@ class CachingServer(BillingServer):
         if tier == "flex" and self._chance.random() < slow:
             self.late += 1
             await asyncio.sleep(30)
-        answer, events = shape(read, brief, hour, rest, tier)
+        answer, events = shape(read, brief, hour, rest, tier if self._says_tier else "")
         if not body.get("stream") and "streamGenerateContent" not in path:
             return 200, json.dumps(answer).encode(), "application/json"
         stream = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)

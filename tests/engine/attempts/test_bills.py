@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from millstream.engine.attempts.estimate import TokenEstimate
-from millstream.engine.attempts.money import cost_of, why_unbounded, worst_cost
+from millstream.engine.attempts.money import cost_of, is_reported, why_unbounded, worst_cost
 from millstream.engine.attempts.prices import LongPrompts, Price
 from millstream.engine.call import Call, Message, Reply, Usage
 from millstream.engine.content import Native
@@ -188,3 +188,22 @@ def test_an_unknown_price_of_long_writes_is_no_cheaper_than_a_listed_one_of_the_
         listed = max(each.write_1h / each.input for each in of_it if each.write_1h is not None)
         bare = structs.replace(of_it[0], write_1h=None)
         assert bill(Usage(100, 0, cache_write_1h=100), bare) == pytest.approx(listed * 100 * bare.input / 1e6)
+
+
+@pytest.mark.parametrize(
+    ("asked", "tier", "is_certain"),
+    [
+        (None, None, True),
+        ("standard", None, True),
+        ("flex", None, False),
+        ("auto", None, False),
+        ("flex", "flex", True),
+    ],
+)
+def test_a_tier_that_was_asked_for_and_not_reported_is_at_its_worst(
+    asked: str | None, tier: str | None, is_certain: bool
+) -> None:
+    price = structs.replace(GPT, tier=asked)
+    assert is_reported(Reply("", Usage(1_000, 300), tier=tier), PLAIN, price) is is_certain
+    assert is_reported(Reply("", Usage(1_000, 300, billed=0.1), tier=tier), PLAIN, price)
+    assert not is_reported(Reply("", None, tier=tier), PLAIN, price)
