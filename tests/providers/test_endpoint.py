@@ -83,6 +83,7 @@ SOUND: dict[str, tuple[bool, bool, bool]] = {
     "bad_utf8": (False, False, True),
     "lone_surrogate": (False, False, True),
     "content_filter": (True, False, False),
+    "served_as=another": (False, False, False),
     "content_filter=200": (True, False, False),
 }
 SOUND_STREAMED = {**SOUND, "stream_cut=after": (False, False, False)}

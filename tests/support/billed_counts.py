@@ -18,8 +18,8 @@ _WRITTEN: dict[str, Any] = {
 
 OPENAI: tuple[tuple[Any, Usage], ...] = (
     ({**_CHAT, _DETAILS: {"cached_tokens": 12, "cache_write_tokens": 20}}, Usage(36, 9, 0, 12, 20)),
-    # Parts that are more than the whole: the dearer one counts first.
-    ({**_CHAT, _DETAILS: {"cached_tokens": 30, "cache_write_tokens": 20}}, Usage(36, 9, 0, 16, 20)),
+    # More reads than the writes leave room for are no count.
+    ({**_CHAT, _DETAILS: {"cached_tokens": 30, "cache_write_tokens": 20}}, Usage(36, 9, 0, 0, 20)),
     ({**_CHAT, "prompt_cache_hit_tokens": 4}, Usage(36, 9, 0, 4)),
     ({**_CHAT, "cost": 0.25, "cost_details": {"upstream_inference_cost": 19}}, Usage(36, 9, billed=0.25)),
     # With a provider's key of one's own, routers report their fee apart.

@@ -53,7 +53,7 @@ def test_a_refusal_without_a_text_is_a_reply_with_its_explanation() -> None:
         changes: Any = {"stop_reason": "refusal", "stop_details": details}
         stream = streamed(ended("refusal", stop_details=details), STOP)
         for reply in (reply_of(whole(content=[], **changes)), reply_of(stream, stream=True)):
-            assert (reply.text, reply.refused, reply.usage) == (expected, True, Usage(36, 87, 64, 12))
+            assert (reply.text, reply.refused, reply.usage) == (expected, True, Usage(36, 87, 64, 12, 4))
 
 
 def test_a_text_before_a_refusal_replaces_its_explanation() -> None:
@@ -93,10 +93,10 @@ def test_citations_are_addresses_each_once() -> None:
 
 def test_the_last_counts_of_a_stream_replace_those_before_them() -> None:
     for usage, expected in (
-        ({"output_tokens": 50}, Usage(36, 50, 0, 12)),
-        ({"output_tokens": 50, "input_tokens": None, "cache_read_input_tokens": None}, Usage(36, 50, 0, 12)),
-        ({**USAGE, "input_tokens": 30}, Usage(46, 87, 64, 12)),
-        (None, Usage(36, None, 0, 12)),
+        ({"output_tokens": 50}, Usage(36, 50, 0, 12, 4)),
+        ({"output_tokens": 50, "input_tokens": None, "cache_read_input_tokens": None}, Usage(36, 50, 0, 12, 4)),
+        ({**USAGE, "input_tokens": 30}, Usage(46, 87, 64, 12, 4)),
+        (None, Usage(36, None, 0, 12, 4)),
     ):
         body = streamed(opened(0, SAID), ended(usage=usage), STOP)
         assert reply_of(body, stream=True).usage == expected
