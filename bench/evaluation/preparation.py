@@ -132,9 +132,8 @@ def pairs_of(
     before = pairs_in(begun_manifest(out).get("specification") or {})
     for model, effort in product(models, efforts or (None,)):
         plain = Pair(model, None, effort)
-        had = [pair for pair in before if pair._replace(temperature=None) == plain]
         for pair in (Pair(model, temperature, effort) for temperature in temperatures or (None,)):
-            takes = pair in had if had else takes_temperature(model, effort, settings)
+            takes = pair in before or takes_temperature(model, effort, settings)
             if pair.temperature is not None and not takes:
                 without.append(str(plain))
             pairs.append(pair if takes else plain)

@@ -38,9 +38,9 @@ CASES: dict[str, tuple[tuple[str, ...], str]] = {
     "no model": ((*RUN, "--out", "run"), "--model: expected at least one model as provider/model, got none"),
     "no folder": ((*RUN, "--model", "sim/open"), "--out: expected the run's folder, got none"),
     "a model without provider": ((*RUN, "--model", "gpt", "--out", "run"), 'expected a model as provider/model'),
-    "a parameter that the model is known to refuse": (
-        (*RUN, "--model", "anthropic/opus", "--temperature", "0", "--base-url", "http://127.0.0.1:9", "--out", "run"),
-        "takes no temperature",
+    "a level that the model is known to refuse": (
+        (*RUN, "--model", "openai/gpt-4o", "--reasoning-effort", "low", "--base-url", "http://[::1]:9", "--out", "run"),
+        "openai/gpt-4o: expected no reasoning effort at all, got low",
     ),
     "an unknown provider": ((*RUN, "--model", "opnai/x", "--out", "run"), "no provider 'opnai' (nearest: openai)"),
     "a missing key": ((*RUN, "--model", "openai/gpt-4o", "--out", "run"), "needs a key: set OPENAI_API_KEY"),
