@@ -10,7 +10,8 @@ import pytest
 from command_line import CommandLine, Done
 from strict_models import StrictModels
 
-pytestmark = pytest.mark.needs_benchmark("millstone", "chameleon", "sycon", "task")
+# Chameleon's pages are read in processes of their own.
+pytestmark = [pytest.mark.needs_benchmark("millstone", "chameleon", "sycon", "task"), pytest.mark.process]
 
 MODELS = ("anthropic/claude-sonnet-5-5", "openai/gpt-6-sol", "gemini/gemini-3.8-flash")
 TAKING, UNKNOWN = "openai/gpt-4.1-mini", "openai/new-model"

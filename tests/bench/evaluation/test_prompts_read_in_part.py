@@ -12,7 +12,8 @@ from recorder import Recorder, Sent, recording
 
 from millstream.bench.millstone.work import SAMPLE
 
-pytestmark = pytest.mark.needs_benchmark("millstone", "chameleon", "task")
+# Chameleon's pages are read in processes of their own.
+pytestmark = [pytest.mark.needs_benchmark("millstone", "chameleon", "task"), pytest.mark.process]
 
 JUDGED = {
     "stance": "supportive",
