@@ -55,6 +55,7 @@ def remarks(samples: Mapping[str, PairSample], ranks: Mapping[Pair, int | None])
     """Yields a sentence on what each model lacks: conversations that are incomplete, unscored or without history, and
     sources in more than a tenth of its turns; and on the models whose order depends on these turns. `ranks` are those
     of the samples that may have one."""
+    yield from _reads(samples, is_unread=False)
     for name, sample in samples.items():
         if sample.missing and not any(True for _ in sample.held):
             yield f"{name} has no turns: all {sample.expected:,} are missing"

@@ -67,7 +67,9 @@ def test_a_conversation_reaches_the_provider_whole_and_its_answer_the_client(
 ) -> None:
     answer = asked(client, streamed, model=behind.chat, messages=TALK, max_tokens=200)
     assert said(answer) == behind.says(*TEXTS)
-    assert (answer.choices[0].finish_reason, answer.model) == ("stop", behind.chat)
+    # Where the provider states which model answered, that is the name.
+    assert answer.model in (behind.chat, behind.chat.partition("/")[2])
+    assert answer.choices[0].finish_reason == "stop"
     assert answer.usage is not None
     read, written = behind.counts(*TEXTS)
     assert (answer.usage.prompt_tokens, answer.usage.completion_tokens) == (read, written)

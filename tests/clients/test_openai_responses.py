@@ -57,7 +57,9 @@ def test_a_conversation_reaches_the_provider_whole_and_its_answer_the_client(
 ) -> None:
     answer = asked(client, streamed, model=behind.chat, instructions=SYSTEM, input=TALK, max_output_tokens=200)
     assert answer.output_text == behind.says(*TEXTS)
-    assert (answer.status, answer.model, answer.error) == ("completed", behind.chat, None)
+    # Where the provider states which model answered, that is the name.
+    assert answer.model in (behind.chat, behind.chat.partition("/")[2])
+    assert (answer.status, answer.error) == ("completed", None)
     assert answer.usage is not None
     assert (answer.usage.input_tokens, answer.usage.output_tokens) == behind.counts(*TEXTS)
 
