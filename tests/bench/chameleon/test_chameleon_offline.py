@@ -30,7 +30,8 @@ def gone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Outsi
     # The commonest troubles, and no page that takes ten seconds to fail.
     with simulated_outside(home, "--trouble-share", "0.2", "--slow", "0.1", "--web-seed", "3") as outside:
         done = run(home, outside, "--cache", "cache", "--out", "first")
-        assert done.code == 0, done.err
+        # A model of which half of so few turns is unclear or cites nothing has no score: 3.
+        assert done.code == 3, done.err
         exported = run_command(home, "cache", "export", "first", "first.snapshot", "--cache", "cache")
         assert exported.code == 0, exported.err
         outside.stop()
@@ -43,7 +44,7 @@ def test_strict_repeats_it_to_the_byte_with_the_network_gone(gone: tuple[Path, O
     assert len(pages) > 2, "some pages gave nothing, and do so again"
     repeat = ("--mode", "strict", "--snapshot", "first.snapshot", "--cache", "another", "--out", "again")
     done = run(home, outside, *repeat)
-    assert done.code == 0, done.err
+    assert done.code == 3, done.err
     assert "all from the cache; nothing was sent" in done.out
     assert len(ids_of(home / "again")) == TURNS
     assert (home / "again/scores.json").read_bytes() == (home / "first/scores.json").read_bytes()
