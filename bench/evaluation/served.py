@@ -192,7 +192,7 @@ def stated_in(ended: PairCounts) -> dict[str, Any]:
 
 def compare_names(folder: Path, manifest: Mapping[str, Any], proof: Proof) -> None:
     """Adds a finding for each pair for which the manifest has other names than its lines; not if lines are wrong."""
-    if not manifest.get("counts") or proof.wrongs:
+    if manifest.get("ended") is None or not manifest.get("counts") or proof.wrongs:
         return
     noted, recounted = _noted_names(manifest), _recounted_names(folder)
     for pair in sorted(noted.keys() | recounted.keys(), key=order_of):
