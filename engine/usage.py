@@ -21,8 +21,9 @@ class Usage(Struct, frozen=True, omit_defaults=True):
     """How many of the input tokens the provider had cached."""
     cache_write_5m: int = 0
     """How many of the input tokens the provider wrote to its cache, for five minutes or its usual time."""
-    cache_write_1h: int = 0
-    """How many of them it wrote to its cache for an hour."""
+    cache_write_1h: int | None = 0
+    """How many of them it wrote to its cache for an hour; None: it does not count them apart, and `cache_write_5m` has
+    all that it wrote."""
     total: int | None = None
     """Tokens of prompt and answer together, where the provider reported only their sum."""
     billed: float | None = None
@@ -41,7 +42,7 @@ class Usage(Struct, frozen=True, omit_defaults=True):
     @property
     def cache_written(self) -> int:
         """How many of the input tokens the provider wrote to its cache."""
-        return self.cache_write_5m + self.cache_write_1h
+        return self.cache_write_5m + (self.cache_write_1h or 0)
 
     @property
     def tokens(self) -> int | None:
@@ -50,13 +51,16 @@ class Usage(Struct, frozen=True, omit_defaults=True):
 
     def __add__(self, other: Usage) -> Usage:
         """Returns the sum; a count that is unknown in one of the two is unknown in it."""
+        hour = None
+        if self.cache_write_1h is not None and other.cache_write_1h is not None:
+            hour = self.cache_write_1h + other.cache_write_1h
         return Usage(
             None if self.input is None or other.input is None else self.input + other.input,
             None if self.output is None or other.output is None else self.output + other.output,
             self.reasoning + other.reasoning,
             self.cached_input + other.cached_input,
-            self.cache_write_5m + other.cache_write_5m,
-            self.cache_write_1h + other.cache_write_1h,
+            self.cache_written + other.cache_written - (hour or 0),
+            hour,
             billed=None if self.billed is None or other.billed is None else self.billed + other.billed,
         )
 

@@ -17,7 +17,7 @@ from ..engine.near_names import nearest
 from .credentials.authorizer import NO_CREDENTIALS, Authorizer, CredentialsError
 from .kinds import Credentials, Kind, kind_of
 from .llm.protocol import Target, WireProtocol
-from .table import OPENAI_NAMES, OPENAI_TIERS, OPENAI_URL, PROVIDERS, Provider
+from .table import OPENAI_NAMES, OPENAI_TIERS, PROVIDERS, Provider
 from .transport.endpoint import ModelEndpoint
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _TAILS = ("/chat/completions", "/completions", "/responses", "/messages", "/embeddings")
 # The hosts that are known to take the name of a tier. Others with OpenAI's protocol may refuse it.
 _SELLERS = (".openai.com", ".azure.com")
+# What OpenAI's host ends with, and those for one region.
+_OPENAI = ".api.openai.com"
 
 
 class ConfigurationError(ValueError):
@@ -130,13 +132,14 @@ def accesses(model: str, means: ReachSettings) -> tuple[Access, ...]:
     wanted = {variable: value for variable, value in stripped.items() if value}
     is_required = means.base_url is None and (not found or not row.base_url) and not wanted
     keys = _keys_of(model, row, means, is_required=is_required and row.key_variable is not None)
-    sells_tiers = row.tiers == OPENAI_TIERS and (urlsplit(base_url).hostname or "").endswith(_SELLERS)
+    host = urlsplit(base_url).hostname or ""
+    sells_tiers = row.tiers == OPENAI_TIERS and host.endswith(_SELLERS)
     target = Target(
         base_url,
         row.identity or base_url,
         own,
         name,
-        {} if row.names is OPENAI_NAMES and base_url != OPENAI_URL else row.names,
+        {} if row.names is OPENAI_NAMES and not f".{host}".endswith(_OPENAI) else row.names,
         row.refuses,
         version,
         project,
@@ -161,6 +164,12 @@ def has_default_tier(model: str, means: ReachSettings) -> bool:
     """Returns whether the default of an account decides in which tier a model answers, which may be a dearer one."""
     is_keyless = structs.replace(means, needs_keys=False)
     return row_of(model, means).tiers == OPENAI_TIERS and not accesses(model, is_keyless)[0].target.tiers
+
+
+def is_regional(model: str, means: ReachSettings) -> bool:
+    """Returns whether a model is asked at an address for one region, which some models cost more at."""
+    address = accesses(model, structs.replace(means, needs_keys=False))[0].target.base_url
+    return (urlsplit(address).hostname or "").endswith(_OPENAI)
 
 
 def row_of(model: str, means: ReachSettings) -> Provider:

@@ -23,7 +23,7 @@ from ..engine.lane import Lane
 from ..engine.limits import Quota, declared_quota, summed
 from ..engine.store.cache import MODES, Mode
 from ..engine.store.cache_policy import DAY_S
-from ..providers.access import ConfigurationError, ReachSettings, has_default_tier, protocol_of
+from ..providers.access import ConfigurationError, ReachSettings, has_default_tier, is_regional, protocol_of
 from ..providers.models import Facts, bundled_models
 from ..providers.retrieval import EVERY_HOST, is_host, is_page, price_of, search_prices
 from ..providers.retrieval import lane_of as retrieval_lane_of
@@ -68,6 +68,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """The run's name in the cache, in `live` mode; None: what it stores is dropped when the engine is closed."""
     max_cost: float | None = None
     """The limit in dollars; None: no limit."""
+    has_payers: bool = False
+    """Whether some calls have a limit of their own beside it, as those of a gateway's callers may."""
     tier: str | None = None
     """The tier of service that is asked for: `standard`, `flex`, `priority` or `flex-then-standard`; None: none is, so
     that the provider's default applies."""
@@ -136,6 +138,11 @@ class Settings(Struct, frozen=True, kw_only=True):
         return os.environ if self.environment is None else self.environment
 
     @property
+    def is_capped(self) -> bool:
+        """Whether what calls cost has a limit."""
+        return self.max_cost is not None or self.has_payers
+
+    @property
     def means(self) -> ReachSettings:
         """What is needed to reach a provider: addresses, API keys, variables."""
         return ReachSettings(
@@ -147,7 +154,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             extras={model: facts.extra for model, facts in self.models.items() if facts.extra},
             others=self.others.provider,
             tier=self.tier,
-            is_capped=self.max_cost is not None,
+            is_capped=self.is_capped,
         )
 
     def search_row_of(self, model: str) -> SearchEngine | None:
@@ -203,6 +210,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             marked=self.caches_marked,
             extra=lambda model: self.models.get(model, Facts()).extra,
             tier=self._tier_of,
+            regional=self.is_regional,
         )
         return table.replaced_by(self.prices)
 
@@ -233,6 +241,13 @@ class Settings(Struct, frozen=True, kw_only=True):
         except ConfigurationError:
             return None
 
+    def is_regional(self, model: str) -> bool | None:
+        """Returns whether a model is asked at an address for one region; None: not known."""
+        try:
+            return None if is_search(model) or is_page(model) else is_regional(model, self.means)
+        except ConfigurationError:
+            return None
+
     def window(self, model: str, day: str | None = None) -> int | None:
         """Returns the most tokens of a prompt to a model; None: not known."""
         return self.facts_of(model, day).window
@@ -249,7 +264,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         pass the limit."""
         if self.tier is not None:
             return self.tier.rpartition("-then-")[2]
-        if self.max_cost is None or is_search(model) or is_page(model):
+        if not self.is_capped or is_search(model) or is_page(model):
             return None
         try:
             return "auto" if has_default_tier(model, self.means) else None

@@ -349,8 +349,7 @@ def cost_of(reply: Reply, call: Call, price: Price | None, estimate: TokenEstima
         return price.call
     call = _as_sent(call, price)
     factor = price.factor_billed(call, reply.tier)
-    if usage is not None and usage.cache_write_5m and not usage.cache_write_1h and _asks_hour(_marks_in(call)):
-        # Not every server counts the two kinds apart.
+    if usage is not None and usage.cache_write_1h is None and _asks_hour(_marks_in(call)):
         usage = structs.replace(usage, cache_write_5m=0, cache_write_1h=usage.cache_write_5m)
     if usage is not None and usage.is_whole:
         return price.of_usage(usage, factor)

@@ -60,6 +60,8 @@ class Price(Struct, frozen=True):
     a provider caches only what is marked, else 2.5 times."""
     tiers: Mapping[str, float] = {}
     """How many times the price a tier of service costs, by the tier's name: flex, priority, fast."""
+    place: float = 1.0
+    """How many times the price a call costs at an address for one region."""
     is_marked: bool = False
     """Whether its provider caches only what a request marks, so that nothing else is written."""
     extra: Mapping[str, Any] | None = None
@@ -93,7 +95,7 @@ class Price(Struct, frozen=True):
         """How many times the price a call costs that has no fields but the model's; with the dearest tier if that of
         the one it asks for isn't known."""
         asked = self._tier_asked(self.extra)
-        return (self._factor_or_dearest("") if asked is None else asked) * _place_factor(self.extra)
+        return (self._factor_or_dearest("") if asked is None else asked) * self._place_factor(self.extra)
 
     def of(self, input_tokens: float, output_tokens: float) -> float:
         """Returns the dollars for these tokens, at the prices of short prompts and without the price of a call."""
@@ -111,7 +113,7 @@ class Price(Struct, frozen=True):
             cached = self.input if self.cached is None else self.cached
             dollars += usage.cached_input * (cached - self.input)
             dollars += usage.cache_write_5m * (self._written - self.input)
-            dollars += usage.cache_write_1h * (self._written_1h - self.input)
+            dollars += (usage.cache_write_1h or 0) * (self._written_1h - self.input)
         return self.in_dollars(read, dollars, output, factor)
 
     def input_most(self, *, is_marked: bool, is_hour: bool) -> float:
@@ -163,7 +165,7 @@ class Price(Struct, frozen=True):
         """Returns how many times the price a call costs by the tier and the place that it asks for; None: that is not
         known."""
         tier = self._tier_asked(call.extra)
-        return None if tier is None else tier * _place_factor(call.extra)
+        return None if tier is None else tier * self._place_factor(call.extra)
 
     def _tier_asked(self, extra: Mapping[str, Any] | None) -> float | None:
         if extra is None or _TIER_FIELDS.isdisjoint(extra):
@@ -183,15 +185,14 @@ class Price(Struct, frozen=True):
             factor = self._factor_or_dearest("") if asked is None else max(1.0, asked)
         else:
             factor = self._factor_or_dearest(tier)
-        return factor * _place_factor(call.extra)
+        return factor * self._place_factor(call.extra)
 
     def _factor_or_dearest(self, tier: str | None) -> float:
         factor = self.factor_of(tier)
         return max((1.0, *self.tiers.values())) if factor is None else factor
 
-
-def _place_factor(extra: Mapping[str, Any] | None) -> float:
-    return _PLACE_FACTOR if (extra or {}).get(_PLACE_FIELD) not in (None, "global") else 1.0
+    def _place_factor(self, extra: Mapping[str, Any] | None) -> float:
+        return self.place * (_PLACE_FACTOR if (extra or {}).get(_PLACE_FIELD) not in (None, "global") else 1.0)
 
 
 class PriceSource(Struct, frozen=True):
@@ -212,7 +213,8 @@ class Prices(Struct, frozen=True):
     """The price table, by model. `others` looks up a model that is not in the table, `output_max` the most tokens of
     one answer of a model, and `window` those of a prompt; all return None if they don't know. `unsized` finds a part
     of unknown size in a call, `marked` says whether a model's provider caches only what is marked, `extra` has fields
-    of a model's requests. `tier` is the one that is asked of a model."""
+    of a model's requests. `tier` is the one that is asked of a model, `regional` says whether it is asked at an address
+    for one region."""
 
     models: Mapping[str, ListedPrice]
     others: Callable[[str], ListedPrice | None] = _nothing
@@ -222,6 +224,7 @@ class Prices(Struct, frozen=True):
     marked: Callable[[str], bool | None] = _nothing
     extra: Callable[[str], Mapping[str, Any] | None] = _nothing
     tier: Callable[[str], str | None] = _nothing
+    regional: Callable[[str], bool | None] = _nothing
 
     def listed(self, model: str) -> ListedPrice | None:
         listed = self.models.get(model)
@@ -240,6 +243,7 @@ class Prices(Struct, frozen=True):
             is_marked=bool(self.marked(model)),
             extra=self.extra(model) or None,
             tier=None if listed.price.is_by_call else self.tier(model),
+            place=listed.price.place if self.regional(model) else 1.0,
         )
 
     def oldest_date(self, models: Iterable[str]) -> str | None:

@@ -73,7 +73,8 @@ class RunningGateway:
         reopened_s = REOPENED_S if policy.reopened_s is None else policy.reopened_s
         # One client's mistakes must not stop a model for all.
         policy = structs.replace(policy, rejections_max=None, cut_max=None, reopened_s=reopened_s)
-        settings = structs.replace(settings, policy=policy)
+        has_payers = any(caller.max_cost is not None for caller in gateway.callers)
+        settings = structs.replace(settings, policy=policy, has_payers=has_payers)
         self._rules = rules_of(gateway, place, settings.variables)
         check_upstreams(settings, place.host, place.port)
         self.place = place

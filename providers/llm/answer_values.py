@@ -96,7 +96,8 @@ def usage_of(
     """Returns the usage in tokens; None if nothing of it is known. A count that is missing, negative or impossibly
     large is unknown unless `total` shows it, and so is an input of 0, since every prompt has tokens. Tokens that only
     `total` has count as output, the dearer kind: xAI and others do not include thinking in the answer's tokens.
-    `writes` are the input tokens written to the provider's cache for its usual time, and for an hour."""
+    `writes` are the input tokens written to the provider's cache for its usual time, and for an hour (None: not counted
+    apart)."""
     read, written, total = _sensible(input_tokens) or None, _sensible(output_tokens), _sensible(total) or None
     reasoning, cached = _sensible(reasoning) or 0, _sensible(cached) or 0
     if read is None and written is None:
@@ -114,7 +115,8 @@ def usage_of(
         brief = min(brief, rest - hour)
         # More reads than there is room for make no sense, and none of them counts as cheap.
         cached = cached if cached <= rest - hour - brief else 0
-        return Usage(read, written, reasoning, cached, brief, hour, billed=billed)
+        is_apart = writes[1] is not None or not brief
+        return Usage(read, written, reasoning, cached, brief, hour if is_apart else None, billed=billed)
     return Usage(read, written, reasoning, cached if read is None or cached <= read else 0, billed=billed)
 
 

@@ -10,6 +10,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from billed_programs import KINDS, asked, run_and_kill
@@ -65,6 +66,7 @@ def test_a_limit_holds_at_the_dearest_price_and_is_used(tmp_path: Path, protocol
 PROGRAM = """
 import asyncio, sys
 from pathlib import Path
+from typing import Any
 from random import Random
 import millstream as ms
 sys.path.insert(0, sys.argv[1])
@@ -204,12 +206,13 @@ def test_a_price_that_rises_while_a_program_runs_is_billed_from_its_day_on_and_r
         ("gemini/gemini-4-neon", "http://127.0.0.1:9", None),
     ],
 )
+@pytest.mark.parametrize("limit", [{"max_cost": 1.0}, {"has_payers": True}], ids=["of all", "of a caller"])
 def test_under_a_limit_an_accounts_default_tier_is_overruled_where_that_is_known_to_be_taken_else_reserved(
-    model: str, address: str, tier: str | None
+    model: str, address: str, tier: str | None, limit: dict[str, Any]
 ) -> None:
     price = ms.Price(1.0, 5.0, tiers={"flex": 0.5, "priority": 2.0})
     free = ms.Settings(base_url=address, environment={}, needs_keys=False, prices={model: price})
-    capped = structs.replace(free, max_cost=1.0)
+    capped = structs.replace(free, **limit)
     (reached,), (usual,) = accesses(model, capped.means), accesses(model, free.means)
     is_named = address.startswith("https") and tier is None
     assert reached.target.tiers == (({"service_tier": "default"},) if is_named else ()) and usual.target.tiers == ()

@@ -217,6 +217,8 @@ def test_the_newer_name_for_max_tokens_belongs_to_openais_own_address_alone() ->
     assert access("openai").target.names == OPENAI_NAMES
     assert access("openai", base_url="http://127.0.0.1:1/v1").target.names == {}
     assert access("openai", environment={**ENVIRONMENT, "OPENAI_BASE_URL": "http://h/v1"}).target.names == {}
+    regional = access("openai", environment={**ENVIRONMENT, "OPENAI_BASE_URL": "https://eu.api.openai.com/v1"})
+    assert regional.target.names == OPENAI_NAMES
     assert access("mistral", base_url="http://127.0.0.1:1/v1").target.names == {"seed": "random_seed"}
 
 

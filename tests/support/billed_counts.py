@@ -17,9 +17,9 @@ _WRITTEN: dict[str, Any] = {
 }  # fmt: skip
 
 OPENAI: tuple[tuple[Any, Usage], ...] = (
-    ({**_CHAT, _DETAILS: {"cached_tokens": 12, "cache_write_tokens": 20}}, Usage(36, 9, 0, 12, 20)),
+    ({**_CHAT, _DETAILS: {"cached_tokens": 12, "cache_write_tokens": 20}}, Usage(36, 9, 0, 12, 20, None)),
     # More reads than the writes leave room for are no count.
-    ({**_CHAT, _DETAILS: {"cached_tokens": 30, "cache_write_tokens": 20}}, Usage(36, 9, 0, 0, 20)),
+    ({**_CHAT, _DETAILS: {"cached_tokens": 30, "cache_write_tokens": 20}}, Usage(36, 9, 0, 0, 20, None)),
     ({**_CHAT, "prompt_cache_hit_tokens": 4}, Usage(36, 9, 0, 4)),
     ({**_CHAT, "cost": 0.25, "cost_details": {"upstream_inference_cost": 19}}, Usage(36, 9, billed=0.25)),
     # With a provider's key of one's own, routers report their fee apart.
@@ -34,7 +34,7 @@ OPENAI: tuple[tuple[Any, Usage], ...] = (
 RESPONSES: tuple[tuple[Any, Usage], ...] = (
     (
         {**_RESPONSE, "cost": 0.5, "input_tokens_details": {"cached_tokens": 3, "cache_write_tokens": 5}},
-        Usage(9, 4, 0, 3, 5, billed=0.5),
+        Usage(9, 4, 0, 3, 5, None, billed=0.5),
     ),
     (
         {**_RESPONSE, "input_tokens_details": {"cache_write_tokens": 5, "cache_write_tokens_details": _RETAINED}},
@@ -47,6 +47,12 @@ ANTHROPIC: tuple[tuple[Any, Usage], ...] = (
         {name: count for name, count in _WRITTEN.items() if name != "cache_creation_input_tokens"},
         Usage(14, 4, 0, 3, 2, 6),
     ),
+    ({name: count for name, count in _WRITTEN.items() if name != "cache_creation"}, Usage(14, 4, 0, 3, 8, None)),
+    ({**_WRITTEN, "cache_creation": {"ephemeral_5m_input_tokens": 8}}, Usage(14, 4, 0, 3, 8, 0)),
+    (
+        {**_WRITTEN, "cache_creation": {"ephemeral_5m_input_tokens": 8, "ephemeral_1h_input_tokens": 0}},
+        Usage(14, 4, 0, 3, 8, 0),
+    ),
     # What compacting the context took is in the list of rounds alone.
     (
         {**_WRITTEN, "iterations": [{**_WRITTEN, "type": "compaction"}, {**_WRITTEN, "type": "message"}]},
@@ -55,9 +61,13 @@ ANTHROPIC: tuple[tuple[Any, Usage], ...] = (
     ({**_WRITTEN, "iterations": [{"type": "compaction", "output_tokens": 9}]}, Usage(None, 13, 0, 3, 2, 6)),
 )
 BEDROCK: tuple[tuple[Any, Usage], ...] = (
-    ({**_CONVERSE, "cacheWriteInputTokens": 48}, Usage(67, 22, 0, 0, 48)),
+    ({**_CONVERSE, "cacheWriteInputTokens": 48}, Usage(67, 22, 0, 0, 48, None)),
     (
         {**_CONVERSE, "cacheWriteInputTokens": 48, "cacheDetails": [{"ttl": "1h", "inputTokens": 40}]},
         Usage(67, 22, 0, 0, 8, 40),
+    ),
+    (
+        {**_CONVERSE, "cacheWriteInputTokens": 48, "cacheDetails": [{"ttl": "5m", "inputTokens": 48}]},
+        Usage(67, 22, 0, 0, 48, 0),
     ),
 )

@@ -262,7 +262,7 @@ MESSAGES = AnswerShape(
             ({}, None),
             ({"input_tokens": 3, "output_tokens": 4}, Usage(3, 4)),
             ({"input_tokens": 3, "output_tokens": 4, "cache_read_input_tokens": None}, Usage(3, 4)),
-            ({"input_tokens": 3, "output_tokens": 4, "cache_creation_input_tokens": 5}, Usage(8, 4, 0, 0, 5)),
+            ({"input_tokens": 3, "output_tokens": 4, "cache_creation_input_tokens": 5}, Usage(8, 4, 0, 0, 5, None)),
             *billed_counts.ANTHROPIC,
             ({"input_tokens": 3, "output_tokens": 4, "cache_read_input_tokens": 5}, Usage(8, 4, 0, 5)),
             ({"input_tokens": 3, "output_tokens": 4, "cache_read_input_tokens": -5}, Usage(None, 4)),
@@ -351,7 +351,7 @@ CONVERSE = AnswerShape(
     ),
     Counts(
         _BEDROCK,
-        Usage(36, 87, 0, 12, 4),
+        Usage(36, 87, 0, 12, 4, None),
         "inputTokens",
         (
             ({"inputTokens": 0, "outputTokens": 0}, Usage(None, None)),

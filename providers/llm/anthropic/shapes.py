@@ -222,6 +222,8 @@ def _usage_of(counts: dict[str, Any]) -> Usage | None:
     split = as_object(counts.get("cache_creation"))
     hour, brief = (count_in(split, f"ephemeral_{time}_input_tokens") for time in ("1h", "5m"))
     if (written := count_in(counts, _CACHE_WRITTEN)) is not None:
+        if hour is None and brief is not None:
+            hour = max(written - brief, 0)
         brief = max(written - (hour or 0), 0)
     elif split:
         counts = {**counts, _CACHE_WRITTEN: (hour or 0) + (brief or 0)}

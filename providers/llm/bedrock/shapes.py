@@ -179,7 +179,8 @@ def usage_of(given: Any) -> Usage | None:
         return None
     output, cached, total = (count_in(given, name) for name in ("outputTokens", _CACHE_COUNTS[0], "totalTokens"))
     written = count_in(given, _CACHE_COUNTS[1])
-    hours = [one for one in objects_in(given.get("cacheDetails")) if one.get("ttl") == "1h"]
-    hour = sum(count_in(one, "inputTokens") or 0 for one in hours)
-    writes = (None if written is None else max(written - hour, 0), hour)
+    hour = None
+    if details := objects_in(given.get("cacheDetails")):
+        hour = sum(count_in(one, "inputTokens") or 0 for one in details if one.get("ttl") == "1h")
+    writes = (None if written is None else max(written - (hour or 0), 0), hour)
     return checked_usage(sum_in(given, "inputTokens", *_CACHE_COUNTS), output, None, cached, total, writes=writes)

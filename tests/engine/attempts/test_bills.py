@@ -66,7 +66,8 @@ def test_what_a_price_list_does_not_say_of_a_cache_counts_at_the_dearest_that_is
 
 
 def test_writes_that_are_not_counted_apart_are_for_an_hour_if_that_was_asked() -> None:
-    usage = Usage(100, 0, cache_write_5m=100)
+    usage = Usage(100, 0, cache_write_5m=100, cache_write_1h=None)
+    assert bill(structs.replace(usage, cache_write_1h=0), CLAUDE, marked("1h")) == pytest.approx(500 / 1e6)
     assert bill(usage, CLAUDE, marked("1h")) == pytest.approx(800 / 1e6)
     assert bill(usage, CLAUDE, marked("5m")) == bill(usage, CLAUDE, marked()) == pytest.approx(500 / 1e6)
 
@@ -157,6 +158,34 @@ def test_a_place_that_is_asked_for_multiplies_bound_and_bill_and_the_tier(place:
     assert most == pytest.approx(most_usual * times, rel=0.01)
     assert bill(Usage(1_000, 300), price, call, "fast") == bill(Usage(1_000, 300), price, call)
     assert bill(Usage(1_000, 300), price, call) == pytest.approx(times * fast)
+
+
+@pytest.mark.parametrize(
+    ("model", "address", "times"),
+    [
+        ("openai/gpt-6-sol", "https://eu.api.openai.com/v1", 1.1),
+        ("openai-responses/gpt-5.4", "https://us.api.openai.com/v1", 1.1),
+        ("openai/gpt-5.2", "https://eu.api.openai.com/v1", 1.0),
+        ("openai/gpt-6-sol", "https://api.openai.com/v1", 1.0),
+        ("openai/gpt-6-sol", "http://127.0.0.1:8000/v1", 1.0),
+        ("openai/gpt-6-sol", "https://eu.notapi.openai.com.example/v1", 1.0),
+    ],
+)
+def test_an_address_for_one_region_costs_more_of_the_models_that_openai_charges_there(
+    model: str, address: str, times: float
+) -> None:
+    here = Settings(environment={"OPENAI_BASE_URL": address})
+    usual, price = Settings(environment={}).price_table().get(model), here.price_table().get(model)
+    assert usual is not None and price is not None
+    call = Call(model, "x" * 1_000, max_tokens=50)
+    most, most_usual = bound(call, price), bound(call, usual)
+    assert most is not None and most_usual is not None and most == pytest.approx(times * most_usual)
+    bills = [bill(Usage(1_000, 300, cached_input=500), each, call, "default") for each in (price, usual)]
+    assert bills[0] == pytest.approx(times * (bills[1] or 0.0)) and price.of(9, 9) == pytest.approx(
+        times * usual.of(9, 9)
+    )
+    own = structs.replace(here, prices={model: GPT}).price_table().get(model)
+    assert own is not None and bill(Usage(1_000, 300), own) == bill(Usage(1_000, 300), GPT)
 
 
 @pytest.mark.parametrize(

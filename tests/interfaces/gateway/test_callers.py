@@ -63,7 +63,7 @@ def test_a_budget_is_a_hard_limit_over_restarts(tmp_path: Path) -> None:
 
     async def scenario(both: Both) -> None:
         caller = both.running.callers["ann"]
-        assert caller.purse is not None
+        assert caller.purse is not None and both.running.engine.settings.means.is_capped
         answers = await asyncio.gather(*(post(both.port, question(f"q {n}"), **AS_ANN) for n in range(20)))
         refused = [answer for answer in answers if answer.status == 429]
         assert {answer.status for answer in answers} <= {200, 429} and refused

@@ -43,7 +43,7 @@ USAGES: dict[str, tuple[dict[str, Any], Usage]] = {
     "more cached than read": (counts(11, 87, **KEPT), Usage(11, 87)),
     "more cached and written than read": (
         counts(36, 87, prompt_tokens_details={"cached_tokens": 12, "cache_write_tokens": 30}),
-        Usage(36, 87, cache_write_5m=30),
+        Usage(36, 87, cache_write_5m=30, cache_write_1h=None),
     ),
     "negative details": (counts(36, 10, completion_tokens_details={"reasoning_tokens": -3}), Usage(36, 10)),
 }
