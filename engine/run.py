@@ -33,13 +33,13 @@ async def run_calls(
         raise Stopped([Stop("", *scheduler.halted)])
     run = CallRun(scheduler, calls, sink)
     scheduler.on_halt.add(run.close_intake)
-    scheduler.runs.add(run)
+    scheduler.on_end.add(run.abandon)
     try:
         async for outcome in run.outcomes():
             yield outcome
     finally:
         scheduler.on_halt.discard(run.close_intake)
-        scheduler.runs.discard(run)
+        scheduler.on_end.discard(run.abandon)
         await run.end()
 
 

@@ -7,10 +7,9 @@ Who waits for which call that is under way: shared_calls. Workers, iterator and 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from random import Random
-from typing import Protocol
 
 from msgspec import MsgspecError, structs
 
@@ -28,7 +27,7 @@ from .own_machine import own_fault_of, own_stop
 from .repeats import is_left_pending, may_repeat, wait_to_repeat
 from .routes import Route as Route
 from .routes import Routes
-from .shared_calls import CallWaiter, PendingCall, SharedCall, SharedCalls
+from .shared_calls import CallWaiter, PendingCall, SharedCall, SharedCalls, Waiter
 from .sink import Sink, SinkLine
 from .store.cache import Cache, Mode
 from .store.cache_policy import CachePolicy
@@ -40,12 +39,6 @@ _OUR_OWN: tuple[StopReason, ...] = ("budget", "interrupted", "local_fault")
 _STORED_AFTER_S = 0.002
 # What the encoder raises for an entry that can't become bytes, such as half a character in a header.
 _NOT_ENCODED = (ValueError, TypeError, OverflowError, MsgspecError)
-
-
-class Endable(Protocol):
-    """A run, as far as the scheduler has to end it."""
-
-    async def abandon(self) -> None: ...
 
 
 class Scheduler:
@@ -82,7 +75,7 @@ class Scheduler:
         self._shared = SharedCalls(self._carry)
         self._is_closed = False
         self.on_halt: set[Callable[[], None]] = set()
-        self.runs: set[Endable] = set()
+        self.on_end: set[Callable[[], Awaitable[None]]] = set()
 
     def __repr__(self) -> str:
         in_flight = sum(route.lane.in_flight for route in self.ways)
@@ -108,8 +101,8 @@ class Scheduler:
     async def end(self) -> None:
         """Ends all runs (those that still wait get an error) and all calls, since the engine is about to be closed."""
         self._is_closed = True
-        for run in tuple(self.runs):
-            await run.abandon()
+        for listener in tuple(self.on_end):
+            await listener()
         await self._shared.close()
 
     def close(self) -> None:
@@ -134,7 +127,7 @@ class Scheduler:
         for listener in tuple(self.on_halt):
             listener()
 
-    def begin(self, waiter: CallWaiter) -> None:
+    def begin(self, waiter: Waiter) -> None:
         """Sends a call for a waiter, or joins it to the identical call that is under way."""
         self._shared.join(waiter)
 
@@ -152,10 +145,14 @@ class Scheduler:
             await waiter.wait_until_free()
             raise
         if waiter.is_joining:
-            kind = None if outcome.failure is None else outcome.failure.kind
-            self.events.tell("cached" if kind is None else "unsent", pending.call.model, detail=kind or "")
-            self._write(outcome, sink)
+            self.note_joined(outcome, sink)
         return outcome
+
+    def note_joined(self, outcome: Outcome, sink: Sink | None) -> None:
+        """Tells of the outcome of a call that another caller began, and writes it to this caller's sink."""
+        kind = None if outcome.failure is None else outcome.failure.kind
+        self.events.tell("cached" if kind is None else "unsent", outcome.call.model, detail=kind or "")
+        self._write(outcome, sink)
 
     async def _carry(self, shared: SharedCall) -> Outcome | None:
         """Returns the outcome of a call, once its payer has admitted it. None: its waiters now wait for another."""

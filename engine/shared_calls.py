@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -42,9 +42,25 @@ class PendingCall(Struct):
         return route.worst_cost(self.call) or 0.0
 
 
+class Waiter(Protocol):
+    """Who waits for a shared call. `sink` takes the outcome of a call that this waiter began; `is_early`: the outcome
+    is passed on before it is stored. The call sets `is_joining` (it was under way before) and `call`; a waiter leaves
+    by `call.remove`. Of `resolve` and `fail`, neither of which may raise, the first that is called counts."""
+
+    pending: PendingCall
+    hear: Hear | None
+    sink: Sink | None
+    is_early: bool
+    is_joining: bool
+    call: SharedCall | None
+
+    def resolve(self, outcome: Outcome) -> None: ...
+
+    def fail(self, error: BaseException) -> None: ...
+
+
 class CallWaiter:
-    """One caller that waits for a shared call, until `leave`. `is_joining`: the call was under way before. `sink` takes
-    the outcome of a call that this waiter began."""
+    """One caller that waits for a shared call in a coroutine, until `leave`."""
 
     __slots__ = ("_future", "_on_end", "call", "hear", "is_early", "is_joining", "pending", "sink")
 
@@ -58,7 +74,7 @@ class CallWaiter:
         is_early: bool = False,
     ) -> None:
         """Makes a waiter that has not joined a call yet. `on_end` is called at the instant when the outcome or an error
-        is known, and must not raise. `is_early`: the outcome is passed on before it is stored."""
+        is known, and must not raise."""
         self.pending = pending
         self.hear = hear
         self.sink = sink
@@ -107,10 +123,9 @@ class CallWaiter:
             self._future.exception()  # a waiter that leaves in the same instant never looks at it
 
     async def wait_until_free(self) -> None:
-        """Waits until slot and connection are free, if this waiter was the last to leave: the call was cancelled, or
-        its outcome is being stored."""
-        if self.call is not None and not self.call.waiters and not self.call.task.done():
-            await asyncio.wait([self.call.task])
+        """Waits until slot and connection are free, if this waiter was the last to leave."""
+        if self.call is not None:
+            await self.call.wait_until_free()
 
 
 class SharedCall:
@@ -142,21 +157,21 @@ class SharedCall:
         self.line: SinkLine | None = None
         self.is_open = False
         self.is_leased = False
-        self._waiters: dict[CallWaiter, None] = {}
+        self._waiters: dict[Waiter, None] = {}
         self._listeners: list[Hear] = []
         self._pieces: list[str] = []
 
     @property
-    def waiters(self) -> tuple[CallWaiter, ...]:
+    def waiters(self) -> tuple[Waiter, ...]:
         return tuple(self._waiters)
 
     @property
-    def first(self) -> CallWaiter | None:
+    def first(self) -> Waiter | None:
         """The waiter that began the call; None if it has left."""
         first = next(iter(self._waiters), None)
         return None if first is None or first.is_joining else first
 
-    def add(self, waiter: CallWaiter) -> None:
+    def add(self, waiter: Waiter) -> None:
         if self.outcome is not None and waiter.is_early:
             waiter.resolve(self.outcome)
             return
@@ -167,7 +182,7 @@ class SharedCall:
             if self._pieces:
                 waiter.hear("".join(self._pieces))  # the text that was streamed before it joined
 
-    def remove(self, waiter: CallWaiter) -> None:
+    def remove(self, waiter: Waiter) -> None:
         """Removes a waiter. Cancels the call if nobody else waits for it and its outcome is not known."""
         if waiter not in self._waiters:
             return
@@ -177,11 +192,17 @@ class SharedCall:
         if not self._waiters and self.outcome is None and not self.task.done():
             self.task.cancel()
 
-    def release(self, waiter: CallWaiter) -> None:
+    def release(self, waiter: Waiter) -> None:
         """Removes a waiter; the call goes on even if it was the last."""
         del self._waiters[waiter]
         if waiter.hear is not None:
             self._listeners.remove(waiter.hear)
+
+    async def wait_until_free(self) -> None:
+        """Waits until slot and connection are free, if all waiters have left: the call was cancelled, or its outcome is
+        being stored."""
+        if not self._waiters and not self.task.done():
+            await asyncio.wait([self.task])
 
     def hear(self, piece: str | None) -> None:
         """Passes a piece of the answer's text to all listeners; None: a new attempt begins."""
@@ -227,7 +248,7 @@ class SharedCalls:
         # A call that its payer has admitted stands under two keys.
         return set(self._under_way.values())
 
-    def join(self, waiter: CallWaiter) -> None:
+    def join(self, waiter: Waiter) -> None:
         """Adds a waiter to the identical call that is under way, else begins its call."""
         # No await between the look and the beginning: nobody else begins the same call.
         pending = waiter.pending
@@ -300,7 +321,7 @@ class SharedCalls:
             elif (outcome := task.result()) is not None:
                 waiter.resolve(outcome)
 
-    def _begin_anew(self, waiter: CallWaiter, ended: SharedCall) -> None:
+    def _begin_anew(self, waiter: Waiter, ended: SharedCall) -> None:
         ended.release(waiter)
         self.join(waiter)
 
