@@ -34,9 +34,11 @@ class _NoSelector(selectors.SelectSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
+    selector_class = _NoSelector
+
     def __init__(self) -> None:
         self.now = 0.0
-        selector = _NoSelector()
+        selector = self.selector_class()
         selector.clock = self
         super().__init__(selector)
 
@@ -47,4 +49,28 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 def run_virtually(main: Coroutine[Any, Any, T]) -> T:
     """Run to the end in virtual time; the clock begins at 0."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(main)
+
+
+# Both ends of a connection live in one process, so bytes are never on their way for longer; other threads may be.
+_LOOK_S = 0.001
+
+
+class _Watchful(_NoSelector):
+    """Looks for some real time whether sockets or threads have anything to say, before the clock is moved on."""
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        real_s = 10.0 if timeout is None else min(timeout, _LOOK_S)
+        return selectors.SelectSelector.select(self, real_s) or super().select(timeout)
+
+
+class VirtualSocketLoop(VirtualLoop):
+    """The same beside real sockets, whose both ends live in this loop."""
+
+    selector_class = _Watchful
+
+
+def run_with_sockets(main: Coroutine[Any, Any, T]) -> T:
+    """Run to the end in virtual time, with real sockets between parts of this program."""
+    with asyncio.Runner(loop_factory=VirtualSocketLoop) as runner:
         return runner.run(main)
