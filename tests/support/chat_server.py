@@ -69,12 +69,12 @@ async def sound(asked: Asked) -> bool:
     return True
 
 
-def status(code: int, message: str = "no", *headers: str, **error: Any) -> Step:
+def status(http_status: int, message: str = "no", *headers: str, **error: Any) -> Step:
     """An error of the server."""
 
     async def step(asked: Asked) -> bool:
         body = json.dumps({"error": {"message": message, **error}}).encode()
-        await asked.visit.send(http(body, *headers, status=f"{code} Told"))
+        await asked.visit.send(http(body, *headers, status=f"{http_status} Told"))
         return True
 
     return step
@@ -125,12 +125,13 @@ class ChatServer(RawServer):
         self.ear.set()
         self.asked: list[Asked] = []
         self.lost: list[str] = []
+        self._times = Counter[str]()
         self.in_flight = 0
         self.peak = 0
 
     def counts(self) -> Counter[str]:
         """How often each prompt was asked."""
-        return Counter(asked.prompt for asked in self.asked)
+        return self._times.copy()
 
     async def _talk(self, visit: Visit) -> None:
         while await self.ear.wait() and (request := await visit.request()) is not None:
@@ -157,9 +158,9 @@ class ChatServer(RawServer):
         question = json.loads(body)
         prompt = question["messages"][-1]["content"]
         key = headers.get("authorization", "").removeprefix("Bearer ")
-        number = 1 + sum(earlier.prompt == prompt for earlier in self.asked)
+        self._times[prompt] += 1
         now = asyncio.get_running_loop().time()
-        return Asked(visit, prompt, number, question.get("stream", False), key, now)
+        return Asked(visit, prompt, self._times[prompt], question.get("stream", False), key, now)
 
 
 def settings_for(base_url: str, folder: Path, *lanes: ms.Lane, **more: Any) -> ms.Settings:
