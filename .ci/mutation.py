@@ -30,6 +30,7 @@ HEART = {
         "tests/engine/lanes/test_admission.py",
     ],
     "engine/lanes/key_gate.py": ["tests/engine/lanes", "tests/engine/attempts/test_long_waits.py"],
+    "engine/verdict.py": ["tests/engine/test_verdict.py"],
     "engine/attempts/retry.py": ["tests/engine/attempts", "tests/engine/lanes/test_admission.py"],
     "engine/attempts/money.py": [
         "tests/engine/attempts",

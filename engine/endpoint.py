@@ -65,9 +65,9 @@ class Request(Struct, frozen=True):
     clear: Clear | None = None
     """What is asked just before the request is written; None: nothing."""
 
-    def after(self, fault: Fault) -> Request:
-        """Returns what is sent after this fault."""
-        if fault.action != "otherwise" or self.instead is None:
+    def after(self, again: str) -> Request:
+        """Returns what is sent after a fault; `again` is that of its Verdict."""
+        if again != "otherwise" or self.instead is None:
             return self
         return structs.replace(self, wire=self.instead, instead=None)
 

@@ -72,6 +72,12 @@ class Limit(Struct, frozen=True):
         return self.reset_s
 
 
+def pause_of(limits: Iterable[Limit]) -> float:
+    """Returns the pause in seconds that limits imply: by those that have run out, else by bare resets; 0.0: none."""
+    waits = [limit.wait_s for limit in limits if limit.wait_s > 0]
+    return max(waits or (limit.reset_s or 0.0 for limit in limits if limit.remaining is None), default=0.0)
+
+
 class Doubts:
     """A filter for limits whose window was guessed, since the headers name none: the last second of a minute looks like
     a limit for a second. A known limit per minute is kept until its number has been reported with other windows

@@ -12,7 +12,7 @@ import socket
 from typing import NamedTuple
 
 from .endpoint import Fault
-from .fault import LocalFault, Stop
+from .fault import LocalFault
 from .missing import missing_told
 
 _RUN_OUT = {
@@ -72,14 +72,6 @@ def own_fault_of(error: BaseException) -> OwnFault | None:
 def out_of(what: str, error: BaseException) -> Fault:
     said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return waiting(f"this machine is out of {what} ({' '.join(said.split())})")
-
-
-def own_stop(latest: Fault | None, stop: Stop) -> Stop | None:
-    """Returns the stop of everything, if a host's lane stopped only because our own machine was out of something for
-    too long; None if the host is the cause."""
-    if latest is None or latest.action != "wait":
-        return None
-    return Stop(stop.lane, "local_fault", f"{latest.detail}: make room for it, then start again")
 
 
 def waiting(detail: str) -> Fault:

@@ -13,7 +13,7 @@ from random import Random
 
 from msgspec import MsgspecError, structs
 
-from .attempts.retry import RetryPolicy, Tries, sent_otherwise, told_to_wait
+from .attempts.retry import RetryPolicy, Tries
 from .call import Call, Failure, Outcome, Reply
 from .call_lookup import CallEncoding as CallEncoding
 from .call_lookup import CallLookup
@@ -23,8 +23,7 @@ from .fault import LocalFault, Stop, Stopped, StopReason
 from .lanes.key_gate import Permit
 from .lanes.lane_queue import LaneStopped
 from .lease_wait import take_lease
-from .own_machine import own_fault_of, own_stop
-from .repeats import is_left_pending, may_repeat, wait_to_repeat
+from .own_machine import own_fault_of
 from .routes import Route as Route
 from .routes import Routes
 from .shared_calls import CallWaiter, PendingCall, SharedCall, SharedCalls, Waiter
@@ -32,6 +31,7 @@ from .sink import Sink, SinkLine
 from .store.cache import Cache, Mode
 from .store.cache_policy import CachePolicy
 from .store.leases import KeyLeases
+from .verdict import verdict
 
 # Stops that the host did not cause: calls that were not sent stay pending.
 _OUR_OWN: tuple[StopReason, ...] = ("budget", "interrupted", "local_fault")
@@ -192,10 +192,14 @@ class Scheduler:
                 self.ways.note_stop(pending.route)
                 if not pending.route.is_page or error.stop.reason in _OUR_OWN:
                     raise
-                if (ours := own_stop(pending.route.latest_fault, error.stop)) is not None:
+                fault = pending.route.latest_fault
+                if fault is not None and verdict(fault).learns == "rest":
+                    ours = Stop(error.stop.lane, "local_fault", f"{fault.detail}: make room for it, then start again")
                     self.halt(ours.reason, ours.detail)
                     raise LaneStopped(ours) from error
-                return await self._given_up(shared, error.stop, tries)
+                # The host is given up and this page fails; the run goes on.
+                kind, status = ("connect", None) if fault is None else (fault.kind, fault.status)
+                return await self._failed(shared, Failure(kind, error.stop.detail, status), None, tries)
         except BaseException:
             # The call stays pending, so no record will tell of what was sent for it.
             self.maybe_billed_pending += tries.maybe_billed
@@ -203,17 +207,6 @@ class Scheduler:
         finally:
             if leases is not None and shared.is_leased:
                 leases.release(pending.key)
-
-    async def _given_up(self, shared: SharedCall, stop: Stop, tries: Tries) -> Outcome:
-        """Returns the outcome of a page whose host's lane has stopped: this page fails, the run goes on."""
-        pending = shared.pending
-        fault = pending.route.latest_fault
-        kind, status = ("connect", None) if fault is None else (fault.kind, fault.status)
-        failure = Failure(kind, stop.detail, status)
-        outcome = self._final_failure(pending, failure, tries)
-        await self._keep_failure(pending, failure, None)
-        self._write_first(shared, outcome)
-        return outcome
 
     async def _send_until_final(self, shared: SharedCall, tries: Tries) -> Outcome:
         pending, payer = shared.pending, shared.pending.payer
@@ -237,8 +230,8 @@ class Scheduler:
                     tries.maybe_billed += 1  # cancelled in flight: the provider may finish it all the same
                     raise
                 if response is not None and isinstance(result, Reply):
-                    tries.attempts += 1
-                    outcome = self._success(pending, result, response, tries)
+                    tries.sent += 1
+                    outcome = _outcome(pending, result, response, tries)
                     # First, since a waiter's next call must find the money gone.
                     route.settle(permit, call, result, outcome.cost)
                     await self._tell_early(shared, outcome)
@@ -246,23 +239,18 @@ class Scheduler:
                     self.events.tell("answered", call.model, response.latency_ms, outcome.status)
                     return outcome
                 assert isinstance(result, Fault)
-                result = sent_otherwise(result, request)
                 route.latest_fault = result
-                lane.failed(permit, result, loop.time())
-                if not may_repeat(result, permit, lane, tries) and not is_left_pending(result, lane):
+                decided = verdict(result, lane.history(permit, tries, request))
+                lane.failed(permit, result, decided, loop.time())
+                tries.note(decided, permit.lane.number)
+                if decided.again == "never" or (decided.again == "pending" and lane.stopped is None):
                     failure = Failure(result.kind, result.detail, result.status)
-                    outcome = self._final_failure(pending, failure, tries)
-                    if route.is_page and response is not None:
-                        outcome = structs.replace(outcome, latency_ms=response.latency_ms)
-                    if route.is_retrieval:
-                        await self._keep_failure(pending, failure, response)
-                    self._write_first(shared, outcome)
-                    return outcome
+                    return await self._failed(shared, failure, response, tries)
             finally:
                 lane.release(permit, loop.time())
             self.events.tell("retried", call.model, detail=result.kind)
-            request = request.after(result)
-            await wait_to_repeat(lane, permit, result, tries, self._random)
+            request = request.after(decided.again)
+            await lane.wait_to_repeat(permit, decided.again, tries, self._random)
             if self._leases is not None and route.is_kept:
                 # An engine that has waited too long for this key's lease may have sent the call too.
                 stored = self._lookup.stored(call, route, pending.key)
@@ -297,9 +285,8 @@ class Scheduler:
             response = await endpoint.send(structs.replace(request, clear=partial(permit.lane.clear, permit)))
             result = endpoint.decode(response)
             if response.headers and (limits := endpoint.limits(response)):
-                route.lane.learn(permit, limits, asyncio.get_running_loop().time())
-                if isinstance(result, Fault):
-                    result = told_to_wait(result, limits)
+                permit.limits = limits
+                permit.lane.learn(limits, asyncio.get_running_loop().time())
             return result, response
         except SendError as error:
             return error.fault, None
@@ -375,23 +362,26 @@ class Scheduler:
         if sink.fault is not None:
             self.halt("local_fault", str(sink.fault))
 
-    def _success(self, pending: PendingCall, reply: Reply, response: Response, tries: Tries) -> Outcome:
-        return Outcome(
-            pending.call,
-            reply=reply,
-            key=pending.key.hex(),
-            attempts=tries.sent,
-            maybe_billed=tries.maybe_billed,
-            cost=pending.route.cost_of(pending.call, reply),
-            latency_ms=response.latency_ms,
-        )
-
-    def _final_failure(self, pending: PendingCall, failure: Failure, tries: Tries) -> Outcome:
+    async def _failed(self, shared: SharedCall, failure: Failure, response: Response | None, tries: Tries) -> Outcome:
+        """Returns the outcome of a call that is not sent again, when it has been stored and written."""
+        pending, route = shared.pending, shared.pending.route
         self.events.tell("failed", pending.call.model, detail=failure.kind)
-        return Outcome(
-            pending.call,
-            failure=failure,
-            key=pending.key.hex(),
-            attempts=tries.sent,
-            maybe_billed=tries.maybe_billed,
-        )
+        outcome = _outcome(pending, failure, response if route.is_page else None, tries)
+        if route.is_retrieval:
+            await self._keep_failure(pending, failure, response)
+        self._write_first(shared, outcome)
+        return outcome
+
+
+def _outcome(pending: PendingCall, result: Reply | Failure, response: Response | None, tries: Tries) -> Outcome:
+    reply, failure = (result, None) if isinstance(result, Reply) else (None, result)
+    return Outcome(
+        pending.call,
+        reply=reply,
+        failure=failure,
+        key=pending.key.hex(),
+        attempts=tries.sent,
+        maybe_billed=tries.maybe_billed,
+        cost=None if reply is None else pending.route.cost_of(pending.call, reply),
+        latency_ms=None if response is None else response.latency_ms,
+    )

@@ -14,9 +14,9 @@ from ...engine.attempts.estimate import TokenEstimate
 from ...engine.attempts.money import worst_cost
 from ...engine.attempts.prices import Price
 from ...engine.call import Call, Outcome
-from ...engine.endpoint import Fault
 from ...engine.fault import LocalFault, Stopped
 from ...engine.limits import Limit
+from ...engine.verdict import verdict
 from ...providers.transport.no_retry_endpoint import AttemptReport, listener
 from ...wiring import Settings, family_of
 from ...wiring.engine import Engine
@@ -63,7 +63,7 @@ class _AttemptLog(list[AttemptReport]):
 
     def append(self, told: AttemptReport, /) -> None:
         super().append(told)
-        if told.fault is not None and told.fault.action == "confirm":
+        if told.fault is not None and verdict(told.fault).learns == "doubt":
             self._engine.scheduler.route_of(self._model).lane.stop("dead_key", f"{self._model}: {told.fault.detail}")
 
 
@@ -127,21 +127,19 @@ class EngineProvider:
             # The call was admitted: with this little output an answer may have no room for a word.
             self._answered.add(model)
             return Answer("admitted", fault.usage_tokens or 0, self.worst_cost(model, tokens), limits=limits)
-        if fault is not None and _is_refusal(fault):
+        learns = "nothing" if fault is None else verdict(fault).learns
+        # A call that is larger than a whole minute's quota counts too.
+        is_too_large = learns == "rejection" and outcome.failure.status in _TOO_LARGE
+        if fault is not None and (learns in ("refusal", "pause") or is_too_large):
             return Answer("refused", retry_after_s=fault.retry_after_s, limits=limits, detail=detail)
         is_hopeless = model not in self._answered and outcome.failure.kind in _HOPELESS
-        is_fatal = is_hopeless or (fault is not None and fault.action == "stop")
+        is_fatal = is_hopeless or learns in ("empty_account", "redirect")
         return Answer("failed", limits=limits, detail=detail, is_fatal=is_fatal)
 
 
 def output_of(model: str, settings: Settings) -> int:
     """Returns the `max_tokens` of a probe's calls: the least that the model's family accepts."""
     return _OUTPUT_OF_FAMILY.get(family_of(model, settings), _OUTPUT)
-
-
-def _is_refusal(fault: Fault) -> bool:
-    """Returns whether a quota caused the fault; a call that is larger than a whole minute's quota counts too."""
-    return fault.action == "throttle" or (fault.kind == "rejected" and fault.status in _TOO_LARGE)
 
 
 def _limits(heard: list[AttemptReport]) -> tuple[Limit, ...]:

@@ -1,4 +1,4 @@
-"""Decides whether and when an attempt is repeated; all retries are decided here.
+"""The figures and counts by which attempts are repeated; what follows from a fault: verdict.
 
 Owns back-off, the limit of attempts, the retry budget and the breaker of a lane. It never sleeps and never sends. The
 policy is a frozen struct; the other classes count, and answer questions about the counts.
@@ -6,15 +6,14 @@ policy is a frozen struct; the other classes count, and answer questions about t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from random import Random
 from typing import Literal
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from ..alike import without_ids
-from ..endpoint import Fault, Request
-from ..limits import Limit
+from ..endpoint import Fault
+from ..verdict import Verdict
 
 # A rejection with one of these statuses concerns the one call's size, not the lane.
 _OF_ONE_CALL = (413, 429)
@@ -65,67 +64,24 @@ class RetryPolicy(Struct, frozen=True):
         return random.uniform(self.wait_min_s, max(self.wait_min_s, ceiling))
 
 
-def told_to_wait(fault: Fault, limits: Iterable[Limit]) -> Fault:
-    """Adds to a `throttle` fault without a pause the pause, in seconds, that the limits beside it imply: from a limit
-    that has run out, else from one that reports only its reset. Returns any other fault unchanged."""
-    if fault.action != "throttle" or fault.retry_after_s is not None:
-        return fault
-    told = tuple(limits)
-    wait_s = max((limit.wait_s for limit in told), default=0.0)
-    if wait_s <= 0:
-        wait_s = max((limit.reset_s or 0.0 for limit in told if limit.remaining is None), default=0.0)
-    return fault if wait_s <= 0 else structs.replace(fault, retry_after_s=wait_s, cuts_rate=False)
+class Tries(Struct):
+    """The attempts of one call. `attempts` are those that count, `sent` all. `refused_by` has a bit for each API key
+    that has refused the call, `doubted_by` for each that looked dead: key n has bit n."""
 
+    policy: RetryPolicy
+    attempts: int = 0
+    sent: int = 0
+    maybe_billed: int = 0
+    refused_by: int = 0
+    doubted_by: int = 0
 
-def sent_otherwise(fault: Fault, request: Request) -> Fault:
-    """Returns the fault of a tier of service that has no room for a call, or no answer in time, with the action to send
-    it at the next tier, if its request has one; returns any other fault unchanged."""
-    if request.instead is None or not (fault.is_full or fault.kind == "timeout"):
-        return fault
-    return structs.replace(fault, action="otherwise")
-
-
-class Tries:
-    """The attempts of one call. `attempts` count against the limit; `uncounted` ones don't, since the call only had to
-    wait. `refused_by` has a bit for each API key that has refused the call: key n has bit n."""
-
-    def __init__(self, policy: RetryPolicy) -> None:
-        self.policy = policy
-        self.attempts = 0
-        self.uncounted = 0
-        self.refused_by = 0
-        self.maybe_billed = 0
-        self._doubted_by = 0
-
-    @property
-    def sent(self) -> int:
-        return self.attempts + self.uncounted
-
-    def may_repeat(self, fault: Fault, key: int = 0, *, is_first_elsewhere: bool = False) -> bool:
-        """Counts this failed attempt and returns whether the call may be sent again. `key` is the API key's number,
-        from 0; `is_first_elsewhere`: this key had not refused the call before, and another key may take it."""
-        if fault.is_billed_maybe:
-            self.maybe_billed += 1
-        if fault.action in ("throttle", "confirm", "stop"):
-            self.refused_by |= 1 << key
-        if self._is_uncounted(fault, key) or (is_first_elsewhere and fault.action in ("throttle", "confirm", "stop")):
-            self.uncounted += 1
-            return True
-        self.attempts += 1
-        if fault.action not in ("retry", "throttle", "confirm"):
-            return False
-        limit = min(self.policy.attempts_max, fault.attempts_max or self.policy.attempts_max)
-        if self.attempts >= limit:
-            return False
-        return self.maybe_billed <= self.policy.billed_repeats_max
-
-    def _is_uncounted(self, fault: Fault, key: int) -> bool:
-        if fault.action == "confirm":
-            # Where the confirming probe found the key alive, it is this call alone that is forbidden: that one counts.
-            is_first_doubt = not self._doubted_by >> key & 1
-            self._doubted_by |= 1 << key
-            return is_first_doubt
-        return fault.action in ("wait", "otherwise") or (fault.action == "throttle" and fault.retry_after_s is not None)
+    def note(self, verdict: Verdict, key: int) -> None:
+        """Counts a failed attempt with the API key number `key`, from 0."""
+        self.sent += 1
+        self.attempts += verdict.counts
+        self.maybe_billed += verdict.money == "maybe"
+        self.refused_by |= bool(verdict.mark) << key
+        self.doubted_by |= (verdict.mark == "doubted") << key
 
 
 class RetryBudget:

@@ -19,6 +19,7 @@ from ..fault import Stop as Stop
 from ..fault import StopReason as StopReason
 from ..lane import Lane
 from ..limits import Doubts, Limit, Tokens, declared_quota, quota_of
+from ..verdict import Verdict
 from .adaptive import AdaptiveRate
 from .lane_memory import LaneMemory, LaneNote
 from .ledger import SPACED_BURST_S, Ledger
@@ -45,9 +46,10 @@ class Permit:
     """The right to make one attempt, held from admission until the answer is safe on disk. `tokens` and `cost`
     (dollars) are reserved for it; `sent_at` is when it was admitted and, once its request is written, when that was, in
     seconds of the clock that its gate reads; `is_probe`: it tests a lane that its breaker holds back. `payer`: the
-    budget that pays for the attempt beside the engine's; None: there is none."""
+    budget that pays for the attempt beside the engine's; None: there is none. `limits`: those that its answer reported.
+    """
 
-    __slots__ = ("cost", "is_probe", "is_settled", "lane", "payer", "sent_at", "tokens")
+    __slots__ = ("cost", "is_probe", "is_settled", "lane", "limits", "payer", "sent_at", "tokens")
 
     def __init__(self, lane: KeyGate, tokens: Tokens, cost: float, sent_at: float, *, is_probe: bool = False) -> None:
         self.lane = lane
@@ -57,6 +59,7 @@ class Permit:
         self.is_probe = is_probe
         self.is_settled = False
         self.payer: Payer | None = None
+        self.limits: tuple[Limit, ...] = ()
 
 
 class KeyGate:
@@ -94,21 +97,21 @@ class KeyGate:
         self._adaptive = AdaptiveRate(None)
         self._paused_until = 0.0
         self._next_write_at = 0.0
-        self._trouble_since: float | None = None
-        self._is_suspect = False
+        self.trouble_since: float | None = None
+        self.is_suspect = False
         self._latest_fault = ""
         self._is_own_trouble = False
         self._least_tokens = self.quota.least_tokens
         self._obey(self._memory.limits)
 
     def __repr__(self) -> str:
-        state = self.stopped.reason if self.stopped else ("in trouble" if self._trouble_since is not None else "open")
+        state = self.stopped.reason if self.stopped else ("in trouble" if self.trouble_since is not None else "open")
         return f"<Key {self.key or 'none'} of {self.lane.model} [{self.in_flight} in flight, {state}]>"
 
     @property
     def is_healthy(self) -> bool:
         """Whether nothing but the quota holds back attempts here: not stopped, not in trouble, breaker closed."""
-        return self.stopped is None and self._trouble_since is None and not self.breaker.is_open
+        return self.stopped is None and self.trouble_since is None and not self.breaker.is_open
 
     def holds(self, tokens: Tokens) -> bool:
         """Whether one minute's quota is large enough for a call of these tokens."""
@@ -122,7 +125,7 @@ class KeyGate:
             return STOPPED
         if self.in_flight >= self.lane.concurrency:
             return FULL
-        if self._trouble_since is not None or self._adaptive.is_limiting or now < self._paused_until:
+        if self.trouble_since is not None or self._adaptive.is_limiting or now < self._paused_until:
             hold = self._held(now)
             if hold.seconds > 0:
                 return hold
@@ -148,8 +151,8 @@ class KeyGate:
             (self._paused_until - now, "pause"),
             (self._adaptive.wait_s(now), "back-off"),
         )
-        if wait > 0 and self._trouble_since is not None and why != "back-off":
-            left = self._trouble_since + self._patience_s - now
+        if wait > 0 and self.trouble_since is not None and why != "back-off":
+            left = self.trouble_since + self._patience_s - now
             if left <= 0:
                 return self._give_up()
             return Hold(min(wait, left), why)
@@ -208,8 +211,8 @@ class KeyGate:
     def succeeded(self, permit: Permit, tokens: Tokens, cost: float | None, *, is_reported: bool = True) -> None:
         """Records a success. `cost` is in dollars; None: it is not known, so what was reserved counts. `is_reported`
         False: the provider reported only a part of the tokens, and the others count at their worst."""
-        self._trouble_since = None
-        self._is_suspect = False
+        self.trouble_since = None
+        self.is_suspect = False
         if self.breaker.record_success():
             self.on_change()
         self.budget.record(success=True)
@@ -217,37 +220,44 @@ class KeyGate:
         self._settle_tokens(permit, tokens)
         self._pay(permit, cost, is_sure=cost is not None, is_reported=is_reported)
 
-    def failed(self, permit: Permit, fault: Fault, now: float, *, is_alone: bool = False) -> None:
-        """Learns from a fault: returns reserved tokens, pauses, cuts the rate, opens the breaker or stops, as the fault
-        asks. `is_alone`: no other call is in flight or waits."""
-        if fault.action == "throttle":
+    def failed(self, permit: Permit, fault: Fault, verdict: Verdict, now: float) -> None:
+        """Carries out a verdict: returns reserved tokens, pauses, cuts the rate, opens the breaker or stops."""
+        learns, is_pause = verdict.learns, verdict.learns in ("pause", "rest")
+        if learns in ("refusal", "pause"):
             self._ledger.make_up_less()
-        if fault.quota == "refund":
+        if verdict.quota == "refund":
             self._ledger.settle(permit.sent_at, permit.tokens, _NO_TOKENS, requests=0)
-        elif fault.quota == "settle" and fault.usage_tokens is not None:
+        elif verdict.quota == "settle" and fault.usage_tokens is not None:
             # A fault reports one sum of tokens: the reserved input is taken from it first, the rest is output.
             read = min(permit.tokens.input, fault.usage_tokens)
             self._settle_tokens(permit, Tokens(read, fault.usage_tokens - read))
-        if fault.action == "never":
-            self._trouble_since = None
-            self.breaker.record_success()
-            self.budget.record(success=True)
-        elif fault.action == "otherwise":
-            if permit.is_probe:
-                self.breaker.abandon_probe(now)
-        elif fault.action == "stop":
-            self.stop("redirect" if fault.kind == "redirect" else "empty_account", fault.detail)
-        elif fault.action == "confirm":
-            self._confirm(permit, fault, now)
-        elif fault.action == "wait" or (fault.action == "throttle" and fault.retry_after_s is not None):
-            self._pause(permit, fault, now, is_alone=is_alone)
-            if permit.is_probe:
-                self.breaker.abandon_probe(now)  # the pause decides when the next one goes
-        else:
-            self._count_failure(permit, fault, now)
-        # A useless answer is billed too.
-        is_billed = fault.is_billed_maybe or fault.quota == "settle"
-        self._pay(permit, None if is_billed else 0.0, is_sure=False)
+        if verdict.cuts_rate and self._adaptive.cut(now, permit.sent_at, is_again=is_pause):
+            self._events.tell("cut", self.lane.model, self._adaptive.rate or 0.0, fault.kind)
+        if is_pause or learns in ("failure", "refusal"):
+            self._latest_fault = f"{fault.kind}: {fault.detail}"
+            self._is_own_trouble = learns == "rest"
+        match learns:
+            case "success" | "rejection":
+                self.trouble_since = None
+                self.breaker.record_success()
+                self.budget.record(success=True)
+            case "failure" | "refusal":
+                self.budget.record(success=False)
+                if self.breaker.record_failure(now, was_probe=permit.is_probe):
+                    self._begin_trouble(now)
+            case "pause" | "rest":
+                self._pause(fault, verdict.pause_s, now)
+            case "doubt":
+                self.is_suspect = True
+                self._begin_trouble(now)
+                self.breaker.open(now, probe_in_s=0.0)
+            case "dead_key":
+                self.stop("dead_key", f"{self.lane.model} refuses {self.proof} ({fault.detail}): mend it")
+            case "empty_account" | "redirect":
+                self.stop(learns, fault.detail)
+        if permit.is_probe and (is_pause or learns == "nothing"):
+            self.breaker.abandon_probe(now)  # it showed nothing; a pause decides when the next one goes
+        self._pay(permit, 0.0 if verdict.money == "none" else None, is_sure=False)
         self.on_change()
 
     def empty_in_s(self, now: float) -> float:
@@ -291,45 +301,22 @@ class KeyGate:
             self._events.tell("learned", self.lane.model, detail=self.key)
             self.on_change()
 
-    def _pause(self, permit: Permit, fault: Fault, now: float, *, is_alone: bool) -> None:
-        seconds = fault.retry_after_s or 1.0
-        # Refused again, with no answer since the first pause: too many calls were let go after it, so fewer go next
-        # time. A single call only waits for the pause it is given.
-        is_again = self._trouble_since is not None and permit.sent_at > self._trouble_since and not is_alone
-        if is_again and fault.action == "throttle" and self._adaptive.cut(now, permit.sent_at, is_again=True):
-            self._events.tell("cut", self.lane.model, self._adaptive.rate or 0.0, fault.kind)
+    def _begin_trouble(self, now: float) -> float:
+        """Returns since when there is trouble: from now on, if there was none."""
+        self.trouble_since = now if self.trouble_since is None else self.trouble_since
+        return self.trouble_since
+
+    def _pause(self, fault: Fault, seconds: float, now: float) -> None:
         self._paused_until = max(self._paused_until, now + seconds)
-        if self._trouble_since is None:
-            self._trouble_since = now
-        self._latest_fault = f"{fault.kind}: {fault.detail}"
-        self._is_own_trouble = fault.action == "wait"
+        since = self._begin_trouble(now)
         self._events.tell("throttled", self.lane.model, seconds, fault.kind)
-        if self._paused_until - self._trouble_since > self._patience_s:
-            asked = f"asks for a pause of {seconds / 60:.2g} min after {(now - self._trouble_since) / 60:.2g} min"
+        if self._paused_until - since > self._patience_s:
+            asked = f"asks for a pause of {seconds / 60:.2g} min after {(now - since) / 60:.2g} min"
             self.stop(
                 "patience",
                 f"{self.lane.model} {asked} without a valid answer, more than --patience "
                 f"({self._patience_s / 60:g} min) in all: try again later. It said: {fault.detail}",
             )
-
-    def _count_failure(self, permit: Permit, fault: Fault, now: float) -> None:
-        self.budget.record(success=False)
-        self._latest_fault = f"{fault.kind}: {fault.detail}"
-        self._is_own_trouble = False
-        if fault.cuts_rate and self._adaptive.cut(now, permit.sent_at):
-            self._events.tell("cut", self.lane.model, self._adaptive.rate or 0.0, fault.kind)
-        if self.breaker.record_failure(now, was_probe=permit.is_probe) and self._trouble_since is None:
-            self._trouble_since = now
-
-    def _confirm(self, permit: Permit, fault: Fault, now: float) -> None:
-        if self._is_suspect and permit.is_probe:
-            self.stop("dead_key", f"{self.lane.model} refuses {self.proof} ({fault.detail}): mend it")
-        elif not self._is_suspect:
-            self._is_suspect = True
-            self._trouble_since = now if self._trouble_since is None else self._trouble_since
-            self.breaker.open(now, probe_in_s=0.0)
-        elif permit.is_probe:
-            self.breaker.abandon_probe(now)
 
     def _settle_tokens(self, permit: Permit, tokens: Tokens) -> None:
         if tokens != permit.tokens:

@@ -10,15 +10,17 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Container, Sequence
+from random import Random
 
 from ..attempts.money import CostBudget, over_budget
-from ..attempts.retry import EarlyStop
+from ..attempts.retry import EarlyStop, Tries
 from ..call import WEB, Reply
-from ..endpoint import Fault
+from ..endpoint import Fault, Request
 from ..events import Events
 from ..fault import LocalFault, Stop, StopReason
 from ..lane import Lane
-from ..limits import Limit, Quota, Tokens, declared_quota, summed
+from ..limits import Quota, Tokens, declared_quota, pause_of, summed
+from ..verdict import Again, History, Verdict
 from .key_gate import FULL, Hold, KeyGate, Permit
 
 _NO_TOKENS = Tokens()
@@ -132,13 +134,32 @@ class LaneQueue:
         if self._is_slot_wanted:
             self._serve()
 
-    def failed(self, permit: Permit, fault: Fault, now: float) -> None:
-        if fault.action == "stop" and fault.kind == "redirect":
+    def history(self, permit: Permit, tries: Tries, request: Request) -> History:
+        """Returns what counts beside the fault of an attempt that has just failed."""
+        key, policy, bit = permit.lane, tries.policy, 1 << permit.lane.number
+        is_paused = key.trouble_since is not None and permit.sent_at > key.trouble_since
+        return History(
+            tries.attempts,
+            tries.maybe_billed,
+            policy.attempts_max,
+            policy.billed_repeats_max,
+            is_refused=bool(tries.refused_by & bit),
+            is_doubted=bool(tries.doubted_by & bit),
+            has_another=self.has_another(tries.refused_by | bit),
+            has_instead=request.instead is not None,
+            is_suspect=key.is_suspect,
+            is_probe=permit.is_probe,
+            is_again=is_paused and (self.in_flight > 1 or bool(self._queue)),
+            pause_s=pause_of(permit.limits),
+        )
+
+    def failed(self, permit: Permit, fault: Fault, verdict: Verdict, now: float) -> None:
+        if verdict.learns == "redirect":
             # The address itself leads elsewhere, whatever the key.
             self.stop("redirect", fault.detail)
-        if fault.action == "never" and fault.kind == "rejected":
+        if verdict.learns == "rejection":
             self._early.add_rejection(fault)
-        permit.lane.failed(permit, fault, now, is_alone=self.in_flight == 1 and not self._queue)
+        permit.lane.failed(permit, fault, verdict, now)
 
     def stop(self, reason: StopReason, detail: str) -> None:
         """Stops sending. Calls in flight go on; every waiting caller gets LaneStopped."""
@@ -182,8 +203,14 @@ class LaneQueue:
         if self.stopped is not None:
             raise LaneStopped(self.stopped)
 
-    def learn(self, permit: Permit, limits: tuple[Limit, ...], now: float) -> None:
-        permit.lane.learn(limits, now)
+    async def wait_to_repeat(self, permit: Permit, again: Again, tries: Tries, random: Random) -> None:
+        """Sleeps before a repeat, without holding a slot. Pauses and the breaker are waited for in the queue."""
+        if again == "later":
+            await self.back_off(tries.policy.wait_s(tries.attempts, random))
+        if again in ("soon", "later"):
+            loop = asyncio.get_running_loop()
+            while (wait := permit.lane.budget.wait_s(loop.time())) > 0:
+                await self.back_off(wait)
 
     def used(self, now: float) -> tuple[int, Tokens]:
         """Returns the requests and tokens of the last minute, over all API keys."""

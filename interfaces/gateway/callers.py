@@ -16,7 +16,7 @@ from ...engine.attempts.money import CostBudget
 from ...engine.attempts.payer import NotPaid
 from ...engine.attempts.retry import RetryPolicy
 from ...engine.call import Outcome
-from ...engine.endpoint import Fault, Withdrawn
+from ...engine.endpoint import Withdrawn
 from ...engine.events import Events
 from ...engine.fault import LocalFault
 from ...engine.lane import CONCURRENCY_DEFAULT, Lane
@@ -30,8 +30,6 @@ FOLDER = "gateway"
 _LANE = "caller"
 # A place in a caller's minute is renewed while its call waits: well before the minute is over.
 _RENEWED_S = 20.0
-# A call that was not sent does not count in the caller's minute.
-_NOT_SENT = Fault("connect", "", "never", quota="refund")
 
 
 class Caller:
@@ -75,7 +73,7 @@ class Caller:
             return
         now = asyncio.get_running_loop().time()
         if used is None:
-            permit.lane.failed(permit, _NOT_SENT, now)
+            permit.lane.withdraw(permit, now)
         else:
             permit.lane.succeeded(permit, used, 0.0)
         self._lane.release(permit, now)

@@ -11,33 +11,23 @@ from email.utils import parsedate_to_datetime
 from hashlib import sha256
 from typing import Any
 
-from msgspec import Struct
+from msgspec import structs
 
-from ...engine.call import FailureKind, Reply, Usage
-from ...engine.endpoint import Action, Fault, Response
+from ...engine.call import Reply, Usage
+from ...engine.endpoint import Fault, Response
 from ...engine.page_urls import with_shown_addresses
 from .errors import ErrorBody
 
 _OTHER_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
-# Gemini's, Groq's and Anthropic's word for having no room.
-_FULL = (503, 498, 529)
 _REFUSAL_STATUSES = (200, 400, 403, 422)
 
-
-class Meaning(Struct, frozen=True):
-    """What an HTTP status means if the body says nothing more precise; the fields are those of `Fault`."""
-
-    kind: FailureKind
-    action: Action
-    is_billed_maybe: bool = False
-    cuts_rate: bool = False
-
-
-_DEAD_KEY = Meaning("rejected", "confirm")
-_BROKEN = Meaning("server_error", "retry")
-_OVERLOADED = Meaning("server_error", "retry", cuts_rate=True)
-_BEHIND_A_GATEWAY = Meaning("server_error", "retry", is_billed_maybe=True)
-_REJECTED = Meaning("rejected", "never")
+# What an HTTP status means if the body says nothing more precise.
+_DEAD_KEY = Fault("rejected", "", "confirm")
+_BROKEN = Fault("server_error", "", "retry")
+_FULL = Fault("server_error", "", "retry", is_full=True)
+_OVERLOADED = structs.replace(_FULL, cuts_rate=True)
+_BEHIND_A_GATEWAY = Fault("server_error", "", "retry", is_billed_maybe=True)
+_REJECTED = Fault("rejected", "", "never")
 MEANINGS = {
     401: _DEAD_KEY,
     403: _DEAD_KEY,
@@ -46,11 +36,11 @@ MEANINGS = {
     498: _OVERLOADED,  # Groq's flexible tier is full
     500: _BROKEN,
     502: _BEHIND_A_GATEWAY,
-    503: _BROKEN,
+    503: _FULL,  # Gemini's word for having no room
     504: _BEHIND_A_GATEWAY,
     520: _BEHIND_A_GATEWAY,  # Cloudflare: the answer was broken, or
     524: _BEHIND_A_GATEWAY,  # did not come in time
-    529: _OVERLOADED,
+    529: _OVERLOADED,  # and Anthropic's
 }
 
 
@@ -77,15 +67,7 @@ def fault_of(response: Response) -> Fault:
         meaning = _DEAD_KEY
     if meaning is _REJECTED and (advice := _advice_on(error, status)):
         detail = f"{detail} ({advice})"
-    return Fault(
-        meaning.kind,
-        detail,
-        meaning.action,
-        status,
-        is_billed_maybe=meaning.is_billed_maybe,
-        cuts_rate=meaning.cuts_rate,
-        is_full=status in _FULL,
-    )
+    return structs.replace(meaning, detail=detail, status=status)
 
 
 def refusal_or_fault(response: Response, said: bytes) -> Reply | Fault:

@@ -13,6 +13,7 @@ from msgspec import structs
 
 from ...engine.call import Call, Reply
 from ...engine.endpoint import EncodeError, Fault, Request, Response
+from ...engine.verdict import verdict
 from ..llm.google.errors import google_refusal_or_fault
 from ..llm.protocol import Target, WireProtocol
 from .answer import AnswerLayout, Object, list_at
@@ -66,7 +67,7 @@ def _fault(response: Response, told: EngineError) -> Fault:
     result = google_refusal_or_fault(response)
     if isinstance(result, Reply) or result.kind == "redirect":
         return search_fault(response, told)
-    if result.action == "confirm":
+    if verdict(result).learns == "doubt":
         return structs.replace(result, detail=f"{result.detail} ({ENDS})")
     return result
 

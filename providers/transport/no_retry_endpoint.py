@@ -13,6 +13,7 @@ from msgspec import Struct, structs
 from ...engine.call import Call, Reply
 from ...engine.endpoint import Endpoint, Fault, Request, Response, SendError
 from ...engine.limits import Limit
+from ...engine.verdict import verdict
 
 
 class AttemptReport(Struct, frozen=True):
@@ -66,6 +67,5 @@ class NoRetryEndpoint:
 
 def final(fault: Fault) -> Fault:
     """Returns the fault without a retry or a wait of its lane; a lack of this machine's own resources still waits."""
-    if fault.action in ("retry", "throttle"):
-        return structs.replace(fault, action="never", retry_after_s=None, cuts_rate=False)
-    return fault
+    is_repeated = verdict(fault).learns in ("failure", "refusal", "pause")
+    return structs.replace(fault, action="never", retry_after_s=None, cuts_rate=False) if is_repeated else fault

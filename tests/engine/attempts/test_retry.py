@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from millstream.engine.attempts.retry import Breaker, RetryBudget, RetryPolicy, Tries, told_to_wait
+from millstream.engine.attempts.retry import Breaker, RetryBudget, RetryPolicy, Tries
 from millstream.engine.endpoint import Fault
-from millstream.engine.limits import Limit
+from millstream.engine.limits import Limit, pause_of
+from millstream.engine.verdict import History, verdict
 
 POLICY = RetryPolicy()
 AGAIN = Fault("server_error", "500", "retry", 500)
@@ -21,6 +22,17 @@ TOLD = Fault("rate_limited", "429", "throttle", 429, retry_after_s=2.0)
 UNTOLD = Fault("rate_limited", "429", "throttle", 429, cuts_rate=True)
 FILES = Fault("connect", "out of files", "wait", quota="refund")
 FORBIDDEN = Fault("rejected", "403", "confirm", 403)
+
+
+def may_repeat(tries: Tries, fault: Fault, key: int = 0, *, has_another: bool = False) -> bool:
+    """Notes a fault, and returns whether its call is sent again."""
+    is_refused, is_doubted = bool(tries.refused_by >> key & 1), bool(tries.doubted_by >> key & 1)
+    history = History(
+        tries.attempts, tries.maybe_billed, is_refused=is_refused, is_doubted=is_doubted, has_another=has_another
+    )
+    decided = verdict(fault, history)
+    tries.note(decided, key)
+    return decided.again not in ("never", "pending")
 
 
 def test_the_defaults_are_those_that_were_promised() -> None:
@@ -55,7 +67,7 @@ def test_no_row_of_faults_takes_more_attempts_than_configured(faults: list[Fault
     tries = Tries(POLICY)
     free = billed = doubts = 0
     for sent, fault in enumerate(faults, 1):
-        may = tries.may_repeat(fault)
+        may = may_repeat(tries, fault)
         doubts += fault is FORBIDDEN
         free += fault in (TOLD, FILES) or (fault is FORBIDDEN and doubts == 1)
         billed += fault is BILLED
@@ -70,27 +82,28 @@ def test_no_row_of_faults_takes_more_attempts_than_configured(faults: list[Fault
 def test_each_keys_first_doubt_is_free_and_so_is_each_refusal_that_another_key_may_mend() -> None:
     tries = Tries(POLICY)
     for key in range(10):
-        assert tries.may_repeat(FORBIDDEN, key)
-        assert tries.may_repeat(UNTOLD, key, is_first_elsewhere=True)
+        assert may_repeat(tries, UNTOLD, key, has_another=True)
+        assert may_repeat(tries, FORBIDDEN, key)
     assert (tries.attempts, tries.sent, tries.refused_by) == (0, 20, 0b1111111111)
-    assert [tries.may_repeat(FORBIDDEN, 3) for _ in range(6)] == [True] * 5 + [False]
+    assert [may_repeat(tries, FORBIDDEN, 3) for _ in range(6)] == [True] * 5 + [False]
 
 
 def test_a_refusal_takes_its_pause_from_the_limits_beside_it() -> None:
     empty, full = Limit("requests", 60.0, 500.0, 0.0, 30.0), Limit("tokens", 60.0, 9_000.0, 4_000.0, 50.0)
     bare = Limit("tokens", 60.0, None, None, 55.0)
-    assert told_to_wait(UNTOLD, [full, empty]) == structs.replace(UNTOLD, retry_after_s=30.0, cuts_rate=False)
-    assert told_to_wait(UNTOLD, [full, bare]).retry_after_s == 55.0
-    assert told_to_wait(UNTOLD, [empty, bare]).retry_after_s == 30.0
-    for fault, limits in ((UNTOLD, [full]), (UNTOLD, []), (TOLD, [empty]), (AGAIN, [empty]), (FORBIDDEN, [bare])):
-        assert told_to_wait(fault, limits) is fault
+    assert (pause_of([full, empty]), pause_of([full, bare]), pause_of([empty, bare])) == (30.0, 55.0, 30.0)
+    assert pause_of([full]) == pause_of([]) == 0.0
+    told = structs.replace(UNTOLD, retry_after_s=30.0, cuts_rate=False)
+    assert verdict(UNTOLD, History(pause_s=30.0)) == verdict(told)
+    for fault in (TOLD, AGAIN, FORBIDDEN, NEVER):
+        assert verdict(fault, History(pause_s=30.0)) == verdict(fault)
 
 
 def test_a_fault_may_have_a_lower_limit_of_its_own() -> None:
     tries = Tries(POLICY)
     empty = Fault("empty", "no choices", "retry", 200, attempts_max=2)
-    assert tries.may_repeat(empty)
-    assert not tries.may_repeat(empty)
+    assert may_repeat(tries, empty)
+    assert not may_repeat(tries, empty)
 
 
 def test_a_healthy_lane_may_retry_as_it_likes() -> None:

@@ -25,6 +25,7 @@ from millstream.engine.lanes.lane_queue import LaneQueue
 from millstream.engine.lanes.ledger import Ledger
 from millstream.engine.limits import Limit, Tokens, declared_quota
 from millstream.engine.run import run_calls
+from millstream.engine.verdict import verdict
 
 M = "script/m"
 UNTOLD = Fault("rate_limited", "429", "throttle", 429, cuts_rate=True)
@@ -322,7 +323,7 @@ def test_when_the_one_that_probes_leaves_another_probes_in_its_place() -> None:
     async def main() -> None:
         group = group_of(Lane(M, concurrency=8))
         permit = await group.admit()
-        group.failed(permit, DEAD, 0.0)
+        group.failed(permit, DEAD, verdict(DEAD), 0.0)
         group.release(permit, 0.0)
         probe = await group.admit()
         assert probe.is_probe

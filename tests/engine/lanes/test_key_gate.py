@@ -12,6 +12,7 @@ from millstream.engine.lane import Lane
 from millstream.engine.lanes.key_gate import STOPPED, Hold, KeyGate, Permit
 from millstream.engine.lanes.ledger import Ledger
 from millstream.engine.limits import Tokens, declared_quota
+from millstream.engine.verdict import verdict
 
 REFUSED = Fault("rate_limited", "429", "throttle", 429, cuts_rate=True)
 BROKEN = Fault("server_error", "500", "retry", 500)
@@ -28,7 +29,7 @@ def gate(events: Events, purse: CostBudget | None = None, policy: RetryPolicy | 
 def failed_once(key: KeyGate, fault: Fault, now: float) -> None:
     permit = key.try_take(now)
     assert isinstance(permit, Permit), permit
-    key.failed(permit, fault, now)
+    key.failed(permit, fault, verdict(fault), now)
     key.release(permit, now)
 
 
@@ -49,7 +50,7 @@ def test_calls_that_are_rejected_spend_no_retries_and_are_no_outage(fault: Fault
     for number in range(25):
         permit = key.try_take(30.0 * number)
         if isinstance(permit, Permit):
-            key.failed(permit, fault, 30.0 * number)
+            key.failed(permit, fault, verdict(fault), 30.0 * number)
             key.release(permit, 30.0 * number)
     assert key.budget.is_failing is is_outage
     assert key.is_healthy is not is_outage
@@ -72,7 +73,7 @@ def test_a_faults_tokens_and_cost_are_those_of_its_kind(fault: Fault, counted: t
     key = gate(Events(), purse)
     permit = key.try_take(1.0, Tokens(80, 20), 1.0)
     assert isinstance(permit, Permit)
-    key.failed(permit, fault, 1.0)
+    key.failed(permit, fault, verdict(fault), 1.0)
     key.release(permit, 1.0)
     requests, tokens = key.used(1.0)
     assert (requests, tokens.total) == counted

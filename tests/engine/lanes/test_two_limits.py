@@ -15,14 +15,15 @@ from scripted import worst_minute
 from virtual_time import run_virtually
 
 from millstream.engine.attempts.money import CostBudget
-from millstream.engine.attempts.retry import RetryPolicy
-from millstream.engine.endpoint import Fault
+from millstream.engine.attempts.retry import RetryPolicy, Tries
+from millstream.engine.endpoint import Fault, Request
 from millstream.engine.events import Events
 from millstream.engine.lane import Lane
 from millstream.engine.lanes.key_gate import KeyGate
 from millstream.engine.lanes.lane_queue import LaneQueue
 from millstream.engine.lanes.ledger import Ledger
 from millstream.engine.limits import Quota, Tokens, declared_quota
+from millstream.engine.verdict import verdict
 from millstream.fixtures.provider import quotas
 
 M = "script/m"
@@ -30,6 +31,7 @@ RPM = 120
 MINUTES = 5
 ANSWER = 20
 REFUSED = Fault("rate_limited", "429", "throttle", 429, retry_after_s=0.5)
+NOTHING = Request("", "", b"", b"", b"", b"")
 
 
 def equal(chance: random.Random) -> Iterator[int]:
@@ -98,7 +100,8 @@ def used(
                     key.succeeded(permit, Tokens(size - ANSWER, ANSWER), 0.0)
                 else:
                     refusals += 1
-                    group.failed(permit, REFUSED, loop.time())
+                    history = group.history(permit, Tries(RetryPolicy()), NOTHING)
+                    group.failed(permit, REFUSED, verdict(REFUSED, history), loop.time())
                 group.release(permit, loop.time())
 
         await asyncio.gather(*(work() for _ in range(64)))
