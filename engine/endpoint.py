@@ -1,12 +1,14 @@
-"""The interface through which the engine reaches the outside: `encode`, `send`, `decode`, and the values they exchange.
+"""The interface through which the engine reaches the outside: `encode`, `begin`, `decode`, and what they exchange.
 
-`encode` turns a call into a request, `send` transmits it, `decode` reads the answer. The engine knows nothing of HTTP
+`encode` turns a call into a request, `begin` transmits it, `decode` reads the answer. The engine knows nothing of HTTP
 or of any provider; an implementation of `Endpoint` knows nothing of lanes or caches.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Literal, Protocol
 
 from msgspec import Struct, structs
@@ -32,11 +34,9 @@ Hear = Callable[[str | None], None]
 """A listener to a streamed answer. It receives the pieces of the text in their order, and None where an attempt begins,
 which makes all earlier pieces void. Only the outcome says whether an answer was whole. Must not raise."""
 
-
-Clear = Callable[[], Awaitable[object] | None]
-"""The last check of an attempt, made just before the first byte of its request is written, when connecting is over.
-Returns None if it may be written now: the send counts from now on. Else returns what to await before it is asked
-again. Raises Withdrawn if the request may not be written any more."""
+Cleared = Callable[[], Awaitable[None]]
+"""Returns when the request may be written, and counts it as sent. Raises Withdrawn if it may not be written any more.
+"""
 
 
 class Request(Struct, frozen=True):
@@ -62,21 +62,12 @@ class Request(Struct, frozen=True):
     """The caller's listener to the streamed text; None: nobody listens."""
     instead: bytes | None = None
     """The bytes that are sent after a fault with the action `otherwise`; None: there are none."""
-    clear: Clear | None = None
-    """What is asked just before the request is written; None: nothing."""
 
     def after(self, again: str) -> Request:
         """Returns what is sent after a fault; `again` is that of its Verdict."""
         if again != "otherwise" or self.instead is None:
             return self
         return structs.replace(self, wire=self.instead, instead=None)
-
-
-async def await_clearance(request: Request) -> None:
-    """Waits until the request may be written. Raises Withdrawn if it may not be written any more."""
-    if request.clear is not None:
-        while (wait := request.clear()) is not None:
-            await wait
 
 
 class Response(Struct, frozen=True, array_like=True):
@@ -137,11 +128,38 @@ class SendError(Exception):
 
 
 class Withdrawn(Exception):
-    """Raised by `Clear`: nothing was written, and the call asks its lane again."""
+    """Raised by `Receiver.clear`: nothing was written, and the call asks its lane again."""
 
 
 class EncodeError(Exception):
     """Raised for a call that the provider's wire protocol can't express; nothing was sent."""
+
+
+class Receiver(Protocol):
+    """Who gets the answer of an attempt. Its methods are called on the loop, may be called before `begin` returns, and
+    don't raise, except `clear`."""
+
+    def clear(self) -> float:
+        """The last check, just before the first byte of the request is written, when connecting is over. 0.0: it may be
+        written now, and the send counts from now on; else the seconds after which it is to be asked again. Raises
+        Withdrawn if it may not be written any more."""
+        ...
+
+    def received(self, response: Response) -> None:
+        """Takes a whole response (secrets struck out)."""
+        ...
+
+    def broke(self, error: Exception) -> None:
+        """Takes the end of an attempt without a response: a SendError with its fault, Withdrawn, or any other error."""
+        ...
+
+
+class Attempt(Protocol):
+    """One request under way."""
+
+    def abort(self) -> None:
+        """Ends it at once and closes its connection; the receiver hears nothing more. Does nothing if it has ended."""
+        ...
 
 
 class Endpoint(Protocol):
@@ -153,8 +171,72 @@ class Endpoint(Protocol):
 
     def encode(self, call: Call) -> Request: ...
 
-    async def send(self, request: Request) -> Response: ...
+    def begin(self, request: Request, receiver: Receiver) -> Attempt:
+        """Sends a request; exactly one of the receiver's `received` and `broke` follows, unless it is aborted."""
+        ...
 
     def decode(self, response: Response) -> Reply | Fault: ...
 
     def limits(self, response: Response) -> tuple[Limit, ...]: ...
+
+
+async def send(endpoint: Endpoint, request: Request, clear: Callable[[], float] = lambda: 0.0) -> Response:
+    """Sends a request and returns the response. Raises what its receiver would hear of; see `Receiver`."""
+    receiver = _Awaiter(clear)
+    attempt = endpoint.begin(request, receiver)
+    try:
+        return await receiver.answer
+    finally:
+        attempt.abort()
+
+
+class _Awaiter:
+    """A receiver with a future for the answer."""
+
+    def __init__(self, clear: Callable[[], float]) -> None:
+        self.clear = clear
+        self.answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+
+    def received(self, response: Response) -> None:
+        if not self.answer.done():
+            self.answer.set_result(response)
+
+    def broke(self, error: Exception) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(error)
+
+
+class AttemptTask:
+    """An attempt that must await: it runs `send` in a task. `send` gets the request, and a coroutine function to be
+    awaited just before the first byte is written."""
+
+    def __init__(
+        self, send: Callable[[Request, Cleared], Awaitable[Response]], request: Request, receiver: Receiver
+    ) -> None:
+        self._send = send
+        self._receiver = receiver
+        self._is_over = False
+        self._task = asyncio.get_running_loop().create_task(self._run(request))
+
+    def __repr__(self) -> str:
+        return f"<AttemptTask [{'over' if self._is_over else 'under way'}]>"
+
+    def abort(self) -> None:
+        if not self._is_over:
+            self._is_over = True
+            self._task.cancel()
+
+    async def _run(self, request: Request) -> None:
+        try:
+            tell = partial(self._receiver.received, await self._send(request, self._cleared))
+        except Exception as error:  # noqa: BLE001 (the receiver decides what it means)
+            tell = partial(self._receiver.broke, error)
+        if not self._is_over:
+            self._is_over = True
+            tell()
+
+    async def _cleared(self) -> None:
+        wait_s = self._receiver.clear()
+        while wait_s > 0:
+            await asyncio.sleep(wait_s)
+            wait_s = self._receiver.clear()

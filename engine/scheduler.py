@@ -17,7 +17,7 @@ from .attempts.retry import RetryPolicy, Tries
 from .call import Call, Failure, Outcome, Reply
 from .call_lookup import CallEncoding as CallEncoding
 from .call_lookup import CallLookup
-from .endpoint import Fault, Hear, Request, Response, SendError, Withdrawn
+from .endpoint import Fault, Hear, Request, Response, SendError, Withdrawn, send
 from .events import Events
 from .fault import LocalFault, Stop, Stopped, StopReason
 from .lanes.key_gate import Permit
@@ -282,7 +282,7 @@ class Scheduler:
         try:
             if request.hear is not None:
                 request.hear(None)
-            response = await endpoint.send(structs.replace(request, clear=partial(permit.lane.clear, permit)))
+            response = await send(endpoint, request, partial(permit.lane.clear, permit))
             result = endpoint.decode(response)
             if response.headers and (limits := endpoint.limits(response)):
                 permit.limits = limits

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 import orjson
 
-from ..engine.endpoint import Request
+from ..engine.endpoint import Request, send
 from .models import ModelTable
 from .transport.endpoint import ModelEndpoint
 
@@ -25,7 +25,7 @@ async def list_models(endpoint: ModelEndpoint, protocol: str) -> dict[str, str |
     if (path := _PATHS.get(protocol.partition("-")[0])) is None:
         return {}
     base = endpoint.base_url if path == "/models" else _VERSION.sub("", endpoint.base_url)
-    response = await endpoint.send(Request(f"{base}{path}", "", b"", b"", b"", b"", method="GET"))
+    response = await send(endpoint, Request(f"{base}{path}", "", b"", b"", b"", b"", method="GET"))
     answer = orjson.loads(response.body)
     rows = (answer.get("data") or answer.get("models")) if isinstance(answer, dict) else None
     if response.status != 200 or not isinstance(rows, list):

@@ -13,7 +13,7 @@ import orjson
 import uvloop
 
 from ..engine.call import Call, Reply, Usage
-from ..engine.endpoint import Fault, Request, Response
+from ..engine.endpoint import Attempt, AttemptTask, Cleared, Fault, Receiver, Request, Response
 from ..engine.limits import Limit
 from ..engine.run import run_calls
 from ..engine.runs.run_folder import RunFolder
@@ -30,7 +30,10 @@ class ScriptedProvider:
         body = orjson.dumps(call.input)
         return Request("script://", "script://", body, body, body, b"{}")
 
-    async def send(self, request: Request) -> Response:
+    def begin(self, request: Request, receiver: Receiver) -> Attempt:
+        return AttemptTask(self._send, request, receiver)
+
+    async def _send(self, request: Request, cleared: Cleared) -> Response:
         return Response(200, b"answer to " + request.body)
 
     def decode(self, response: Response) -> Reply | Fault:

@@ -7,7 +7,7 @@ answer. Never waits: it returns for how long and for what. Who waits, and with w
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import NamedTuple
 
 from ..attempts.money import CostBudget
@@ -172,21 +172,21 @@ class KeyGate:
         self.stop("patience", detail)
         return STOPPED
 
-    def clear(self, permit: Permit) -> Awaitable[object] | None:
-        """Counts the send of a permit now, as its request is about to be written; see `Clear`. Connecting may have
-        taken long, so that many permits, granted one after the other, are used at one moment."""
+    def clear(self, permit: Permit) -> float:
+        """Counts the send of a permit now, as its request is about to be written; see `Receiver.clear`. Connecting may
+        have taken long, so that many permits, granted one after the other, are used at one moment."""
         now = asyncio.get_running_loop().time()
         if now - permit.sent_at > _GRANTED_S or self._purse.is_overdrawn:
             raise Withdrawn
         if (spacing_s := self.quota.spacing_s) > 0:
             if self._next_write_at > now:
-                return asyncio.sleep(self._next_write_at - now)
+                return self._next_write_at - now
             self._next_write_at = now + spacing_s - SPACED_BURST_S
         if permit.payer is not None:
             permit.payer.note_written()
         self._ledger.move(permit.sent_at, now, permit.tokens)
         permit.sent_at = now
-        return None
+        return 0.0
 
     def withdraw(self, permit: Permit, now: float) -> None:
         """Gives back all that was reserved for an attempt that was not written."""

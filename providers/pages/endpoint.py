@@ -17,7 +17,18 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from ...engine.attempts.retry import RetryPolicy
 from ...engine.call import Call, FailureKind, Reply
-from ...engine.endpoint import Action, EncodeError, Fault, Request, Response, SendError
+from ...engine.endpoint import (
+    Action,
+    Attempt,
+    AttemptTask,
+    Cleared,
+    EncodeError,
+    Fault,
+    Receiver,
+    Request,
+    Response,
+    SendError,
+)
 from ...engine.limits import Limit
 from ...engine.own_machine import out_of, waiting, what_ran_out
 from ..llm.faults import retry_after_s
@@ -83,7 +94,10 @@ class PageEndpoint:
         wire = json.dumps({name: extra[name] for name in (WITHIN_S, CRAWL_DELAY_S) if name in extra}).encode()
         return Request(url.text, _IDENTITY, body, wire, body, b"{}", method="GET")
 
-    async def send(self, request: Request) -> Response:
+    def begin(self, request: Request, receiver: Receiver) -> Attempt:
+        return AttemptTask(self.send, request, receiver)
+
+    async def send(self, request: Request, cleared: Cleared) -> Response:
         try:
             url = parse_url(request.url)
         except UrlError as error:
@@ -94,7 +108,7 @@ class PageEndpoint:
         progress, began = HopProgress(), time.perf_counter()
         try:
             async with asyncio.timeout(timeout_s):
-                hop = await fetch(self._connections, url, progress, request)
+                hop = await fetch(self._connections, url, progress, cleared)
         except PageTooLarge:
             detail = f"a page of more than {BODY_MAX >> 20} MiB, dropped there"
             raise SendError(Fault("too_large", detail, "never", progress.status)) from None

@@ -15,7 +15,7 @@ from aiohttp import StreamReader
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.http_parser import RawResponseMessage
 
-from ...engine.endpoint import Request, await_clearance
+from ...engine.endpoint import Cleared
 from ..transport.endpoint import USER_AGENT as NAME_AND_VERSION
 from .connections import OnePage, PageConnections
 from .page import CONTENT_ENCODING, CONTENT_TYPE, LOCATION
@@ -63,8 +63,8 @@ class HopProgress:
     status: int | None = None
 
 
-async def fetch(connections: PageConnections, url: WebUrl, progress: HopProgress, request: Request) -> Hop:
-    """Requests a URL, when `request` may be written, and returns the answer. Raises Withdrawn, PageRefusal,
+async def fetch(connections: PageConnections, url: WebUrl, progress: HopProgress, cleared: Cleared) -> Hop:
+    """Requests a URL, when it is cleared, and returns the answer. Raises Withdrawn, PageRefusal,
     PageTooLarge, OSError, and the exceptions of aiohttp's parser and reader."""
     protocol = await connections.open(url, _WIRE_MAX)
     try:
@@ -76,7 +76,7 @@ async def fetch(connections: PageConnections, url: WebUrl, progress: HopProgress
             max_field_size=_FIELD_MAX,
             max_headers=_FIELDS_MAX,
         )
-        await await_clearance(request)
+        await cleared()
         message, payload = await _ask(protocol, url)
         progress.status = message.code
         body = await _read(payload, message)

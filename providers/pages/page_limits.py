@@ -6,13 +6,12 @@ Applied between a host's lane and the endpoint, so a hop that waits here has pas
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from typing import Protocol
 
 from aiolimiter import AsyncLimiter
-from msgspec import structs
 
 from ...engine.call import Call, Reply
-from ...engine.endpoint import Clear, Endpoint, Fault, Request, Response
+from ...engine.endpoint import Attempt, AttemptTask, Cleared, Endpoint, Fault, Receiver, Request, Response
 from ...engine.limits import Limit
 
 # With these values no sliding minute holds more than the quota, even if a start is half a second late.
@@ -31,24 +30,16 @@ class PageLimits:
             self.pace = AsyncLimiter(burst, burst / (rpm * _RATE))
 
 
-class _Paced:
-    """What is asked before one hop's request is written: a place in the pace of all pages, then the host's lane."""
+class Hopping(Endpoint, Protocol):
+    """An endpoint whose attempts are coroutines."""
 
-    def __init__(self, pace: AsyncLimiter, clear: Clear | None) -> None:
-        self._pace: AsyncLimiter | None = pace
-        self._clear = clear
-
-    def __call__(self) -> Awaitable[object] | None:
-        pace, self._pace = self._pace, None
-        if pace is not None:
-            return pace.acquire()
-        return None if self._clear is None else self._clear()
+    async def send(self, request: Request, cleared: Cleared) -> Response: ...
 
 
 class HostEndpoint:
     """The endpoint for one host's pages, which obeys the shared limits."""
 
-    def __init__(self, endpoint: Endpoint, together: PageLimits) -> None:
+    def __init__(self, endpoint: Hopping, together: PageLimits) -> None:
         self._endpoint = endpoint
         self._together = together
 
@@ -62,11 +53,17 @@ class HostEndpoint:
     def encode(self, call: Call) -> Request:
         return self._endpoint.encode(call)
 
-    async def send(self, request: Request) -> Response:
-        if self._together.pace is not None:
-            request = structs.replace(request, clear=_Paced(self._together.pace, request.clear))
+    def begin(self, request: Request, receiver: Receiver) -> Attempt:
+        return AttemptTask(self._send, request, receiver)
+
+    async def _send(self, request: Request, cleared: Cleared) -> Response:
+        async def paced() -> None:
+            if self._together.pace is not None:
+                await self._together.pace.acquire()
+            await cleared()
+
         async with self._together.slots:
-            return await self._endpoint.send(request)
+            return await self._endpoint.send(request, paced)
 
     def decode(self, response: Response) -> Reply | Fault:
         return self._endpoint.decode(response)

@@ -1,44 +1,43 @@
-"""One timer for all answers that a channel waits for, instead of one `asyncio.timeout` for each.
+"""One timer for all requests of a channel that are under way, instead of one for each.
 
-All have the same timeout, so they expire in the order of their requests, and only the oldest is watched.
+All have the same timeout, so they expire in the order in which they were watched, and only the oldest is.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from itertools import takewhile
+
+from .http_connection import Asker
 
 
 class Deadlines:
-    """The deadlines of futures: each gets a TimeoutError `timeout_s` seconds after it was watched, unless forgotten."""
+    """The deadlines of requests: each fails with a TimeoutError `timeout_s` seconds after it was watched, unless it is
+    forgotten."""
 
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
-        self._due: dict[asyncio.Future[Any], float] = {}
+        self._due: dict[Asker, float] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     def __repr__(self) -> str:
         return f"<Deadlines [{len(self._due)} of {self._timeout_s:g} s]>"
 
-    def watch(self, wanted: asyncio.Future[Any]) -> None:
-        loop = wanted.get_loop()
-        due = self._due[wanted] = loop.time() + self._timeout_s
+    def watch(self, asker: Asker) -> None:
+        """Watches a request from now on, unless it is watched already."""
+        loop = asyncio.get_running_loop()
+        due = self._due.setdefault(asker, loop.time() + self._timeout_s)
         if self._timer is None:
             self._timer = loop.call_at(due, self._end_overdue, loop)
 
-    def forget(self, wanted: asyncio.Future[Any]) -> None:
-        """Stops watching a future whose answer has arrived or is no longer needed."""
-        self._due.pop(wanted, None)
+    def forget(self, asker: Asker) -> None:
+        """Stops watching a request that has ended."""
+        self._due.pop(asker, None)
 
     def _end_overdue(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._timer = None
         now = loop.time()
-        while self._due:
-            wanted, due = next(iter(self._due.items()))
-            if due > now:
-                self._timer = loop.call_at(due, self._end_overdue, loop)
-                return
-            del self._due[wanted]
-            # An answer that arrived at this very moment is already set, though its task has not run yet.
-            if not wanted.done():
-                wanted.set_exception(TimeoutError())
+        for asker in [asker for asker, _ in takewhile(lambda item: item[1] <= now, self._due.items())]:
+            del self._due[asker]
+            # Not now: a request that fails may begin another, which would be watched in the middle of this.
+            loop.call_soon(asker.failed, TimeoutError())
+        self._timer = loop.call_at(next(iter(self._due.values())), self._end_overdue, loop) if self._due else None

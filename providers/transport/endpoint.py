@@ -15,7 +15,7 @@ from msgspec import structs
 
 from ...engine.call import Call, Reply
 from ...engine.content import Part, ToolCall, texts_in
-from ...engine.endpoint import EncodeError, Fault, Request, Response, SendError
+from ...engine.endpoint import Attempt, EncodeError, Fault, Receiver, Request, Response, SendError
 from ...engine.limits import Limit
 from ..credentials.authorizer import Authorizer
 from ..llm.protocol import Target, WireProtocol
@@ -61,7 +61,7 @@ class ModelEndpoint:
         headers |= {**protocol.headers(target), **target.headers, **(authorizer.fixed or {})}
         self._is_fixed = authorizer.fixed is not None
         self._has_decoded = False
-        self._channel = None if transport is None else transport.channel(headers, timeout_s)
+        self._channel = None if transport is None else transport.channel(headers, timeout_s, self)
 
     def __repr__(self) -> str:
         return f"<ModelEndpoint {self._target.model} at {self._target.base_url}, {self._protocol.kind}>"
@@ -79,26 +79,17 @@ class ModelEndpoint:
             # A value in this call that can't be written fails this call alone, not the run.
             raise EncodeError(f"the call to {call.model} can't be written ({type(error).__name__}: {error})") from error
 
-    async def send(self, request: Request) -> Response:
+    def begin(self, request: Request, receiver: Receiver) -> Attempt:
         channel = self._channel
         if channel is None:
             raise RuntimeError(f"{self} has no transport to send by")
-        try:
-            if self._is_fixed and request.hear is None:
-                response = await channel.send(request)
-            else:
-                headers = {} if self._is_fixed else await self._made_anew(request)
-                response = await channel.send(request, headers, self._tap_of(request))
-        except SendError as error:
-            raise SendError(self._told(error.fault)) from None
-        if response.status == 401:
-            self._authorizer.refused()
-        return self._without_secrets(response)
+        tap = None if request.hear is None else self._tap_of(request)
+        return channel.begin(request, receiver, tap, None if self._is_fixed else self._made_anew(request))
 
     def decode(self, response: Response) -> Reply | Fault:
         result = self._protocol.decode(response)
         if isinstance(result, Fault):
-            return self._told(result if result.status != 404 else self._with_path_advice(result))
+            return self.cleaned_fault(result if result.status != 404 else self._with_path_advice(result))
         self._has_decoded = True
         if (
             self._secrets.are_in(result.text)
@@ -129,8 +120,11 @@ class ModelEndpoint:
             self._known = known
             self._secrets = Secrets(known)
 
-    def _without_secrets(self, response: Response) -> Response:
-        """Returns the response without echoed secrets; raises SendError if a stream also holds one in pieces."""
+    def cleaned(self, response: Response) -> Response:
+        """Returns the response without echoed secrets; raises SendError if a stream also holds one in pieces. Takes
+        note of a refusal of the credentials."""
+        if response.status == 401:
+            self._authorizer.refused()
         body = self._secrets.struck(response.body)
         if body is response.body and not response.headers:
             return response
@@ -140,7 +134,7 @@ class ModelEndpoint:
         headers = {name: self._secrets.struck_text(value) for name, value in response.headers.items()}
         return structs.replace(response, body=body, headers=headers)
 
-    def _told(self, fault: Fault) -> Fault:
+    def cleaned_fault(self, fault: Fault) -> Fault:
         detail = self._secrets.struck_text(fault.detail)
         return fault if detail == fault.detail else structs.replace(fault, detail=detail)
 

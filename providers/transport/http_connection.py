@@ -11,7 +11,7 @@ import asyncio
 import time
 import zlib
 from collections.abc import Callable
-from typing import NamedTuple, cast
+from typing import NamedTuple, Protocol, cast
 
 import httptools
 
@@ -69,6 +69,14 @@ class HttpAnswer(NamedTuple):
     broken: ExchangeError | None = None
 
 
+class Asker(Protocol):
+    """Who sends a request over a connection; exactly one of its methods is called, once."""
+
+    def answered(self, answer: HttpAnswer) -> None: ...
+
+    def failed(self, error: Exception) -> None: ...
+
+
 class HttpConnection(asyncio.Protocol):
     """The client's side of one connection to a provider, which carries one request at a time."""
 
@@ -78,7 +86,7 @@ class HttpConnection(asyncio.Protocol):
         # Whether no further request may be sent on it.
         self.should_close = False
         self._loop = loop
-        self._asked: asyncio.Future[HttpAnswer] | None = None
+        self._asker: Asker | None = None
         # The parser fills it directly: there may be thirty headers, and hardly any of them is read.
         self._heads: dict[bytes, bytes] = {}
         self.on_header = self._heads.__setitem__
@@ -90,7 +98,7 @@ class HttpConnection(asyncio.Protocol):
         self._begin()
 
     def __repr__(self) -> str:
-        state = "closed" if not self.is_connected() else "idle" if self._asked is None else "asked"
+        state = "closed" if not self.is_connected() else "idle" if self._asker is None else "asked"
         return f"<HttpConnection [{state}]>"
 
     def _begin(self) -> None:
@@ -112,21 +120,19 @@ class HttpConnection(asyncio.Protocol):
 
     def is_free(self) -> bool:
         """Returns whether a request may be sent on the connection."""
-        return not self.should_close and self.is_connected()
+        return not self.should_close and self.transport is not None and not self.transport.is_closing()
 
-    def ask(self, request: bytes, tap: Tap | None = None, body: bytes = b"") -> asyncio.Future[HttpAnswer]:
-        """Sends a request; returns a future with the whole answer or an ExchangeError. A caller that stops waiting must
-        close the connection. `body` is the rest of a request that is too long to be copied."""
-        asked: asyncio.Future[HttpAnswer] = self._loop.create_future()
+    def ask(self, asker: Asker, request: bytes, tap: Tap | None = None, body: bytes = b"") -> None:
+        """Sends a request; the asker gets the whole answer or an ExchangeError, unless it calls `abort` before. `body`
+        is the rest of a request that is too long to be copied."""
         if self.transport is None or self.transport.is_closing():
-            asked.set_exception(NeverSent("the connection closed before anything was sent"))
-            return asked
-        self._asked = asked
+            asker.failed(NeverSent("the connection closed before anything was sent"))
+            return
+        self._asker = asker
         self._tap = tap
         self.transport.write(request)
         if body:
             self.transport.write(body)
-        return asked
 
     def close(self) -> None:
         if self.transport is None:
@@ -137,6 +143,9 @@ class HttpConnection(asyncio.Protocol):
             self.transport.close()
 
     def abort(self) -> None:
+        """Closes the connection at once; whoever asked hears nothing more."""
+        self.should_close = True
+        self._asker = self._tap = None
         if self.transport is not None:
             self.transport.abort()
 
@@ -159,10 +168,8 @@ class HttpConnection(asyncio.Protocol):
         return False
 
     def data_received(self, data: bytes) -> None:
-        asked = self._asked
-        if asked is None or asked.done():
+        if self._asker is None:
             # No request is open: these bytes, and any that follow, belong to no call.
-            self.should_close = True
             self.abort()
             return
         taken = self._taken
@@ -187,7 +194,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _ended(self, error: Exception | None) -> None:
         """Handles the end of the bytes that the server sends."""
-        if self._asked is None or self._asked.done():
+        if self._asker is None:
             return
         if not self._has_head:
             self._fail(HungUp(f"the server closed before it answered ({error or 'it hung up'})"))
@@ -207,8 +214,7 @@ class HttpConnection(asyncio.Protocol):
         return False
 
     def _finish(self, broken: ExchangeError | None) -> None:
-        asked = self._asked
-        if asked is None or asked.done():
+        if (asker := self._asker) is None:
             return
         unpacking = self._unpacking
         if broken is None and unpacking is not None and self._taken and not unpacking.is_whole:
@@ -218,16 +224,18 @@ class HttpConnection(asyncio.Protocol):
             # The server answered before the whole request was sent: the rest of it would precede the next request.
             self.should_close = True
         self._begin()
-        self._asked = self._tap = None
-        asked.set_result(answer)
+        # Last, since the asker may send its next request here.
+        self._asker = self._tap = None
+        asker.answered(answer)
 
     def _fail(self, error: ExchangeError) -> None:
         self.should_close = True
         if isinstance(error, BrokenOff):
             self._finish(error)  # its status may be useful even without its body
-        elif self._asked is not None and not self._asked.done():
-            self._asked.set_exception(error)
+        asker = self._asker
         self.abort()
+        if asker is not None:
+            asker.failed(error)
 
     # --- called by the parser ---
 

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from msgspec import Struct, structs
 
 from ...engine.call import Call, Reply
-from ...engine.endpoint import Endpoint, Fault, Request, Response, SendError
+from ...engine.endpoint import Attempt, Endpoint, Fault, Receiver, Request, Response, SendError
 from ...engine.limits import Limit
 from ...engine.verdict import verdict
 
@@ -43,19 +43,8 @@ class NoRetryEndpoint:
     def encode(self, call: Call) -> Request:
         return self._endpoint.encode(call)
 
-    async def send(self, request: Request) -> Response:
-        heard = listener.get()
-        try:
-            response = await self._endpoint.send(request)
-        except SendError as error:
-            if heard is not None:
-                heard.append(AttemptReport(fault=error.fault))
-            raise SendError(final(error.fault)) from error
-        if heard is not None:
-            result = self._endpoint.decode(response)
-            fault = result if isinstance(result, Fault) else None
-            heard.append(AttemptReport(self._endpoint.limits(response), fault))
-        return response
+    def begin(self, request: Request, receiver: Receiver) -> Attempt:
+        return self._endpoint.begin(request, _Final(self._endpoint, receiver, listener.get()))
 
     def decode(self, response: Response) -> Reply | Fault:
         result = self._endpoint.decode(response)
@@ -63,6 +52,34 @@ class NoRetryEndpoint:
 
     def limits(self, response: Response) -> tuple[Limit, ...]:
         return ()
+
+
+class _Final:
+    """A receiver of one attempt, which reports on it and makes its fault final."""
+
+    def __init__(self, endpoint: Endpoint, receiver: Receiver, reports: list[AttemptReport] | None) -> None:
+        self._endpoint = endpoint
+        self._receiver = receiver
+        self._reports = reports
+        self.clear = receiver.clear
+
+    def received(self, response: Response) -> None:
+        if self._reports is not None:
+            try:
+                result = self._endpoint.decode(response)
+                fault = result if isinstance(result, Fault) else None
+                self._reports.append(AttemptReport(self._endpoint.limits(response), fault))
+            except Exception as error:  # noqa: BLE001 (the receiver decides what it means)
+                self._receiver.broke(error)
+                return
+        self._receiver.received(response)
+
+    def broke(self, error: Exception) -> None:
+        if isinstance(error, SendError):
+            if self._reports is not None:
+                self._reports.append(AttemptReport(fault=error.fault))
+            error = SendError(final(error.fault))
+        self._receiver.broke(error)
 
 
 def final(fault: Fault) -> Fault:

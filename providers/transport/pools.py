@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 import functools
 import time
-from collections import deque
-from typing import cast
+from collections import OrderedDict, deque
+from typing import Protocol, cast
 
 import aiohttp
 from aiohttp.connector import Connection
 from yarl import URL
 
 from .connection_faults import silent_address
-from .http_connection import HttpAnswer, HttpConnection
+from .http_connection import HttpConnection
 from .unanswered import UnansweredAddresses
 
 # An address that has never answered is named after so many seconds without a connection.
@@ -35,6 +35,15 @@ class LineConnector(aiohttp.TCPConnector):
         self._factory = functools.partial(HttpConnection, self._loop)  # type: ignore[assignment, arg-type]
 
 
+class Waiter(Protocol):
+    """A call that waits for a connection."""
+
+    def take(self, held: PooledConnection | None) -> None:
+        """Takes an idle connection of its pool, or None, which is the room for a new one; calls nothing back before it
+        returns."""
+        ...
+
+
 class ConnectionPools:
     """All pools of one engine, of which at most `connections_max` connections are open at once. The connector is made
     with the first call, since it belongs to a running loop."""
@@ -43,10 +52,9 @@ class ConnectionPools:
         self.unanswered = unanswered
         self._connector: LineConnector | None = None
         self._pools: dict[tuple[URL, bool, float], Pool] = {}
-        self._sweep: asyncio.TimerHandle | None = None
+        self.sweep: asyncio.TimerHandle | None = None
         self._room = connections_max
-        # Calls that wait for a connection: an idle one of their pool, or None, which is the room for a new one.
-        self._waiting: deque[tuple[Pool, asyncio.Future[PooledConnection | None]]] = deque()
+        self.waiting: OrderedDict[Waiter, Pool] = OrderedDict()
 
     def __repr__(self) -> str:
         idle = sum(pool.idle for pool in self._pools.values())
@@ -69,9 +77,9 @@ class ConnectionPools:
             self._pools[key] = pool
         return pool
 
-    async def room_for(self, pool: Pool) -> PooledConnection | None:
-        """Waits for room for one more connection and takes it; or returns a connection of the pool that has become
-        idle meanwhile."""
+    def take_room(self, pool: Pool, waiter: Waiter) -> bool:
+        """Takes the room for one more connection. If there is none, the waiter gets it later, or a connection of the
+        pool that has become idle, unless it leaves."""
         if (
             not self._room
             and (other := next((each for each in self._pools.values() if each.has_idle), None)) is not None
@@ -79,58 +87,45 @@ class ConnectionPools:
             other.close_oldest()
         if self._room:
             self._room -= 1
-            return None
-        waiting: asyncio.Future[PooledConnection | None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((pool, waiting))
-        try:
-            return await waiting
-        except asyncio.CancelledError:
-            if waiting.done() and not waiting.cancelled():
-                held = waiting.result()
-                self.free_room() if held is None else pool.give_back(held)
-            raise
+            return True
+        self.waiting[waiter] = pool
+        return False
+
+    def leave(self, waiter: Waiter) -> None:
+        """Ends a wait for room."""
+        self.waiting.pop(waiter, None)
 
     def free_room(self) -> None:
         """Gives the room of a closed connection to the first call that waits."""
-        if (first := self._first_waiting()) is None:
-            self._room += 1
+        if self.waiting:
+            self.waiting.popitem(last=False)[0].take(None)
         else:
-            self._waiting.popleft()
-            first[1].set_result(None)
+            self._room += 1
 
-    def hand_over(self, held: PooledConnection, pool: Pool) -> bool:
-        """Gives an idle connection to the first call that waits, or its room to one that needs another server.
-        Returns whether any waits."""
-        if not self._waiting or (first := self._first_waiting()) is None:
-            return False
-        if first[0] is pool:
-            self._waiting.popleft()
-            first[1].set_result(held)
+    def hand_over(self, held: PooledConnection, pool: Pool) -> None:
+        """Gives an idle connection to the first call that waits, or its room to one that needs another server."""
+        waiter, wanted = next(iter(self.waiting.items()))
+        if wanted is pool:
+            del self.waiting[waiter]
+            waiter.take(held)
         else:
             held.close()
-        return True
-
-    def _first_waiting(self) -> tuple[Pool, asyncio.Future[PooledConnection | None]] | None:
-        while self._waiting and self._waiting[0][1].done():
-            self._waiting.popleft()
-        return self._waiting[0] if self._waiting else None
 
     def sweep_later(self) -> None:
         """Closes idle connections when they are too old, so that an idle server keeps no descriptors."""
-        if self._sweep is None:
-            self._sweep = asyncio.get_running_loop().call_later(KEEPALIVE_S, self._close_old)
+        self.sweep = asyncio.get_running_loop().call_later(KEEPALIVE_S, self._close_old)
 
     def _close_old(self) -> None:
-        self._sweep = None
+        self.sweep = None
         for pool in self._pools.values():
             pool.close_old()
         if any(pool.has_idle for pool in self._pools.values()):
             self.sweep_later()
 
     async def close(self) -> None:
-        if self._sweep is not None:
-            self._sweep.cancel()
-            self._sweep = None
+        if self.sweep is not None:
+            self.sweep.cancel()
+            self.sweep = None
         for pool in self._pools.values():
             pool.close()
         self._pools.clear()
@@ -150,12 +145,10 @@ class PooledConnection:
         self._pools = pools
         self.since = 0.0
 
-    def drop(self, asked: asyncio.Future[HttpAnswer]) -> None:
+    def drop(self) -> None:
         """Closes the connection at once instead of giving it back: bytes that still arrive belong to no call."""
         self.line.abort()
         self.close()
-        if asked.done() and not asked.cancelled():
-            asked.exception()  # a caller cancelled at this moment never reads it
 
     def close(self) -> None:
         self._connection.close()
@@ -203,18 +196,15 @@ class Pool:
         return None
 
     async def connect(self) -> PooledConnection:
-        """Opens and returns a new connection, for which there is room."""
+        """Opens and returns a new connection, for which there is room, which its caller frees if this fails."""
         silent = None
         if not self.has_answered:
             loop, note = asyncio.get_running_loop(), self._pools.unanswered.note_fault
             silent = loop.call_later(SILENT_S, note, self.url, silent_address(self.url, SILENT_S))
         try:
             connection = await self._connector.connect(self._request, [], self._timeout)
-        except BaseException as error:
-            self._pools.free_room()
-            if isinstance(error, TimeoutError):
-                raise aiohttp.ConnectionTimeoutError(f"no connection to {self._request.url.origin()}") from error
-            raise
+        except TimeoutError as error:
+            raise aiohttp.ConnectionTimeoutError(f"no connection to {self._request.url.origin()}") from error
         finally:
             if silent is not None:
                 silent.cancel()
@@ -223,10 +213,13 @@ class Pool:
     def give_back(self, held: PooledConnection) -> None:
         if held.line.should_close:
             held.close()
-        elif not self._pools.hand_over(held, self):
+        elif self._pools.waiting:
+            self._pools.hand_over(held, self)
+        else:
             held.since = time.monotonic()
             self._idle.append(held)
-            self._pools.sweep_later()
+            if self._pools.sweep is None:
+                self._pools.sweep_later()
 
     def close_old(self) -> None:
         """Closes the idle connections that are too old to be used again."""

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Mapping
-from typing import NamedTuple
+from collections.abc import Coroutine, Mapping
+from typing import Any, NamedTuple, Protocol, cast
 
 import aiohttp
+from msgspec import Struct
 from yarl import URL
 
-from ...engine.endpoint import Request, Response, SendError, await_clearance
+from ...engine.endpoint import Fault, Receiver, Request, Response, SendError
 from .connection_faults import fault_of
 from .deadlines import Deadlines
 from .http_connection import ExchangeError, HttpAnswer, Tap
@@ -31,7 +32,18 @@ FICKLE_S = 60.0
 LOOK_EVERY_S = 0.1
 _HEADERS_KEPT = frozenset({"retry-after", "retry-after-ms", "date", "location", "x-amzn-errortype", "x-request-id"})
 _COPIED_MAX = 1 << 18
-_NO_HEADERS: Mapping[str, str] = {}
+# What the connector and a connection raise; other errors are not the connection's.
+_BROKEN = (TimeoutError, aiohttp.ClientError, ExchangeError, OSError)
+
+
+class Cleaner(Protocol):
+    """Strikes secrets out of what is received."""
+
+    def cleaned(self, response: Response) -> Response:
+        """Raises SendError for a response of which nothing may be kept."""
+        ...
+
+    def cleaned_fault(self, fault: Fault) -> Fault: ...
 
 
 class Transport:
@@ -52,8 +64,8 @@ class Transport:
     def __repr__(self) -> str:
         return f"<Transport {self.pools}>"
 
-    def channel(self, headers: Mapping[str, str], timeout_s: float) -> Channel:
-        return Channel(self, headers, timeout_s)
+    def channel(self, headers: Mapping[str, str], timeout_s: float, cleaner: Cleaner) -> Channel:
+        return Channel(self, headers, timeout_s, cleaner)
 
     async def close(self) -> None:
         await self.pools.close()
@@ -69,60 +81,44 @@ class Head(NamedTuple):
 class Channel:
     """The sender of requests to one provider with one API key, with its headers and `timeout_s` for a whole call."""
 
-    def __init__(self, transport: Transport, headers: Mapping[str, str], timeout_s: float) -> None:
+    def __init__(self, transport: Transport, headers: Mapping[str, str], timeout_s: float, cleaner: Cleaner) -> None:
         self._transport = transport
         self.unanswered = transport.unanswered
         self._headers = {**headers, "Accept": "*/*", "Accept-Encoding": "gzip, deflate"}
         self._timeout_s = timeout_s
-        self._deadlines = Deadlines(timeout_s)
+        self._cleaner = cleaner
+        self.pools = transport.pools
+        self.deadlines = Deadlines(timeout_s)
         self._heads: dict[tuple[str, bool], Head] = {}
         self._hung_up_at: dict[str, float] = {}
         self._look_at = 0.0
 
-    async def send(
-        self, request: Request, headers: Mapping[str, str] = _NO_HEADERS, tap: Tap | None = None
-    ) -> Response:
-        """Sends a request and reads the whole response. `headers` are this attempt's own; `tap` receives the bytes of a
-        sound answer as they arrive. Raises SendError if no complete response arrives."""
-        began = time.perf_counter()
-        head = self._head_of(request)
-        body = request.wire
-        # Sent in one piece with its head, unless the body would take long to copy.
-        first, rest = (body, b"") if len(body) <= _COPIED_MAX else (b"", body)
-        wire = b"%b%d\r\n%b\r\n%b" % (head.data, len(body), _lines(headers) if headers else b"", first)
-        try:
-            held = head.pool.take() or await self._transport.pools.room_for(head.pool)
-            if held is None:
-                held, answer = await self._over_new_line(head.pool, request, wire, tap, rest)
-            else:
-                if (wait := _clear(held, head.pool, request)) is not None:
-                    await _await_clearance(wait, held, head.pool, request)
-                asked = held.line.ask(wire, tap, rest)
-                self._deadlines.watch(asked)
-                try:
-                    answer = await asked
-                except BaseException:
-                    held.drop(asked)
-                    raise
-                finally:
-                    self._deadlines.forget(asked)
-            head.pool.give_back(held)
-            if not head.pool.has_answered:
-                head.pool.has_answered = True
-                self.unanswered.note_answer(head.pool.url)
-            # A stream may have been complete before it was cut, as its own marks show; an error's status shows what it
-            # is.
-            if answer.broken is not None and not request.stream and answer.status == 200:
-                raise answer.broken
-        except (TimeoutError, aiohttp.ClientError, ExchangeError, OSError) as error:
-            fault = fault_of(error, self._timeout_s, head.pool.url)
-            if not head.pool.has_answered:
-                self.unanswered.note_fault(head.pool.url, fault)
-            if fault.kind == "disconnected" and request.stream:
-                self._hung_up_at[request.url] = time.monotonic()
-            raise SendError(fault) from error
+    def begin(
+        self,
+        request: Request,
+        receiver: Receiver,
+        tap: Tap | None = None,
+        headers: Coroutine[Any, Any, Mapping[str, str]] | None = None,
+    ) -> Exchange:
+        """Sends a request. `tap` receives the bytes of a sound answer as they arrive; `headers` makes this attempt's
+        own."""
+        exchange = Exchange(self, request, receiver, tap)
+        if headers is None:
+            exchange.start()
+        else:
+            exchange.start_with(headers)
+        return exchange
+
+    def response_to(self, request: Request, answer: HttpAnswer, pool: Pool, began: float) -> Response:
+        """Returns the response that an answer is. Raises SendError if there is none."""
+        if not pool.has_answered:
+            pool.has_answered = True
+            self.unanswered.note_answer(pool.url)
+        # A stream may have been complete before it was cut, as its own marks show; an error's status shows what it is.
+        if answer.broken is not None and not request.stream and answer.status == 200:
+            raise self.error_of(answer.broken, request, pool)
         first_at = answer.first_byte_at
-        return Response(
+        response = Response(
             answer.status,
             answer.body,
             request.stream,
@@ -131,27 +127,26 @@ class Channel:
             None if first_at is None else (first_at - began) * 1000,
             {} if answer.status == 200 and began < self._look_at else self._headers_of(answer, began),
         )
+        return self._cleaner.cleaned(response)
 
-    async def _over_new_line(
-        self, pool: Pool, request: Request, wire: bytes, tap: Tap | None, rest: bytes
-    ) -> tuple[PooledConnection, HttpAnswer]:
-        async with asyncio.timeout(self._timeout_s):
-            held = await pool.connect()
-            if (wait := _clear(held, pool, request)) is not None:
-                await _await_clearance(wait, held, pool, request)
-            asked = held.line.ask(wire, tap, rest)
-            try:
-                return held, await asked
-            except BaseException:
-                held.drop(asked)
-                raise
+    def error_of(self, error: Exception, request: Request, pool: Pool | None) -> Exception:
+        """Returns what a receiver hears of an error: the fault of a broken connection, or the same error. `pool` None:
+        no connection was asked for yet."""
+        if pool is not None and isinstance(error, _BROKEN):
+            fault = fault_of(error, self._timeout_s, pool.url)
+            if not pool.has_answered:
+                self.unanswered.note_fault(pool.url, fault)
+            if fault.kind == "disconnected" and request.stream:
+                self._hung_up_at[request.url] = time.monotonic()
+            error = SendError(fault)
+        return SendError(self._cleaner.cleaned_fault(error.fault)) if isinstance(error, SendError) else error
 
     def _headers_of(self, answer: HttpAnswer, began: float) -> dict[str, str]:
         if answer.status == 200:
             self._look_at = began + self._transport.look_every_s
         return _kept(answer.headers)
 
-    def _head_of(self, request: Request) -> Head:
+    def head_of(self, request: Request) -> Head:
         is_alone = False
         if request.stream and self._hung_up_at:
             is_alone = time.monotonic() - self._hung_up_at.get(request.url, float("-inf")) < FICKLE_S
@@ -174,22 +169,143 @@ class Channel:
         return Head(pool, data + b"Content-Length: ")
 
 
-def _clear(held: PooledConnection, pool: Pool, request: Request) -> Awaitable[object] | None:
-    """Returns None if the request may be written now, which it nearly always may; else what to await."""
-    try:
-        return None if request.clear is None else request.clear()
-    except BaseException:
-        pool.give_back(held)  # nothing was written to it
-        raise
+class Exchange(Struct, eq=False):
+    """One request under way, which is its `Attempt`: it waits for headers, for room, for a connection and to be
+    cleared, whichever it must, then for the answer. `receiver` None: it is over."""
 
+    channel: Channel
+    request: Request
+    receiver: Receiver | None
+    tap: Tap | None
+    lines: bytes = b""
+    began: float = 0.0
+    head: Head | None = None
+    held: PooledConnection | None = None
+    wait: asyncio.Task[Any] | asyncio.Handle | None = None
+    is_written: bool = False
 
-async def _await_clearance(wait: Awaitable[object], held: PooledConnection, pool: Pool, request: Request) -> None:
-    try:
-        await wait
-        await await_clearance(request)
-    except BaseException:
-        pool.give_back(held)
-        raise
+    def __repr__(self) -> str:
+        if self.receiver is None:
+            state = "over"
+        elif self.held is not None:
+            state = "written" if self.is_written else "waits to be cleared"
+        elif self.wait is None:
+            state = "waits for room"
+        else:
+            state = "waits for headers" if self.head is None else "connects"
+        return f"<Exchange {self.request.url} [{state}]>"
+
+    def abort(self) -> None:
+        self._leave()
+
+    def start_with(self, headers: Coroutine[Any, Any, Mapping[str, str]]) -> None:
+        """Sends the request when its own headers are made."""
+        self.wait = making = asyncio.get_running_loop().create_task(headers)
+        making.add_done_callback(self._made)
+
+    def _made(self, making: asyncio.Task[Mapping[str, str]]) -> None:
+        if making.cancelled():
+            return
+        if (error := making.exception()) is not None:
+            self.failed(cast(Exception, error))
+        elif self.receiver is not None:
+            self.lines = _lines(making.result())
+            self.start()
+
+    def start(self) -> None:
+        """Sends the request, at once if it can."""
+        self.began = time.perf_counter()
+        try:
+            pool = (head := self.channel.head_of(self.request)).pool
+        except Exception as error:  # noqa: BLE001 (an address that is none)
+            self.failed(error)
+            return
+        self.head = head
+        if (held := pool.take()) is not None:
+            self.held = held
+            self._write()
+        elif self.channel.pools.take_room(pool, self):
+            self._connect(pool)
+
+    def take(self, held: PooledConnection | None) -> None:
+        """Takes what it has waited for; see `Waiter`."""
+        assert self.head is not None
+        if held is None:
+            self._connect(self.head.pool)
+        else:
+            self.held = held
+            self.wait = asyncio.get_running_loop().call_soon(self._write)
+
+    def _connect(self, pool: Pool) -> None:
+        self.channel.deadlines.watch(self)
+        self.wait = connecting = asyncio.get_running_loop().create_task(pool.connect())
+        connecting.add_done_callback(self._connected)
+
+    def _connected(self, connecting: asyncio.Task[PooledConnection]) -> None:
+        if connecting.cancelled():
+            self.channel.pools.free_room()
+        elif (error := connecting.exception()) is not None:
+            self.channel.pools.free_room()
+            self.failed(cast(Exception, error))
+        elif self.receiver is None:
+            connecting.result().close()
+        else:
+            self.held = connecting.result()
+            self._write()
+
+    def _write(self) -> None:
+        """Writes the request when it is cleared."""
+        receiver, head, held, body = self.receiver, self.head, self.held, self.request.wire
+        assert receiver is not None and head is not None and held is not None
+        try:
+            wait_s = receiver.clear()
+        except Exception as error:  # noqa: BLE001 (the receiver's own)
+            if self._leave() is not None:
+                receiver.broke(error)
+            return
+        if self.receiver is None:
+            return  # aborted while it was cleared
+        if wait_s > 0:
+            self.wait = asyncio.get_running_loop().call_later(wait_s, self._write)
+            return
+        first, rest = (body, b"") if len(body) <= _COPIED_MAX else (b"", body)
+        self.is_written = True
+        self.channel.deadlines.watch(self)
+        held.line.ask(self, b"%b%d\r\n%b\r\n%b" % (head.data, len(body), self.lines, first), self.tap, rest)
+
+    def answered(self, answer: HttpAnswer) -> None:
+        receiver, head, held = self.receiver, self.head, self.held
+        assert receiver is not None and head is not None and held is not None
+        self.receiver = None
+        self.channel.deadlines.forget(self)
+        # First, since the receiver may begin another.
+        head.pool.give_back(held)
+        try:
+            response = self.channel.response_to(self.request, answer, head.pool, self.began)
+        except Exception as error:  # noqa: BLE001 (the receiver decides what it means)
+            receiver.broke(error)
+        else:
+            receiver.received(response)
+
+    def failed(self, error: Exception) -> None:
+        if (receiver := self._leave()) is not None:
+            pool = None if self.head is None else self.head.pool
+            receiver.broke(self.channel.error_of(error, self.request, pool))
+
+    def _leave(self) -> Receiver | None:
+        """Ends it wherever it is. Returns the receiver, which has heard nothing yet; None if it was over."""
+        receiver, self.receiver = self.receiver, None
+        if receiver is None:
+            return None
+        self.channel.deadlines.forget(self)
+        self.channel.pools.leave(self)
+        if self.wait is not None:
+            self.wait.cancel()
+        if self.is_written and self.held is not None:
+            self.held.drop()
+        elif self.held is not None and self.head is not None:
+            self.head.pool.give_back(self.held)
+        return receiver
 
 
 def _lines(headers: Mapping[str, str]) -> bytes:

@@ -16,7 +16,7 @@ from scripted import Bench, ListSink, ScriptedProvider, engine_over
 from virtual_time import run_virtually
 
 from millstream.engine.call import WEB, Call, Outcome
-from millstream.engine.endpoint import Fault, Request, Response
+from millstream.engine.endpoint import Cleared, Fault, Request, Response
 from millstream.engine.fault import Stopped
 from millstream.engine.intake import LOOK_AHEAD
 from millstream.engine.lane import Lane
@@ -52,8 +52,8 @@ def starts_of(provider: ScriptedProvider) -> dict[str, list[float]]:
 class HalfACharacter(ScriptedProvider):
     """What it answers can't be encoded, nor what it fails with."""
 
-    async def send(self, request: Request) -> Response:
-        return structs.replace(await super().send(request), headers={"content-type": "text/\udcff"})
+    async def send(self, request: Request, cleared: Cleared) -> Response:
+        return structs.replace(await super().send(request, cleared), headers={"content-type": "text/\udcff"})
 
 
 def test_what_can_not_be_stored_ends_no_run_and_is_asked_for_again(tmp_path: Path) -> None:
@@ -71,8 +71,8 @@ def test_what_can_not_be_stored_ends_no_run_and_is_asked_for_again(tmp_path: Pat
 
 
 class NotThere(ScriptedProvider):
-    async def send(self, request: Request) -> Response:
-        return structs.replace(await super().send(request), status=404, latency_ms=1_500.0)
+    async def send(self, request: Request, cleared: Cleared) -> Response:
+        return structs.replace(await super().send(request, cleared), status=404, latency_ms=1_500.0)
 
     def decode(self, response: Response) -> Fault:
         return GONE

@@ -13,7 +13,7 @@ from scripted import ListSink, ScriptedProvider, engine_over, prompts
 from virtual_time import run_virtually
 
 from millstream.engine.call import WEB, Call, Outcome
-from millstream.engine.endpoint import Fault, Request, Response
+from millstream.engine.endpoint import Cleared, Fault, Request, Response
 from millstream.engine.fault import LocalFault
 from millstream.engine.missing import missing_module, missing_told
 from millstream.engine.run import run_calls
@@ -30,11 +30,11 @@ class Broken(ScriptedProvider):
         self.error = error
         self.times = times
 
-    async def send(self, request: Request) -> Response:
+    async def send(self, request: Request, cleared: Cleared) -> Response:
         if self.times > 0:
             self.times -= 1
             raise self.error()
-        return await super().send(request)
+        return await super().send(request, cleared)
 
 
 def in_place_of_another() -> ImportError:

@@ -14,7 +14,7 @@ from scripted import ListSink, ScriptedProvider, engine_over, prompts
 from virtual_time import run_virtually
 
 from millstream.engine.call import Call, Outcome
-from millstream.engine.endpoint import Fault, Request, Response
+from millstream.engine.endpoint import Cleared, Fault, Request, Response
 from millstream.engine.fault import LocalFault, Stopped
 from millstream.engine.intake import LOOK_AHEAD
 from millstream.engine.lane import Lane
@@ -359,7 +359,7 @@ def test_backing_off_calls_are_pending_after_an_interruption(tmp_path: Path) -> 
 class Lean(ScriptedProvider):
     """Answers at once and remembers nothing."""
 
-    async def send(self, request: Request) -> Response:
+    async def send(self, request: Request, cleared: Cleared) -> Response:
         await asyncio.sleep(0)
         return Response(200, b"ok")
 

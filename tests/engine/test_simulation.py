@@ -22,7 +22,7 @@ from worlds import STOPPING, World
 
 from millstream.engine.attempts.prices import Price
 from millstream.engine.call import Call
-from millstream.engine.endpoint import Fault, Request, Response
+from millstream.engine.endpoint import Cleared, Fault, Request, Response
 from millstream.engine.fault import Stopped
 from millstream.engine.lane import Lane
 from millstream.engine.run import run_calls
@@ -131,11 +131,11 @@ class Stopping(ScriptedProvider):
         self.bench: Bench | None = None
         self.late: list[float] = []
 
-    async def send(self, request: Request) -> Response:
+    async def send(self, request: Request, cleared: Cleared) -> Response:
         assert self.bench is not None
         if self.bench.lane("script/m").stopped is not None:
             self.late.append(asyncio.get_running_loop().time())
-        return await super().send(request)
+        return await super().send(request, cleared)
 
     def answered(self) -> set[str]:
         failed = {prompt for prompt, _ in self.faults}

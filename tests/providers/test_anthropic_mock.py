@@ -12,7 +12,7 @@ from loops import run_on
 from mocks import aimock, why_no_aimock
 
 from millstream.engine.call import Call, Message, Reply
-from millstream.engine.endpoint import Fault
+from millstream.engine.endpoint import Fault, send
 from millstream.providers.credentials.authorizer import Authorizer, bearer, key_in
 from millstream.providers.llm.anthropic.messages import OLDER_VERSION, PROTOCOL, VERSION
 from millstream.providers.llm.protocol import Target
@@ -90,7 +90,7 @@ def asked(
         async with transport() as over:
             at = ModelEndpoint(PROTOCOL, target, authorizer, over, 10.0)
             return at.decode(
-                await at.send(at.encode(Call("anthropic/claude-sonnet-4-6", prompt, stream=stream, **more)))
+                await send(at, at.encode(Call("anthropic/claude-sonnet-4-6", prompt, stream=stream, **more)))
             )
 
     return run_on("asyncio", once())

@@ -10,9 +10,8 @@ from endpoints import CANARY, ask, endpoint, fault_in, text_of, transport
 from raw_server import RawServer, Visit, answer, http
 
 from millstream.engine.call import Call
-from millstream.engine.endpoint import Fault, Request, SendError
+from millstream.engine.endpoint import Fault, Request, SendError, send
 from millstream.providers.credentials.authorizer import NO_CREDENTIALS, FixedHeaders, bearer, key_in
-from millstream.providers.transport.transport import Channel
 
 TOKENS = ("token-one-0123456789", "token-two-0123456789")
 
@@ -128,7 +127,7 @@ def test_a_path_is_sent_as_it_was_written(path: str) -> None:
         async with RawServer(echo) as server, transport() as over:
             origin = server.base_url.removesuffix("/v1")
             request = Request(origin + path, "", b"", b"{}", b"", b"")
-            return (await Channel(over, {}, 5).send(request)).body
+            return (await send(endpoint(over, server.base_url, authorizer=NO_CREDENTIALS), request)).body
 
     assert f"POST {path} HTTP/1.1 |".encode() in asyncio.run(scenario())
 
@@ -136,11 +135,11 @@ def test_a_path_is_sent_as_it_was_written(path: str) -> None:
 def test_a_get_has_its_question_in_the_address_and_many_share_connections() -> None:
     async def scenario() -> tuple[list[bytes], int]:
         async with RawServer(echo) as server, transport() as over:
-            channel = Channel(over, {"X-Key": "k"}, 5)
+            at = endpoint(over, server.base_url, authorizer=FixedHeaders({"X-Key": "k"}))
             bodies = []
             for number in range(20):
                 url = f"{server.base_url}/search?q={number}"
-                response = await channel.send(Request(url, "", b"", b"", b"", b"", method="GET"))
+                response = await send(at, Request(url, "", b"", b"", b"", b"", method="GET"))
                 bodies.append(response.body)
             return bodies, server.connections
 
@@ -152,9 +151,9 @@ def test_a_get_has_its_question_in_the_address_and_many_share_connections() -> N
 def test_calls_to_several_paths_of_one_origin_share_connections() -> None:
     async def scenario() -> int:
         async with RawServer(echo) as server, transport() as over:
-            channel = Channel(over, {}, 5)
+            at = endpoint(over, server.base_url, authorizer=NO_CREDENTIALS)
             for path in ("/a", "/b", "/a", "/c"):
-                await channel.send(Request(server.base_url + path, "", b"", b"{}", b"", b""))
+                await send(at, Request(server.base_url + path, "", b"", b"{}", b"", b""))
             return server.connections
 
     assert asyncio.run(scenario()) == 1

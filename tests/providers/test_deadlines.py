@@ -10,17 +10,26 @@ from virtual_time import run_virtually
 from millstream.providers.transport.deadlines import Deadlines
 
 
-def _come(wanted: asyncio.Future[None]) -> None:
-    if not wanted.done():
-        wanted.set_result(None)
+class Wanted(asyncio.Future[None]):
+    """What comes, or fails."""
+
+    answered = asyncio.Future.set_result
+
+    def come(self) -> None:
+        if not self.done():
+            self.set_result(None)
+
+    def failed(self, error: Exception) -> None:
+        if not self.done():
+            self.set_exception(error)
 
 
 async def answered(deadlines: Deadlines, takes: float, *, starts: float = 0.0) -> tuple[float, str]:
     """When what comes after so many seconds was had, or what came instead."""
     await asyncio.sleep(starts)
     loop = asyncio.get_running_loop()
-    wanted: asyncio.Future[None] = loop.create_future()
-    coming = loop.call_later(takes, _come, wanted)
+    wanted = Wanted()
+    coming = loop.call_later(takes, wanted.come)
     deadlines.watch(wanted)
     try:
         await wanted
@@ -60,7 +69,7 @@ def test_a_callers_own_cancellation_passes() -> None:
 def test_a_cancellation_in_the_instant_of_the_deadline_is_not_swallowed(is_first: bool) -> None:
     async def main() -> tuple[float, str]:
         loop = asyncio.get_running_loop()
-        deadlines, wanted = Deadlines(10.0), loop.create_future()
+        deadlines, wanted = Deadlines(10.0), Wanted()
 
         async def wait() -> None:
             await wanted

@@ -11,7 +11,7 @@ from loops import run_on
 from mocks import aimock, why_no_aimock
 
 from millstream.engine.call import Call, Message, Reply
-from millstream.engine.endpoint import Fault
+from millstream.engine.endpoint import Fault, send
 from millstream.providers.credentials.authorizer import bearer, key_in
 from millstream.providers.llm import vertex
 from millstream.providers.llm.google import generate as gemini
@@ -87,7 +87,7 @@ def asked(origin: str, service: str, prompt: str | tuple[Message, ...], *, strea
                 target = Target(f"{origin}/v1", "mock", "gemini-2.5-flash", service, project="p", region="us-central1")
                 at = ModelEndpoint(vertex.GEMINI, target, bearer(CANARY), over, 5.0)
             request = at.encode(Call(f"{service}/gemini-2.5-flash", prompt, stream=stream, **more))
-            return at.decode(await at.send(request))
+            return at.decode(await send(at, request))
 
     return run_on("asyncio", once())
 

@@ -23,7 +23,7 @@ from raw_server import RawServer, Visit, http
 
 from millstream import Call, ConfigurationError, Engine, Outcome, Reply, Settings, Stopped
 from millstream.engine.attempts.retry import RetryPolicy
-from millstream.engine.endpoint import Fault, SendError
+from millstream.engine.endpoint import Fault, SendError, send
 from millstream.engine.runs.run_folder import RunFolder
 from millstream.providers.credentials.authorizer import key_in
 from millstream.providers.llm.google import generate as gemini
@@ -249,7 +249,7 @@ async def exchanged(data: bytes, stream: bool) -> Reply | Fault:
         target = Target(f"http://127.0.0.1:{server.port}", "x", "gemini-2.5-flash", "gemini")
         at = ModelEndpoint(gemini.PROTOCOL, target, key_in("x-goog-api-key", "AIza-0123456789"), over, 5.0)
         try:
-            return at.decode(await at.send(at.encode(Call("gemini/gemini-2.5-flash", "x", stream=stream))))
+            return at.decode(await send(at, at.encode(Call("gemini/gemini-2.5-flash", "x", stream=stream))))
         except SendError as error:
             return error.fault
 

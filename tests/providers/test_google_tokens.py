@@ -27,7 +27,7 @@ from raw_server import RawServer, Visit, http
 from tokens import REQUEST, SECRETS, fault_in, later, run, token_of
 
 from millstream.engine.call import Call, Reply
-from millstream.engine.endpoint import Fault
+from millstream.engine.endpoint import Fault, send
 from millstream.providers.credentials.google import FOLDER, SERVER, GoogleAuthorizer, google_authorizer
 from millstream.providers.credentials.google_tokens import CredentialsFile, MetadataServer
 from millstream.providers.llm import vertex
@@ -59,7 +59,7 @@ def test_a_service_account_signs_for_a_token_and_a_call_carries_it() -> None:
             target = structs.replace(GOOGLE, base_url=f"http://127.0.0.1:{model.port}")
             endpoint = ModelEndpoint(vertex.GEMINI, target, by_account(tokens), over, 5.0)
             request = endpoint.encode(Call("vertex/gemini-2.5-flash", "x"))
-            results = [endpoint.decode(await endpoint.send(request)) for _ in range(3)]
+            results = [endpoint.decode(await send(endpoint, request)) for _ in range(3)]
             assert tokens.tokens[0] in seen[0]
             return results, tokens.exchanges
 
@@ -129,7 +129,7 @@ def test_a_token_that_the_model_refuses_is_exchanged_for_another() -> None:
             request = endpoint.encode(Call("vertex/gemini-2.5-flash", "x"))
             results = []
             for _ in range(3):
-                results.append(endpoint.decode(await endpoint.send(request)))
+                results.append(endpoint.decode(await send(endpoint, request)))
                 later(60)
             return results, tokens.exchanges
 

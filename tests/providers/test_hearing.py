@@ -19,7 +19,7 @@ from loops import run_on
 from msgspec import structs
 
 from millstream.engine.call import Call, Reply
-from millstream.engine.endpoint import Response
+from millstream.engine.endpoint import Response, send
 from millstream.fixtures.provider import ModelProvider, Options, parse_latency
 from millstream.providers.llm.answer_listeners import (
     EventListener,
@@ -154,7 +154,7 @@ def test_text_is_heard_while_it_comes() -> None:
             over = endpoint(carrier, provider.base_url)
             request = over.encode(Call("sim/steady", "Say A or B.", stream=True))
             request = structs.replace(request, hear=lambda piece: heard.append((clock(), piece or "")))
-            reply = over.decode(await over.send(request))
+            reply = over.decode(await send(over, request))
             assert isinstance(reply, Reply)
             assert "".join(piece for _, piece in heard) == reply.text
             assert heard[-1][0] - heard[0][0] > 0.01

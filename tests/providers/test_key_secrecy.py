@@ -19,7 +19,7 @@ from raw_server import RawServer, Visit, http
 
 from millstream import Call, Engine, Lane, Outcome, Settings, Stopped
 from millstream.engine.attempts.retry import RetryPolicy
-from millstream.engine.endpoint import Request, SendError
+from millstream.engine.endpoint import Request, SendError, send
 from millstream.engine.runs.run_folder import RunFolder
 from millstream.fixtures.provider import ModelProvider, Options
 from millstream.fixtures.provider.faults import FAULTS
@@ -85,7 +85,7 @@ async def ask_and_tell(base_url: str, folder: Path, prompt: str, *, stream: bool
             route = engine.scheduler.route_of(model)
             said += [repr(engine), repr(engine.scheduler), repr(route)]
             try:
-                await route.endpoint.send(Request("http://127.0.0.1:1/v1", "", b"", b"{}", b"", b""))
+                await send(route.endpoint, Request("http://127.0.0.1:1/v1", "", b"", b"{}", b"", b""))
             except SendError as error:
                 said += ["".join(traceback.format_exception(error)), repr(error)]
     return "\n".join(said)

@@ -24,6 +24,7 @@ from millstream.providers.transport.http_connection import (
     HungUp,
     NeverSent,
     NoHttp,
+    Tap,
 )
 
 BODY = b'{"choices": []}' + bytes(range(256)) * 3
@@ -96,6 +97,15 @@ class Wire(asyncio.Transport):
         self.is_ended = True
 
 
+class Asked(asyncio.Future[HttpAnswer]):
+    answered = asyncio.Future.set_result
+    failed = asyncio.Future.set_exception
+
+    def __init__(self, line: HttpConnection, request: bytes = b"GET", tap: Tap | None = None) -> None:
+        super().__init__()
+        line.ask(self, request, tap)
+
+
 class Told:
     """What came of one exchange, and the state that it left."""
 
@@ -114,15 +124,14 @@ def exchange(pieces: Sequence[bytes], *, ends: bool = False, error: Exception | 
     async def work() -> Told:
         line, heard = HttpConnection(asyncio.get_running_loop()), bytearray()
         line.connection_made(Wire())
-        asked = asyncio.ensure_future(line.ask(b"GET", heard.extend))
-        await asyncio.sleep(0)
+        coming = Asked(line, b"GET", heard.extend)
         for piece in pieces:
             line.data_received(piece)
         if ends and error is None:
             line.eof_received()
         if ends:
             line.connection_lost(error)
-        (result,) = await asyncio.gather(asyncio.wait_for(asked, 0.5), return_exceptions=True)
+        (result,) = await asyncio.gather(asyncio.wait_for(coming, 0.5), return_exceptions=True)
         return Told(line, result, bytes(heard))
 
     return run_on("asyncio", work())
@@ -205,7 +214,7 @@ def test_what_nobody_asked_for_ends_the_connection() -> None:
         line.connection_made(Wire())
         line.data_received(ENDING["a length"])
         with pytest.raises(NeverSent):
-            await line.ask(b"GET")
+            await Asked(line)
         return line.is_connected()
 
     assert not run_on("asyncio", work())
@@ -268,10 +277,9 @@ def test_one_connection_carries_any_number_of_answers() -> None:
         line, wire = HttpConnection(asyncio.get_running_loop()), Wire()
         line.connection_made(wire)
         for name in [name for name in ENDING if name != "HTTP/1.0"] * 3:
-            asked = asyncio.ensure_future(line.ask(b"GET %b\r\n" % name.encode()))
-            await asyncio.sleep(0)
+            coming = Asked(line, b"GET %b\r\n" % name.encode())
             line.data_received(ENDING[name])
-            assert (await asked).body == BODY
+            assert (await coming).body == BODY
         assert wire.written.count(b"GET") == 3 * (len(ENDING) - 1)
 
     run_on("asyncio", work())
@@ -286,12 +294,10 @@ def test_who_left_hears_nothing_and_the_next_answer_is_not_taken_for_his() -> No
     async def work() -> bool:
         line, wire = HttpConnection(asyncio.get_running_loop()), Wire()
         line.connection_made(wire)
-        asked = asyncio.ensure_future(line.ask(b"GET"))
-        await asyncio.sleep(0)
-        asked.cancel()
-        await asyncio.gather(asked, return_exceptions=True)
+        coming = Asked(line)
+        line.abort()
         line.data_received(ENDING["a length"])
-        return wire.is_ended
+        return wire.is_ended and not coming.done()
 
     assert run_on("asyncio", work())
 
@@ -344,10 +350,9 @@ def test_a_trailer_is_no_header_of_this_answer_or_the_next() -> None:
         line = HttpConnection(asyncio.get_running_loop())
         line.connection_made(Wire())
         for data in (http(chunked(BODY)[:-2] + b"Retry-After: 9\r\n\r\n", CHUNKED), ENDING["a length"]):
-            asked = asyncio.ensure_future(line.ask(b"GET"))
-            await asyncio.sleep(0)
+            coming = Asked(line)
             line.data_received(data)
-            answer = await asked
+            answer = await coming
             assert answer.body == BODY
             assert b"Retry-After" not in answer.headers
 
@@ -363,11 +368,10 @@ def test_an_answer_that_came_before_the_request_was_out_ends_the_connection() ->
     async def work() -> bool:
         line, wire = HttpConnection(asyncio.get_running_loop()), Wire()
         line.connection_made(wire)
-        asked = asyncio.ensure_future(line.ask(b"GET"))
-        await asyncio.sleep(0)
+        coming = Asked(line)
         wire.unsent = 1
         line.data_received(ENDING["a length"])
-        assert (await asked).body == BODY
+        assert (await coming).body == BODY
         return line.should_close
 
     assert run_on("asyncio", work())
@@ -386,10 +390,9 @@ def test_a_listener_that_fails_is_told_of_and_costs_no_answer() -> None:
         loop.set_exception_handler(lambda _, context: told.append(context["exception"]))
         line = HttpConnection(loop)
         line.connection_made(Wire())
-        asked = asyncio.ensure_future(line.ask(b"GET", listen))
-        await asyncio.sleep(0)
+        coming = Asked(line, b"GET", listen)
         line.data_received(ENDING["chunks"])
-        return await asked
+        return await coming
 
     assert run_on("asyncio", work()).body == BODY
     assert len(heard) == len(told) == 1

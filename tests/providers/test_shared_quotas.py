@@ -17,6 +17,7 @@ from torture import IS_LONG, record, times
 
 from millstream import Call, Engine, Lane, Outcome, Settings
 from millstream.engine.attempts.retry import RetryPolicy
+from millstream.engine.endpoint import send
 from millstream.engine.lanes.lane_memory import notes_in
 from millstream.engine.limits import Limit
 from millstream.fixtures.provider import AccountQuota, ModelProvider, Options
@@ -62,14 +63,14 @@ def test_a_sound_answers_headers_are_looked_at_now_and_then_and_an_errors_always
             for prompt in ("an error", "fine"):
                 began = time.perf_counter()
                 request = at.encode(Call("sim/steady", prompt))
-                responses = [await at.send(request) for _ in range(50)]
+                responses = [await send(at, request) for _ in range(50)]
                 expected = (Limit("requests", 60.0, 60.0, 59.0),)
                 assert {at.limits(one) for one in responses if one.headers} == {expected}
                 assert not [one for one in responses if "x-other" in one.headers]
                 looked.append([bool(one.headers) for one in responses])
                 took_s = time.perf_counter() - began
             await asyncio.sleep(LOOK_EVERY_S)
-            assert (await at.send(request)).headers
+            assert (await send(at, request)).headers
             return looked[0], looked[1], took_s
 
     errors, sound, took_s = asyncio.run(asyncio.wait_for(scenario(), 30))

@@ -15,6 +15,7 @@ from tool_talk import TOOLS
 
 from millstream.engine.call import Call, Message, Reply
 from millstream.engine.content import ToolResult
+from millstream.engine.endpoint import send
 from millstream.providers.credentials.authorizer import Authorizer, bearer, key_in
 from millstream.providers.credentials.aws import AwsAuthorizer
 from millstream.providers.credentials.aws_signature import Keys
@@ -69,7 +70,7 @@ def asked(origin: str, service: str, *turns: Message, stream: bool) -> Reply:
             protocol, target, authorizer = reached(origin, service)
             at = ModelEndpoint(protocol, target, authorizer, over, 5.0)
             request = at.encode(Call(f"{service}/m", turns, stream=stream, tools=TOOLS, tool_choice="auto"))
-            result = at.decode(await at.send(request))
+            result = at.decode(await send(at, request))
             assert isinstance(result, Reply), result
             return result
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from millstream.engine.call import Call, Reply
-from millstream.engine.endpoint import Fault, SendError
+from millstream.engine.endpoint import Fault, SendError, send
 from millstream.providers.credentials.authorizer import Authorizer, bearer
 from millstream.providers.llm.openai import chat as openai_chat
 from millstream.providers.llm.protocol import Target, WireProtocol
@@ -44,7 +44,7 @@ async def ask(at: ModelEndpoint, prompt: str = "hi", *, stream: bool = False) ->
     """One attempt, whatever comes of it."""
     request = at.encode(Call("sim/steady", prompt, stream=stream))
     try:
-        return at.decode(await at.send(request))
+        return at.decode(await send(at, request))
     except SendError as error:
         return error.fault
 

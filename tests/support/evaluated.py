@@ -24,6 +24,7 @@ from millstream.bench.evaluation.record import Record as BaseRecord
 from millstream.bench.evaluation.sending import SendPlan, send_calls_of, send_steps_of
 from millstream.engine.attempts.prices import Price
 from millstream.engine.call import Call, Outcome, Reply
+from millstream.engine.endpoint import Cleared
 from millstream.engine.fault import Stop, StopReason
 from millstream.engine.lane import Lane
 from millstream.engine.run import run_calls
@@ -193,8 +194,8 @@ class _Counting(ScriptedProvider):
         super().__init__(script, latency_s)
         self._sent = sent
 
-    async def send(self, request: Any) -> Any:
-        response = await super().send(request)
+    async def send(self, request: Any, cleared: Cleared) -> Any:
+        response = await super().send(request, cleared)
         self._sent[request.body.decode()] += 1
         return response
 

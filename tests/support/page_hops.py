@@ -6,7 +6,7 @@ from loops import run_on
 from raw_server import Handler, RawServer, Visit
 
 from millstream.engine.call import Call, Reply
-from millstream.engine.endpoint import Fault, Response, SendError
+from millstream.engine.endpoint import Fault, Response, SendError, send
 from millstream.providers.pages.connections import PageConnections
 from millstream.providers.pages.endpoint import PageEndpoint
 from millstream.providers.pages.guard import Guard, parse_allowed
@@ -18,7 +18,7 @@ def endpoint(port: int, timeout_s: float = 5.0) -> PageEndpoint:
 
 async def attempt(at: PageEndpoint, call: Call) -> tuple[Reply | Fault, Response | None]:
     try:
-        response = await at.send(at.encode(call))
+        response = await send(at, at.encode(call))
     except SendError as error:
         return error.fault, None
     return at.decode(response), response

@@ -9,7 +9,7 @@ from typing import Any
 from raw_server import Visit
 
 from millstream.engine.call import Call, Failure, Outcome, PageResponse, Reply
-from millstream.engine.endpoint import EncodeError, SendError
+from millstream.engine.endpoint import EncodeError, SendError, send
 from millstream.providers.pages.connections import AddressInfo
 from millstream.providers.pages.endpoint import PageEndpoint
 
@@ -99,7 +99,7 @@ def over(endpoint: PageEndpoint) -> Callable[[Call], Awaitable[Outcome]]:
             return Outcome(call, failure=Failure("rejected", str(error)))
         key = request.url.encode().hex()
         try:
-            response = await endpoint.send(request)
+            response = await send(endpoint, request)
         except SendError as error:
             return Outcome(call, failure=Failure(error.fault.kind, error.fault.detail, error.fault.status), key=key)
         result = endpoint.decode(response)

@@ -13,7 +13,16 @@ from millstream.engine.attempts.money import CostBudget
 from millstream.engine.attempts.prices import Price
 from millstream.engine.attempts.retry import RetryPolicy
 from millstream.engine.call import WEB, Call, Outcome, Reply, Usage
-from millstream.engine.endpoint import Fault, Request, Response, SendError, await_clearance
+from millstream.engine.endpoint import (
+    Attempt,
+    AttemptTask,
+    Cleared,
+    Fault,
+    Receiver,
+    Request,
+    Response,
+    SendError,
+)
 from millstream.engine.events import Events
 from millstream.engine.fault import LocalFault
 from millstream.engine.lane import Lane
@@ -56,12 +65,15 @@ class ScriptedProvider:
         body = prompt.encode()
         return Request(prompt if call.model == WEB else "script://", "script://", body, body, body, b"{}")
 
-    async def send(self, request: Request) -> Response:
+    def begin(self, request: Request, receiver: Receiver) -> Attempt:
+        return AttemptTask(self.send, request, receiver)
+
+    async def send(self, request: Request, cleared: Cleared) -> Response:
         loop = asyncio.get_running_loop()
         prompt = request.body.decode()
         if (connecting_s := self.connecting()) > 0:
             await asyncio.sleep(connecting_s)
-        await await_clearance(request)
+        await cleared()
         self.arrivals.append((loop.time(), prompt))
         said = self.script(prompt, loop.time()) if self.script is not None else None
         fault = said if isinstance(said, Fault) else None

@@ -11,7 +11,7 @@ from scripted import ScriptedProvider, engine_over
 from virtual_time import run_virtually
 
 from millstream.engine.call import WEB, Call, Outcome, Reply
-from millstream.engine.endpoint import Fault, Request, Response
+from millstream.engine.endpoint import Cleared, Fault, Request, Response
 from millstream.engine.runs.journal import sealed
 from millstream.engine.store.cache import Cache, Mode
 from millstream.engine.store.cache_policy import Ages
@@ -34,8 +34,8 @@ class Site(ScriptedProvider):
     def _fault_of(prompt: str, at: float) -> Fault | None:
         return Fault("timeout", f"no whole page of {prompt}", "never") if "slow" in prompt else None
 
-    async def send(self, request: Request) -> Response:
-        response = await super().send(request)
+    async def send(self, request: Request, cleared: Cleared) -> Response:
+        response = await super().send(request, cleared)
         prompt = response.body.decode()
         body = response.body * (BODY_APART // 10) if "long" in prompt else response.body
         status = 404 if "gone" in prompt else 200

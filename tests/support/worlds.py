@@ -18,7 +18,7 @@ from scripted import Bench, ListSink, ScriptedProvider, engine_over
 from millstream.engine.attempts.prices import Price
 from millstream.engine.attempts.retry import RetryPolicy
 from millstream.engine.call import Call, Outcome, Reply, Usage
-from millstream.engine.endpoint import Fault, Request, Response
+from millstream.engine.endpoint import Cleared, Fault, Request, Response
 from millstream.engine.fault import Stopped
 from millstream.engine.lane import Lane
 from millstream.engine.run import run_calls
@@ -79,11 +79,11 @@ class WatchedModel(ScriptedProvider):
         self._world = world
         self._minute = deque[tuple[float, int]]()
 
-    async def send(self, request: Request) -> Response:
+    async def send(self, request: Request, cleared: Cleared) -> Response:
         """Notes what is wrong with a call that should not have been sent now: the engine survives what is raised."""
         now, count = asyncio.get_running_loop().time(), len(self.faults)
         self._check_rest(now)
-        waiting = asyncio.ensure_future(super().send(request))
+        waiting = asyncio.ensure_future(super().send(request, cleared))
         await asyncio.sleep(0)
         fault = self.faults[-1][1] if len(self.faults) > count else None
         self._expect(self.in_flight <= self.lane.concurrency * self._world.engines, f"{self.in_flight} calls in flight")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -16,7 +16,7 @@ from millstream.bench.load.run import LoadResult, run_load
 from millstream.bench.made_prompts.lengths import FixedLength
 from millstream.bench.made_prompts.prompts import CallParameters, by_length, calls
 from millstream.engine.call import Call, Outcome, Reply
-from millstream.engine.endpoint import Fault, Hear, Request, Response
+from millstream.engine.endpoint import Attempt, Fault, Hear, Receiver, Request, Response
 from millstream.engine.lane import Lane
 from millstream.engine.limits import Limit
 from millstream.providers.transport.no_retry_endpoint import NoRetryEndpoint
@@ -33,10 +33,10 @@ class Bare(ScriptedProvider):
 
     def __init__(self, fault: Fault | None, every: int = 2) -> None:
         super().__init__(lambda prompt, at: fault if len(self.arrivals) % every == 0 else None, 0.1)
-        self._before = NoRetryEndpoint(_Sending(self, super().send))
+        self._before = NoRetryEndpoint(_Sending(self, super().begin))
 
-    async def send(self, request: Request) -> Response:
-        return await self._before.send(request)
+    def begin(self, request: Request, receiver: Receiver) -> Attempt:
+        return self._before.begin(request, receiver)
 
 
 class _Sending:
@@ -44,15 +44,12 @@ class _Sending:
 
     base_url = "script://"
 
-    def __init__(self, provider: ScriptedProvider, send: Callable[[Request], Awaitable[Response]]) -> None:
+    def __init__(self, provider: ScriptedProvider, begin: Callable[[Request, Receiver], Attempt]) -> None:
         self._provider = provider
-        self._send = send
+        self.begin = begin
 
     def encode(self, call: Call) -> Request:
         return self._provider.encode(call)
-
-    async def send(self, request: Request) -> Response:
-        return await self._send(request)
 
     def decode(self, response: Response) -> Reply | Fault:
         return REFUSED if response.status == 429 else self._provider.decode(response)
@@ -111,7 +108,7 @@ def test_what_stops_a_lane_still_stops_the_test(tmp_path: Path) -> None:
 
 def test_headers_that_tell_limits_are_not_told_to_the_lane_and_faults_in_answers_are_final() -> None:
     provider = ScriptedProvider()
-    before = NoRetryEndpoint(_Sending(provider, provider.send))
+    before = NoRetryEndpoint(_Sending(provider, provider.begin))
     assert before.limits(Response(200, b"")) == ()
     decoded = before.decode(Response(429, b""))
     assert isinstance(decoded, Fault) and (decoded.action, decoded.retry_after_s) == ("never", None)

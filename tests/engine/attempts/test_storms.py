@@ -13,7 +13,7 @@ from virtual_time import run_virtually
 
 from millstream.engine.attempts.retry import RetryPolicy
 from millstream.engine.call import Call, Outcome
-from millstream.engine.endpoint import Fault, Request, Response
+from millstream.engine.endpoint import Cleared, Fault, Request, Response
 from millstream.engine.fault import Stopped
 from millstream.engine.lane import Lane
 from millstream.engine.run import run_calls
@@ -66,8 +66,8 @@ def test_a_call_that_alone_is_forbidden_ends_while_the_others_go_on(tmp_path: Pa
 
 def test_an_attempt_that_breaks_in_an_unforeseen_way_harms_no_other_call(tmp_path: Path) -> None:
     class Broken(ScriptedProvider):
-        async def send(self, request: Request) -> Response:
-            response = await super().send(request)
+        async def send(self, request: Request, cleared: Cleared) -> Response:
+            response = await super().send(request, cleared)
             if request.body == b"prompt 3":
                 raise ZeroDivisionError("in a provider's code")
             return response

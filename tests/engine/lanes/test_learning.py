@@ -13,7 +13,7 @@ from virtual_time import run_virtually
 
 from millstream.engine.attempts.retry import RetryPolicy
 from millstream.engine.call import Call, Outcome, Reply
-from millstream.engine.endpoint import Fault, Request, Response
+from millstream.engine.endpoint import Cleared, Fault, Request, Response
 from millstream.engine.events import Event
 from millstream.engine.lane import Lane
 from millstream.engine.limits import DAY_S, Limit
@@ -34,12 +34,12 @@ class TellingProvider(ScriptedProvider):
         self.told: dict[str, tuple[Limit, ...]] = {}
         self.refusals: list[float] = []
 
-    async def send(self, request: Request) -> Response:
+    async def send(self, request: Request, cleared: Cleared) -> Response:
         at = asyncio.get_running_loop().time()
         is_refused = self.is_refused(at)
         if is_refused:
             self.refusals.append(at)
-        response = await super().send(request)
+        response = await super().send(request, cleared)
         mark = str(len(self.told))
         self.told[mark] = self.tell(asyncio.get_running_loop().time())
         return Response(429 if is_refused else 200, response.body, headers={"mark": mark})

@@ -14,7 +14,7 @@ from scripted import ScriptedProvider, engine_over
 from virtual_time import run_virtually
 
 from millstream.engine.call import WEB, Call, Failure, Outcome
-from millstream.engine.endpoint import Fault, Request, Response
+from millstream.engine.endpoint import Cleared, Fault, Request, Response
 from millstream.engine.store.cache import Cache, Mode
 from millstream.engine.store.cache_policy import DAY_S, Ages, CachePolicy
 from millstream.engine.store.entries import BODY_APART, StoredAnswer, StoredFailure, derived_key
@@ -137,8 +137,8 @@ def test_a_page_that_is_repeated_tells_how_long_it_took_and_nothing_else_does(tm
     calls = [Call(WEB, URL), Call(S, "query"), Call(M, "prompt")]
 
     class Timed(ScriptedProvider):
-        async def send(self, request: Request) -> Response:
-            return structs.replace(await super().send(request), latency_ms=812.5)
+        async def send(self, request: Request, cleared: Cleared) -> Response:
+            return structs.replace(await super().send(request, cleared), latency_ms=812.5)
 
     first, second = (asked(tmp_path, Timed(), *calls, ages=Ages(run_started=1.0)) for _ in range(2))
     assert [one.latency_ms for one in first] == [812.5] * 3

@@ -13,7 +13,7 @@ from special_ranges import SPECIAL_V4, SPECIAL_V6
 from torture import record
 
 from millstream.engine.call import Call, Outcome
-from millstream.engine.endpoint import Request, SendError
+from millstream.engine.endpoint import Request, SendError, send
 from millstream.providers.pages.connections import AddressInfo, PageConnections
 from millstream.providers.pages.endpoint import PageEndpoint
 from millstream.providers.pages.extraction import Extraction
@@ -92,7 +92,7 @@ def test_no_url_in_any_spelling_is_connected_to() -> None:
                 assert outcome.failure is not None, url
                 # Past the words of the URL as well: what is sent is held against the guard once more.
                 with pytest.raises(SendError):
-                    await endpoint.send(Request(url, "web", b"", b"{}", b"", b""))
+                    await send(endpoint, Request(url, "web", b"", b"{}", b"", b""))
                 count += 1
             connections.close()
             assert (connected.made, connected.addresses, server.connections) == (0, [], 0)

@@ -8,6 +8,7 @@ import pytest
 from scripted import ScriptedProvider, worst_minute
 from virtual_time import run_virtually
 
+from millstream.engine import endpoint as outside
 from millstream.engine.call import WEB, Call
 from millstream.providers.pages.page_limits import HostEndpoint, PageLimits
 
@@ -17,7 +18,7 @@ def host(provider: ScriptedProvider, together: PageLimits) -> HostEndpoint:
 
 
 async def send(endpoint: HostEndpoint, url: str) -> None:
-    await endpoint.send(endpoint.encode(Call(WEB, url)))
+    await outside.send(endpoint, endpoint.encode(Call(WEB, url)))
 
 
 @pytest.mark.parametrize("rpm", [60, 1800])

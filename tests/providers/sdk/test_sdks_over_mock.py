@@ -15,7 +15,7 @@ from google.genai import errors, types
 from mocks import aimock, why_no_aimock
 
 from millstream.engine.call import Call, Reply
-from millstream.engine.endpoint import Fault
+from millstream.engine.endpoint import Fault, send
 from millstream.providers.credentials.authorizer import Authorizer, bearer, key_in
 from millstream.providers.llm.anthropic import messages
 from millstream.providers.llm.google import generate as gemini
@@ -170,7 +170,7 @@ def ours(origin: str, pair: Pair, prompt: str, stream: bool) -> Reply | Fault:
         async with transport() as over:
             target = Target(origin + pair.path, "mock", "m", "mock")
             at = ModelEndpoint(pair.protocol, target, pair.authorizer, over, 10.0)
-            return at.decode(await at.send(at.encode(Call("mock/m", prompt, stream=stream))))
+            return at.decode(await send(at, at.encode(Call("mock/m", prompt, stream=stream))))
 
     return asyncio.run(once())
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from millstream.engine.call import Call, Outcome, Reply
-from millstream.engine.endpoint import EncodeError, Fault
+from millstream.engine.endpoint import EncodeError, Fault, send
 from millstream.engine.fault import LocalFault
 from millstream.engine.key import key_of
 from millstream.providers.search.bm25 import TextIndex
@@ -35,7 +35,7 @@ def corpus(tmp_path: Path) -> Corpus:
 
 
 async def replied(endpoint: CorpusSearch | CorpusEndpoint, call: Call) -> Reply:
-    reply = endpoint.decode(await endpoint.send(endpoint.encode(call)))
+    reply = endpoint.decode(await send(endpoint, endpoint.encode(call)))
     assert isinstance(reply, Reply), reply
     return reply
 
@@ -95,7 +95,7 @@ def test_a_documents_address_gives_its_bytes(corpus: Corpus) -> None:
 )
 def test_no_other_address_gives_anything(corpus: Corpus, name: str) -> None:
     endpoint = CorpusEndpoint(corpus)
-    fault = endpoint.decode(asyncio.run(endpoint.send(endpoint.encode(Call("web", f"corpus:{name}")))))
+    fault = endpoint.decode(asyncio.run(send(endpoint, endpoint.encode(Call("web", f"corpus:{name}")))))
     assert isinstance(fault, Fault) and (fault.kind, fault.action, fault.status) == ("rejected", "never", 404)
 
 
@@ -134,7 +134,7 @@ def test_what_a_corpus_can_not_be_asked_is_refused(corpus: Corpus) -> None:
 
 def test_an_answer_cut_at_any_byte_is_never_one(corpus: Corpus) -> None:
     endpoint = CorpusSearch(corpus)
-    response = asyncio.run(endpoint.send(endpoint.encode(Call("search/corpus", "blue whale"))))
+    response = asyncio.run(send(endpoint, endpoint.encode(Call("search/corpus", "blue whale"))))
     for cut in range(len(response.body)):
         fault = endpoint.decode(type(response)(200, response.body[:cut]))
         assert isinstance(fault, Fault) and fault.kind == "bad_json"
@@ -147,7 +147,7 @@ def test_a_corpus_that_changes_under_a_run_stops_it(corpus: Corpus, act: str) ->
     endpoint: CorpusSearch | CorpusEndpoint = CorpusSearch(corpus) if act == "search" else CorpusEndpoint(corpus)
     call = Call("search/corpus", "whale") if act == "search" else Call("web", "corpus:a.html")
     with pytest.raises(LocalFault, match="has changed"):
-        asyncio.run(endpoint.send(endpoint.encode(call)))
+        asyncio.run(send(endpoint, endpoint.encode(call)))
 
 
 def test_the_index_is_made_at_the_first_search_once_and_apart_from_the_loop(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from recorder import Recorder, recording
 from search_shapes import ROWS, body, brave_error, target
 
 from millstream.engine.call import Call, Failure, Outcome, Reply
-from millstream.engine.endpoint import Fault, SendError
+from millstream.engine.endpoint import Fault, SendError, send
 from millstream.providers.search.joined import Found, search
 from millstream.providers.search.table import ENGINES
 from millstream.providers.transport.endpoint import USER_AGENT, ModelEndpoint
@@ -34,7 +34,7 @@ async def once(name: str, base_url: str, **extra: Any) -> Reply | Fault:
     async with transport() as over:
         at = endpoint(name, base_url, over)
         try:
-            return at.decode(await at.send(at.encode(Call(f"search/{name}", "blue & whale", extra=extra or None))))
+            return at.decode(await send(at, at.encode(Call(f"search/{name}", "blue & whale", extra=extra or None))))
         except SendError as error:
             return error.fault
 
@@ -44,7 +44,7 @@ async def joined(name: str, base_url: str, query: str, count: int) -> Found:
         at = endpoint(name, base_url, over)
 
         async def ask(call: Call) -> Outcome:
-            result = at.decode(await at.send(at.encode(call)))
+            result = at.decode(await send(at, at.encode(call)))
             if isinstance(result, Fault):
                 return Outcome(call, failure=Failure(result.kind, result.detail, result.status))
             return Outcome(call, result)

@@ -25,7 +25,7 @@ from millstream.bench.millstone.importing.rephrase import (
     read_reply,
 )
 from millstream.engine.call import Call, Outcome, Reply, Usage
-from millstream.engine.endpoint import Fault, Request, Response
+from millstream.engine.endpoint import Cleared, Fault, Request, Response
 from millstream.engine.fault import StopReason
 from millstream.engine.run import run_calls
 from millstream.engine.scheduler import Scheduler
@@ -145,8 +145,8 @@ class Writer(ScriptedProvider):
         super().__init__(script)
         self.text = text
 
-    async def send(self, request: Request) -> Response:
-        await super().send(request)
+    async def send(self, request: Request, cleared: Cleared) -> Response:
+        await super().send(request, cleared)
         prompt = request.body.decode()
         return Response(200, self.text(question_in(prompt), self.counts()[prompt]).encode())
 
