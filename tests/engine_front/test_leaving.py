@@ -21,6 +21,7 @@ from chat_server import (
     status,
     until,
 )
+from loops import run_on
 from msgspec import structs
 from raw_server import RawServer, Visit
 
@@ -187,7 +188,9 @@ STATIONS = (Beginning, LookUp, Quota, Lease, Written, Headers, Body, BackOff, St
 
 
 class Asking:
-    """`ask` in a task that is cancelled."""
+    """`ask` in a task that is cancelled. `loop`: the ways are tried in both loops, by turns."""
+
+    loop = "asyncio"
 
     def __init__(self, engine: ms.Engine, call: ms.Call) -> None:
         self.engine = engine
@@ -210,6 +213,8 @@ class Asking:
 
 class CancelledRun(Asking):
     """`run` in a task that is cancelled."""
+
+    loop = "uvloop"
 
     async def work(self) -> None:
         async for _ in self.engine.run([self.call]):
@@ -241,6 +246,8 @@ class ClosedRun(Asking):
 
 class LeftRun(ClosedRun):
     """`run` whose loop ends with `break`, so that nobody closes it."""
+
+    loop = "uvloop"
 
     async def leave(self) -> None:
         self.outcomes = None
@@ -279,7 +286,7 @@ def test_who_leaves_is_free_and_leaves_nothing(station: type[Station], way: type
             await asyncio.sleep(0)
         assert asyncio.all_tasks() == tasks
 
-    asyncio.run(asyncio.wait_for(main(), 30))
+    run_on(way.loop, main())
 
 
 @pytest.mark.parametrize("way", [Asking, CancelledRun])
@@ -309,4 +316,4 @@ def test_who_leaves_while_connecting_is_free(way: type[Asking], tmp_path: Path) 
                     while len(gone) < number:  # noqa: ASYNC110
                         await asyncio.sleep(0.002)
 
-    asyncio.run(asyncio.wait_for(main(), 10))
+    run_on(way.loop, main(), within_s=10)

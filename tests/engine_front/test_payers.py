@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from chat_gateway import BOB, ChatGateway, chat_gateway
-from chat_server import COST, MODEL, Script, held, status, until
+from chat_server import COST, MODEL, Asked, Script, held, status, until
 from gateways import Answer
 
 import millstream as ms
@@ -148,6 +148,27 @@ def test_a_caller_without_money_does_not_take_the_call_of_another_with_it(tmp_pa
         assert await at.left() == pytest.approx(0.01)
 
     scenario(tmp_path, check, max_cost=0.01)
+
+
+def test_a_caller_who_can_pay_for_no_repeat_leaves_the_call_to_who_joined(tmp_path: Path) -> None:
+    entered = asyncio.Event()
+
+    async def billed(asked: Asked) -> bool:
+        await entered.wait()
+        return await status(504)(asked)
+
+    async def check(at: ChatGateway) -> None:
+        mine = asyncio.create_task(at.ask("call"))
+        await until(lambda: at.server.in_flight == 1)
+        other = asyncio.create_task(at.ask("call", BOB))
+        await asyncio.sleep(0.05)
+        entered.set()
+        assert is_spent(await mine) and (await other).status == 200
+        assert at.server.counts() == {"call": 2}
+        # The first attempt was hers, the second is his.
+        assert 10.0 - WORST_MAX <= await at.left() <= 10.0 - WORST
+
+    scenario(tmp_path, check, lambda asked: billed if asked.number == 1 else None, max_cost=10.0)
 
 
 def test_who_hangs_up_while_its_call_is_out_may_have_been_billed(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from chat_server import COST, MODEL, PRICE, ChatServer, held, settings_for, status, text_to, until
+from chat_server import COST, MODEL, PRICE, Asked, ChatServer, held, settings_for, status, text_to, until
 
 import millstream as ms
 
@@ -179,3 +179,33 @@ def test_a_sink_has_what_its_own_run_took_even_if_another_began_the_call(tmp_pat
         assert [sink.tags for sink in rows] == [[], [1], [2]]
 
     scenario(tmp_path, check)
+
+
+def test_a_call_joins_the_same_request_of_another_lane_and_goes_on_alone_when_that_stops(tmp_path: Path) -> None:
+    """Two accounts at one provider: the same question is one call, until the key of the first one is refused."""
+    entered = asyncio.Event()
+
+    async def refused(asked: Asked) -> bool:
+        await entered.wait()
+        return await status(401)(asked)
+
+    async def main() -> None:
+        async with ChatServer(lambda asked: refused if asked.key == "sk-one-0123456789" else None) as server:
+            providers = {name: ms.Provider(server.base_url, name.upper(), identity="lab") for name in ("one", "two")}
+            keys = {name.upper(): f"sk-{name}-0123456789" for name in providers}
+            made = settings_for(server.base_url, tmp_path, providers=providers, environment=keys)
+            async with ms.Engine(settings=made) as engine:
+                first = asyncio.create_task(engine.ask(ms.Call("one/m", "same")))
+                await until(lambda: server.in_flight == 1)
+                second = asyncio.create_task(engine.ask(ms.Call("two/m", "same")))
+                await asyncio.sleep(0.02)
+                assert len(server.asked) == 1
+                entered.set()
+                with pytest.raises(ms.Stopped) as stopped:
+                    await first
+                assert [stop.lane for stop in stopped.value.stops] == ["one/m"]
+                outcome = await second
+                assert (outcome.status, outcome.cached, outcome.attempts) == ("ok", False, 1)
+            assert [asked.key for asked in server.asked] == [keys["ONE"], keys["ONE"], keys["TWO"]]
+
+    asyncio.run(asyncio.wait_for(main(), 20))
