@@ -1,25 +1,37 @@
-"""One run over many calls, carried out by a bounded number of workers.
+"""One run over many calls, drawn from one lazy iterator as far as their lanes and the outlet have room.
 
-A lane has at most as many workers as it may have calls in flight, and begins one when a call is at hand that no worker
-waits for. All draw from one lazy iterator and put what they finish into a bounded outlet. Owns their lives; how one
-call is answered is the scheduler's.
+Owns what is read ahead, how many calls of each lane are in work, and the outlet of finished outcomes. No call has a
+task: a stored answer goes into the outlet at once, that of a call that is sent by its waiter. How one call is answered
+is the scheduler's.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Coroutine, Iterable
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterable, Iterable
+from contextvars import copy_context
+
+from msgspec import Struct, field
 
 from .call import WEB, Call, Outcome
+from .endpoint import Hear
 from .fault import LocalFault, Stop, Stopped
-from .intake import Intake
 from .lanes.lane_queue import LaneStopped
 from .routes import is_host
 from .scheduler import Scheduler
+from .shared_calls import PendingCall, SharedCall
 from .sink import Sink
 
 OUTLET_SIZE = 256
+# Calls of one lane that are read ahead.
+LOOK_AHEAD = 256
+# Calls of web hosts, read ahead and in work together: each may be of another host.
+PAGES_MAX = 1024
+# An endless iterator of a stopped lane's calls must come to an end too.
+PASSED_OVER_MAX = 1_000_000
+# Calls read and begun before the loop goes on.
+STEPS_MAX = 1024
 
 
 async def run_calls(
@@ -27,184 +39,275 @@ async def run_calls(
 ) -> AsyncGenerator[Outcome, None]:
     """Yields outcomes as they finish, each after it was written to the sink, if there is one. Raises Stopped at the end
     if a lane stopped and calls are left, LocalFault if our own machine failed."""
-    if scheduler.halted is not None:
-        if scheduler.halted[0] == "local_fault":
-            raise LocalFault(scheduler.halted[1])
-        raise Stopped([Stop("", *scheduler.halted)])
     run = CallRun(scheduler, calls, sink)
-    scheduler.on_halt.add(run.close_intake)
+    if scheduler.halted is not None:
+        run.close()
+    scheduler.on_halt.add(run.close)
     scheduler.on_end.add(run.abandon)
     try:
-        async for outcome in run.outcomes():
-            yield outcome
+        while count := await run.batch():
+            for _ in range(count):
+                yield run.outlet.popleft()
+        run.check_end()
     finally:
-        scheduler.on_halt.discard(run.close_intake)
+        scheduler.on_halt.discard(run.close)
         scheduler.on_end.discard(run.abandon)
         await run.end()
 
 
+class RunLane(Struct, eq=False):
+    """One lane of a run: its calls that were read `ahead`, and how many are in work, `most` at once."""
+
+    name: str
+    most: int
+    is_host: bool
+    in_work: int = 0
+    ahead: deque[Call] = field(default_factory=deque)
+
+
+class RunWaiter(Struct, eq=False):
+    """Waits for one call of a run, without a coroutine or a future of its own."""
+
+    run: CallRun
+    lane: RunLane
+    pending: PendingCall
+    sink: Sink | None
+    hear: Hear | None = None
+    is_early: bool = False
+    is_joining: bool = False
+    call: SharedCall | None = None
+
+    def resolve(self, outcome: Outcome) -> None:
+        self.run.end_call(self, outcome)
+
+    def fail(self, error: BaseException) -> None:
+        self.run.end_call(self, error)
+
+
 class CallRun:
-    """One run over many calls: its workers, their iterator and the outlet of finished outcomes."""
+    """One run over many calls. `outlet` has the outcomes that the consumer has not taken yet."""
 
     def __init__(self, scheduler: Scheduler, calls: Iterable[Call] | AsyncIterable[Call], sink: Sink | None) -> None:
+        self.outlet: deque[Outcome] = deque()
         self._scheduler = scheduler
         self._sink = sink
-        self._intake = Intake(calls, _lane_of, self._begin_lane, is_host)
-        # How many workers each lane has, and how many of them wait for a call.
-        self._begun: Counter[str] = Counter()
-        self._waiting: Counter[str] = Counter()
-        self._is_reading = False
-        self._outlet: deque[Outcome] = deque()
-        self._news = asyncio.Event()
-        self._room: deque[asyncio.Future[None]] = deque()
-        self._workers: set[asyncio.Task[None]] = set()
+        # Those that have not stopped; hosts are forgotten with their last page.
+        self._lanes: dict[str, RunLane] = {}
         self._stops: dict[str, Stop] = {}
+        self._has_hosts = False
+        # How many lanes have no room; pages read ahead and in work; calls passed over, one after another.
+        self._busy = self._pages = self._passed_over = 0
+        # Lanes that may have both room and calls.
+        self._ready: deque[RunLane] = deque()
+        # The look-ahead that took the latest call: no other one can be full, since nothing is read while one is.
+        self._filled: deque[Call] = deque()
+        self._waiters: set[RunWaiter] = set()
         self._error: BaseException | None = None
+        self._is_exhausted = self._is_over = self._is_due = False
+        # Iterator and sink are the consumer's, whoever's call ends.
+        self._context = copy_context()
+        # Set after each turn of the pump: consumer and reader look whether there is something for them.
+        self._changed = asyncio.Event()
+        self._iterator = None if isinstance(calls, AsyncIterable) else iter(calls)
+        self._reader = asyncio.create_task(self._read(calls)) if isinstance(calls, AsyncIterable) else None
 
-    def close_intake(self) -> None:
-        self._intake.close()
+    def __repr__(self) -> str:
+        ahead = sum(len(lane.ahead) for lane in self._lanes.values())
+        state = f"{len(self._waiters)} in work, {ahead} read ahead, {len(self.outlet)} finished"
+        return f"<CallRun [{len(self._lanes)} lanes, {len(self._stops)} stopped, {state}]>"
 
-    async def outcomes(self) -> AsyncIterator[Outcome]:
-        await self._intake.begin()
-        while True:
-            # Outcomes of cached calls are journalled here, a batch at a time, before anyone sees them.
-            if self._sink is not None:
-                self._sink.flush()
-                if self._sink.fault is not None:
-                    self._scheduler.halt("local_fault", str(self._sink.fault))
-            # Only those that were flushed: others may be added while the consumer handles these.
-            for _ in range(len(self._outlet)):
-                yield self._outlet.popleft()
-            self._pass_on()
-            if self._error is not None:
-                self._intake.close()  # calls in flight have been paid for: they are finished before the error is raised
-            if self._outlet:
-                continue
-            if not self._workers:
-                break
-            self._news.clear()
-            await self._news.wait()
+    async def batch(self) -> int:
+        """Waits for outcomes, and returns how many may be seen. 0: the run has ended."""
+        self._pump()
+        if self.outlet:
+            await asyncio.sleep(0)  # cached calls without end must not hold up the loop
+        while not self.outlet and not self._is_over:
+            self._changed.clear()
+            await self._changed.wait()
+        # Outcomes of cached calls are journalled here, a batch at a time, before anyone sees them. Others may be added
+        # to the outlet while the consumer handles these.
+        if self._sink is not None:
+            self._sink.flush()
+            if self._sink.fault is not None:
+                self._error = self._error or self._sink.fault
+                self._scheduler.halt("local_fault", str(self._sink.fault))
+        return len(self.outlet)
+
+    def check_end(self) -> None:
+        """Raises what ended the run before each call had its outcome."""
         if self._error is not None:
             raise self._error
-        if self._sink is not None and self._sink.fault is not None:
-            raise self._sink.fault
-        faults = [stop for stop in self._stops.values() if stop.reason == "local_fault"]
-        if faults:
-            raise LocalFault(faults[0].detail)
+        for stop in self._stops.values():
+            if stop.reason == "local_fault":
+                raise LocalFault(stop.detail)
         if self._stops:
             raise Stopped(list(self._stops.values()))
 
+    def close(self) -> None:
+        """Begins no more calls, those read ahead included; those in flight go on."""
+        self._is_exhausted = True
+        for lane in self._lanes.values():
+            lane.ahead.clear()
+        if self._reader is not None:
+            self._reader.cancel()
+        self._pump_soon()
+
     async def abandon(self) -> None:
         """Ends the run because the engine is being closed; the consumer of its outcomes gets a RuntimeError."""
-        if self._error is None:
-            self._error = RuntimeError("the engine was closed during a run: what had been answered is in the cache")
-        self._intake.close()
+        self._break(RuntimeError("the engine was closed during a run: what had been answered is in the cache"))
         await self.end()
 
     async def end(self) -> None:
-        """Cancels the workers that are left, and waits until they have freed their slots."""
-        for worker in self._workers:
-            worker.cancel()
-        if self._workers:
-            await asyncio.gather(*self._workers, return_exceptions=True)
+        """Leaves the calls in flight, and waits until they have freed their slots."""
+        self.close()
+        calls = [(waiter, waiter.call) for waiter in self._waiters if waiter.call is not None]
+        self._waiters.clear()
+        for waiter, call in calls:
+            call.remove(waiter)
+        for _, call in calls:
+            await call.wait_until_free()
+        if self._reader is not None:
+            await asyncio.wait([self._reader])
 
-    def _begin_lane(self, lane: str) -> None:
-        """Starts one more worker of a lane, if none waits for a call, up to the lane's concurrency."""
-        if is_host(lane) and not self._is_reading:
-            self._is_reading = True
-            self._start(self._intake.read_on(), "reader")
-        if not self._waiting[lane] and self._begun[lane] < self._scheduler.route_of(lane).lane.concurrency:
-            self._begun[lane] += 1
-            self._start(self._work(lane), f"{lane} worker {self._begun[lane]}")
-
-    def _start(self, work: Coroutine[None, None, None], name: str) -> None:
-        worker = asyncio.create_task(work, name=name)
-        self._workers.add(worker)
-        worker.add_done_callback(self._worker_done)
-
-    def _leave(self, lane: str) -> None:
-        """Removes a worker that found no call. No await may come between: a call read then needs another worker."""
-        self._begun[lane] -= 1
-        if is_host(lane):
-            if not self._begun[lane]:
-                del self._begun[lane], self._waiting[lane]
-                self._intake.leave(lane)
-            if self._scheduler.halted is not None:
-                self._stops[WEB] = Stop(WEB, *self._scheduler.halted)
-        elif (stop := self._scheduler.route_of(lane).lane.stopped) is not None:
-            # A halt that emptied the iterator leaves calls behind too.
-            self._stops[lane] = stop
-
-    def _worker_done(self, worker: asyncio.Task[None]) -> None:
-        self._workers.discard(worker)
-        if not worker.cancelled() and (error := worker.exception()) is not None and self._error is None:
-            self._error = error
-        self._news.set()
-
-    async def _work(self, lane: str) -> None:
-        intake, scheduler, sink = self._intake, self._scheduler, self._sink
-        is_passing = is_host(lane)
-        most = scheduler.route_of(lane).lane.concurrency
-        take_now = intake.take_kept if is_passing else intake.take_now
-        while True:
-            call = take_now(lane)
-            if call is None:
-                self._pass_on()
-                if not is_passing:
-                    self._waiting[lane] += 1
-                    try:
-                        call = await intake.take(lane)
-                    finally:
-                        self._waiting[lane] -= 1
-                if call is None:
-                    self._leave(lane)
-                    return
-            found = scheduler.look_up(call)
-            if isinstance(found, Outcome):
-                outcome = found
-                if sink is not None:
-                    sink.write(outcome)
-            else:
-                self._pass_on()
-                if not is_passing and self._begun[lane] < most:
-                    self._begin_lane(lane)  # this worker is busy from now on
-                try:
-                    outcome = await scheduler.fetch(found, sink)
-                except LaneStopped as error:
-                    self._stops[WEB if is_host(lane) else lane] = error.stop
-                    intake.drop(lane)
-                    await intake.pass_over()
-                    return
-            if len(self._outlet) >= OUTLET_SIZE:
-                await self._wait_for_room()
-            self._outlet.append(outcome)
-            self._news.set()
-            if is_passing:
-                intake.end_passing()
-
-    async def _wait_for_room(self) -> None:
-        while len(self._outlet) >= OUTLET_SIZE:
-            room = asyncio.get_running_loop().create_future()
-            self._room.append(room)
-            self._news.set()
+    def end_call(self, waiter: RunWaiter, end: Outcome | BaseException) -> None:
+        """Takes the end of a call, which may have ended before with an error of the sink."""
+        if waiter not in self._waiters:
+            return
+        self._waiters.remove(waiter)
+        waiter.call = None  # no cycle is left, which would wait for the garbage collector
+        lane = waiter.lane
+        if isinstance(end, Outcome):
             try:
-                await room
-            except asyncio.CancelledError:
-                self._pass_on()
-                raise
+                self.outlet.append(self._scheduler.joined(waiter, end) if waiter.is_joining else end)
+            except BaseException as error:  # noqa: BLE001 (the sink's: raised to the consumer)
+                self._break(error)
+        elif isinstance(end, LaneStopped):
+            self._stops[WEB if lane.is_host else lane.name] = end.stop
+            if not lane.is_host:
+                # Its calls must never block another lane's.
+                self._lanes.pop(lane.name, None)
+                lane.ahead.clear()
+        else:
+            self._break(end)
+        self._busy -= lane.in_work == lane.most
+        lane.in_work -= 1
+        self._ready.append(lane)
+        if lane.is_host:
+            self._end_page(lane)
+        self._pump_soon()
 
-    def _pass_on(self) -> None:
-        """Wakes one worker that waits for room. It goes on until the outlet is full again, or wakes the next before it
-        waits for anything else: so cached calls need few workers, and none is forgotten."""
-        while self._room and len(self._outlet) < OUTLET_SIZE:
-            room = self._room.popleft()
-            if not room.done():
-                room.set_result(None)
-                return
+    def _break(self, error: BaseException) -> None:
+        """Ends the run with an error, which is raised when the calls in flight are finished: they are paid for."""
+        self._error = self._error or error
+        self.close()
 
+    def _pump_soon(self) -> None:
+        if not self._is_due:
+            self._is_due = True
+            asyncio.get_running_loop().call_soon(self._pump, context=self._context)
 
-def _lane_of(call: Call) -> str:
-    try:
-        return call.lane
-    except AttributeError as error:
-        raise TypeError(f"calls must be millstream.Call, got a {type(call).__name__}") from error
+    def _pump(self) -> None:
+        """Reads and begins calls as far as there is room for them, then lets the consumer go on."""
+        self._is_due = False
+        ready = self._ready
+        try:
+            for _ in range(STEPS_MAX):
+                if ready and len(self.outlet) < OUTLET_SIZE:
+                    lane = ready[0]
+                    if lane.ahead and lane.in_work < lane.most:
+                        self._begin(lane, lane.ahead.popleft())
+                    else:
+                        ready.popleft()
+                elif self._iterator is not None and self._may_read():
+                    self._keep(next(self._iterator, None))
+                else:
+                    break
+            else:
+                self._pump_soon()
+        except BaseException as error:  # noqa: BLE001 (raised to the consumer)
+            self._break(error)
+        if self._is_exhausted and not (self._waiters or ready or self._is_due or self._is_over):
+            self._is_over = True
+            self._note_stops()
+        self._changed.set()
+
+    def _note_stops(self) -> None:
+        """Notes the lanes that have stopped by now: what an iterator still had for them is pending."""
+        for name in self._lanes:
+            if (route := self._scheduler.routes.get(name)) is not None and route.lane.stopped is not None:
+                self._stops[name] = route.lane.stopped
+        if (halted := self._scheduler.halted) is not None and (self._has_hosts or not self._stops):
+            name = WEB if self._has_hosts else ""
+            self._stops[name] = Stop(name, *halted)
+
+    def _may_read(self) -> bool:
+        """Whether one more call may be read: for a lane with room, for any host, or because all lanes have stopped."""
+        return (
+            not self._is_exhausted
+            and len(self.outlet) < OUTLET_SIZE
+            and len(self._filled) < LOOK_AHEAD
+            and self._pages < PAGES_MAX
+            and (self._busy < len(self._lanes) or self._has_hosts or not self._lanes)
+        )
+
+    async def _read(self, calls: AsyncIterable[Call]) -> None:
+        """Reads the calls of an async iterator, each when the pump wants one."""
+        try:
+            async for call in calls:
+                if self._is_exhausted:
+                    break
+                self._keep(call)
+                self._pump_soon()
+                await asyncio.sleep(0)  # the iterator may never let the loop go on
+                while not self._may_read():
+                    self._changed.clear()
+                    await self._changed.wait()
+            self._keep(None)
+        except BaseException as error:  # noqa: BLE001 (raised to the consumer)
+            if not self._is_exhausted:
+                self._break(error)
+        self._pump_soon()
+
+    def _keep(self, call: Call | None) -> None:
+        """Adds a call that was read to those of its lane. None: there are no more."""
+        if call is None:
+            self._is_exhausted = True
+            return
+        if not isinstance(call, Call):
+            raise TypeError(f"calls must be millstream.Call, got a {type(call).__name__}")
+        name = call.lane
+        if name in self._stops:
+            self._passed_over += 1
+            self._is_exhausted |= self._passed_over >= PASSED_OVER_MAX and not self._lanes
+            return
+        self._passed_over = 0
+        lane = self._lanes.get(name)
+        if lane is None:
+            most = self._scheduler.route_of(name).lane.concurrency
+            lane = self._lanes[name] = RunLane(name, most, is_host(name))
+        self._has_hosts |= lane.is_host
+        self._pages += lane.is_host
+        lane.ahead.append(call)
+        self._filled = lane.ahead
+        self._ready.append(lane)
+
+    def _begin(self, lane: RunLane, call: Call) -> None:
+        result = self._scheduler.look_up(call)
+        if isinstance(result, PendingCall):
+            lane.in_work += 1
+            self._busy += lane.in_work == lane.most
+            waiter = RunWaiter(self, lane, result, self._sink)
+            self._waiters.add(waiter)
+            self._scheduler.begin(waiter)
+            return
+        if self._sink is not None:
+            self._sink.write(result)
+        self.outlet.append(result)
+        if lane.is_host:
+            self._end_page(lane)
+
+    def _end_page(self, lane: RunLane) -> None:
+        """Lets another page be read; forgets a host without any, since hosts come and go."""
+        self._pages -= 1
+        if not lane.in_work and not lane.ahead:
+            self._lanes.pop(lane.name, None)

@@ -26,7 +26,7 @@ from .lease_wait import take_lease
 from .own_machine import own_fault_of
 from .routes import Route as Route
 from .routes import Routes
-from .shared_calls import CallWaiter, PendingCall, SharedCall, SharedCalls, Waiter
+from .shared_calls import CallWaiter, PendingCall, SharedCall, SharedCalls, Waiter, shared_outcome
 from .sink import Sink, SinkLine
 from .store.cache import Cache, Mode
 from .store.cache_policy import CachePolicy
@@ -144,15 +144,15 @@ class Scheduler:
                 raise RuntimeError("the engine was closed while this call was under way") from None
             await waiter.wait_until_free()
             raise
-        if waiter.is_joining:
-            self.note_joined(outcome, sink)
-        return outcome
+        return self.joined(waiter, outcome) if waiter.is_joining else outcome
 
-    def note_joined(self, outcome: Outcome, sink: Sink | None) -> None:
-        """Tells of the outcome of a call that another caller began, and writes it to this caller's sink."""
+    def joined(self, waiter: Waiter, outcome: Outcome) -> Outcome:
+        """Returns the outcome of a call that another caller began as this waiter's own, and writes it to its sink."""
         kind = None if outcome.failure is None else outcome.failure.kind
-        self.events.tell("cached" if kind is None else "unsent", outcome.call.model, detail=kind or "")
-        self._write(outcome, sink)
+        self.events.tell("cached" if kind is None else "unsent", waiter.pending.call.model, detail=kind or "")
+        outcome = shared_outcome(waiter.pending.call, outcome)
+        self._write(outcome, waiter.sink)
+        return outcome
 
     async def _carry(self, shared: SharedCall) -> Outcome | None:
         """Returns the outcome of a call, once its payer has admitted it. None: its waiters now wait for another."""

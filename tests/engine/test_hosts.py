@@ -18,10 +18,9 @@ from virtual_time import run_virtually
 from millstream.engine.call import WEB, Call, Outcome
 from millstream.engine.endpoint import Cleared, Fault, Request, Response
 from millstream.engine.fault import Stopped
-from millstream.engine.intake import LOOK_AHEAD
 from millstream.engine.lane import Lane
 from millstream.engine.routes import FORGIVEN_S, HOSTS_KEPT
-from millstream.engine.run import run_calls
+from millstream.engine.run import LOOK_AHEAD, PAGES_MAX, run_calls
 
 M = "script/m"
 GONE = Fault("rejected", "404: there is no such page", "never", 404)
@@ -153,6 +152,29 @@ def test_models_and_hosts_share_a_run_and_none_waits_for_the_other(tmp_path: Pat
 
     assert run_virtually(main()) == pytest.approx(9.1, abs=0.6)  # ten pages of each host
     assert max(at for at, _ in model.arrivals) < 6.0
+
+
+def test_pages_of_many_hosts_are_read_ahead_up_to_a_number(tmp_path: Path) -> None:
+    provider = ScriptedProvider(latency_s=1000.0)
+    read = 0
+
+    def counted() -> Iterator[Call]:
+        nonlocal read
+        for call in pages(2 * PAGES_MAX, 1):
+            read += 1
+            yield call
+
+    async def main() -> None:
+        async with engine_over({WEB: provider}, tmp_path) as bench:
+            results = run_calls(bench.scheduler, counted())
+            first = asyncio.create_task(anext(results))
+            await asyncio.sleep(900)
+            assert read == len(provider.arrivals) == PAGES_MAX
+            await first
+            await results.aclose()
+
+    run_virtually(main())
+    assert read <= 2 * PAGES_MAX
 
 
 # No host stops a run

@@ -16,9 +16,8 @@ from virtual_time import run_virtually
 from millstream.engine.call import Call, Outcome
 from millstream.engine.endpoint import Cleared, Fault, Request, Response
 from millstream.engine.fault import LocalFault, Stopped
-from millstream.engine.intake import LOOK_AHEAD
 from millstream.engine.lane import Lane
-from millstream.engine.run import OUTLET_SIZE, run_calls
+from millstream.engine.run import LOOK_AHEAD, OUTLET_SIZE, run_calls
 from millstream.engine.store.cache import Cache
 
 M = "script/m"
@@ -328,7 +327,7 @@ def test_an_interruption_does_not_wait_for_a_source_that_is_silent(first: int, t
         async with engine_over({M: ScriptedProvider()}, tmp_path) as bench:
             asyncio.get_running_loop().call_later(5, bench.scheduler.halt, "interrupted", "SIGINT")
             found = 0
-            with contextlib.suppress(Stopped):
+            with pytest.raises(Stopped, match="SIGINT"):
                 async for _ in run_calls(bench.scheduler, silent()):
                     found += 1
             return found
