@@ -13,7 +13,7 @@ import orjson
 import uvloop
 
 from ..engine.call import Call, Reply, Usage
-from ..engine.endpoint import Attempt, AttemptTask, Cleared, Fault, Receiver, Request, Response
+from ..engine.endpoint import AwaitingEndpoint, Cleared, Fault, Request, Response
 from ..engine.limits import Limit
 from ..engine.run import run_calls
 from ..engine.runs.run_folder import RunFolder
@@ -21,7 +21,7 @@ from .clients import MODEL, build, row
 from .watched import memory_kib
 
 
-class ScriptedProvider:
+class ScriptedProvider(AwaitingEndpoint):
     """An endpoint that answers at once, without a socket."""
 
     base_url = "script://"
@@ -30,10 +30,7 @@ class ScriptedProvider:
         body = orjson.dumps(call.input)
         return Request("script://", "script://", body, body, body, b"{}")
 
-    def begin(self, request: Request, receiver: Receiver) -> Attempt:
-        return AttemptTask(self._send, request, receiver)
-
-    async def _send(self, request: Request, cleared: Cleared) -> Response:
+    async def send(self, request: Request, cleared: Cleared) -> Response:
         return Response(200, b"answer to " + request.body)
 
     def decode(self, response: Response) -> Reply | Fault:
