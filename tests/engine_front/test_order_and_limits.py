@@ -151,6 +151,36 @@ def test_a_lane_that_is_full_holds_up_no_other(tmp_path: Path) -> None:
     run_with_sockets(main())
 
 
+def test_calls_read_ahead_for_a_lane_that_is_full_are_bounded(tmp_path: Path) -> None:
+    async def main() -> None:
+        release, read = asyncio.Event(), 0
+
+        def pairs() -> Iterator[ms.Call]:
+            nonlocal read
+            for slow, quick in zip(calls(1_000, "slow"), calls(1_000, "quick", "lab/quick"), strict=True):
+                read += 2
+                yield from (slow, quick)
+
+        async with ChatServer(lambda asked: held(release) if asked.prompt.startswith("slow") else None) as server:
+            lanes = ms.Lane(MODEL, concurrency=2), ms.Lane("lab/quick", concurrency=2)
+            async with ms.Engine(settings=settings_for(server.base_url, tmp_path, *lanes)) as engine:
+                seen: list[ms.Outcome] = []
+
+                async def take() -> None:
+                    async for outcome in engine.run(pairs()):
+                        seen.append(outcome)
+
+                taking = asyncio.create_task(take())
+                await asyncio.sleep(60.0)
+                # The quick lane went on until the slow one's look-ahead was full.
+                assert 100 <= len(seen) <= 300 and read <= 600
+                release.set()
+                await taking
+                assert len(seen) == 2_000
+
+    run_with_sockets(main())
+
+
 # The input
 
 

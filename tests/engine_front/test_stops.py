@@ -184,6 +184,30 @@ def test_another_lane_of_the_run_goes_on(tmp_path: Path) -> None:
     run_with_sockets(main())
 
 
+def test_what_was_read_ahead_for_a_stopped_lane_holds_up_no_other(tmp_path: Path) -> None:
+    async def main() -> None:
+        stops = asyncio.Event()
+
+        async def dead(asked: Asked) -> bool:
+            await stops.wait()
+            return await DEAD(asked)
+
+        async with ChatServer(lambda asked: dead if asked.prompt.startswith("prompt") else None) as server:
+            made = settings_for(server.base_url, tmp_path, ms.Lane(MODEL, concurrency=1))
+            async with ms.Engine(settings=made) as engine:
+                prompts = [f"prompt {number}" for number in range(1_000)]
+                others = [ms.Call("lab/other", f"other {number}") for number in range(10)]
+                asyncio.get_running_loop().call_later(30.0, stops.set)
+                seen = []
+                with pytest.raises(ms.Stopped) as stopped:
+                    async for outcome in engine.run([others[0], *calls(prompts), *others[1:]]):
+                        seen.append(str(outcome.call.input))
+                assert sorted(seen) == sorted(str(call.input) for call in others)
+                assert [stop.lane for stop in stopped.value.stops] == [MODEL]
+
+    run_with_sockets(main())
+
+
 def test_ask_raises_the_same_and_asks_a_stopped_lane_for_nothing(tmp_path: Path) -> None:
     async def main() -> None:
         async with ChatServer(lambda asked: EMPTY) as server:
