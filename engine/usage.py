@@ -26,6 +26,8 @@ class Usage(Struct, frozen=True, omit_defaults=True):
     all that it wrote."""
     total: int | None = None
     """Tokens of prompt and answer together, where the provider reported only their sum."""
+    place: str | None = None
+    """The one place where the call was processed, if its provider names it: some models cost more there."""
     billed: float | None = None
     """Dollars that the provider itself says it billed, as routers do; None: it says nothing."""
 
@@ -61,6 +63,7 @@ class Usage(Struct, frozen=True, omit_defaults=True):
             self.cached_input + other.cached_input,
             self.cache_written + other.cache_written - (hour or 0),
             hour,
+            place=self.place or other.place,
             billed=None if self.billed is None or other.billed is None else self.billed + other.billed,
         )
 

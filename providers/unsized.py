@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..engine.attempts.prices import Unsized
 from ..engine.call import Call
-from ..engine.content import Image, Native, ToolCall, ToolResult
+from ..engine.content import Image, Native, Part, ToolCall, ToolResult
 
 _NAMES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 _AS_IT_STANDS, _CALLERS_OWN = frozenset(_NAMES["as_it_stands"]), frozenset(_NAMES["callers_own"])
@@ -23,15 +23,30 @@ _RUN_BY_CALLER, _RUN_BY_PROVIDER, _MODEL_THAT_SEARCHES = (
 _TOOLS = "tools"
 
 
-def unsized_in(call: Call) -> Unsized | None:
-    """Returns the first thing that makes the size of a call's prompt unknown; None: its bytes bound it."""
+def _never(model: str) -> bool:
+    return False
+
+
+def unsized_in(call: Call, opens_any_file: Callable[[str], bool] = _never) -> Unsized | None:
+    """Returns the first thing that makes the size of a call's prompt unknown; None: its bytes bound it.
+    `opens_any_file`: whether a model reads what an image's address leads to even if that is no image."""
     if _MODEL_THAT_SEARCHES.search(call.model):
         return Unsized("the model's search", is_run=True)
     turns = () if isinstance(call.input, str) else call.input
     parts = [message.content for message in turns if not isinstance(message.content, str)]
     if not parts and call.tools is None and call.extra is None:
         return None
-    return _find(_TOOLS, call.tools, {}) or _find("extra", call.extra, {}) or _find("content", parts, {})
+    found = _find(_TOOLS, call.tools, {}) or _find("extra", call.extra, {}) or _find("content", parts, {})
+    if found is None and any(map(_has_address, parts)) and opens_any_file(call.model):
+        return Unsized("a file given by its address")
+    return found
+
+
+def _has_address(parts: Sequence[Part]) -> bool:
+    """Whether an image among the parts, results of tools included, is given by its address."""
+    inner = (part.content for part in parts if isinstance(part, ToolResult) and not isinstance(part.content, str))
+    images = (part for part in parts if isinstance(part, Image))
+    return any(not image.url.startswith("data:") for image in images) or any(map(_has_address, inner))
 
 
 def _find(name: str, value: Any, beside: Mapping[str, Any]) -> Unsized | None:

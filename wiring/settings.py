@@ -17,8 +17,9 @@ from msgspec import Struct, field, structs
 from msgspec.structs import force_setattr
 
 from ..engine.attempts.budget_file import BudgetPlace
-from ..engine.attempts.prices import ListedPrice, Price, Prices
+from ..engine.attempts.prices import ListedPrice, Price, Prices, Unsized
 from ..engine.attempts.retry import RetryPolicy
+from ..engine.call import Call
 from ..engine.lane import Lane
 from ..engine.limits import Quota, declared_quota, summed
 from ..engine.store.cache import MODES, Mode
@@ -206,7 +207,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             others=partial(self._price_by_others, day=day),
             output_max=partial(self.output_max, day=day),
             window=partial(self.window, day=day),
-            unsized=unsized_in,
+            unsized=self.unsized_in,
             marked=self.caches_marked,
             extra=lambda model: self.models.get(model, Facts()).extra,
             tier=self._tier_of,
@@ -240,6 +241,17 @@ class Settings(Struct, frozen=True, kw_only=True):
             return None if is_search(model) or is_page(model) else protocol_of(model, self.means).caches_marked
         except ConfigurationError:
             return None
+
+    def unsized_in(self, call: Call) -> Unsized | None:
+        """Returns a part of unknown size in a call; None: there is none."""
+        return unsized_in(call, self.opens_any_file)
+
+    def opens_any_file(self, model: str) -> bool:
+        """Returns whether a model's provider reads what an image's address leads to even if that is no image."""
+        try:
+            return protocol_of(model, self.means).opens_any_file
+        except ConfigurationError:
+            return False
 
     def is_regional(self, model: str) -> bool | None:
         """Returns whether a model is asked at an address for one region; None: not known."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import orjson
 
 from ..call import Call, Usage
-from ..content import IMAGE_CHARS, images_in, texts_in, texts_of_tools
+from ..content import IMAGE_CHARS, Native, images_in, texts_in, texts_of_tools
 from ..limits import Tokens
 
 TOKENS_PER_CHAR = 0.25
@@ -24,7 +24,7 @@ _SURPLUS = round(1 / TOKENS_PER_CHAR) - 1
 OUTPUT_FIRST = 256
 # Characters a token that no text but white space has.
 _DENSE = 8
-# Tokens that providers add: to a prompt, to each turn, and where tools are offered.
+# Tokens that providers add: to a prompt, to each turn, and where tools are offered, for each of their own again.
 _ADDED, _ADDED_TO_TURN, _ADDED_FOR_TOOLS = 16, 16, 1_024
 # The largest count of any provider, OpenAI's for its smallest model: eight tiles of 5,667 tokens each and 2,833
 # besides.
@@ -94,7 +94,13 @@ def most_input(call: Call) -> int:
     for given in (call.json_schema, call.extra):
         if given is not None:
             tokens += len(orjson.dumps(given, default=str, option=orjson.OPT_NON_STR_KEYS))
-    return tokens if call.tools is None and call.json_schema is None else tokens + _ADDED_FOR_TOOLS
+    listed = None if call.extra is None else call.extra.get("tools")
+    if call.tools is None and call.json_schema is None and listed is None:
+        return tokens
+    # A provider describes its own tools itself, at a length that the request does not show.
+    own = sum(isinstance(tool, Native) and tool.on is None for tool in call.tools or ())
+    own += len(listed) if isinstance(listed, Sequence) else 0
+    return tokens + _ADDED_FOR_TOOLS * (1 + own)
 
 
 class TokenEstimate:

@@ -27,7 +27,7 @@ _LENGTH = re.compile(r"max[_-]?\w*tokens\w*|max_length|max_gen\w*|n_predict|num_
 # Tokens to think that some providers grant beside the most tokens of an answer.
 _BESIDE = re.compile(r"(thinking|reasoning)_\w*budget", re.IGNORECASE)
 # The time for which a prompt is to be kept in a cache, as `repr` shows Anthropic's, Bedrock's and OpenAI's words.
-_KEPT_FOR_HOURS = re.compile(r"'\d+h'")
+_KEPT_FOR_HOURS = re.compile(r"'\w*(ttl|retention)\w*': '\d+h'", re.IGNORECASE)
 # A block is this share of a budget's limit, so that hardly a call waits for a write of the budget's file.
 _BLOCK_SHARE = 1 / 200
 # Amounts on disk are whole billionths of a dollar.
@@ -38,8 +38,11 @@ def worst_cost(call: Call, price: Price, estimate: TokenEstimate) -> float | Non
     """Returns the most that one attempt of this call can cost, in dollars, which a budget has to reserve before it is
     sent. None: there is no bound, as `why_unbounded` says."""
     call = _as_sent(call, price)
-    most, factor = _most_tokens(call, price, estimate), price.factor_asked(call)
-    return None if most is None or factor is None else _most_cost(call, price, most, factor)
+    most = _most_tokens(call, price, estimate)
+    if most is None or price.factor_asked(call) is None:
+        return None
+    # A cheaper tier counts in full if the answer does not name it.
+    return _most_cost(call, price, most, price.factor_billed(call, None))
 
 
 def _as_sent(call: Call, price: Price) -> Call:
@@ -106,13 +109,22 @@ def _output_with(extra: Mapping[str, Any], output: int) -> int:
                 beside += len(orjson.dumps(value, default=str))
             elif isinstance(value, Mapping):
                 waiting.append(value)
-            elif isinstance(value, int) and _SEVERAL.fullmatch(str(name)):
-                answers *= max(1, value)
-            elif isinstance(value, int) and _LENGTH.fullmatch(str(name)):
-                output = max(output, value)
-            elif isinstance(value, int) and _BESIDE.fullmatch(str(name)):
-                beside += max(0, value)
+            elif (count := _count_in(value)) and _SEVERAL.fullmatch(str(name)):
+                answers *= count
+            elif count and _LENGTH.fullmatch(str(name)):
+                output = max(output, count)
+            elif count and _BESIDE.fullmatch(str(name)):
+                beside += count
     return answers * (output + beside)
+
+
+def _count_in(value: Any) -> int:
+    """Returns the number in a field, rounded up, also if it stands there as a text; 0 if there is none."""
+    try:
+        number = float(value) if isinstance(value, int | float | str) else 0.0
+    except (ValueError, OverflowError):
+        return 0
+    return math.ceil(number) if 0 < number < math.inf else 0
 
 
 def why_unbounded(call: Call, price: Price | None, limit: str = "--max-cost", *, has_option: bool = True) -> str:
@@ -348,7 +360,7 @@ def cost_of(reply: Reply, call: Call, price: Price | None, estimate: TokenEstima
     if price.is_by_call:
         return price.call
     call = _as_sent(call, price)
-    factor = price.factor_billed(call, reply.tier)
+    factor = price.factor_billed(call, reply.tier, None if usage is None else usage.place)
     if usage is not None and usage.cache_write_1h is None and _asks_hour(_marks_in(call)):
         usage = structs.replace(usage, cache_write_5m=0, cache_write_1h=usage.cache_write_5m)
     if usage is not None and usage.is_whole:

@@ -177,15 +177,16 @@ class Price(Struct, frozen=True):
         known = [each for each in factors if each is not None]
         return max(known) if len(known) == len(factors) else None
 
-    def factor_billed(self, call: Call, tier: str | None) -> float:
+    def factor_billed(self, call: Call, tier: str | None, place: str | None = None) -> float:
         """Returns how many times the price an answered call costs. `tier`: what its provider says that it billed; if
-        that is None, or has no price here, the dearest that may be meant counts."""
+        that is None, or has no price here, the dearest that may be meant counts. `place`: the one place where it says
+        that the call was processed."""
         if tier is None:
             asked = self._tier_asked(call.extra)
             factor = self._factor_or_dearest("") if asked is None else max(1.0, asked)
         else:
             factor = self._factor_or_dearest(tier)
-        return factor * self._place_factor(call.extra)
+        return factor * self._place_factor(call.extra if place is None else {_PLACE_FIELD: place})
 
     def _factor_or_dearest(self, tier: str | None) -> float:
         factor = self.factor_of(tier)

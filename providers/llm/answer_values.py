@@ -128,7 +128,7 @@ def later_usage(known: Usage | None, told: Usage | None, *, has_more: bool) -> U
     if known is None or told.is_whole or told.total is not None:
         return told
     if told.input is None:  # then it has none of the prompt's parts either
-        parts = ("input", "cached_input", "cache_write_5m", "cache_write_1h")
+        parts = ("input", "cached_input", "cache_write_5m", "cache_write_1h", "place")
         told = structs.replace(told, **{name: getattr(known, name) for name in parts})
     return structs.replace(told, output=known.output if told.output is None and not has_more else told.output)
 

@@ -102,6 +102,8 @@ class WireProtocol(Struct, frozen=True):
     """The words that it has for a reasoning effort; `N` stands for a number of tokens."""
     caches_marked: bool = False
     """Whether of a prompt only what is marked is written to the provider's cache."""
+    opens_any_file: bool = False
+    """Whether what an image's address leads to may be a video or a document, which it reads too."""
 
     def efforts_among(self, levels: Collection[str] | None) -> tuple[str, ...]:
         """Returns its reasoning efforts that are among a model's levels; None: these are not known."""

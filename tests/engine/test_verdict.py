@@ -1,18 +1,158 @@
-"""What follows from every fault, beside what followed when each part of the engine decided for itself."""
+"""What follows from every fault: the table, row by row, and what no fault and no history may break."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from pathlib import Path
 from typing import get_args
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from millstream.engine.attempts.retry import RetryPolicy
+from millstream.engine.attempts.retry import RetryPolicy, Tries
 from millstream.engine.call import FailureKind
 from millstream.engine.endpoint import Action, Fault, Quota
 from millstream.engine.verdict import History, Verdict, verdict
+
+ROOT = Path(__file__).parent.parent.parent
+FIRST = History()
+# Further on in a call's life: its fifth and sixth attempt, and its third that may have been billed.
+FIFTH, SIXTH, BILLED_TWICE = History(attempts=4), History(attempts=5), History(attempts=2, maybe_billed=2)
+# One more API key is healthy, and has not refused the call; this one has, or has not.
+TWO_KEYS, REFUSED = History(has_another=True), History(has_another=True, is_refused=True)
+SUSPECT, PROBED = History(is_suspect=True), History(is_suspect=True, is_probe=True)
+
+REFUSES_CONNECTIONS = Fault("connect", "refused", "retry", quota="refund")
+NAMELESS = Fault("dns", "no such host", "retry", quota="refund")
+CLOSED_UNWRITTEN = Fault("disconnected", "closed", "retry", quota="refund", is_immediate=True)
+CLOSED_WRITTEN = Fault("disconnected", "closed", "retry", is_billed_maybe=True, is_immediate=True)
+CUT = Fault("incomplete", "broke off", "retry", is_billed_maybe=True)
+SILENT = Fault("timeout", "no whole answer", "retry", is_billed_maybe=True)
+BAD_JSON = Fault("bad_json", "ends in the middle", "retry", 200, is_billed_maybe=True)
+TOLD = Fault("rate_limited", "429", "throttle", 429, retry_after_s=7.0)
+TOLD_NOTHING = Fault("rate_limited", "429", "throttle", 429, retry_after_s=0.0)
+UNTOLD = Fault("rate_limited", "429", "throttle", 429, cuts_rate=True)
+UNPAID = Fault("rate_limited", "insufficient_quota", "stop", 429)
+BROKEN = Fault("server_error", "500", "retry", 500)
+OVERLOADED = Fault("server_error", "529", "retry", 529, cuts_rate=True, is_full=True)
+BEHIND_A_GATEWAY = Fault("server_error", "502", "retry", 502, is_billed_maybe=True)
+REJECTED = Fault("rejected", "400", "never", 400)
+NO_PAGE = Fault("empty", "204", "never", 204)
+FORBIDDEN = Fault("rejected", "401", "confirm", 401)
+EMPTY = Fault("empty", "no choices", "retry", 200, quota="settle", attempts_max=2, usage_tokens=30)
+TOO_LARGE = Fault("too_large", "100 MB", "never", 200, is_billed_maybe=True)
+REDIRECT = Fault("redirect", "302", "stop", 302)
+NO_FILES = Fault("connect", "out of file descriptors", "wait", quota="refund", retry_after_s=1.0)
+
+TABLE: list[tuple[str, Fault, History, Verdict]] = [
+    # Y: again after a back-off, at most 6 attempts, one more failure in a row.
+    ("refused connection", REFUSES_CONNECTIONS, FIRST, Verdict("later", "failure", quota="refund")),
+    ("no such host", NAMELESS, FIRST, Verdict("later", "failure", quota="refund")),
+    ("500", BROKEN, FIRST, Verdict("later", "failure")),
+    ("500, the fifth", BROKEN, FIFTH, Verdict("later", "failure")),
+    ("500, the sixth", BROKEN, SIXTH, Verdict("never", "failure")),
+    ("529", OVERLOADED, FIRST, Verdict("later", "failure", cuts_rate=True)),
+    ("another key does not mend it", BROKEN, TWO_KEYS, Verdict("later", "failure")),
+    # Y and B: at most two repeats of what may have been billed.
+    ("reset in the body", CUT, FIRST, Verdict("later", "failure", money="maybe")),
+    ("reset, the third", CUT, BILLED_TWICE, Verdict("never", "failure", money="maybe")),
+    ("truncated JSON", BAD_JSON, FIRST, Verdict("later", "failure", money="maybe")),
+    ("502", BEHIND_A_GATEWAY, FIRST, Verdict("later", "failure", money="maybe")),
+    ("silence", SILENT, FIRST, Verdict("later", "failure", money="maybe")),
+    ("500 after two that may be billed", BROKEN, BILLED_TWICE, Verdict("later", "failure")),
+    # A keepalive that was closed: the first repeat needs no back-off.
+    ("closed before it was written", CLOSED_UNWRITTEN, FIRST, Verdict("soon", "failure", quota="refund")),
+    ("closed after", CLOSED_WRITTEN, FIRST, Verdict("soon", "failure", money="maybe")),
+    ("closed, the fifth", CLOSED_UNWRITTEN, FIFTH, Verdict("later", "failure", quota="refund")),
+    # Empty choices: once more, and paid for.
+    ("empty", EMPTY, FIRST, Verdict("later", "failure", quota="settle", money="sure")),
+    ("empty, the second", EMPTY, History(attempts=1), Verdict("never", "failure", quota="settle", money="sure")),
+    # 429 with a time: the lane pauses, no attempt.
+    ("429 with a time", TOLD, FIRST, Verdict("now", "pause", counts=False, mark="refused", pause_s=7.0)),
+    ("429 with no seconds", TOLD_NOTHING, FIRST, Verdict("now", "pause", counts=False, mark="refused", pause_s=1.0)),
+    ("429 with a time, the sixth", TOLD, SIXTH, Verdict("now", "pause", counts=False, mark="refused", pause_s=7.0)),
+    (
+        "429 again after a pause",
+        TOLD,
+        History(is_again=True),
+        Verdict("now", "pause", counts=False, mark="refused", cuts_rate=True, pause_s=7.0),
+    ),
+    (
+        "429 whose time is in the limits",
+        UNTOLD,
+        History(pause_s=30.0),
+        Verdict("now", "pause", counts=False, mark="refused", pause_s=30.0),
+    ),
+    (
+        "429 with a time before limits",
+        TOLD,
+        History(pause_s=30.0),
+        Verdict("now", "pause", counts=False, mark="refused", pause_s=7.0),
+    ),
+    # 429 without: an attempt, and the rate is cut; another key may take it at once.
+    ("429 without", UNTOLD, FIRST, Verdict("later", "refusal", mark="refused", cuts_rate=True)),
+    ("429 without, the sixth", UNTOLD, SIXTH, Verdict("never", "refusal", mark="refused", cuts_rate=True)),
+    (
+        "429 without, first elsewhere",
+        UNTOLD,
+        structs.replace(TWO_KEYS, attempts=5),
+        Verdict("now", "refusal", counts=False, mark="refused", cuts_rate=True),
+    ),
+    ("429 without, refused before", UNTOLD, REFUSED, Verdict("now", "refusal", mark="refused", cuts_rate=True)),
+    # An empty account stops its key, a redirect the lane.
+    ("insufficient_quota", UNPAID, FIRST, Verdict("now", "empty_account", mark="refused")),
+    ("insufficient_quota, the sixth", UNPAID, SIXTH, Verdict("now", "empty_account", mark="refused")),
+    ("another key pays", UNPAID, TWO_KEYS, Verdict("now", "empty_account", counts=False, mark="refused")),
+    ("redirect", REDIRECT, FIRST, Verdict("never", "redirect")),
+    ("redirect, with another key", REDIRECT, TWO_KEYS, Verdict("never", "redirect")),
+    # 401 and 403: a probe confirms it, then the key stops.
+    ("401", FORBIDDEN, FIRST, Verdict("now", "doubt", counts=False, mark="doubted")),
+    ("401 while the probe is awaited", FORBIDDEN, SUSPECT, Verdict("now", "nothing", counts=False, mark="doubted")),
+    ("401 of the probe", FORBIDDEN, PROBED, Verdict("now", "dead_key", counts=False, mark="doubted")),
+    (
+        "401 where others are answered",
+        FORBIDDEN,
+        History(is_refused=True, is_doubted=True),
+        Verdict("now", "doubt", mark="doubted"),
+    ),
+    (
+        "401 where others are answered, the sixth",
+        FORBIDDEN,
+        History(attempts=5, is_refused=True, is_doubted=True),
+        Verdict("pending", "doubt", mark="doubted"),
+    ),
+    # N: the lane answers.
+    ("400", REJECTED, FIRST, Verdict("never", "rejection")),
+    ("400, with another key", REJECTED, TWO_KEYS, Verdict("never", "rejection")),
+    ("an answer without a page", NO_PAGE, FIRST, Verdict("never", "success")),
+    ("100 MB", TOO_LARGE, FIRST, Verdict("never", "success", money="maybe")),
+    # Our own machine: never the failure of a call.
+    ("no file descriptors", NO_FILES, SIXTH, Verdict("now", "rest", counts=False, pause_s=1.0, quota="refund")),
+    # A tier of service without room, or without an answer in time.
+    ("a full tier", OVERLOADED, History(has_instead=True), Verdict("otherwise", "nothing", counts=False)),
+    (
+        "a tier's silence",
+        SILENT,
+        History(attempts=5, maybe_billed=2, has_instead=True),
+        Verdict("otherwise", "nothing", counts=False, money="maybe"),
+    ),
+    ("another fault of a tier", BROKEN, History(has_instead=True), Verdict("later", "failure")),
+]
+
+
+@pytest.mark.parametrize(("fault", "history", "expected"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
+def test_the_table(fault: Fault, history: History, expected: Verdict) -> None:
+    assert verdict(fault, history) == expected
+
+
+def test_what_a_row_leaves_out() -> None:
+    policy = RetryPolicy()
+    nothing = (False,) * 7
+    assert structs.astuple(FIRST) == (0, 0, policy.attempts_max, policy.billed_repeats_max, *nothing, 0.0)
+    assert structs.astuple(Verdict("never", "nothing")) == ("never", "nothing", True, "", False, 0.0, "keep", "none")
+
 
 FAULTS = st.builds(
     Fault,
@@ -25,281 +165,118 @@ FAULTS = st.builds(
     is_billed_maybe=st.booleans(),
     is_immediate=st.booleans(),
     cuts_rate=st.booleans(),
-    attempts_max=st.sampled_from([None, 0, 1, 2, 9]),
+    attempts_max=st.sampled_from([None, 1, 2, 9]),
     usage_tokens=st.sampled_from([None, 0, 7]),
     is_full=st.booleans(),
 )
+HISTORIES = st.builds(
+    History,
+    st.integers(0, 8),
+    st.integers(0, 4),
+    st.integers(1, 7),
+    st.integers(0, 3),
+    is_refused=st.booleans(),
+    is_doubted=st.booleans(),
+    has_another=st.booleans(),
+    has_instead=st.booleans(),
+    is_suspect=st.booleans(),
+    is_probe=st.booleans(),
+    is_again=st.booleans(),
+    pause_s=st.sampled_from([0.0, 0.2, 30.0]),
+)
 
 
-@dataclass(frozen=True)
-class World:
-    """The call, its API key, the others and the lane, before a fault."""
+@given(FAULTS, HISTORIES)
+def test_an_attempt_after_a_failure_or_refusal_is_within_every_limit(fault: Fault, history: History) -> None:
+    decided = verdict(fault, history)
+    if decided.counts and decided.again != "never" and fault.action in ("retry", "throttle"):
+        limits = [history.attempts_max, *([fault.attempts_max] if fault.attempts_max else [])]
+        assert history.attempts + 1 < min(limits)
+        assert history.maybe_billed + fault.is_billed_maybe <= history.billed_repeats_max
 
-    attempts: int
-    maybe_billed: int
-    policy: RetryPolicy
-    refused_by: int
-    doubted_by: int
-    key: int
-    healthy: int
-    is_stopped: bool
-    others_stopped: bool
-    is_suspect: bool
-    is_probe: bool
-    is_again: bool
-    has_instead: bool
-    pause_s: float
 
-    @property
-    def history(self) -> History:
-        bit = 1 << self.key
-        return History(
-            self.attempts,
-            self.maybe_billed,
-            self.policy.attempts_max,
-            self.policy.billed_repeats_max,
-            is_refused=bool(self.refused_by & bit),
-            is_doubted=bool(self.doubted_by & bit),
-            has_another=bool(self.healthy & ~(self.refused_by | bit)),
-            has_instead=self.has_instead,
-            is_suspect=self.is_suspect,
-            is_probe=self.is_probe,
-            is_again=self.is_again,
-            pause_s=self.pause_s,
+@given(FAULTS, HISTORIES)
+def test_what_only_had_to_wait_does_not_count_and_is_sent_again(fault: Fault, history: History) -> None:
+    decided = verdict(fault, history)
+    if decided.learns in ("pause", "rest") or decided.again == "otherwise":
+        assert not decided.counts and decided.again in ("now", "otherwise")
+    assert (decided.pause_s > 0) == (decided.learns in ("pause", "rest"))
+    if not decided.counts:
+        assert decided.again in ("now", "otherwise")
+
+
+@given(FAULTS, HISTORIES)
+def test_a_rejection_and_a_redirect_are_never_sent_again(fault: Fault, history: History) -> None:
+    decided = verdict(fault, history)
+    if decided.again != "otherwise" and (fault.action == "never" or (fault.action, fault.kind) == ("stop", "redirect")):
+        assert (decided.again, decided.counts, decided.mark) == ("never", True, "")
+        assert decided.learns in ("success", "rejection", "redirect")
+    assert history.has_instead or decided.again != "otherwise" or fault.action == "otherwise"
+
+
+@given(FAULTS, HISTORIES)
+def test_tokens_and_money_are_the_faults_alone(fault: Fault, history: History) -> None:
+    decided = verdict(fault, history)
+    assert decided.quota == fault.quota
+    assert (decided.money == "maybe") == fault.is_billed_maybe
+    assert (decided.money == "none") == (not fault.is_billed_maybe and fault.quota != "settle")
+
+
+@given(FAULTS, HISTORIES)
+def test_a_key_stops_only_for_an_account_or_after_the_probe(fault: Fault, history: History) -> None:
+    decided = verdict(fault, history)
+    if decided.learns == "dead_key":
+        assert history.is_suspect and history.is_probe and fault.action == "confirm"
+    if decided.learns in ("empty_account", "redirect"):
+        assert fault.action == "stop"
+    # Whose key stops is not lost: it waits for the next run, or goes to another key.
+    if decided.learns in ("dead_key", "empty_account"):
+        assert decided.again in ("now", "pending")
+
+
+@given(
+    st.lists(st.tuples(FAULTS, st.integers(0, 2), st.integers(0, 7)), min_size=60, max_size=120),
+    st.integers(1, 7),
+    st.integers(0, 3),
+)
+def test_a_call_ends_after_its_attempts_whatever_its_keys_do(
+    faults: list[tuple[Fault, int, int]], attempts_max: int, billed_repeats_max: int
+) -> None:
+    """Three API keys, of which some are healthy now and then; nobody only asks for time, or for another account."""
+    policy = RetryPolicy(attempts_max=attempts_max, billed_repeats_max=billed_repeats_max)
+    tries, sent = Tries(policy), 0
+    for fault, key, healthy in faults:
+        bit = 1 << key
+        history = History(
+            tries.attempts,
+            tries.maybe_billed,
+            policy.attempts_max,
+            policy.billed_repeats_max,
+            is_refused=bool(tries.refused_by & bit),
+            is_doubted=bool(tries.doubted_by & bit),
+            has_another=bool(healthy & ~tries.refused_by & ~bit),
         )
+        decided = verdict(fault, history)
+        if decided.learns in ("pause", "rest", "empty_account") or decided.again == "otherwise":
+            continue
+        tries.note(decided, key)
+        sent += 1
+        assert tries.sent == sent
+        assert tries.attempts <= attempts_max
+        # Each key may refuse a call once for nothing, and doubt itself once.
+        assert tries.sent - tries.attempts <= 6
+        if decided.again in ("never", "pending"):
+            return
+    pytest.fail("the call never ended")
 
 
-@st.composite
-def worlds(draw: st.DrawFn) -> World:
-    is_stopped = draw(st.booleans())
-    others_stopped = is_stopped or draw(st.booleans())
-    refused_by = draw(st.integers(0, 7))
-    return World(
-        draw(st.integers(0, 8)),
-        draw(st.integers(0, 4)),
-        RetryPolicy(attempts_max=draw(st.integers(1, 7)), billed_repeats_max=draw(st.integers(0, 3))),
-        refused_by,
-        refused_by & draw(st.integers(0, 7)),
-        draw(st.integers(0, 2)),
-        0 if others_stopped else draw(st.integers(0, 7)),
-        is_stopped,
-        others_stopped,
-        draw(st.booleans()),
-        draw(st.booleans()),
-        draw(st.booleans()),
-        draw(st.booleans()),
-        draw(st.sampled_from([0.0, 0.2, 30.0])),
-    )
-
-
-@dataclass
-class Effects:
-    """What a fault did: to its call, and to its lane in this order."""
-
-    lane: list[object] = field(default_factory=list)
-    again: str = ""
-    attempts: int = 0
-    sent: int = 0
-    maybe_billed: int = 0
-    refused_by: int = 0
-    doubted_by: int = 0
-    is_stopped: bool = False
-    is_own: bool = False
-
-
-class Before:
-    """The functions that decided, word for word but for what they acted on."""
-
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.effects = Effects(
-            attempts=world.attempts,
-            maybe_billed=world.maybe_billed,
-            refused_by=world.refused_by,
-            doubted_by=world.doubted_by,
-            is_stopped=world.is_stopped,
-        )
-
-    def fail(self, fault: Fault) -> Effects:
-        effects = self.effects
-        fault = self.sent_otherwise(self.told_to_wait(fault))
-        self.lane_failed(fault)
-        if not self.may_repeat(fault) and not self.is_left_pending(fault):
-            effects.again = "never"
-        elif fault.action == "otherwise":
-            effects.again = "otherwise"
-        else:
-            effects.again = self.wait_to_repeat(fault)
-        effects.is_own = fault.action == "wait"
-        return effects
-
-    def told_to_wait(self, fault: Fault) -> Fault:
-        if fault.action != "throttle" or fault.retry_after_s is not None:
-            return fault
-        wait_s = self.world.pause_s
-        return fault if wait_s <= 0 else structs.replace(fault, retry_after_s=wait_s, cuts_rate=False)
-
-    def sent_otherwise(self, fault: Fault) -> Fault:
-        if not self.world.has_instead or not (fault.is_full or fault.kind == "timeout"):
-            return fault
-        return structs.replace(fault, action="otherwise")
-
-    def has_another(self, refused_by: int) -> bool:
-        return not self.effects.is_stopped and bool(self.world.healthy & ~(1 << self.world.key) & ~refused_by)
-
-    # The call
-
-    def may_repeat(self, fault: Fault) -> bool:
-        key = self.world.key
-        is_first = not self.effects.refused_by >> key & 1
-        is_first_elsewhere = is_first and self.has_another(self.effects.refused_by | 1 << key)
-        return self.tries_may_repeat(fault, key, is_first_elsewhere=is_first_elsewhere)
-
-    def tries_may_repeat(self, fault: Fault, key: int, *, is_first_elsewhere: bool) -> bool:
-        effects = self.effects
-        effects.sent += 1
-        if fault.is_billed_maybe:
-            effects.maybe_billed += 1
-        if fault.action in ("throttle", "confirm", "stop"):
-            effects.refused_by |= 1 << key
-        if self.is_uncounted(fault, key) or (is_first_elsewhere and fault.action in ("throttle", "confirm", "stop")):
-            return True
-        effects.attempts += 1
-        if fault.action not in ("retry", "throttle", "confirm"):
-            return False
-        limit = min(self.world.policy.attempts_max, fault.attempts_max or self.world.policy.attempts_max)
-        if effects.attempts >= limit:
-            return False
-        return effects.maybe_billed <= self.world.policy.billed_repeats_max
-
-    def is_uncounted(self, fault: Fault, key: int) -> bool:
-        if fault.action == "confirm":
-            is_first_doubt = not self.effects.doubted_by >> key & 1
-            self.effects.doubted_by |= 1 << key
-            return is_first_doubt
-        return fault.action in ("wait", "otherwise") or (fault.action == "throttle" and fault.retry_after_s is not None)
-
-    def is_left_pending(self, fault: Fault) -> bool:
-        if fault.action == "confirm":
-            return self.effects.is_stopped
-        return fault.action == "stop" and fault.kind != "redirect"
-
-    def wait_to_repeat(self, fault: Fault) -> str:
-        if fault.action != "retry" and not (fault.action == "throttle" and fault.retry_after_s is None):
-            return "now"
-        if fault.action == "throttle" and self.has_another(self.effects.refused_by):
-            return "now"
-        return "soon" if fault.is_immediate and self.effects.attempts == 1 else "later"
-
-    # The lane and its API key
-
-    def lane_failed(self, fault: Fault) -> None:
-        lane = self.effects.lane
-        if fault.action == "stop" and fault.kind == "redirect":
-            lane.append(("stop lane", "redirect"))
-            self.effects.is_stopped = True
-        if fault.action == "never" and fault.kind == "rejected":
-            lane.append("rejection")
-        self.key_failed(fault)
-
-    def key_failed(self, fault: Fault) -> None:
-        lane, is_probe = self.effects.lane, self.world.is_probe
-        if fault.action == "throttle":
-            lane.append("make up less")
-        if fault.quota == "refund":
-            lane.append("refund")
-        elif fault.quota == "settle" and fault.usage_tokens is not None:
-            lane.append(("settle", fault.usage_tokens))
-        if fault.action == "never":
-            lane.append("success")
-        elif fault.action == "otherwise":
-            if is_probe:
-                lane.append("abandon probe")
-        elif fault.action == "stop":
-            self.stop("redirect" if fault.kind == "redirect" else "empty_account")
-        elif fault.action == "confirm":
-            self.confirm()
-        elif fault.action == "wait" or (fault.action == "throttle" and fault.retry_after_s is not None):
-            if self.world.is_again and fault.action == "throttle":
-                lane.append("cut again")
-            lane.append(("pause", fault.retry_after_s or 1.0, fault.action == "wait"))
-            if is_probe:
-                lane.append("abandon probe")
-        else:
-            lane.append("failure")
-            if fault.cuts_rate:
-                lane.append("cut")
-        is_billed = fault.is_billed_maybe or fault.quota == "settle"
-        lane.append(("pay", None if is_billed else 0.0))
-
-    def confirm(self) -> None:
-        if self.world.is_suspect and self.world.is_probe:
-            self.stop("dead_key")
-        elif not self.world.is_suspect:
-            self.effects.lane.append("suspect")
-        elif self.world.is_probe:
-            self.effects.lane.append("abandon probe")
-
-    def stop(self, reason: str) -> None:
-        if not self.effects.is_stopped:
-            self.effects.lane.append(("stop key", reason))
-            self.effects.is_stopped = self.world.others_stopped
-
-
-def carried_out(world: World, fault: Fault, found: Verdict) -> Effects:
-    lane, is_stopped = list[object](), world.is_stopped
-    if found.learns == "redirect":
-        lane.append(("stop lane", "redirect"))
-        is_stopped = True
-    if found.learns == "rejection":
-        lane.append("rejection")
-    if found.learns in ("pause", "refusal"):
-        lane.append("make up less")
-    if found.quota == "refund":
-        lane.append("refund")
-    elif found.quota == "settle" and fault.usage_tokens is not None:
-        lane.append(("settle", fault.usage_tokens))
-    match found.learns:
-        case "success" | "rejection":
-            lane.append("success")
-        case "pause" | "rest":
-            lane += ["cut again"] if found.cuts_rate else []
-            lane.append(("pause", found.pause_s, found.learns == "rest"))
-        case "failure" | "refusal":
-            lane.append("failure")
-            lane += ["cut"] if found.cuts_rate else []
-        case "doubt":
-            lane.append("suspect")
-        case "dead_key" | "empty_account" if not is_stopped:
-            lane.append(("stop key", found.learns))
-            is_stopped = world.others_stopped
-    if world.is_probe and found.learns in ("nothing", "pause", "rest"):
-        lane.append("abandon probe")
-    lane.append(("pay", 0.0 if found.money == "none" else None))
-    again = found.again
-    if again == "pending":
-        again = "now" if is_stopped else "never"
-    bit = 1 << world.key
-    return Effects(
-        lane,
-        again,
-        world.attempts + found.counts,
-        1,
-        world.maybe_billed + (found.money == "maybe"),
-        world.refused_by | (bit if found.mark else 0),
-        world.doubted_by | (bit if found.mark == "doubted" else 0),
-        is_stopped,
-        found.learns == "rest",
-    )
-
-
-@settings(max_examples=3000)
-@given(FAULTS, worlds())
-def test_a_verdict_is_what_the_parts_decided(fault: Fault, world: World) -> None:
-    expected = Before(world).fail(fault)
-    effects = carried_out(world, fault, verdict(fault, world.history))
-    if expected.again == "never":
-        # Nobody reads a call's notes on API keys after its end.
-        for ended in (expected, effects):
-            ended.refused_by = ended.doubted_by = 0
-    assert effects == expected
+def test_nobody_else_asks_what_an_action_means() -> None:
+    compares = re.compile(r"\.action\s*(?:==|!=|\bin\b|\bnot in\b)|match \w+\.action")
+    rooms = ("engine", "providers", "wiring", "configuration", "interfaces", "bench", "report", "metrics", "fixtures")
+    found = {
+        path.relative_to(ROOT).as_posix()
+        for room in rooms
+        for path in (ROOT / room).rglob("*.py")
+        if compares.search(path.read_text())
+    }
+    assert found == {"engine/verdict.py"}

@@ -204,3 +204,21 @@ def test_without_a_known_window_a_reference_has_no_bound_and_the_message_says_wh
     assert 'window under [models."mylab/large"]' in why_unbounded(call, price)
     known = Settings(prices={"mylab/large": Price(1.0, 2.0)}, models={"mylab/large": Facts(window=50_000)})
     assert (cost(call, known) or 0) >= 0.05
+
+
+@pytest.mark.parametrize(
+    "address", ["https://www.youtube.com/watch?v=a", "https://a.example/b.pdf", "https://a.example/c.png"]
+)
+def test_what_gemini_is_given_by_an_address_may_be_any_file(address: str) -> None:
+    settings, picture = Settings(), Image("data:image/png;base64,AAAA")
+    for image, is_known in ((Image(address), False), (picture, True)):
+        result = (ToolCall("1", "f"), ToolResult("1", (image,), "f"))
+        for parts in ((image,), result):
+            call = Call("gemini/gemini-3.8-flash", (Message("user", parts),), max_tokens=50)
+            price = settings.price_table().get(call.model)
+            assert price is not None and (price.unsized(call) is None) == is_known
+            most = worst_cost(call, price, TokenEstimate())
+            assert most is not None and price.window is not None
+            assert (most >= price.window * price.input / 1e6) != is_known
+            elsewhere = Call(MINI, (Message("user", parts),))
+            assert settings.unsized_in(elsewhere) is None

@@ -43,6 +43,8 @@ RESPONSES: tuple[tuple[Any, Usage], ...] = (
 )
 ANTHROPIC: tuple[tuple[Any, Usage], ...] = (
     (_WRITTEN, Usage(14, 4, 0, 3, 2, 6)),
+    ({**_WRITTEN, "inference_geo": "us"}, Usage(14, 4, 0, 3, 2, 6, place="us")),
+    ({**_WRITTEN, "inference_geo": "not_available"}, Usage(14, 4, 0, 3, 2, 6)),
     (
         {name: count for name, count in _WRITTEN.items() if name != "cache_creation_input_tokens"},
         Usage(14, 4, 0, 3, 2, 6),

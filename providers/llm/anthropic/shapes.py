@@ -8,6 +8,8 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Any
 
+from msgspec import structs
+
 from ....engine.call import NOT_REPORTED, Citation, Reply, Usage
 from ....engine.content import Part, ToolCall
 from ..answer_values import (
@@ -29,6 +31,8 @@ from .turns import FAMILY
 # A paused turn waits for a request to continue, which is never sent: it is an answer that stopped before its end.
 _CACHE_READ = "cache_read_input_tokens"
 _CACHE_WRITTEN = "cache_creation_input_tokens"
+# What the usage calls the place of a call that no place was asked for.
+_ANYWHERE = ("global", "not_available", "")
 _FINISHES = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -114,7 +118,9 @@ class MessageReader:
     def usage(self) -> Usage | None:
         """The tokens, None if unknown. The input includes tokens that its cache has read or written, which Anthropic
         counts apart."""
-        usage = _usage_of(self._counts)
+        usage, place = _usage_of(self._counts), self._counts.get("inference_geo")
+        if usage is not None and isinstance(place, str) and place not in _ANYWHERE:
+            usage = structs.replace(usage, place=place)
         # The message's own counts leave out what compacting the context took, and the bill doesn't.
         for one in objects_in(self._counts.get("iterations")):
             if one.get("type") == "compaction":

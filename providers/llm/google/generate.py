@@ -214,4 +214,6 @@ def _reply(
 
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "N")
-PROTOCOL = WireProtocol("gemini", encode, decode, listen=listener_of(candidate_text), efforts=EFFORTS)
+PROTOCOL = WireProtocol(
+    "gemini", encode, decode, listen=listener_of(candidate_text), efforts=EFFORTS, opens_any_file=True
+)

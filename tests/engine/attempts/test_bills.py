@@ -11,12 +11,13 @@ from millstream.engine.attempts.estimate import TokenEstimate
 from millstream.engine.attempts.money import cost_of, is_reported, why_unbounded, worst_cost
 from millstream.engine.attempts.prices import LongPrompts, Price
 from millstream.engine.call import Call, Message, Reply, Usage
-from millstream.engine.content import Native
+from millstream.engine.content import Native, Tool
 from millstream.wiring.settings import Settings
 
 PLAIN = Call("a/b", "x" * 100, max_tokens=50)
 CLAUDE = Price(4.0, 20.0, cached=0.2, write_5m=5.0, write_1h=8.0, tiers={"fast": 2.0}, is_marked=True)
 LONG = LongPrompts(272_000, 4.0, 15.0)
+UNSPLIT = Usage(100, 0, cache_write_5m=100, cache_write_1h=None)
 GPT = Price(2.0, 10.0, LONG, cached=0.1, write_5m=2.5, write_1h=5.0, tiers={"flex": 0.5, "priority": 2.0})
 
 
@@ -122,15 +123,15 @@ def test_the_tier_that_was_billed_is_billed_and_one_without_a_price_as_the_deare
 @pytest.mark.parametrize(
     ("extra", "asked", "times"),
     [
-        (None, None, 1.0), (None, "flex", 0.5), (None, "priority", 2.0), (None, "standard", 1.0),
-        ({"service_tier": "priority"}, "flex", 2.0), ({"service_tier": "flex"}, None, 0.5),
+        (None, None, 1.0), (None, "flex", 1.0), (None, "priority", 2.0), (None, "standard", 1.0),
+        ({"service_tier": "priority"}, "flex", 2.0), ({"service_tier": "flex"}, None, 1.0),
         ({"serviceTier": {"type": "priority"}}, None, 2.0), ({"speed": "fast"}, None, 2.0),
         ({"speed": "standard", "service_tier": "default"}, None, 1.0), ({"service_tier": "auto"}, None, 2.0),
         ({"service_tier": None}, None, 2.0), ({"service_tier": None}, "standard", 2.0),
         ({"service_tier": "ultrafast"}, None, None), ({"service_tier": 7}, None, None), (None, "ultrafast", None),
     ],
 )  # fmt: skip
-def test_the_bound_is_at_the_tier_that_is_asked_and_there_is_none_for_an_unknown_word(
+def test_the_bound_is_at_the_tier_that_is_asked_but_no_cheaper_one_and_there_is_none_for_an_unknown_word(
     extra: dict[str, Any] | None, asked: str | None, times: float | None
 ) -> None:
     # Fields of a request count as a part of the prompt, whatever they say.
@@ -201,6 +202,46 @@ def test_a_cheaper_tier_that_the_answer_does_not_confirm_is_billed_in_full() -> 
     flex = structs.replace(GPT, tier="flex")
     assert bill(Usage(1_000, 300), flex) == bill(Usage(1_000, 300), GPT)
     assert flex.of(1_000, 300) == pytest.approx(GPT.of(1_000, 300) / 2)
+
+
+def test_a_cheaper_tier_is_reserved_as_it_is_billed_without_a_word_of_the_answer() -> None:
+    call = structs.replace(PLAIN, max_tokens=1_000)
+    named = structs.replace(call, extra={"service_tier": "flex"})
+    for price, asked in ((structs.replace(GPT, tier="flex"), call), (GPT, named)):
+        cost, most = bill(Usage(len(str(PLAIN.input)), 1_000), price, asked), bound(asked, price)
+        assert cost is not None and most is not None and cost <= most
+
+
+def test_only_a_field_of_a_cache_asks_for_an_hour_and_no_word_of_a_tool_or_a_prompt() -> None:
+    schema = {"type": "object", "properties": {"for": {"type": "string", "enum": ["1h", "24h"], "default": "1h"}}}
+    call = structs.replace(PLAIN, input="keep it '24h', \"ttl: 1h\"", tools=(Tool("wait", parameters=schema),))
+    assert bill(UNSPLIT, GPT, call) == bill(UNSPLIT, GPT)
+    assert bill(UNSPLIT, GPT, structs.replace(call, extra={"prompt_cache_retention": "24h"})) != bill(UNSPLIT, GPT)
+
+
+def test_the_place_that_an_answer_names_is_in_its_bill() -> None:
+    usage = Usage(1_000, 300, place="us")
+    usual = bill(Usage(1_000, 300), CLAUDE)
+    assert usual is not None and bill(usage, CLAUDE) == pytest.approx(1.1 * usual)
+
+
+@pytest.mark.parametrize("count", [8, 8.0, 7.5, "8"], ids=repr)
+@pytest.mark.parametrize("name", ["n", "candidateCount", "max_completion_tokens", "thinking_budget"])
+def test_a_number_in_a_field_counts_however_it_is_written(name: str, count: Any) -> None:
+    call = structs.replace(PLAIN, max_tokens=1)
+    plain, most = (bound(structs.replace(call, extra={name: value}), GPT) for value in ("x", count))
+    assert plain is not None and most is not None and most - plain > 6 * 10.0 / 1e6
+
+
+def test_each_tool_of_a_providers_own_has_room_for_its_description() -> None:
+    computer = {"type": "computer_20251124", "name": "computer", "display_width_px": 1024, "display_height_px": 768}
+    bash = {"type": "bash_20250124", "name": "bash"}
+    free = structs.replace(GPT, output=0.0, cached=2.0, write_5m=2.0)
+    usual = bound(PLAIN, free)
+    own = bound(structs.replace(PLAIN, tools=(Native("anthropic", computer), Native("anthropic", bash))), free)
+    listed = bound(structs.replace(PLAIN, extra={"tools": [computer, bash]}), free)
+    assert usual is not None and own is not None and listed is not None
+    assert min(own, listed) - usual >= 3 * 1_024 * 2.0 / 1e6
 
 
 def test_what_a_router_says_it_billed_is_the_cost_also_without_a_price() -> None:

@@ -93,7 +93,7 @@ def expected(folder: Path, benchmark: str) -> list[dict[str, Any]]:
     return [{name: plain(filled(record.get(name))) for name in names} for record in records]
 
 
-_RARE = {"cache_write_5m": None, "cache_write_1h": None, "total": None, "billed": None}
+_RARE = {"cache_write_5m": None, "cache_write_1h": None, "total": None, "place": None, "billed": None}
 
 
 def filled(value: Any) -> Any:
