@@ -78,9 +78,9 @@ coverage: tools ## lines and branches of engine and metrics that the tests in-pr
 		$(PY) -m pytest -c tests/pytest.ini --rootdir=. -q -n auto $(BALANCED) -o timeout=600 -m "not process and not browser and not node" \
 		--cov=millstream.engine --cov=millstream.metrics --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=95
 
-bench: tools ## our speed beside the peers', measured in one run
+bench: tools ## ms.Engine and run millstone beside the floor and bare aiohttp, memory, frames a call (ARGS="--rounds 3 --calls 10000 calls" for a look)
 	@sh speed/install-servers.sh
-	@$(PY) -m millstream.speed
+	@$(PY) -m millstream.speed $(ARGS)
 
 gateway: tools ## the gateway's speed: stored answers a second, what it adds to a call, and ten heavy bodies at once (some 4 minutes)
 	@$(PY) -m millstream.speed.gateway

@@ -1,7 +1,9 @@
-"""The speed of the engine as a table: `python -m millstream.speed [--quick]`.
+"""The speed of what users run, as tables: `python -m millstream.speed [--rounds N] [--calls N] [PART…]`.
 
-Everything is measured in one run, side by side and interleaved, since machines drift: only ratios count. The client has
-one core, the server another.
+Parts: `calls` (`ms.Engine`, and `run millstone` over about as many prompts), `grid` (the full grid, cold, then from the
+cache), `memory` (of ten times the calls) and `frames` (what one call costs inside). Everything is measured as whole
+processes, start included, side by side and interleaved, since machines drift: only ratios count, and they are to the
+floor (floor.py) on prompts of the same lengths. The client has one core, the server another.
 """
 
 from __future__ import annotations
@@ -13,100 +15,201 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgspec
 import orjson
+from msgspec import Struct
 
+from ..bench.millstone.dataset import load, select
+from ..bench.millstone.grid import Grid
 from ..fixtures import full_size
+from .clients import MODEL, RPM, TPM
+from .floor import IN_FLIGHT, PROMPT_CHARS
+from .frontcount import CallCost
 from .server import NoServer, nginx, python_on, verdict
 
-COLD_GOAL = 0.85
-# Of the bare loop's own CPU time. Steadier than rates, which also wait for the disk and for other programs.
-COLD_CPU_GOAL = 0.95
+PARTS = ("calls", "grid", "memory", "frames")
+ENGINE_GOAL = 0.36
+GRID_GOAL = 0.28
 WARM_GOAL_S = 8.0
 MEMORY_GOAL = 1.10
+WARM_ROUNDS = 3
+ISSUES = 107
+
+
+class Client(Struct, frozen=True):
+    """A client: the command of a run in an empty folder, its calls, and the floor it is compared with."""
+
+    name: str
+    command: Callable[[Path], list[str]]
+    calls: int
+    floor: str
+
+
+class Use(Struct, frozen=True):
+    """What a whole process took, and what it printed."""
+
+    seconds: float
+    cpu_s: float
+    printed: bytes
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="millstream.speed", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of everything: a look, not a result")
-    parser.add_argument("--pairs", type=int, default=7, help="pairs of cold runs (default 7)")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)} (default: all)")
+    parser.add_argument("--rounds", type=int, default=7, help="interleaved rounds (default 7)")
+    parser.add_argument("--calls", type=int, default=50_000, help="calls of a round; for memory 2 and 20 x (50,000)")
+    parser.add_argument("--issues", type=int, default=ISSUES, help=f"of part grid; {ISSUES} are all, 105,930 prompts")
     options = parser.parse_args()
-    scale = 10 if options.quick else 1
+    unknown = set(options.parts).difference(PARTS)
+    if unknown:
+        parser.error(f"unknown part {min(unknown)}: name {', '.join(PARTS)}")
     cores = sorted(os.sched_getaffinity(0))
     client, server = cores[0], cores[-1]
     print(f"{len(cores)} cores; client on core {client}, server on core {server}; Python {sys.version.split()[0]}")
+    reached = []
     try:
-        with nginx(server if len(cores) > 1 else None) as url:
-            reached = [cold(url, client, 20_000 // scale, options.pairs), warm(url, client, quick=options.quick)]
+        with (
+            nginx(server if len(cores) > 1 else None) as url,
+            tempfile.TemporaryDirectory(prefix="millstream-bench-") as name,
+        ):
+            bench = Bench(url, python_on(client), Path(name), options.rounds)
+            for part in options.parts or PARTS:
+                if part == "calls":
+                    reached.append(bench.calls(options.calls))
+                elif part == "grid":
+                    reached.append(bench.grid(options.issues))
+                elif part == "memory":
+                    reached.append(bench.memory((2 * options.calls, 20 * options.calls)))
+                else:
+                    bench.frames()
     except NoServer as error:
         print(f"millstream bench: {error}", file=sys.stderr)
         return 2
-    reached.append(memory(client, (100_000 // scale, 1_000_000 // scale)))
     return 0 if all(reached) else 3
 
 
-def cold(url: str, core: int, count: int, pairs: int) -> bool:
-    """Compares the complete engine with a bare loop, alternating A B A B."""
-    print(f"\ncold, {count:,} calls, 256 in flight, against nginx")
-    print(f"{'pair':>6} {'bare /s':>10} {'engine /s':>10} {'ratio':>7} {'bare CPU µs':>12} {'engine CPU µs':>14}")
-    ratios, shares = [], []
-    for pair in range(1, pairs + 1):
-        bare, engine = (_client(name, url, core, count) for name in ("bare", "engine"))
-        ratio = engine["calls_a_second"] / bare["calls_a_second"]
-        ratios.append(ratio)
-        cpu = [1e6 * client["cpu_s"] / count for client in (bare, engine)]
-        shares.append(cpu[1] / cpu[0])
-        rates = f"{bare['calls_a_second']:>10,.0f} {engine['calls_a_second']:>10,.0f}"
-        print(f"{pair:>6} {rates} {ratio:>7.2f} {cpu[0]:>12.0f} {cpu[1]:>14.0f}", flush=True)
-    middle, share = statistics.median(ratios), statistics.median(shares)
-    is_fast = verdict(f"median ratio {middle:.2f} (goal >= {COLD_GOAL})", is_reached=middle >= COLD_GOAL)
-    told = f"median share of the bare loop's CPU {share:.2f} (goal <= {COLD_CPU_GOAL})"
-    return verdict(told, is_reached=share <= COLD_CPU_GOAL) and is_fast
+class Bench:
+    """The parts of one run of the bench, against one server, with `python` as the command of a bound interpreter."""
+
+    def __init__(self, url: str, python: list[str], folder: Path, rounds: int) -> None:
+        self._url = url
+        self._python = python
+        self._folder = folder
+        self._rounds = rounds
+
+    def calls(self, count: int) -> bool:
+        """Compares the floor, bare aiohttp, `ms.Engine` and `run millstone`, with about the same number of calls."""
+        clients = [
+            self._ours("floor", "floor", count, "floor", str(PROMPT_CHARS)),
+            self._ours("bare aiohttp", "clients", count, "floor", name="bare"),
+            self._ours("ms.Engine", "clients", count, "floor", name="engine"),
+            *self._grid_clients(max(1, round(count * ISSUES / 105_930))),
+        ]
+        print(f"\n{count:,} calls of {PROMPT_CHARS:,} characters, and a part of the grid, {IN_FLIGHT} in flight")
+        share = self._compared(clients)["ms.Engine"]
+        return verdict(f"ms.Engine {share:.3f} of the floor (goal >= {ENGINE_GOAL})", is_reached=share >= ENGINE_GOAL)
+
+    def grid(self, issues: int) -> bool:
+        """Measures the grid from the command to printed scores: cold beside the floor, then from the cache."""
+        clients = self._grid_clients(issues)
+        print(f"\nthe grid of {clients[-1].calls:,} prompts, from the command to printed scores")
+        share = self._compared(clients)[clients[-1].name]
+        is_cold_fast = verdict(f"cold {share:.3f} of the floor (goal >= {GRID_GOAL})", is_reached=share >= GRID_GOAL)
+        with tempfile.TemporaryDirectory(dir=self._folder) as name:
+            folder = Path(name)
+            runs = [_timed(self._run_millstone(folder, issues, f"run-{turn}")) for turn in range(1 + WARM_ROUNDS)]
+        middle = statistics.median(run.seconds for run in runs[1:])
+        told = f"from the cache: median {middle:.2f} s (goal for all of it <= {WARM_GOAL_S:g} s)"
+        return verdict(told, is_reached=middle <= WARM_GOAL_S) and is_cold_fast
+
+    def memory(self, counts: Sequence[int]) -> bool:
+        """Compares the memory of `ms.Engine` after so many calls with that after ten times as many."""
+        print("\nanonymous memory of ms.Engine's process after its last call")
+        kib = []
+        for count in counts:
+            client = self._ours("ms.Engine", "clients", count, "", name="engine")
+            kib.append(orjson.loads(_timed(client.command(self._folder)).printed)["anonymous_kib"])
+            print(f"{count:>12,} calls {kib[-1] / 1024:>8.1f} MiB", flush=True)
+        ratio = kib[1] / kib[0]
+        return verdict(f"ratio {ratio:.2f} (goal <= {MEMORY_GOAL})", is_reached=ratio <= MEMORY_GOAL)
+
+    def frames(self) -> None:
+        """Prints what one call of `run` and of `ask` costs inside."""
+        printed = _timed([*self._python, "-m", "millstream.speed.frontcount", self._url]).printed
+        print("\na call inside ms.Engine: Python frames, tasks and futures")
+        for verb, cost in msgspec.json.decode(printed, type=dict[str, CallCost]).items():
+            print(f"{verb:>6} {cost.frames:>8.1f} {cost.tasks:>6.2f} {cost.futures:>6.2f}")
+
+    def _ours(self, title: str, module: str, count: int, floor: str, *more: str, name: str = "") -> Client:
+        command = [*self._python, "-m", f"millstream.speed.{module}", *([name] if name else ()), self._url, str(count)]
+        return Client(title, lambda _: [*command, *more], count, floor)
+
+    def _grid_clients(self, issues: int) -> list[Client]:
+        """Returns `run millstone` over the first issues, after a floor on the same prompts' lengths."""
+        lengths = self._folder / f"lengths-{issues}"
+        prompts = Grid(select(load(full_size.ensure(self._folder / "data")), limit=issues))
+        lengths.write_text("\n".join(str(len(item.prompt)) for item in prompts))
+        floor = self._ours("floor, grid's lengths", "floor", len(prompts), "floor, grid's lengths", str(lengths))
+        command = Client("run millstone", lambda folder: self._run_millstone(folder, issues), len(prompts), floor.name)
+        return [floor, command]
+
+    def _run_millstone(self, folder: Path, issues: int, out: str = "run") -> list[str]:
+        return [
+            *self._python,
+            *("-m", "millstream", "run", full_size.BENCHMARK, "--model", MODEL, "--base-url", self._url),
+            *("--rpm", str(RPM), "--tpm", str(TPM), "--concurrency", str(IN_FLIGHT), "--limit", str(issues)),
+            *("--dataset", str(self._folder / "data"), "--cache", str(folder / "cache"), "--out", str(folder / out)),
+            # nginx reports the same tokens for every prompt, as a server does that reads prompts in part.
+            *("--read", "literal", "--json", "--no-progress", "--no-report"),
+        ]
+
+    def _compared(self, clients: Sequence[Client]) -> dict[str, float]:
+        """Runs the clients in turn, round by round. Prints their medians and spread; returns the median ratios."""
+        uses: dict[str, list[Use]] = {client.name: [] for client in clients}
+        for turn in range(1, self._rounds + 1):
+            for client in clients:
+                with tempfile.TemporaryDirectory(dir=self._folder) as name:
+                    uses[client.name].append(_timed(client.command(Path(name))))
+            told = ", ".join(f"{client.name} {client.calls / uses[client.name][-1].seconds:,.0f}" for client in clients)
+            print(f"round {turn}, calls/s: {told}", flush=True)
+        print(f"{'median (least to most)':<24}{'calls/s':>26}{'CPU µs a call':>17}{'of the floor':>24}{'its CPU':>9}")
+        shares = {}
+        for client in clients:
+            own, floor = uses[client.name], uses[client.floor]
+            ratios = [one.seconds / other.seconds for one, other in zip(floor, own, strict=True)]
+            cpu = [1e6 * use.cpu_s / client.calls for use in own]
+            more = statistics.median(one.cpu_s / other.cpu_s for one, other in zip(own, floor, strict=True))
+            rates = [client.calls / use.seconds for use in own]
+            columns = f"{_spread(rates, ',.0f'):>26}{_spread(cpu, '.0f'):>17}{_spread(ratios, '.3f'):>24}"
+            print(f"{client.name:<24}{columns}{more:>7.1f} x", flush=True)
+            shares[client.name] = statistics.median(ratios)
+        return shares
 
 
-def warm(url: str, core: int, *, quick: bool) -> bool:
-    """Measures the whole program: the full grid from the cache to printed scores."""
-    with tempfile.TemporaryDirectory(prefix="millstream-bench-") as name:
-        folder = Path(name)
-        dataset = full_size.ensure(folder / "data")
-        limit = ["--limit", "11"] if quick else []
-        print(f"\nwarm, {'11 issues' if quick else 'the full grid of 105,930 prompts'}, one core")
-        seconds = []
-        for number in range(4):
-            command = [
-                *python_on(core),
-                *("-m", "millstream", "run", full_size.BENCHMARK, "--model", "openai/fixed", "--base-url", url),
-                *("--dataset", str(dataset), "--cache", str(folder / "cache"), "--concurrency", "256"),
-                *("--out", str(folder / f"run-{number}"), "--json", "--no-progress", "--no-report", *limit),
-            ]
-            began = time.perf_counter()
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-            seconds.append(time.perf_counter() - began)
-            print(f"{'cold' if number == 0 else 'warm':>6} {seconds[-1]:>10.2f} s", flush=True)
-    middle = statistics.median(seconds[1:])
-    return verdict(f"median warm {middle:.2f} s (goal <= {WARM_GOAL_S:g} s)", is_reached=middle <= WARM_GOAL_S)
+def _spread(figures: Sequence[float], form: str) -> str:
+    return f"{statistics.median(figures):{form}} ({min(figures):{form}} to {max(figures):{form}})"
 
 
-def memory(core: int, counts: Sequence[int]) -> bool:
-    """Compares the memory of a run with that of ten times the calls, over a scripted provider."""
-    print("\nanonymous memory at the end of a run over a scripted provider")
-    found = []
-    for count in counts:
-        command = [*python_on(core), "-m", "millstream.speed.memory", str(count)]
-        done = subprocess.run(command, check=True, capture_output=True)
-        found.append(orjson.loads(done.stdout)["anonymous_kib"])
-        print(f"{count:>12,} calls {found[-1] / 1024:>8.1f} MiB", flush=True)
-    ratio = found[1] / found[0]
-    return verdict(f"ratio {ratio:.2f} (goal <= {MEMORY_GOAL})", is_reached=ratio <= MEMORY_GOAL)
-
-
-def _client(name: str, url: str, core: int, count: int) -> dict[str, float]:
-    command = [*python_on(core), "-m", "millstream.speed.clients", name, url, str(count)]
-    done = subprocess.run(command, check=True, capture_output=True)
-    report: dict[str, float] = orjson.loads(done.stdout)
-    return report
+def _timed(command: list[str]) -> Use:
+    """Runs a process to its end."""
+    began = time.perf_counter()
+    with (
+        tempfile.TemporaryFile() as told,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=told) as process,
+    ):
+        assert process.stdout is not None
+        printed = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - began
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            told.seek(0)
+            why = told.read().decode().strip()
+            raise SystemExit(f"millstream bench: {' '.join(command)} ended with code {process.returncode}: {why}")
+    return Use(seconds, usage.ru_utime + usage.ru_stime, printed)
 
 
 if __name__ == "__main__":

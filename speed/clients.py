@@ -1,53 +1,35 @@
 """The compared clients, each run in a process of its own: `python -m … NAME URL COUNT`.
 
-Every client sends the same distinct bodies with 256 calls in flight and prints one line of JSON: calls a second and CPU
-seconds. The reference is a bare loop of aiohttp, uvloop and orjson.
+`bare` is a loop of aiohttp, uvloop and orjson; `engine` is `ms.Engine` as a program uses it, everything on. Both send
+the floor's prompts with as many calls in flight. Prints one line of JSON, with the anonymous memory at the end: mapped
+pages of the cache's file don't count.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-import random
 import sys
 import tempfile
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any, Self
 
 import aiohttp
 import orjson
 import uvloop
 
-from ..engine.attempts.estimate import TokenEstimate
-from ..engine.attempts.money import CostBudget
-from ..engine.attempts.retry import RetryPolicy
 from ..engine.call import Call, Outcome
-from ..engine.collector import calm_collector
-from ..engine.endpoint import Endpoint
-from ..engine.events import Event, Events
+from ..engine.events import Event
+from ..engine.fault import LocalFault
 from ..engine.lane import Lane
-from ..engine.lanes.key_gate import KeyGate
-from ..engine.lanes.lane_queue import LaneQueue
-from ..engine.lanes.ledger import Ledger
-from ..engine.limits import declared_quota
-from ..engine.run import run_calls
-from ..engine.runs.run_folder import RunFolder
-from ..engine.scheduler import Route, Scheduler
-from ..engine.store.cache import Cache
-from ..engine.store.leases import FolderLeases
-from ..providers.credentials.authorizer import bearer
-from ..providers.llm.openai.chat import PROTOCOL
-from ..providers.llm.protocol import Target
-from ..providers.transport.endpoint import ModelEndpoint
-from ..providers.transport.transport import Transport
+from ..wiring.engine import Engine
+from .floor import IN_FLIGHT, PROMPT_CHARS
+from .watched import memory_kib
 
-IN_FLIGHT = 256
-PROMPT_CHARS = 1800
 MODEL = "openai/fixed"
 # High enough never to hold the lane back; declared, so that limiter, ledger and reservations all work.
-RPM = 6_000_000.0
-TPM = 6_000_000_000.0
+RPM = 6_000_000
+TPM = 6_000_000_000
 
 
 def prompts(count: int) -> Iterator[str]:
@@ -70,64 +52,63 @@ async def bare(url: str, count: int) -> None:
         await asyncio.gather(*(work(session) for _ in range(IN_FLIGHT)))
 
 
+class Program:
+    """A user's program around an engine: a declared quota, a cache folder, a sink of JSON lines and a listener."""
+
+    fault: LocalFault | None = None
+
+    def __init__(self, url: str, folder: Path) -> None:
+        lane = Lane(MODEL, rpm=RPM, tpm=TPM, concurrency=IN_FLIGHT)
+        self.engine = Engine(lane, base_url=url, cache=folder / "cache")
+        self.engine.events.subscribe(self._listen)
+        self.events = self.rows = 0
+        self._file = (folder / "rows.jsonl").open("ab", buffering=1 << 18)
+
+    async def __aenter__(self) -> Self:
+        await self.engine.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self.engine.__aexit__(*error)
+        self._file.close()
+
+    def _listen(self, event: Event) -> None:
+        self.events += 1
+
+    def write(self, outcome: Outcome) -> None:
+        self._file.write(row(outcome))
+        self.rows += outcome.reply is not None
+
+    def flush(self) -> None:
+        self._file.flush()
+
+
 async def engine(url: str, count: int) -> None:
-    """Sends the calls with all parts of the engine: key, cache, limiter, shared ledger, tokens, events, retries,
-    journal."""
-    told = 0
-
-    def listen(event: Event) -> None:
-        nonlocal told
-        told += 1
-
+    """Sends the calls with `ms.Engine`."""
     with tempfile.TemporaryDirectory(prefix="millstream-bench-") as name:
-        folder = Path(name)
-        with calm_collector(), RunFolder(folder / "run", {"benchmark": "speed"}) as run_folder:
-            transport = Transport()
-            target = Target(url, url, "fixed")
-            scheduler = build(lambda: ModelEndpoint(PROTOCOL, target, bearer("none"), transport, 600.0), folder)
-            scheduler.events.subscribe(listen)
-            calls = (Call(MODEL, prompt, tag=number) for number, prompt in enumerate(prompts(count)))
-            answered = 0
-            async for outcome in run_calls(scheduler, calls, run_folder.sink(row)):
+        program = Program(url, Path(name))
+        calls = (Call(MODEL, prompt, tag=number) for number, prompt in enumerate(prompts(count)))
+        answered = 0
+        async with program:
+            async for outcome in program.engine.run(calls, program):
                 answered += outcome.reply is not None
-            await transport.close()
-            scheduler.cache.close()
-        if answered != count or run_folder.records.lines != count or told < 2 * count:
-            raise SystemExit(f"{answered} of {count} answered, {run_folder.records.lines} journalled")
-
-
-def build(endpoint: Callable[[], Endpoint], folder: Path) -> Scheduler:
-    """Returns a complete engine over an endpoint."""
-    events, purse, policy = Events(), CostBudget(), RetryPolicy()
-
-    def route(model: str) -> Route:
-        lane = Lane(model, rpm=RPM, tpm=TPM, concurrency=IN_FLIGHT)
-        ledger = Ledger(declared_quota(lane), folder / "lanes" / "lane.ledger")
-        key = KeyGate(lane, ledger=ledger, purse=purse, policy=policy, events=events)
-        return Route((endpoint(),), LaneQueue([key], purse=purse, events=events), None, TokenEstimate())
-
-    cache = Cache(folder / "cache")
-    leases = FolderLeases(cache.folder)
-    return Scheduler(
-        route, cache=cache, mode="record", policy=policy, events=events, random=random.Random(1), leases=leases
-    )
+        if answered != count or program.rows != count or program.events < 2 * count:
+            raise SystemExit(f"{answered} of {count} answered, {program.rows} written, {program.events} events")
 
 
 def row(outcome: Outcome) -> bytes:
     reply, usage = outcome.reply, outcome.reply.usage if outcome.reply is not None else None
-    return orjson.dumps(
-        {
-            "id": str(outcome.call.tag),
-            "model": outcome.call.model,
-            "status": outcome.status,
-            "text": reply.text if reply is not None else None,
-            "usage": {"input": usage.input, "output": usage.output} if usage is not None else None,
-            "cached": outcome.cached,
-            "attempts": outcome.attempts,
-            "latency_ms": outcome.latency_ms,
-            "key": outcome.key,
-        }
-    )
+    fields = {
+        "id": outcome.call.tag,
+        "key": outcome.key,
+        "status": outcome.status,
+        "text": reply.text if reply is not None else None,
+        "usage": {"input": usage.input, "output": usage.output} if usage is not None else None,
+        "cached": outcome.cached,
+        "attempts": outcome.attempts,
+        "latency_ms": outcome.latency_ms,
+    }
+    return orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
 
 
 CLIENTS: dict[str, Callable[[str, int], Awaitable[None]]] = {"bare": bare, "engine": engine}
@@ -136,14 +117,11 @@ CLIENTS: dict[str, Callable[[str, int], Awaitable[None]]] = {"bare": bare, "engi
 def main() -> int:
     name, url, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 
-    async def measured() -> None:
+    async def send_all() -> None:
         await CLIENTS[name](url, count)
 
-    began, cpu = time.perf_counter(), time.process_time()
-    uvloop.run(measured())
-    seconds = time.perf_counter() - began
-    report = {"calls_a_second": count / seconds, "cpu_s": time.process_time() - cpu, "pid": os.getpid()}
-    sys.stdout.buffer.write(orjson.dumps(report) + b"\n")
+    uvloop.run(send_all())
+    sys.stdout.buffer.write(orjson.dumps({"calls": count, "anonymous_kib": memory_kib("RssAnon")}) + b"\n")
     return 0
 
 
