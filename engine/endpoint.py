@@ -206,17 +206,20 @@ class _Awaiter:
             self.answer.set_exception(error)
 
 
-class _AttemptTask:
-    """An attempt in a task of its own."""
+class AttemptTask:
+    """An attempt that must await: it runs `send` in a task. `send` gets the request, and a coroutine function to be
+    awaited just before the first byte is written."""
 
-    def __init__(self, endpoint: AwaitingEndpoint, request: Request, receiver: Receiver) -> None:
-        self._endpoint = endpoint
+    def __init__(
+        self, send: Callable[[Request, Cleared], Awaitable[Response]], request: Request, receiver: Receiver
+    ) -> None:
+        self._send = send
         self._receiver = receiver
         self._is_over = False
         self._task = asyncio.get_running_loop().create_task(self._run(request))
 
     def __repr__(self) -> str:
-        return f"<Attempt at {self._endpoint} [{'over' if self._is_over else 'under way'}]>"
+        return f"<AttemptTask [{'over' if self._is_over else 'under way'}]>"
 
     def abort(self) -> None:
         if not self._is_over:
@@ -225,7 +228,7 @@ class _AttemptTask:
 
     async def _run(self, request: Request) -> None:
         try:
-            tell = partial(self._receiver.received, await self._endpoint.send(request, self._cleared))
+            tell = partial(self._receiver.received, await self._send(request, self._cleared))
         except Exception as error:  # noqa: BLE001 (the receiver decides what it means)
             tell = partial(self._receiver.broke, error)
         if not self._is_over:
@@ -237,13 +240,3 @@ class _AttemptTask:
         while wait_s > 0:
             await asyncio.sleep(wait_s)
             wait_s = self._receiver.clear()
-
-
-class AwaitingEndpoint(Endpoint, Protocol):
-    """An endpoint whose attempts must await: `send` gets a request, and a coroutine function to be awaited just before
-    the first byte is written."""
-
-    async def send(self, request: Request, cleared: Cleared) -> Response: ...
-
-    def begin(self, request: Request, receiver: Receiver) -> Attempt:
-        return _AttemptTask(self, request, receiver)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
 from contextvars import copy_context
 
 from msgspec import Struct, field
@@ -121,17 +121,26 @@ class CallRun:
         self._pump()
         if self.outlet:
             await asyncio.sleep(0)  # cached calls without end must not hold up the loop
-        while not self.outlet and not self._is_over:
-            self._changed.clear()
-            await self._changed.wait()
+        await self._until(lambda: bool(self.outlet))
         # Outcomes of cached calls are journalled here, a batch at a time, before anyone sees them. Others may be added
         # to the outlet while the consumer handles these.
         if self._sink is not None:
-            self._sink.flush()
+            try:
+                self._sink.flush()
+            except BaseException as error:  # noqa: BLE001 (raised to the consumer, by check_end)
+                self._break(error)
+                await self._until(lambda: False)
+                return 0
             if self._sink.fault is not None:
                 self._error = self._error or self._sink.fault
                 self._scheduler.halt("local_fault", str(self._sink.fault))
         return len(self.outlet)
+
+    async def _until(self, is_reached: Callable[[], bool]) -> None:
+        """Waits until something is reached, or the run is over."""
+        while not (self._is_over or is_reached()):
+            self._changed.clear()
+            await self._changed.wait()
 
     def check_end(self) -> None:
         """Raises what ended the run before each call had its outcome."""

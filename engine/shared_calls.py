@@ -1,22 +1,20 @@
-"""Identical calls that are under way at the same time are sent once, for all who wait (single flight).
+"""Those who wait for a call that is under way, and the call that they wait for, before it is sent.
 
-A shared call runs in a task of its own, so it belongs to none of its waiters: each of them may leave, and the call goes
-on for the others. When the last one leaves, the call is cancelled, unless its outcome is known already and is only
-being stored. Knows no cache, and of lanes only that they stop: what is sent, and how, the scheduler says.
+A waiter leaves whenever it likes; the call goes on for the others. Knows no cache, and of a call under way only that it
+can be left: flight.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Hashable
-from typing import Any, Protocol
+from collections.abc import Callable, Hashable
+from typing import Protocol
 
 from msgspec import Struct
 
-from .attempts.payer import NotPaid, Payer
+from .attempts.payer import Payer
 from .call import Call, Outcome
 from .endpoint import Hear, Request
-from .lanes.lane_queue import LaneStopped
 from .limits import Tokens
 from .routes import Route
 from .sink import Sink, SinkLine
@@ -129,80 +127,43 @@ class CallWaiter:
 
 
 class SharedCall:
-    """One call that is being sent for all who wait for it. `is_heard`: its first waiter listens to the streamed text.
-    `outcome` is known before it is stored. `line`: what the first waiter's sink receives with the commit. `is_open`:
-    identical calls of any payer join it, and its route is in use. `is_leased`: this engine holds its key's lease."""
+    """A call that is under way, for all who wait for it. `outcome` is known before it is stored; from then on the call
+    goes to its end, even if all leave. `line`: what the first waiter's sink receives when it is stored. `is_open`:
+    identical calls of any payer join it, and its route is in use; `is_leased`: this engine has the lease of its key."""
 
-    __slots__ = (
-        "_listeners",
-        "_pieces",
-        "_waiters",
-        "is_heard",
-        "is_leased",
-        "is_open",
-        "key",
-        "line",
-        "outcome",
-        "pending",
-        "task",
-    )
-
-    task: asyncio.Task[Outcome | None]
-
-    def __init__(self, key: Hashable, pending: PendingCall, *, is_heard: bool) -> None:
+    def __init__(self, key: Hashable, first: Waiter) -> None:
         self.key = key
-        self.pending = pending
-        self.is_heard = is_heard
+        self.pending = first.pending
+        self.waiters = [first]
         self.outcome: Outcome | None = None
         self.line: SinkLine | None = None
-        self.is_open = False
-        self.is_leased = False
-        self._waiters: dict[Waiter, None] = {}
-        self._listeners: list[Hear] = []
         self._pieces: list[str] = []
-
-    @property
-    def waiters(self) -> tuple[Waiter, ...]:
-        return tuple(self._waiters)
+        self.is_open = self.is_leased = self.is_over = False
+        self._over: asyncio.Event | None = None
 
     @property
     def first(self) -> Waiter | None:
         """The waiter that began the call; None if it has left."""
-        first = next(iter(self._waiters), None)
-        return None if first is None or first.is_joining else first
+        return self.waiters[0] if self.waiters and not self.waiters[0].is_joining else None
 
     def add(self, waiter: Waiter) -> None:
         if self.outcome is not None and waiter.is_early:
             waiter.resolve(self.outcome)
             return
         waiter.call = self
-        self._waiters[waiter] = None
-        if waiter.hear is not None:
-            self._listeners.append(waiter.hear)
-            if self._pieces:
-                waiter.hear("".join(self._pieces))  # the text that was streamed before it joined
+        self.waiters.append(waiter)
+        if waiter.hear is not None and self._pieces:
+            waiter.hear("".join(self._pieces))  # the text that was streamed before it joined
 
     def remove(self, waiter: Waiter) -> None:
-        """Removes a waiter. Cancels the call if nobody else waits for it and its outcome is not known."""
-        if waiter not in self._waiters:
+        """Removes a waiter. Ends the flight if nobody else waits for it and its outcome is not known."""
+        if waiter not in self.waiters:
             return
         if self.line is not None and waiter is self.first:
             self.line.sink = None
-        self.release(waiter)
-        if not self._waiters and self.outcome is None and not self.task.done():
-            self.task.cancel()
-
-    def release(self, waiter: Waiter) -> None:
-        """Removes a waiter; the call goes on even if it was the last."""
-        del self._waiters[waiter]
-        if waiter.hear is not None:
-            self._listeners.remove(waiter.hear)
-
-    async def wait_until_free(self) -> None:
-        """Waits until slot and connection are free, if all waiters have left: the call was cancelled, or its outcome is
-        being stored."""
-        if not self._waiters and not self.task.done():
-            await asyncio.wait([self.task])
+        self.waiters.remove(waiter)
+        if not self.waiters and self.outcome is None:
+            self.abort()
 
     def hear(self, piece: str | None) -> None:
         """Passes a piece of the answer's text to all listeners; None: a new attempt begins."""
@@ -210,120 +171,56 @@ class SharedCall:
             self._pieces.clear()
         else:
             self._pieces.append(piece)
-        for listener in self._listeners:
-            listener(piece)
+        for waiter in tuple(self.waiters):
+            if waiter.hear is not None:
+                waiter.hear(piece)
 
     def note_outcome(self, outcome: Outcome) -> bool:
-        """Takes the outcome before it is stored, and passes it to the waiters that don't wait for the store. Returns
-        whether there was one. From now on the call goes on to its end, even if all leave."""
+        """Takes the outcome before it is stored, and passes it to those who don't wait for the store. Returns whether
+        there was one."""
         self.outcome = outcome
-        early = [waiter for waiter in self._waiters if waiter.is_early]
+        early = [waiter for waiter in self.waiters if waiter.is_early]
         for waiter in early:
             waiter.resolve(outcome)
         return bool(early)
 
+    def line_of(self, outcome: Outcome) -> SinkLine | None:
+        """Returns the outcome's line for the sink of the first waiter, if it has one."""
+        first = self.first
+        self.line = None if first is None or first.sink is None else SinkLine(first.sink, outcome)
+        return self.line
+
     def fail_first(self, error: Exception) -> None:
         """Raises an error of the first waiter's sink to that waiter alone."""
         if (first := self.first) is not None:
+            self.waiters.remove(first)
             first.fail(error)
 
+    def abort(self) -> None:
+        """Ends the call without an outcome."""
+        raise NotImplementedError
 
-class SharedCalls:
-    """All shared calls of an engine. `send` makes the coroutine that returns a call's outcome, or None if all its
-    waiters have gone over to another call."""
+    def kept(self, outcome: Outcome) -> None:
+        """Is called when the outcome is stored and written, or can't be."""
+        raise NotImplementedError
 
-    def __init__(self, send: Callable[[SharedCall], Coroutine[Any, Any, Outcome | None]]) -> None:
-        self._send = send
-        # By its own key; while it waits for its payer, by the payer's name and that key.
-        self._under_way: dict[Hashable, SharedCall] = {}
+    async def wait_until_free(self) -> None:
+        """Waits until slot and connection are free, if all have left: the call was ended, or its outcome is being
+        stored."""
+        if not self.waiters:
+            await self.until_over()
+            await asyncio.sleep(0)  # an attempt that is a task ends in the next turn of the loop
 
-    def __repr__(self) -> str:
-        waiting = sum(len(call.waiters) for call in self._calls())
-        return f"<SharedCalls [{len(self)} under way, {waiting} waiting]>"
+    async def until_over(self) -> None:
+        """Waits until the call has ended and nothing of it is left."""
+        if not self.is_over:
+            self._over = self._over or asyncio.Event()
+            await self._over.wait()
 
-    def __len__(self) -> int:
-        return len(self._calls())
-
-    def _calls(self) -> set[SharedCall]:
-        # A call that its payer has admitted stands under two keys.
-        return set(self._under_way.values())
-
-    def join(self, waiter: Waiter) -> None:
-        """Adds a waiter to the identical call that is under way, else begins its call."""
-        # No await between the look and the beginning: nobody else begins the same call.
-        pending = waiter.pending
-        key: Hashable = pending.key
-        call, payer = self._under_way.get(key), pending.payer
-        if call is None and payer is not None and payer.is_limited:
-            key = payer.name, pending.key
-            call = self._under_way.get(key)
-        waiter.is_joining = call is not None
-        if call is not None:
-            call.add(waiter)
-            return
-        call = self._under_way[key] = SharedCall(key, pending, is_heard=waiter.hear is not None)
-        if key is pending.key:
-            self._open(call)
-        call.add(waiter)
-        call.task = asyncio.get_running_loop().create_task(self._send(call))
-        call.task.add_done_callback(lambda _: self._end(call))
-
-    def open_to_all(self, call: SharedCall) -> bool:
-        """Lets identical calls of any payer join a call that its payer has admitted. Returns False if another payer's
-        call is under way already; then all waiters have gone over to that one."""
-        key = call.pending.key
-        other = self._under_way.get(key)
-        if other is None:
-            self._under_way[key] = call
-            self._open(call)
-            return True
-        for waiter in call.waiters:
-            call.release(waiter)
-            waiter.is_joining = True
-            other.add(waiter)
-        return False
-
-    @staticmethod
-    def _open(call: SharedCall) -> None:
-        # Before the task's first step: a route that is in use is not forgotten.
-        call.is_open = True
-        call.pending.route.under_way += 1
-
-    async def close(self) -> None:
-        """Cancels the calls under way, except those that are only being stored, and waits until all have ended."""
-        calls = self._calls()
-        for call in calls:
-            if call.outcome is None:
-                call.task.cancel()
-        await asyncio.gather(*(call.task for call in calls), return_exceptions=True)
-
-    def _end(self, call: SharedCall) -> None:
-        """Passes the end of a call's task to its waiters; the task may have ended before its first step."""
-        for key in (call.key, call.pending.key):
-            if self._under_way.get(key) is call:
-                del self._under_way[key]
-        call.pending.route.under_way -= call.is_open
-        task = call.task
-        error = asyncio.CancelledError() if task.cancelled() else task.exception()
-        payer = call.pending.payer
-        for waiter in call.waiters:
-            if isinstance(error, NotPaid) and payer is not None:
-                own = waiter.pending.payer
-                if own is not None and own.name == payer.name:
-                    waiter.fail(error.why)
-                else:
-                    self._begin_anew(waiter, call)
-            elif isinstance(error, LaneStopped) and waiter.pending.route is not call.pending.route:
-                # The same request by another lane, which has not stopped.
-                self._begin_anew(waiter, call)
-            elif error is not None:
-                waiter.fail(error)
-            elif (outcome := task.result()) is not None:
-                waiter.resolve(outcome)
-
-    def _begin_anew(self, waiter: Waiter, ended: SharedCall) -> None:
-        ended.release(waiter)
-        self.join(waiter)
+    def set_over(self) -> None:
+        self.is_over = True
+        if self._over is not None:
+            self._over.set()
 
 
 def shared_outcome(call: Call, outcome: Outcome) -> Outcome:

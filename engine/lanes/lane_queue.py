@@ -11,6 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Container, Sequence
 from random import Random
+from typing import Protocol
 
 from ..attempts.money import CostBudget, over_budget
 from ..attempts.retry import EarlyStop, Tries
@@ -37,17 +38,27 @@ class LaneStopped(Exception):
         self.stop = stop
 
 
-class _Waiter:
-    """A call in the queue, with the tokens and dollars that are to be reserved for it. `refused_by` has a bit for each
-    API key that has refused it: key n has bit n."""
+class Waiting(Protocol):
+    """Who waits at a lane, with the tokens and dollars that are to be reserved for it. `refused_by` has a bit for each
+    API key that has refused it: key n has bit n. `is_queued` is the queue's own mark."""
 
-    __slots__ = ("cost", "future", "refused_by", "tokens")
+    cost: float
+    is_queued: bool
 
-    def __init__(self, future: asyncio.Future[Permit], tokens: Tokens, cost: float, refused_by: int) -> None:
-        self.future = future
-        self.tokens = tokens
-        self.cost = cost
-        self.refused_by = refused_by
+    @property
+    def tokens(self) -> Tokens: ...
+
+    @property
+    def refused_by(self) -> int: ...
+
+    def admitted(self, permit: Permit) -> None:
+        """Takes the permit for one attempt, which must come back through `release`."""
+
+    def rested(self) -> None:
+        """Is called when the time to `rest` is over."""
+
+    def stopped(self, stop: Stop) -> None:
+        """Is called if the lane stops first; perhaps also after it has left."""
 
 
 class LaneQueue:
@@ -62,14 +73,14 @@ class LaneQueue:
         self.stopped: Stop | None = None
         self.waiting_for = ""
         self._events = events
-        self._queue: deque[_Waiter] = deque()
+        self._queue: deque[Waiting] = deque()
+        self._resting: dict[Waiting, asyncio.TimerHandle] = {}
         self._turn = 0
         self._holds_since: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._is_slot_wanted = False
         self._is_serving = False
         self._must_serve_again = False
-        self._stop_signal = asyncio.Event()
         self._early = EarlyStop(keys[0].policy, is_of_pages=self.lane.model.startswith(f"{WEB}/"))
         for number, key in enumerate(self.keys):
             key.number = number
@@ -82,7 +93,7 @@ class LaneQueue:
 
     @property
     def queued(self) -> int:
-        return sum(not waiter.future.done() for waiter in self._queue)
+        return sum(waiter.is_queued for waiter in self._queue)
 
     @property
     def in_flight(self) -> int:
@@ -103,29 +114,42 @@ class LaneQueue:
         """The API keys that have stopped: each one's environment variable, and why."""
         return tuple((key.key, key.stopped) for key in self.keys if key.stopped is not None)
 
-    async def admit(self, tokens: Tokens = _NO_TOKENS, cost: float = 0.0, refused_by: int = 0) -> Permit:
-        """Waits until one attempt may be sent, and returns its permit, which must come back through `release`. Raises
-        LaneStopped if the lane stops."""
+    def admit(self, waiter: Waiting) -> Permit | None:
+        """Returns a permit for one attempt, which must come back through `release`; None: `waiter` is told later, and
+        may `leave`. Raises LaneStopped."""
         if self.stopped is not None:
             raise LaneStopped(self.stopped)
-        loop = asyncio.get_running_loop()
         if not self._queue:
-            permit = self._place(loop.time(), tokens, cost, refused_by, ())
+            now = asyncio.get_running_loop().time()
+            permit = self._place(now, waiter.tokens, waiter.cost, waiter.refused_by, ())
             if isinstance(permit, Permit):
                 return permit
             if self.stopped is not None:
                 raise LaneStopped(self.stopped)
-        waiter = _Waiter(loop.create_future(), tokens, cost, refused_by)
+        waiter.is_queued = True
         self._queue.append(waiter)
         self._serve()
-        try:
-            return await waiter.future
-        except asyncio.CancelledError:
-            # A permit handed over in the same instant as the cancellation must be handed on, or its slot is lost.
-            if waiter.future.done() and not waiter.future.cancelled() and waiter.future.exception() is None:
-                self.release(waiter.future.result(), loop.time())
+        return None
+
+    def rest(self, waiter: Waiting, seconds: float, reason: str = "retry") -> None:
+        """Lets `waiter` rest for `seconds`, before a retry or for another `reason`. Raises LaneStopped."""
+        if self.stopped is not None:
+            raise LaneStopped(self.stopped)
+        loop = asyncio.get_running_loop()
+        self._resting[waiter] = loop.call_later(seconds, self._end_rest, waiter, loop.time(), reason)
+
+    def _end_rest(self, waiter: Waiting, began: float, reason: str) -> None:
+        del self._resting[waiter]
+        self._events.tell("waited", self.lane.model, asyncio.get_running_loop().time() - began, reason)
+        waiter.rested()
+
+    def leave(self, waiter: Waiting) -> None:
+        """Forgets who waits here; it is told nothing more."""
+        if (timer := self._resting.pop(waiter, None)) is not None:
+            timer.cancel()
+        elif waiter.is_queued:
+            waiter.is_queued = False
             self._serve()
-            raise
 
     def release(self, permit: Permit, now: float) -> None:
         permit.lane.release(permit, now)
@@ -191,26 +215,20 @@ class LaneQueue:
         """Whether there is a healthy key that has not refused the call."""
         return any(key.is_healthy and not refused_by >> key.number & 1 for key in self.keys)
 
-    async def back_off(self, seconds: float, reason: str = "retry") -> None:
-        """Sleeps for `seconds`, before a retry or for another `reason`. Raises LaneStopped as soon as the lane
-        stops."""
-        began = asyncio.get_running_loop().time()
-        try:
-            async with asyncio.timeout(seconds):
-                await self._stop_signal.wait()
-        except TimeoutError:
-            self._events.tell("waited", self.lane.model, asyncio.get_running_loop().time() - began, reason)
-        if self.stopped is not None:
-            raise LaneStopped(self.stopped)
-
-    async def wait_to_repeat(self, permit: Permit, again: Again, tries: Tries, random: Random) -> None:
-        """Sleeps before a repeat, without holding a slot. Pauses and the breaker are waited for in the queue."""
+    def wait_to_repeat(self, waiter: Waiting, permit: Permit, again: Again, tries: Tries, random: Random) -> bool:
+        """Lets a call rest before a repeat, without a slot; returns False if it need not. Pauses and the breaker are
+        waited for in the queue. Raises LaneStopped."""
         if again == "later":
-            await self.back_off(tries.policy.wait_s(tries.attempts, random))
-        if again in ("soon", "later"):
-            loop = asyncio.get_running_loop()
-            while (wait := permit.lane.budget.wait_s(loop.time())) > 0:
-                await self.back_off(wait)
+            self.rest(waiter, tries.policy.wait_s(tries.attempts, random))
+            return True
+        return again == "soon" and self.wait_for_grant(waiter, permit)
+
+    def wait_for_grant(self, waiter: Waiting, permit: Permit) -> bool:
+        """Lets a call rest until the retry budget grants a repeat; returns False if it does now."""
+        seconds = permit.lane.budget.wait_s(asyncio.get_running_loop().time())
+        if seconds > 0:
+            self.rest(waiter, seconds)
+        return seconds > 0
 
     def used(self, now: float) -> tuple[int, Tokens]:
         """Returns the requests and tokens of the last minute, over all API keys."""
@@ -275,7 +293,7 @@ class LaneQueue:
         return [key for key in keys if key.holds(tokens)] or keys
 
     def _serve(self) -> None:
-        """Hands out all permits that can be had now, first come, first served, and sets a timer for the next."""
+        """Hands out all permits that can be had now, first come, first served."""
         if self._is_serving:
             self._must_serve_again = True
             return
@@ -284,18 +302,22 @@ class LaneQueue:
             self._must_serve_again = True
             while self._must_serve_again:
                 self._must_serve_again = False
-                self._serve_once()
+                # They may do anything, also wait here again: the queue is not being looked at meanwhile.
+                for waiter, permit in self._served():
+                    waiter.admitted(permit)
         finally:
             self._is_serving = False
 
-    def _serve_once(self) -> None:
+    def _served(self) -> Sequence[tuple[Waiting, Permit]]:
+        """Takes those out of the queue who can be served now, each with its permit, and sets a timer for the next."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         self._is_slot_wanted = False
         if not self._queue:
             self._note_hold("")
-            return
+            return ()
+        served: list[tuple[Waiting, Permit]] = []
         loop = asyncio.get_running_loop()
         now = loop.time()
         wait, why = _FOR_EVER, ""
@@ -305,13 +327,14 @@ class LaneQueue:
         for waiter in self._queue:
             if self.stopped is not None or len(taken) == len(self.keys) or looked_at == _LOOKED_AT:
                 break
-            if waiter.future.done():
+            if not waiter.is_queued:
                 passed += 1
                 continue
             found = self._place(now, waiter.tokens, waiter.cost, waiter.refused_by, taken)
             if isinstance(found, Permit):
                 self._tell_wait()
-                waiter.future.set_result(found)
+                waiter.is_queued = False
+                served.append((waiter, found))
                 continue
             if not taken:
                 why = found.reason
@@ -323,12 +346,13 @@ class LaneQueue:
         self._note_hold(why if self._queue else "")
         if self._queue and wait != _FOR_EVER:
             self._timer = loop.call_later(wait, self._serve)
+        return served
 
     def _drop_served(self, passed: int) -> None:
-        while self._queue and self._queue[0].future.done():
+        while self._queue and not self._queue[0].is_queued:
             self._queue.popleft()
         if passed > _LOOKED_AT:
-            self._queue = deque(waiter for waiter in self._queue if not waiter.future.done())
+            self._queue = deque(waiter for waiter in self._queue if waiter.is_queued)
 
     def _changed(self) -> None:
         """Handles a change of a key gate: stops the lane if all gates have stopped, else serves the queue."""
@@ -347,10 +371,16 @@ class LaneQueue:
 
     def _tell_all(self) -> None:
         assert self.stopped is not None
-        self._stop_signal.set()
-        for waiter in self._queue:
-            if not waiter.future.done():
-                waiter.future.set_exception(LaneStopped(self.stopped))
+        waiting = [waiter for waiter in self._queue if waiter.is_queued]
+        for waiter in waiting:
+            waiter.is_queued = False
+        for waiter, timer in self._resting.items():
+            timer.cancel()
+            waiting.append(waiter)
+        self._resting = {}
+        for waiter in waiting:
+            # Not at once: whoever stops the lane has not finished, and they begin other calls.
+            asyncio.get_running_loop().call_soon(waiter.stopped, self.stopped)
         self._serve()
 
     # What the head of the queue waits for

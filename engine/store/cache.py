@@ -24,7 +24,7 @@ from ..endpoint import Request, Response
 from ..fault import LocalFault
 from ..sink import SinkLine
 from .access import StoreAccess
-from .commit import CommitGroup, StoreRow, ThreadCommit
+from .commit import CommitGroup, Done, StoreRow, ThreadCommit
 from .entries import BODY_APART, KEPT_AT, StoredFailure, encode, entry_of, failed_of
 from .entries import StoredAnswer as StoredAnswer
 from .entries import derived_key as derived_key
@@ -148,37 +148,44 @@ class Cache:
         request: Request,
         sample: int,
         response: Response,
+        done: Done,
         *,
         is_last: bool = True,
         url: str = "",
         line: SinkLine | None = None,
-    ) -> asyncio.Future[None]:
-        """Stores an answer. The returned future is done when the answer is committed and its `line` written, or fails
-        with a LocalFault. `is_last`: no other answer is on its way that could share the commit."""
+    ) -> None:
+        """Stores an answer. `done` is called when the answer is committed and its `line` written, or with the error: a
+        LocalFault, or one of the line's sink. `is_last`: no other answer is on its way that could share the commit."""
         size, body_hash = len(response.body), b""
         if size >= BODY_APART:
             response, body_hash = self._apart(response)
         mark = prompt_mark(request)
         entry = StoredAnswer(request.identity, request.params, mark, sample, time.time(), response, body_hash, url)
-        return self._put(self._db, key, encode(entry), size, is_last=is_last, line=line)
+        self._put(self._db, key, encode(entry), size, done, is_last=is_last, line=line)
 
     def put_failure(
-        self, key: bytes, request: Request, failure: Failure, response: Response | None, *, url: str = ""
-    ) -> asyncio.Future[None]:
-        """Stores a final failure, with the response that showed it (None: there was none). Returns a future as `put`
-        does."""
+        self,
+        key: bytes,
+        request: Request,
+        failure: Failure,
+        response: Response | None,
+        done: Done,
+        *,
+        url: str = "",
+        line: SinkLine | None = None,
+    ) -> None:
+        """Stores a final failure, with the response that showed it (None: there was none). `done` as in `put`."""
         size, body_hash = 0 if response is None else len(response.body), b""
         if response is not None and size >= BODY_APART:
             response, body_hash = self._apart(response)
         failed = StoredFailure(request.identity, time.time(), failure, response, body_hash, url)
-        return self._put(self._failures, key, encode(failed), size, is_last=True)
+        self._put(self._failures, key, encode(failed), size, done, is_last=True, line=line)
 
     def _put(
-        self, db: Any, key: bytes, value: bytes, size: int, *, is_last: bool, line: SinkLine | None = None
-    ) -> asyncio.Future[None]:
+        self, db: Any, key: bytes, value: bytes, size: int, done: Done, *, is_last: bool, line: SinkLine | None = None
+    ) -> None:
         key = self.scope + key
         loop = asyncio.get_running_loop()
-        done = loop.create_future()
         self._waiting.append(StoreRow(db, key, sealed(key, value), done, line))
         self._waiting_bytes += size
         if self._timer is None:
@@ -186,7 +193,6 @@ class Cache:
         if is_last or len(self._waiting) == _GROUP_ENOUGH or self._waiting_bytes >= _GROUP_BYTES:
             self._timer.cancel()
             self._timer = loop.call_soon(self._commit)
-        return done
 
     def _apart(self, response: Response) -> tuple[Response, bytes]:
         """Returns the response without its body, and the SHA-256 of the body, which is stored by the same commit."""

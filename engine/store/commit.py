@@ -5,21 +5,24 @@ Callers continue only once both are safe; lines of one journal share one write. 
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 from ..fault import LocalFault
 from ..sink import Sink, SinkLine
 
+# What is called when an entry is stored and its line written, with the error if one of the two failed.
+Done = Callable[[Exception | None], None]
+
 
 class StoreRow(NamedTuple):
-    """One entry to store. `done` is its caller's future, who may have left; `line` the journal line that follows."""
+    """One entry to store. `line` is the journal line that follows."""
 
     db: Any
     key: bytes
     stored: bytes
-    done: asyncio.Future[None]
+    done: Done
     line: SinkLine | None = None
 
 
@@ -33,33 +36,32 @@ class CommitGroup(NamedTuple):
     def end(self, fault: LocalFault | None) -> None:
         """Writes the journal lines and lets the callers go on. With a fault the commit has failed: no line is written,
         and the callers get the fault."""
-        if fault is None:
-            self._write_lines()
-        for row in self.rows:
-            if not row.done.done():
-                row.done.set_result(None) if fault is None else row.done.set_exception(fault)
+        errors = self._write_lines() if fault is None else {}
+        for number, row in enumerate(self.rows):
+            row.done(fault if fault is not None else errors.get(number))
 
-    def _write_lines(self) -> None:
-        written: dict[int, tuple[Sink, list[asyncio.Future[None]]]] = {}
-        for _, _, _, done, line in self.rows:
-            if line is None or line.sink is None or done.done():
+    def _write_lines(self) -> dict[int, Exception]:
+        """Writes the lines; returns the errors of their sinks, by the number of the row."""
+        errors: dict[int, Exception] = {}
+        written: dict[int, tuple[Sink, list[int]]] = {}
+        for number, (_, _, _, _, line) in enumerate(self.rows):
+            if line is None or (sink := line.sink) is None:
                 continue
-            sink = line.sink
             try:
                 sink.write(line.outcome)
             except Exception as error:  # noqa: BLE001 (raised where this one is waited for)
-                done.set_exception(error)
+                errors[number] = error
                 continue
             of_sink = written.get(id(sink))
             if of_sink is None:
                 of_sink = written[id(sink)] = sink, []
-            of_sink[1].append(done)
-        for sink, waiting in written.values():
+            of_sink[1].append(number)
+        for sink, numbers in written.values():
             try:
                 sink.flush()
             except Exception as error:  # noqa: BLE001 (raised where each of these is waited for)
-                for done in waiting:
-                    done.set_exception(error)
+                errors |= dict.fromkeys(numbers, error)
+        return errors
 
 
 class ThreadCommit(NamedTuple):

@@ -18,10 +18,10 @@ from ...engine.attempts.retry import RetryPolicy
 from ...engine.call import Outcome
 from ...engine.endpoint import Withdrawn
 from ...engine.events import Events
-from ...engine.fault import LocalFault
+from ...engine.fault import LocalFault, Stop
 from ...engine.lane import CONCURRENCY_DEFAULT, Lane
 from ...engine.lanes.key_gate import KeyGate, Permit
-from ...engine.lanes.lane_queue import LaneQueue
+from ...engine.lanes.lane_queue import LaneQueue, LaneStopped
 from ...engine.lanes.ledger import Ledger
 from ...engine.limits import Tokens, declared_quota
 from ...providers.llm.serve_dialect import RequestRefusal
@@ -65,7 +65,7 @@ class Caller:
 
     async def admit(self, tokens: Tokens) -> Permit | None:
         """Waits until this caller may send one more call; returns the permit for `give_back`, None without a lane."""
-        return None if self._lane is None else await self._lane.admit(tokens)
+        return None if self._lane is None else await _Place(self._lane, tokens).permit()
 
     def give_back(self, permit: Permit | None, used: Tokens | None) -> None:
         """Gives a permit back. `used`: the tokens of the call; None: it was not sent, and counts nothing."""
@@ -115,6 +115,42 @@ class Caller:
             self._lane.close()
         if self.purse is not None:
             self.purse.detach()
+
+
+class _Place:
+    """A call's place in its caller's lane."""
+
+    refused_by = 0
+
+    def __init__(self, lane: LaneQueue, tokens: Tokens) -> None:
+        self.tokens, self.cost = tokens, 0.0
+        self.is_queued = False
+        self._lane = lane
+        self._permit: asyncio.Future[Permit] = asyncio.get_running_loop().create_future()
+
+    async def permit(self) -> Permit:
+        if (permit := self._lane.admit(self)) is not None:
+            return permit
+        try:
+            return await self._permit
+        except asyncio.CancelledError:
+            self._lane.leave(self)
+            if not self._permit.cancelled() and self._permit.exception() is None:
+                self._lane.release(self._permit.result(), asyncio.get_running_loop().time())
+            raise
+
+    def admitted(self, permit: Permit) -> None:
+        if self._permit.done():
+            self._lane.release(permit, asyncio.get_running_loop().time())
+        else:
+            self._permit.set_result(permit)
+
+    def stopped(self, stop: Stop) -> None:
+        if not self._permit.done():
+            self._permit.set_exception(LaneStopped(stop))
+
+    def rested(self) -> None:
+        """Nothing rests here."""
 
 
 class CallPayment:

@@ -10,8 +10,7 @@ import asyncio
 import functools
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable
-from typing import cast
+from typing import Protocol, cast
 
 import aiohttp
 from aiohttp.connector import Connection
@@ -36,8 +35,13 @@ class LineConnector(aiohttp.TCPConnector):
         self._factory = functools.partial(HttpConnection, self._loop)  # type: ignore[assignment, arg-type]
 
 
-# Takes an idle connection of its pool, or None, which is the room for a new one.
-Take = Callable[["PooledConnection | None"], None]
+class Waiter(Protocol):
+    """A call that waits for a connection."""
+
+    def take(self, held: PooledConnection | None) -> None:
+        """Takes an idle connection of its pool, or None, which is the room for a new one; calls nothing back before it
+        returns."""
+        ...
 
 
 class ConnectionPools:
@@ -50,7 +54,7 @@ class ConnectionPools:
         self._pools: dict[tuple[URL, bool, float], Pool] = {}
         self.sweep: asyncio.TimerHandle | None = None
         self._room = connections_max
-        self.waiting: OrderedDict[Take, Pool] = OrderedDict()
+        self.waiting: OrderedDict[Waiter, Pool] = OrderedDict()
 
     def __repr__(self) -> str:
         idle = sum(pool.idle for pool in self._pools.values())
@@ -73,9 +77,9 @@ class ConnectionPools:
             self._pools[key] = pool
         return pool
 
-    def take_room(self, pool: Pool, take: Take) -> bool:
-        """Takes the room for one more connection. If there is none, `take` gets it later, or a connection of the pool
-        that has become idle, unless it leaves."""
+    def take_room(self, pool: Pool, waiter: Waiter) -> bool:
+        """Takes the room for one more connection. If there is none, the waiter gets it later, or a connection of the
+        pool that has become idle, unless it leaves."""
         if (
             not self._room
             and (other := next((each for each in self._pools.values() if each.has_idle), None)) is not None
@@ -84,26 +88,26 @@ class ConnectionPools:
         if self._room:
             self._room -= 1
             return True
-        self.waiting[take] = pool
+        self.waiting[waiter] = pool
         return False
 
-    def leave(self, take: Take) -> None:
+    def leave(self, waiter: Waiter) -> None:
         """Ends a wait for room."""
-        self.waiting.pop(take, None)
+        self.waiting.pop(waiter, None)
 
     def free_room(self) -> None:
         """Gives the room of a closed connection to the first call that waits."""
         if self.waiting:
-            self.waiting.popitem(last=False)[0](None)
+            self.waiting.popitem(last=False)[0].take(None)
         else:
             self._room += 1
 
     def hand_over(self, held: PooledConnection, pool: Pool) -> None:
         """Gives an idle connection to the first call that waits, or its room to one that needs another server."""
-        take, wanted = next(iter(self.waiting.items()))
+        waiter, wanted = next(iter(self.waiting.items()))
         if wanted is pool:
-            del self.waiting[take]
-            take(held)
+            del self.waiting[waiter]
+            waiter.take(held)
         else:
             held.close()
 

@@ -224,10 +224,11 @@ class Exchange(Struct, eq=False):
         if (held := pool.take()) is not None:
             self.held = held
             self._write()
-        elif self.channel.pools.take_room(pool, self._take):
+        elif self.channel.pools.take_room(pool, self):
             self._connect(pool)
 
-    def _take(self, held: PooledConnection | None) -> None:
+    def take(self, held: PooledConnection | None) -> None:
+        """Takes what it has waited for; see `Waiter`."""
         assert self.head is not None
         if held is None:
             self._connect(self.head.pool)
@@ -297,7 +298,7 @@ class Exchange(Struct, eq=False):
         if receiver is None:
             return None
         self.channel.deadlines.forget(self)
-        self.channel.pools.leave(self._take)
+        self.channel.pools.leave(self)
         if self.wait is not None:
             self.wait.cancel()
         if self.is_written and self.held is not None:

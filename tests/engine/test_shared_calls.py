@@ -11,6 +11,7 @@ from virtual_time import run_virtually
 
 from millstream.engine.attempts.payer import NotPaid
 from millstream.engine.call import Call, Outcome
+from millstream.engine.endpoint import Fault
 from millstream.engine.lane import Lane
 from millstream.engine.limits import Tokens
 from millstream.engine.shared_calls import CallWaiter, PendingCall
@@ -23,9 +24,9 @@ class Refused(Exception):
 
 
 class ScriptedPayer:
-    """A payer that admits calls after `waits_s`, and bears attempts or not. Remembers what it paid for."""
+    """A payer that admits calls after `waits_s`, and has money for `most` attempts. Remembers what it paid for."""
 
-    def __init__(self, name: str, *, waits_s: float = 0.0, has_money: bool = True) -> None:
+    def __init__(self, name: str, *, waits_s: float = 0.0, most: int = 9) -> None:
         self.name = name
         self.is_limited = waits_s > 0
         self.reckons_worst = False
@@ -33,15 +34,16 @@ class ScriptedPayer:
         self.paid = 0
         self.ended = 0
         self._waits_s = waits_s
-        self._has_money = has_money
+        self._left = most
 
     async def admit(self, tokens: Tokens, worst_cost: float) -> None:
         self.admitted += 1
         await asyncio.sleep(self._waits_s)
 
     def reserve(self, worst_cost: float) -> None:
-        if not self._has_money:
+        if not self._left:
             raise NotPaid(Refused(self.name))
+        self._left -= 1
 
     def note_written(self) -> None:
         pass
@@ -73,7 +75,9 @@ async def text_of(waiter: CallWaiter) -> str:
 
 
 def test_a_call_whose_payer_has_no_money_is_sent_for_the_others_at_their_own_expense(tmp_path: Path) -> None:
-    provider, poor, rich = ScriptedProvider(), ScriptedPayer("poor", has_money=False), ScriptedPayer("rich")
+    fault = Fault("server_error", "busy", "retry")
+    provider = ScriptedProvider(lambda prompt, at: fault if at < 0.1 else None)
+    poor, rich = ScriptedPayer("poor", most=1), ScriptedPayer("rich")
 
     async def main() -> None:
         async with engine_over({M: provider}, tmp_path) as bench:
@@ -82,9 +86,10 @@ def test_a_call_whose_payer_has_no_money_is_sent_for_the_others_at_their_own_exp
             for refused in (first, third):
                 with pytest.raises(Refused, match="poor"):
                     await refused.outcome()
+            await bench.scheduler.end()
 
     run_virtually(main())
-    assert (len(provider.arrivals), poor.paid, rich.paid) == (1, 0, 1)
+    assert (len(provider.arrivals), poor.paid, rich.paid) == (2, 1, 1)
     assert poor.ended == rich.ended == 1
 
 

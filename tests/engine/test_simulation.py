@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from msgspec import structs
+from permits import admit
 from scripted import Bench, ScriptedProvider, engine_over
 from torture import SEED, record, times
 from virtual_time import run_virtually
@@ -78,7 +79,7 @@ class SlotKept(World):
         async with super().open(number) as bench:
             for model in self.models.values():
                 if model.lane.concurrency > 1:
-                    await bench.lane(model.lane.model).admit()
+                    await admit(bench.lane(model.lane.model))
             yield bench
 
 

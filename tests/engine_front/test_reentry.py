@@ -202,3 +202,39 @@ def test_one_that_fails_in_a_group_cancels_the_others(tmp_path: Path) -> None:
         assert (await engine.ask(ms.Call(MODEL, "next"))).status == "ok"
 
     scenario(tmp_path, check, lambda asked: None if asked.prompt == "next" else held(never))
+
+
+def test_a_flush_that_raises_ends_its_run_after_what_was_sent(tmp_path: Path) -> None:
+    async def check(engine: ms.Engine, server: ChatServer) -> None:
+        count = 0
+
+        def flush() -> None:
+            nonlocal count
+            count += 1
+            if count == 4:
+                raise OSError("no room")
+
+        with pytest.raises(OSError, match="no room"):
+            async for _ in engine.run(calls(50), Rows(flush=flush)):
+                pass
+        sent = len(server.asked)
+        assert sent < 50 and engine.statistics().in_flight == 0
+        again = [outcome async for outcome in engine.run(calls(50))]
+        # What was sent was paid for, and is stored.
+        assert sum(outcome.cached for outcome in again) == sent and len(server.asked) == 50
+
+    scenario(tmp_path, check)
+
+
+def test_who_asks_in_the_instant_in_which_the_last_waiter_leaves_has_its_answer(tmp_path: Path) -> None:
+    release = asyncio.Event()
+
+    async def check(engine: ms.Engine, server: ChatServer) -> None:
+        first = asyncio.create_task(engine.ask(ms.Call(MODEL, "same")))
+        await until(lambda: server.in_flight == 1)
+        first.cancel()
+        second = asyncio.create_task(engine.ask(ms.Call(MODEL, "same")))  # nobody cancels this one
+        await asyncio.wait([first, second])
+        assert first.cancelled() and second.result().status == "ok"
+
+    scenario(tmp_path, check, lambda asked: held(release) if asked.number == 1 else None)

@@ -25,8 +25,22 @@ def body_of(number: int) -> bytes:
     return b"answer %d " % number * (2_000 if number % 5 == 0 else 20)
 
 
+def put(
+    cache: Cache, key: bytes, request: Request, sample: int, response: Response, *, is_last: bool = True
+) -> asyncio.Future[None]:
+    """Stores an answer; the future ends as that does."""
+    stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def done(error: Exception | None) -> None:
+        if not stored.done():
+            stored.set_result(None) if error is None else stored.set_exception(error)
+
+    cache.put(key, request, sample, response, done, is_last=is_last)
+    return stored
+
+
 async def fill(cache: Cache, numbers: range) -> None:
-    puts = [cache.put(key_of(n), request_of(n), 0, Response(200, body_of(n), latency_ms=1.5)) for n in numbers]
+    puts = [put(cache, key_of(n), request_of(n), 0, Response(200, body_of(n), latency_ms=1.5)) for n in numbers]
     await asyncio.gather(*puts)
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from permits import admit
 from scripted import ScriptedProvider, engine_over, prompts, worst_minute
 from virtual_time import run_virtually
 
@@ -36,7 +37,7 @@ async def crowd(lane: Lane, sizes: list[Tokens], chance: random.Random) -> list[
     sends: list[tuple[float, int]] = []
 
     async def one(number: int) -> None:
-        permit = await group.admit(sizes[number])
+        permit = await admit(group, sizes[number])
         sends.append((loop.time(), number))
         await asyncio.sleep(chance.uniform(0.1, 2))
         key.succeeded(permit, sizes[number], 0.0)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from permits import admit
 from scripted import ScriptedProvider, engine_over, prompts, worst_minute
 from torture import SEED, record, times
 from virtual_time import run_virtually
@@ -69,7 +70,7 @@ async def token_sends(sizes: list[int], tpm: int, seconds: float, jitter: random
     async def work() -> None:
         while loop.time() < seconds:
             size = sizes[next(cursor) % len(sizes)]
-            permit = await group.admit(Tokens(size))
+            permit = await admit(group, Tokens(size))
             sends.append((loop.time(), size))
             await asyncio.sleep(jitter.uniform(0.05, 2))
             key.succeeded(permit, Tokens(size), 0.0)

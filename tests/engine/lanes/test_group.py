@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from permits import admit
 from scripted import Bench, ScriptedProvider, engine_over, prompts, worst_minute
 from virtual_time import run_virtually
 
@@ -209,7 +210,7 @@ def test_calls_wait_first_come_first_served_for_whichever_key_is_free() -> None:
         order: list[int] = []
 
         async def one(number: int) -> None:
-            permit = await group.admit(Tokens(1))
+            permit = await admit(group, Tokens(1))
             order.append(number)
             await asyncio.sleep(0.3)
             permit.lane.succeeded(permit, Tokens(1), 0.0)
@@ -234,7 +235,7 @@ def test_a_call_that_one_key_alone_can_hold_waits_for_it_and_holds_nobody_up() -
         sent: list[tuple[float, int, int]] = []
 
         async def one(size: int) -> None:
-            permit = await group.admit(Tokens(size))
+            permit = await admit(group, Tokens(size))
             sent.append((loop.time(), size, permit.lane.number))
             await asyncio.sleep(0.2)
             permit.lane.succeeded(permit, Tokens(size), 0.0)
@@ -255,7 +256,7 @@ def test_a_call_that_no_key_can_hold_is_sent_alone_rather_than_never() -> None:
         group = group_of(*[Lane(M, tpm=100_000)] * 2)
         for key in group.keys:
             key.learn((Limit("tokens", 60.0, 5_000.0),), 0.0)
-        return await asyncio.wait_for(group.admit(Tokens(30_000, 10_000)), 130)
+        return await asyncio.wait_for(admit(group, Tokens(30_000, 10_000)), 130)
 
     permit = run_virtually(main())
     assert permit.tokens == Tokens(5_000, 0)
@@ -265,9 +266,9 @@ def test_a_reached_budget_stops_all_keys(tmp_path: Path) -> None:
     async def main() -> None:
         purse = CostBudget(limit=1.0)
         group = group_of(*[Lane(M)] * 2, purse=purse)
-        first, second = [await group.admit(Tokens(1), 0.5) for _ in range(2)]
+        first, second = [await admit(group, Tokens(1), 0.5) for _ in range(2)]
         assert first.lane is not second.lane
-        waiting = asyncio.ensure_future(group.admit(Tokens(1), 0.5))
+        waiting = asyncio.ensure_future(admit(group, Tokens(1), 0.5))
         await asyncio.sleep(1)
         assert not waiting.done() and group.waiting_for == "budget"
         for permit in (first, second):
@@ -284,11 +285,11 @@ def test_a_call_waits_for_a_sound_key_rather_than_go_back_to_the_one_that_refuse
     async def main() -> None:
         group = group_of(*[Lane(M, concurrency=1)] * 2)
         refusing, sound = group.keys
-        one, first = [await group.admit() for _ in range(2)]
+        one, first = [await admit(group) for _ in range(2)]
         assert (one.lane, first.lane) == (refusing, sound)
         group.release(one, 0.0)
-        waiting = asyncio.ensure_future(group.admit(refused_by=1 << refusing.number))
-        other = asyncio.ensure_future(group.admit())
+        waiting = asyncio.ensure_future(admit(group, refused_by=1 << refusing.number))
+        other = asyncio.ensure_future(admit(group))
         await asyncio.sleep(1)
         # Who comes later may have the key that the first in the queue must not.
         assert not waiting.done() and (await other).lane is refusing
@@ -297,7 +298,7 @@ def test_a_call_waits_for_a_sound_key_rather_than_go_back_to_the_one_that_refuse
         # Where no sound key is left, one that refused it is better than none.
         sound.breaker.open(1.0, probe_in_s=1_000)
         group.release(await other, 1.0)
-        assert (await group.admit(refused_by=1 << refusing.number)).lane is refusing
+        assert (await admit(group, refused_by=1 << refusing.number)).lane is refusing
 
     run_virtually(main())
 
@@ -305,8 +306,8 @@ def test_a_call_waits_for_a_sound_key_rather_than_go_back_to_the_one_that_refuse
 def test_a_slot_that_is_handed_over_as_its_caller_leaves_is_handed_on() -> None:
     async def main() -> None:
         group = group_of(Lane(M, concurrency=1))
-        first = await group.admit()
-        leaving, next_one = (asyncio.ensure_future(group.admit()) for _ in range(2))
+        first = await admit(group)
+        leaving, next_one = (asyncio.ensure_future(admit(group)) for _ in range(2))
         await asyncio.sleep(0)
         group.release(first, 0.0)
         leaving.cancel()
@@ -322,12 +323,12 @@ def test_a_slot_that_is_handed_over_as_its_caller_leaves_is_handed_on() -> None:
 def test_when_the_one_that_probes_leaves_another_probes_in_its_place() -> None:
     async def main() -> None:
         group = group_of(Lane(M, concurrency=8))
-        permit = await group.admit()
+        permit = await admit(group)
         group.failed(permit, DEAD, verdict(DEAD), 0.0)
         group.release(permit, 0.0)
-        probe = await group.admit()
+        probe = await admit(group)
         assert probe.is_probe
-        waiting = asyncio.ensure_future(group.admit())
+        waiting = asyncio.ensure_future(admit(group))
         await asyncio.sleep(100)
         assert not waiting.done()
         left_at = asyncio.get_running_loop().time()
@@ -346,7 +347,7 @@ def test_a_cancelled_caller_gives_its_slot_back_whichever_key_it_has() -> None:
         loop = asyncio.get_running_loop()
 
         async def one() -> None:
-            permit = await group.admit(Tokens(chance.randint(1, 9_000)))
+            permit = await admit(group, Tokens(chance.randint(1, 9_000)))
             try:
                 await asyncio.sleep(chance.uniform(0, 0.4))
                 permit.lane.succeeded(permit, permit.tokens, 0.0)
@@ -362,6 +363,6 @@ def test_a_cancelled_caller_gives_its_slot_back_whichever_key_it_has() -> None:
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
         assert repr(group) == "<Lane script/m [3 keys, 0 in flight, 0 queued, open]>"
-        assert [await asyncio.wait_for(group.admit(Tokens(1)), 70) for _ in range(6)]
+        assert [await asyncio.wait_for(admit(group, Tokens(1)), 70) for _ in range(6)]
 
     run_virtually(main())

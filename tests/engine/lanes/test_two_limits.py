@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from msgspec import Struct
+from permits import admit
 from scripted import worst_minute
 from virtual_time import run_virtually
 
@@ -89,7 +90,7 @@ def used(
             while loop.time() < MINUTES * 60:
                 number, size = next(numbers), next(sizes)
                 read = round((size - ANSWER) * (1 + unsure * chance.uniform(-1, 1)))
-                permit = await group.admit(Tokens(read, answer))
+                permit = await admit(group, Tokens(read, answer))
                 order.append(number)
                 sends.append((loop.time(), size))
                 await asyncio.sleep(chance.uniform(0.005, 0.03))

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from answers import body_of, fill, filled, found_in, key_of, request_of, run_apart
+from answers import body_of, fill, filled, found_in, key_of, put, request_of, run_apart
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,7 +29,7 @@ def test_what_was_put_is_found_with_all_that_came_with_it(tmp_path: Path) -> Non
     async def main() -> None:
         cache = Cache(tmp_path)
         assert cache.get(b"k" * 32) is None
-        await cache.put(b"k" * 32, request, 7, response)
+        await put(cache, b"k" * 32, request, 7, response)
         cache.close()
 
     asyncio.run(main())
@@ -45,7 +45,7 @@ def test_what_was_put_is_found_with_all_that_came_with_it(tmp_path: Path) -> Non
 def test_an_answer_is_there_after_its_commit_and_not_before_it(tmp_path: Path) -> None:
     async def main() -> None:
         cache = Cache(tmp_path)
-        done = cache.put(key_of(1), request_of(1), 0, Response(200, b"new"))
+        done = put(cache, key_of(1), request_of(1), 0, Response(200, b"new"))
         assert cache.get(key_of(1)) is None and not done.done()
         assert cache.statistics().entries == 0
         await done
@@ -60,7 +60,7 @@ def test_an_answer_is_there_after_its_commit_and_not_before_it(tmp_path: Path) -
 def test_answers_that_come_together_are_committed_together(tmp_path: Path) -> None:
     async def main() -> None:
         cache = Cache(tmp_path)
-        puts = [cache.put(key_of(n), request_of(n), 0, Response(200, b"a")) for n in range(500)]
+        puts = [put(cache, key_of(n), request_of(n), 0, Response(200, b"a")) for n in range(500)]
         await puts[0]
         assert all(done.done() for done in puts)
         cache.close()
@@ -71,7 +71,7 @@ def test_answers_that_come_together_are_committed_together(tmp_path: Path) -> No
 def test_a_caller_that_leaves_does_not_take_its_answer_along(tmp_path: Path) -> None:
     async def main() -> None:
         cache = Cache(tmp_path)
-        cache.put(key_of(0), request_of(0), 0, Response(200, body_of(0))).cancel()
+        put(cache, key_of(0), request_of(0), 0, Response(200, body_of(0))).cancel()
         await fill(cache, range(1, 3))
         cache.close()
 
@@ -82,7 +82,7 @@ def test_a_caller_that_leaves_does_not_take_its_answer_along(tmp_path: Path) -> 
 def test_closing_commits_what_waits(tmp_path: Path) -> None:
     async def main() -> None:
         cache = Cache(tmp_path)
-        done = cache.put(key_of(0), request_of(0), 0, Response(200, body_of(0)))
+        done = put(cache, key_of(0), request_of(0), 0, Response(200, body_of(0)))
         cache.close()
         assert done.done()
 
@@ -93,8 +93,8 @@ def test_closing_commits_what_waits(tmp_path: Path) -> None:
 def test_two_caches_on_one_folder_share_it_in_one_process(tmp_path: Path) -> None:
     async def main() -> None:
         one, other = Cache(tmp_path), Cache(tmp_path / ".." / tmp_path.name)
-        await one.put(key_of(0), request_of(0), 0, Response(200, b"from one"))
-        await other.put(key_of(1), request_of(1), 0, Response(200, b"from the other"))
+        await put(one, key_of(0), request_of(0), 0, Response(200, b"from one"))
+        await put(other, key_of(1), request_of(1), 0, Response(200, b"from the other"))
         seen = [cache.get(key_of(n)) for cache in (one, other) for n in (0, 1)]
         assert [entry.response.body for entry in seen if entry] == [b"from one", b"from the other"] * 2
         one.close()
@@ -112,14 +112,14 @@ from pathlib import Path
 from millstream.engine.store.cache import Cache
 from millstream.engine.endpoint import Request, Response
 from millstream.engine.store.lmdb_store import close_store, open_store
-from answers import body_of, key_of, request_of
+from answers import body_of, key_of, put, request_of
 
 async def main():
     cache = Cache(Path(sys.argv[1]))
     first, count = int(sys.argv[2]), int(sys.argv[3])
     print("ready", flush=True)
     for n in range(first, first + count):
-        await cache.put(key_of(n), request_of(n), 0, Response(200, body_of(n)))
+        await put(cache, key_of(n), request_of(n), 0, Response(200, body_of(n)))
         print(n, flush=True)
         for other in range(0, 4 * count, 7):  # what the others have written is whole, or not there yet
             entry = cache.get(key_of(other))
@@ -207,7 +207,7 @@ def test_a_hundred_thousand_answers_are_written_and_found_quickly(tmp_path: Path
         request, response = request_of(1), Response(200, b"x" * 300)
         began = time.process_time()
         for begin in range(0, count, 1000):
-            await asyncio.gather(*(cache.put(key_of(n), request, 0, response) for n in range(begin, begin + 1000)))
+            await asyncio.gather(*(put(cache, key_of(n), request, 0, response) for n in range(begin, begin + 1000)))
         written = time.process_time() - began
         began = time.process_time()
         assert all(cache.get(key_of(n)) for n in range(count))
@@ -237,7 +237,7 @@ def test_a_cache_is_a_map_of_the_latest_answer_of_each_key(
         for body in bodies:
             key = key_of(keys.randrange(8))
             model[key] = body
-            done = cache.put(key, request_of(0), 0, Response(200, body))
+            done = put(cache, key, request_of(0), 0, Response(200, body))
             if keys.random() < 0.5:
                 await done
         cache.close()
@@ -262,7 +262,7 @@ def test_a_small_commit_that_the_disk_lets_wait_holds_up_nothing_else(tmp_path: 
         cache = Cache(tmp_path, spares_loop=True)
         holder = asyncio.create_task(asyncio.to_thread(hold))
         assert await asyncio.to_thread(is_held.wait, 10)
-        done = [cache.put(key_of(n), request_of(n), 0, Response(200, b"new")) for n in range(3)]
+        done = [put(cache, key_of(n), request_of(n), 0, Response(200, b"new")) for n in range(3)]
         for _ in range(20):
             await asyncio.sleep(0.001)
         assert not may_go.is_set() and not any(each.done() for each in done)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import lmdb
 import pytest
-from answers import body_of, key_of, request_of
+from answers import body_of, key_of, put, request_of
 from msgspec import structs
 from scripted import ScriptedProvider, engine_over
 from virtual_time import run_virtually
@@ -197,7 +197,7 @@ def long(number: int, size: int = 3 * BODY_APART) -> bytes:
 def filled(folder: Path, bodies: list[bytes], *, scope: bytes = b"") -> Cache:
     async def main() -> Cache:
         cache = Cache(folder, scope=scope)
-        puts = [cache.put(key_of(n), request_of(n), 0, Response(200, body)) for n, body in enumerate(bodies)]
+        puts = [put(cache, key_of(n), request_of(n), 0, Response(200, body)) for n, body in enumerate(bodies)]
         await asyncio.gather(*puts)
         return cache
 
@@ -247,7 +247,7 @@ def test_a_body_goes_with_the_last_that_names_it(tmp_path: Path) -> None:
     async def main() -> None:
         cache = Cache(tmp_path)
         half = time.time()
-        await cache.put(key_of(9), request_of(9), 0, Response(200, long(2)))
+        await put(cache, key_of(9), request_of(9), 0, Response(200, long(2)))
         dropped = cache.prune(older_than_s=0, now=half)
         assert (dropped.answers, dropped.bodies) == (3, 1)
         entry = cache.get(key_of(9))

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from answers import put
 from command_line import SMALL, SMALL_PROMPTS, Done, Provider, lines_of
 
 from millstream.engine.call import Call
@@ -37,7 +38,7 @@ def stored(folder: Path, *calls: EncodedCall, response: Response | None = None) 
     async def store() -> None:
         cache = Cache(folder)
         await asyncio.gather(
-            *(cache.put(one.key, one.request, one.call.trial, response or Response(200, ANSWER)) for one in calls)
+            *(put(cache, one.key, one.request, one.call.trial, response or Response(200, ANSWER)) for one in calls)
         )
         cache.close()
 

@@ -1,0 +1,399 @@
+"""A call on its way, for all who wait for it: one object a cache key, from the claim on its key to its stored outcome.
+
+Its stations are plain methods. Each one advances the flight or parks it: where its payer, another engine, its lane, its
+provider, a pause or the store has to go on first, and calls it back. Nothing here awaits, so whoever leaves last can
+end it at any station, in one place. What follows from a fault: verdict.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable
+from enum import Enum
+from functools import partial
+
+from msgspec import structs
+
+from .attempts.retry import Tries
+from .call import Failure, Outcome, Reply
+from .claims import look_again_in_s
+from .endpoint import Attempt, Fault, Response, SendError, Withdrawn
+from .fault import Stop, StopReason
+from .flight_parts import FlightParts
+from .lanes.key_gate import Permit
+from .lanes.lane_queue import LaneStopped
+from .own_machine import own_fault_of
+from .shared_calls import SharedCall, Waiter
+from .verdict import verdict
+
+# Stops that the host did not cause: calls that were not sent stay pending.
+_OUR_OWN: tuple[StopReason, ...] = ("budget", "interrupted", "local_fault")
+# A waiter that gets its answer before it is stored sends its next call within this time.
+_STORED_AFTER_S = 0.002
+
+
+class At(Enum):
+    """The stations of a flight."""
+
+    BEGUN = "begun"
+    PAYER = "waiting for its payer"
+    CLAIM = "waiting for another engine that sends the same call"
+    LANE = "waiting in its lane"
+    SENT = "sent"
+    PAUSE = "waiting before a repeat"
+    KEPT = "being stored"
+    OVER = "over"
+
+
+class Flight(SharedCall):
+    """One call on its way."""
+
+    def __init__(self, flights: FlightParts, key: Hashable, first: Waiter) -> None:
+        super().__init__(key, first)
+        pending = first.pending
+        self.flights = flights
+        self.at = At.BEGUN
+        # What its lane asks of it.
+        self.tokens, self.cost, self.refused_by = pending.tokens, 0.0, 0
+        self.is_queued = self._has_begun = False
+        self.tries = Tries(pending.route.policy or flights.policy)
+        self._permit: Permit | None = None
+        self._attempt: Attempt | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._since = flights.loop.time()
+        self._request = pending.request if first.hear is None else structs.replace(pending.request, hear=self.hear)
+
+    def __repr__(self) -> str:
+        seconds = self.flights.loop.time() - self._since
+        what = f"{self.pending.key.hex()[:12]} to {self.pending.call.model}"
+        place = f"{self.at.value} for {seconds:.1f} s, attempt {self.tries.sent + 1}"
+        return f"<Flight {what} [{place}, {len(self.waiters)} waiting]>"
+
+    # Its stations, in their order
+
+    def begin(self) -> None:
+        """Begins the flight; tells its waiter nothing before it returns."""
+        payer = self.pending.payer
+        if payer is not None and payer.is_limited:
+            self._ask_payer(self._paid)
+        else:
+            self._fly(self._claim)
+        self._has_begun = True
+
+    def _ask_payer(self, then: Callable[[], None]) -> None:
+        self.at, self._since = At.PAYER, self.flights.loop.time()
+        self._task = self.flights.loop.create_task(self._admitted_by_payer(then))
+
+    async def _admitted_by_payer(self, then: Callable[[], None]) -> None:
+        pending = self.pending
+        assert pending.payer is not None
+        try:
+            await pending.payer.admit(pending.tokens, pending.reckoned_cost)
+        except Exception as error:  # noqa: BLE001 (raised to those who wait)
+            self._end(error)
+        else:
+            self._fly(then)
+
+    def _paid(self) -> None:
+        pending, flights = self.pending, self.flights
+        # Another payer's call may have been answered meanwhile, and the lane may have been opened anew.
+        found = flights.lookup.find(pending.call, flights.ways.of(pending.call.lane), pending.request, pending.key)
+        if isinstance(found, Outcome):
+            self._end(found)
+            return
+        pending.route = found.route
+        if flights.open_to_all(self):
+            self._claim()
+        else:
+            self._end(None)
+
+    def _claim(self) -> None:
+        """Takes the key, or waits for the engine that has it, which stores, then lets go."""
+        if not self.pending.route.is_kept:
+            self._admit()
+        elif self.flights.claims.take(self):
+            if not self._is_stored():
+                self._admit()
+        else:
+            if (payer := self.pending.payer) is not None and payer.is_limited:
+                payer.end(self.pending.tokens)
+            self.at, self._since = At.CLAIM, self.flights.loop.time()
+            self._wait_for_claim(0.0)
+
+    def _wait_for_claim(self, waited_s: float) -> None:
+        # A holder that was stopped keeps its lease, so patience has an end: then the call is sent without one.
+        left_s = self.tries.policy.patience_s - waited_s
+        self.pending.route.lane.rest(self, min(look_again_in_s(waited_s), left_s), "lease")
+
+    def _claim_again(self) -> None:
+        payer, claims = self.pending.payer, self.flights.claims
+        waited = self.flights.loop.time() - self._since
+        if not claims.take(self) and waited < self.tries.policy.patience_s:
+            self._wait_for_claim(waited)
+        elif not self._is_stored():
+            if payer is not None and payer.is_limited:
+                self._ask_payer(self._admit)
+            else:
+                self._admit()
+
+    def _is_stored(self) -> bool:
+        """Returns whether another engine has stored the outcome meanwhile, which ends the flight."""
+        pending, tries = self.pending, self.tries
+        stored = self.flights.lookup.stored(pending.call, pending.route, pending.key)
+        if stored is None:
+            return False
+        if tries.sent:
+            stored = structs.replace(stored, attempts=tries.sent, maybe_billed=tries.maybe_billed)
+        self._write_and_end(stored)
+        return True
+
+    def _admit(self) -> None:
+        pending = self.pending
+        self.cost = pending.reckoned_cost
+        if pending.payer is not None:
+            pending.payer.reserve(self.cost)
+        self.at, self._since = At.LANE, self.flights.loop.time()
+        permit = pending.route.lane.admit(self)
+        if permit is not None:
+            self._send(permit)
+
+    def admitted(self, permit: Permit) -> None:
+        if self.at is At.LANE:
+            self._fly(self._send, permit)
+        else:
+            permit.lane.release(permit, self.flights.loop.time())  # it has left in the same instant
+
+    def stopped(self, stop: Stop) -> None:
+        if self.at in (At.LANE, At.PAUSE, At.CLAIM):
+            self._fly(self._stop, stop)
+
+    def _send(self, permit: Permit) -> None:
+        pending, flights, request = self.pending, self.flights, self._request
+        self._permit, permit.payer = permit, pending.payer
+        flights.events.tell("sent", pending.call.model)
+        self.at, self._since = At.SENT, permit.sent_at
+        flights.out += 1
+        try:
+            if request.hear is not None:
+                request.hear(None)
+            attempt = pending.route.endpoints[permit.lane.number].begin(request, self)
+        except Exception as error:  # noqa: BLE001 (it may be billed, and must not end the others)
+            self._broken(error)
+            return
+        if self._permit is permit and self.at is At.SENT:
+            self._attempt = attempt
+
+    def clear(self) -> float:
+        assert self._permit is not None
+        return self._permit.lane.clear(self._permit)
+
+    def received(self, response: Response) -> None:
+        if self.at is At.SENT:
+            self._fly(self._receive, response)
+
+    def broke(self, error: Exception) -> None:
+        if self.at is At.SENT:
+            self._fly(self._broken, error)
+
+    def _receive(self, response: Response) -> None:
+        pending, permit = self.pending, self._permit
+        assert permit is not None
+        endpoint = pending.route.endpoints[permit.lane.number]
+        try:
+            result = endpoint.decode(response)
+            if response.headers and (limits := endpoint.limits(response)):
+                permit.limits = limits
+                permit.lane.learn(limits, self.flights.loop.time())
+        except Exception as error:  # noqa: BLE001 (as in _send)
+            self._broken(error)
+            return
+        self.flights.out -= 1
+        self._attempt = None
+        if isinstance(result, Reply):
+            self._land(permit, result, response)
+        else:
+            self._fail(permit, result, response)
+
+    def _broken(self, error: Exception) -> None:
+        """Ends an attempt without a response. Any error becomes a fault."""
+        permit, flights = self._permit, self.flights
+        assert permit is not None
+        flights.out -= 1
+        self._attempt = None
+        if isinstance(error, Withdrawn):
+            permit.lane.withdraw(permit, flights.loop.time())
+            self._release()
+            self._admit()
+        elif isinstance(error, SendError):
+            self._fail(permit, error.fault, None)
+        elif (own := own_fault_of(error)) is not None:
+            if own.is_lasting:
+                flights.halt("local_fault", own.fault.detail)
+            self._fail(permit, own.fault, None)
+        else:
+            detail = f"{type(error).__name__}: {error}"
+            self._fail(permit, Fault("incomplete", detail, "retry", is_billed_maybe=True), None)
+
+    def _fail(self, permit: Permit, fault: Fault, response: Response | None) -> None:
+        flights, route, tries, now = self.flights, self.pending.route, self.tries, self.flights.loop.time()
+        lane, route.latest_fault = route.lane, fault
+        decided = verdict(fault, lane.history(permit, tries, self._request))
+        lane.failed(permit, fault, decided, now)
+        tries.note(decided, permit.lane.number)
+        self.refused_by = tries.refused_by
+        if decided.again == "never" or (decided.again == "pending" and lane.stopped is None):
+            self._give_up(Failure(fault.kind, fault.detail, fault.status), response)
+            return
+        self._release()
+        flights.events.tell("retried", lane.lane.model, detail=fault.kind)
+        self._request = self._request.after(decided.again)
+        self.at, self._since = At.PAUSE, now
+        self._failed = permit
+        if not lane.wait_to_repeat(self, permit, decided.again, tries, flights.random):
+            self._repeat()
+
+    def rested(self) -> None:
+        if self.at is At.CLAIM:
+            self._fly(self._claim_again)
+        elif self.at is At.PAUSE:
+            self._fly(self._repeat_if_granted)
+
+    def _repeat_if_granted(self) -> None:
+        if not self.pending.route.lane.wait_for_grant(self, self._failed):
+            self._repeat()
+
+    def _repeat(self) -> None:
+        # An engine that has waited too long for this key's lease may have sent the call too.
+        if not self.pending.route.is_kept or not self._is_stored():
+            self._admit()
+
+    def _stop(self, stop: Stop) -> None:
+        """Ends the flight because its lane has stopped. A page whose host was given up fails; the run goes on."""
+        pending, flights = self.pending, self.flights
+        flights.ways.note_stop(pending.route)
+        if pending.route.is_page and stop.reason not in _OUR_OWN:
+            fault = pending.route.latest_fault
+            if fault is None or verdict(fault).learns != "rest":
+                kind, status = ("connect", None) if fault is None else (fault.kind, fault.status)
+                self._give_up(Failure(kind, stop.detail, status), None)
+                return
+            stop = Stop(stop.lane, "local_fault", f"{fault.detail}: make room for it, then start again")
+            flights.halt(stop.reason, stop.detail)
+        self._end(LaneStopped(stop))
+
+    # Its outcome
+
+    def _land(self, permit: Permit, reply: Reply, response: Response) -> None:
+        pending, tries = self.pending, self.tries
+        route, payer = pending.route, pending.payer
+        tries.sent += 1
+        cost = route.cost_of(pending.call, reply)
+        outcome = self._outcome(reply, None, cost, response.latency_ms)
+        # First, since a waiter's next call must find the money gone.
+        route.settle(permit, pending.call, reply, cost)
+        if payer is not None:
+            payer.note_answer(outcome)
+        if not self.note_outcome(outcome):
+            self._keep(outcome, response)
+            return
+        # Making an entry and committing it take as long as a call's whole way through a gateway, so a waiter and what
+        # it asks next go before. A place in the lane or at the payer that others may want is not kept longer for it;
+        # uvloop writes at the end of a turn of its loop.
+        self.at = At.KEPT
+        lane, loop, keep = route.lane, self.flights.loop, partial(self._fly, self._keep, outcome, response)
+        if lane.in_flight < lane.concurrency and (payer is None or not payer.is_limited):
+            loop.call_later(_STORED_AFTER_S, keep)
+        else:
+            loop.call_soon(loop.call_soon, keep)
+
+    def _give_up(self, failure: Failure, response: Response | None) -> None:
+        """Ends the call with a failure; that of a search or page is stored, so that a resumed run gets the same."""
+        pending = self.pending
+        self.flights.events.tell("failed", pending.call.model, detail=failure.kind)
+        took_ms = response.latency_ms if response is not None and pending.route.is_page else None
+        outcome = self._outcome(None, failure, None, took_ms)
+        if pending.route.is_retrieval:
+            self._keep(outcome, response)
+        else:
+            self._write_and_end(outcome)
+
+    def _outcome(
+        self, reply: Reply | None, failure: Failure | None, cost: float | None, took_ms: float | None
+    ) -> Outcome:
+        pending, tries = self.pending, self.tries
+        return Outcome(
+            pending.call,
+            reply=reply,
+            failure=failure,
+            key=pending.key.hex(),
+            attempts=tries.sent,
+            maybe_billed=tries.maybe_billed,
+            cost=cost,
+            latency_ms=took_ms,
+        )
+
+    def _keep(self, outcome: Outcome, response: Response | None) -> None:
+        self.outcome, self.at = outcome, At.KEPT
+        self.flights.keeper.keep(self, outcome, response, is_last=self.flights.out == 0)
+
+    def kept(self, outcome: Outcome) -> None:
+        if outcome.reply is not None:
+            self.flights.events.tell("answered", self.pending.call.model, outcome.latency_ms or 0.0, outcome.status)
+        self._end(outcome)
+
+    def _write_and_end(self, outcome: Outcome) -> None:
+        self.flights.keeper.write_first(self, outcome)
+        self._end(outcome)
+
+    # Its end
+
+    def abort(self) -> None:
+        """Ends the flight without an outcome, wherever it is."""
+        if self.at is At.PAYER and self._task is not None:
+            self._task.add_done_callback(lambda _: self._end(asyncio.CancelledError()))
+            self._task.cancel()
+            return
+        if self.at is At.SENT:
+            self.flights.out -= 1
+            self.tries.maybe_billed += 1  # the provider may finish it all the same
+            if self._attempt is not None:
+                self._attempt.abort()
+        elif self.at in (At.LANE, At.PAUSE, At.CLAIM):
+            self.pending.route.lane.leave(self)
+        self._end(asyncio.CancelledError())
+
+    def _fly(self, step: Callable[..., None], *arguments: object) -> None:
+        """Takes a step. What it raises ends the flight, and nothing else."""
+        try:
+            step(*arguments)
+        except LaneStopped as error:
+            self._fly(self._stop, error.stop)
+        except Exception as error:  # noqa: BLE001 (raised to those who wait)
+            self._end(error)
+
+    def _release(self) -> None:
+        """Frees the slot of the attempt, if there is one. What it may have cost is settled or stays counted."""
+        if (permit := self._permit) is not None:
+            self._permit = None
+            self.pending.route.lane.release(permit, self.flights.loop.time())
+
+    def _end(self, end: Outcome | BaseException | None) -> None:
+        """Frees all that the flight holds, and tells those who wait. None: they wait for another flight."""
+        if self.at is At.OVER:
+            return
+        pending, flights, payer, tries = self.pending, self.flights, self.pending.payer, self.tries
+        self.at = At.OVER
+        self._release()
+        flights.claims.release(self)
+        if isinstance(end, BaseException):
+            # The call stays pending, so no record will tell of what was sent for it.
+            flights.maybe_billed_pending += tries.maybe_billed
+        if payer is not None:
+            usage = end.reply.usage if isinstance(end, Outcome) and end.reply is not None else None
+            payer.end(pending.tokens.settled(usage))
+        flights.forget(self)
+        self._request = pending.request  # it may have had this flight's listener
+        if self._has_begun:
+            flights.tell(self, end)
+        else:
+            flights.loop.call_soon(flights.tell, self, end)
