@@ -78,16 +78,22 @@ class Route(Struct):
     def cost_of(self, call: Call, reply: Reply) -> float | None:
         """Returns the cost of an answered call in dollars, the dearer one if the price has just changed; None if it is
         not known."""
-        costs = [cost_of(reply, call, price, self.estimate) for price in self._prices(-_EDGE_S)]
-        return max((cost for cost in costs if cost is not None), default=None)
+        now, *then = self._prices(-_EDGE_S)
+        cost = cost_of(reply, call, now, self.estimate)
+        for price in then:
+            other = cost_of(reply, call, price, self.estimate)
+            cost = other if cost is None or (other is not None and other > cost) else cost
+        return cost
 
-    def _prices(self, away_s: float) -> list[Price | None]:
+    def _prices(self, away_s: float) -> tuple[Price | None, ...]:
         """Returns the price of now and, if it is another, that of `away_s` seconds from now."""
-        ends = () if self.price_in is None else (self.price_in(0.0), self.price_in(away_s))
+        if self.price_in is None:
+            return (self.price,)
+        now, then = self.price_in(0.0), self.price_in(away_s)
         # A price list that ends makes no call free.
-        prices: list[Price | None] = [price for price in ends if price is not None]
-        prices = prices or [self.price]
-        return prices if prices[0] != prices[-1] else prices[:1]
+        if now is then or now is None or then is None or now == then:
+            return (now or then or self.price,)
+        return now, then
 
     def settle(self, permit: Permit, call: Call, reply: Reply, cost: float | None) -> None:
         """Replaces what was reserved for an attempt by what its reply used, and records the success. `cost`: that of

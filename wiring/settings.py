@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 from msgspec import Struct, field, structs
@@ -193,7 +193,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     def day(self, in_s: float = 0.0) -> str:
         """Returns the day (YYYY-MM-DD, by UTC) in so many seconds, whose prices and models hold."""
-        return datetime.fromtimestamp(self.clock() + in_s, UTC).date().isoformat()
+        return _day_of(int((self.clock() + in_s) // 86_400))
 
     def price_table(self, day: str | None = None) -> Prices:
         """Returns the bundled prices of a day (None: today), with the prices of these settings in their place where
@@ -286,6 +286,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     def cache_folder(self) -> Path:
         """Returns the folder that `cache` names, else the user's cache folder; does not create it."""
         return self.cache if self.cache is not None else default_cache_folder(self.variables)
+
+
+@lru_cache
+def _day_of(number: int) -> str:
+    """Returns a day by its number since 1970."""
+    return datetime.fromtimestamp(number * 86_400, UTC).date().isoformat()
 
 
 def default_cache_folder(variables: Mapping[str, str]) -> Path:

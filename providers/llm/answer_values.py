@@ -52,11 +52,11 @@ def origin_of(
 ) -> Origin:
     """Returns who answered, from the values of an answer's fields; one that is no text of a usual length is missing."""
     return Origin(
-        answer_id=id_of(answer_id),
-        served=id_of(served),
-        fingerprint=id_of(fingerprint),
-        tier=id_of(tier),
-        router=id_of(router),
+        answer_id=id_of(answer_id) if answer_id else None,
+        served=id_of(served) if served else None,
+        fingerprint=id_of(fingerprint) if fingerprint else None,
+        tier=id_of(tier) if tier else None,
+        router=id_of(router) if router else None,
     )
 
 

@@ -110,7 +110,7 @@ ORIGIN = ("id", "model", "system_fingerprint", "service_tier", "provider")
 
 
 def origin_in(answer: ChatAnswer) -> Origin:
-    return origin_of(*(getattr(answer, name) for name in ORIGIN))
+    return origin_of(answer.id, answer.model, answer.system_fingerprint, answer.service_tier, answer.provider)
 
 
 def joined_origin(before: ChatAnswer, chunk: ChatAnswer) -> ChatAnswer:
