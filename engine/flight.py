@@ -19,7 +19,7 @@ from .call import Failure, Outcome, Reply
 from .claims import look_again_in_s
 from .endpoint import Attempt, Fault, Response, SendError, Withdrawn
 from .fault import Stop, StopReason
-from .flight_parts import FlightParts
+from .flights import Flights
 from .lanes.key_gate import Permit
 from .lanes.lane_queue import LaneStopped
 from .own_machine import own_fault_of
@@ -48,7 +48,7 @@ class At(Enum):
 class Flight(SharedCall):
     """One call on its way."""
 
-    def __init__(self, flights: FlightParts, key: Hashable, first: Waiter) -> None:
+    def __init__(self, flights: Flights, key: Hashable, first: Waiter) -> None:
         super().__init__(key, first)
         pending = first.pending
         self.flights = flights

@@ -14,10 +14,13 @@ from .attempts.retry import RetryPolicy
 from .call import Call, Outcome
 from .call_lookup import CallEncoding as CallEncoding
 from .call_lookup import CallLookup
+from .claims import Claims
 from .endpoint import Hear
 from .events import Events
 from .fault import Stopped, StopReason
+from .flight import Flight
 from .flights import Flights
+from .keeping import Keeper
 from .lanes.lane_queue import LaneStopped
 from .routes import Route as Route
 from .routes import Routes
@@ -55,10 +58,11 @@ class Scheduler:
         lookup = CallLookup(self.ways, self.recall, events, mode)
         self.encoded, self.look_up = lookup.encoded, lookup.look_up
         self.flights = Flights(
-            self.ways,
-            lookup,
-            cache=cache,
-            leases=leases,
+            make=Flight,
+            ways=self.ways,
+            lookup=lookup,
+            keeper=Keeper(cache, self.halt),
+            claims=Claims(leases),
             policy=policy,
             events=events,
             random=random,

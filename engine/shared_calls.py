@@ -196,6 +196,10 @@ class SharedCall:
             self.waiters.remove(first)
             first.fail(error)
 
+    def begin(self) -> None:
+        """Begins the call; tells its waiter nothing before it returns."""
+        raise NotImplementedError
+
     def abort(self) -> None:
         """Ends the call without an outcome."""
         raise NotImplementedError
