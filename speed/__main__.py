@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -40,10 +41,10 @@ ISSUES = 107
 
 
 class Client(Struct, frozen=True):
-    """A client: the command of a run in an empty folder, its calls, and the floor it is compared with."""
+    """A client: its command, to be run in an empty folder, its calls, and the floor it is compared with."""
 
     name: str
-    command: Callable[[Path], list[str]]
+    command: list[str]
     calls: int
     floor: str
 
@@ -53,7 +54,7 @@ class Use(Struct, frozen=True):
 
     seconds: float
     cpu_s: float
-    printed: bytes
+    printed: str
 
 
 def main() -> int:
@@ -69,22 +70,13 @@ def main() -> int:
     cores = sorted(os.sched_getaffinity(0))
     client, server = cores[0], cores[-1]
     print(f"{len(cores)} cores; client on core {client}, server on core {server}; Python {sys.version.split()[0]}")
-    reached = []
     try:
         with (
             nginx(server if len(cores) > 1 else None) as url,
             tempfile.TemporaryDirectory(prefix="millstream-bench-") as name,
         ):
-            bench = Bench(url, python_on(client), Path(name), options.rounds)
-            for part in options.parts or PARTS:
-                if part == "calls":
-                    reached.append(bench.calls(options.calls))
-                elif part == "grid":
-                    reached.append(bench.grid(options.issues))
-                elif part == "memory":
-                    reached.append(bench.memory((2 * options.calls, 20 * options.calls)))
-                else:
-                    bench.frames()
+            bench = Bench(url, python_on(client), Path(name), options)
+            reached = [getattr(bench, part)() for part in options.parts or PARTS]
     except NoServer as error:
         print(f"millstream bench: {error}", file=sys.stderr)
         return 2
@@ -94,97 +86,95 @@ def main() -> int:
 class Bench:
     """The parts of one run of the bench, against one server, with `python` as the command of a bound interpreter."""
 
-    def __init__(self, url: str, python: list[str], folder: Path, rounds: int) -> None:
+    def __init__(self, url: str, python: list[str], folder: Path, options: argparse.Namespace) -> None:
         self._url = url
         self._python = python
         self._folder = folder
-        self._rounds = rounds
+        self._options = options
 
-    def calls(self, count: int) -> bool:
+    def calls(self) -> bool:
         """Compares the floor, bare aiohttp, `ms.Engine` and `run millstone`, with about the same number of calls."""
+        count = self._options.calls
         clients = [
-            self._ours("floor", "floor", count, "floor", str(PROMPT_CHARS)),
-            self._ours("bare aiohttp", "clients", count, "floor", name="bare"),
-            self._ours("ms.Engine", "clients", count, "floor", name="engine"),
+            Client("floor", self._command("floor", count, PROMPT_CHARS), count, "floor"),
+            Client("bare aiohttp", self._command("clients", count, "bare"), count, "floor"),
+            Client("ms.Engine", self._command("clients", count, "engine"), count, "floor"),
             *self._grid_clients(max(1, round(count * ISSUES / 105_930))),
         ]
         print(f"\n{count:,} calls of {PROMPT_CHARS:,} characters, and a part of the grid, {IN_FLIGHT} in flight")
         share = self._compared(clients)["ms.Engine"]
         return verdict(f"ms.Engine {share:.3f} of the floor (goal >= {ENGINE_GOAL})", is_reached=share >= ENGINE_GOAL)
 
-    def grid(self, issues: int) -> bool:
+    def grid(self) -> bool:
         """Measures the grid from the command to printed scores: cold beside the floor, then from the cache."""
-        clients = self._grid_clients(issues)
-        print(f"\nthe grid of {clients[-1].calls:,} prompts, from the command to printed scores")
-        share = self._compared(clients)[clients[-1].name]
+        floor, ours = self._grid_clients(self._options.issues)
+        print(f"\nthe grid of {ours.calls:,} prompts, from the command to printed scores")
+        share = self._compared([floor, ours])[ours.name]
         is_cold_fast = verdict(f"cold {share:.3f} of the floor (goal >= {GRID_GOAL})", is_reached=share >= GRID_GOAL)
-        with tempfile.TemporaryDirectory(dir=self._folder) as name:
-            folder = Path(name)
-            runs = [_timed(self._run_millstone(folder, issues, f"run-{turn}")) for turn in range(1 + WARM_ROUNDS)]
+        with tempfile.TemporaryDirectory(dir=self._folder) as folder:
+            runs = [_timed([*ours.command, "--out", f"run-{turn}"], folder) for turn in range(1 + WARM_ROUNDS)]
         middle = statistics.median(run.seconds for run in runs[1:])
         told = f"from the cache: median {middle:.2f} s (goal for all of it <= {WARM_GOAL_S:g} s)"
         return verdict(told, is_reached=middle <= WARM_GOAL_S) and is_cold_fast
 
-    def memory(self, counts: Sequence[int]) -> bool:
-        """Compares the memory of `ms.Engine` after so many calls with that after ten times as many."""
+    def memory(self) -> bool:
+        """Compares the memory of `ms.Engine` after twice the calls with that after twenty times."""
         print("\nanonymous memory of ms.Engine's process after its last call")
         kib = []
-        for count in counts:
-            client = self._ours("ms.Engine", "clients", count, "", name="engine")
-            kib.append(orjson.loads(_timed(client.command(self._folder)).printed)["anonymous_kib"])
+        for count in (2 * self._options.calls, 20 * self._options.calls):
+            printed = _timed(self._command("clients", count, "engine"), self._folder).printed
+            kib.append(orjson.loads(printed)["anonymous_kib"])
             print(f"{count:>12,} calls {kib[-1] / 1024:>8.1f} MiB", flush=True)
         ratio = kib[1] / kib[0]
         return verdict(f"ratio {ratio:.2f} (goal <= {MEMORY_GOAL})", is_reached=ratio <= MEMORY_GOAL)
 
-    def frames(self) -> None:
+    def frames(self) -> bool:
         """Prints what one call of `run` and of `ask` costs inside."""
-        printed = _timed([*self._python, "-m", "millstream.speed.frontcount", self._url]).printed
+        printed = _timed(self._command("frontcount"), self._folder).printed
         print("\na call inside ms.Engine: Python frames, tasks and futures")
         for verb, cost in msgspec.json.decode(printed, type=dict[str, CallCost]).items():
             print(f"{verb:>6} {cost.frames:>8.1f} {cost.tasks:>6.2f} {cost.futures:>6.2f}")
+        return True
 
-    def _ours(self, title: str, module: str, count: int, floor: str, *more: str, name: str = "") -> Client:
-        command = [*self._python, "-m", f"millstream.speed.{module}", *([name] if name else ()), self._url, str(count)]
-        return Client(title, lambda _: [*command, *more], count, floor)
+    def _command(self, module: str, *arguments: object) -> list[str]:
+        return [*self._python, "-m", f"millstream.speed.{module}", self._url, *map(str, arguments)]
 
-    def _grid_clients(self, issues: int) -> list[Client]:
+    def _grid_clients(self, issues: int) -> tuple[Client, Client]:
         """Returns `run millstone` over the first issues, after a floor on the same prompts' lengths."""
-        lengths = self._folder / f"lengths-{issues}"
-        prompts = Grid(select(load(full_size.ensure(self._folder / "data")), limit=issues))
-        lengths.write_text("\n".join(str(len(item.prompt)) for item in prompts))
-        floor = self._ours("floor, grid's lengths", "floor", len(prompts), "floor, grid's lengths", str(lengths))
-        command = Client("run millstone", lambda folder: self._run_millstone(folder, issues), len(prompts), floor.name)
-        return [floor, command]
-
-    def _run_millstone(self, folder: Path, issues: int, out: str = "run") -> list[str]:
-        return [
-            *self._python,
-            *("-m", "millstream", "run", full_size.BENCHMARK, "--model", MODEL, "--base-url", self._url),
+        data, lengths = full_size.ensure(self._folder / "data"), self._folder / f"lengths-{issues}"
+        grid = Grid(select(load(data), limit=issues))
+        lengths.write_text("\n".join(str(len(item.prompt)) for item in grid))
+        floor = "floor, grid's lengths"
+        command = [
+            *(*self._python, "-m", "millstream", "run", full_size.BENCHMARK, "--model", MODEL, "--base-url", self._url),
             *("--rpm", str(RPM), "--tpm", str(TPM), "--concurrency", str(IN_FLIGHT), "--limit", str(issues)),
-            *("--dataset", str(self._folder / "data"), "--cache", str(folder / "cache"), "--out", str(folder / out)),
+            *("--dataset", str(data), "--cache", "cache", "--out", "run", "--json", "--no-progress", "--no-report"),
             # nginx reports the same tokens for every prompt, as a server does that reads prompts in part.
-            *("--read", "literal", "--json", "--no-progress", "--no-report"),
+            *("--read", "literal"),
         ]
+        return (
+            Client(floor, self._command("floor", len(grid), lengths), len(grid), floor),
+            Client("run millstone", command, len(grid), floor),
+        )
 
     def _compared(self, clients: Sequence[Client]) -> dict[str, float]:
         """Runs the clients in turn, round by round. Prints their medians and spread; returns the median ratios."""
         uses: dict[str, list[Use]] = {client.name: [] for client in clients}
-        for turn in range(1, self._rounds + 1):
+        for turn in range(1, self._options.rounds + 1):
             for client in clients:
-                with tempfile.TemporaryDirectory(dir=self._folder) as name:
-                    uses[client.name].append(_timed(client.command(Path(name))))
+                with tempfile.TemporaryDirectory(dir=self._folder) as folder:
+                    uses[client.name].append(_timed(client.command, folder))
             told = ", ".join(f"{client.name} {client.calls / uses[client.name][-1].seconds:,.0f}" for client in clients)
             print(f"round {turn}, calls/s: {told}", flush=True)
-        print(f"{'median (least to most)':<24}{'calls/s':>26}{'CPU µs a call':>17}{'of the floor':>24}{'its CPU':>9}")
+        print(f"{'median (least to most)':<24}{'calls/s':>26}{'CPU µs a call':>17}{'of the floor':>24}")
         shares = {}
         for client in clients:
             own, floor = uses[client.name], uses[client.floor]
             ratios = [one.seconds / other.seconds for one, other in zip(floor, own, strict=True)]
             cpu = [1e6 * use.cpu_s / client.calls for use in own]
-            more = statistics.median(one.cpu_s / other.cpu_s for one, other in zip(own, floor, strict=True))
             rates = [client.calls / use.seconds for use in own]
             columns = f"{_spread(rates, ',.0f'):>26}{_spread(cpu, '.0f'):>17}{_spread(ratios, '.3f'):>24}"
-            print(f"{client.name:<24}{columns}{more:>7.1f} x", flush=True)
+            print(f"{client.name:<24}{columns}", flush=True)
             shares[client.name] = statistics.median(ratios)
         return shares
 
@@ -193,23 +183,19 @@ def _spread(figures: Sequence[float], form: str) -> str:
     return f"{statistics.median(figures):{form}} ({min(figures):{form}} to {max(figures):{form}})"
 
 
-def _timed(command: list[str]) -> Use:
-    """Runs a process to its end."""
-    began = time.perf_counter()
-    with (
-        tempfile.TemporaryFile() as told,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=told) as process,
-    ):
-        assert process.stdout is not None
-        printed = process.stdout.read()
-        _, status, usage = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - began
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            told.seek(0)
-            why = told.read().decode().strip()
-            raise SystemExit(f"millstream bench: {' '.join(command)} ended with code {process.returncode}: {why}")
-    return Use(seconds, usage.ru_utime + usage.ru_stime, printed)
+def _timed(command: list[str], folder: Path | str) -> Use:
+    """Runs a process in a folder to its end."""
+    began, cpu_s = time.perf_counter(), _children_cpu_s()
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    use = Use(time.perf_counter() - began, _children_cpu_s() - cpu_s, done.stdout)
+    if done.returncode:
+        raise SystemExit(f"millstream bench: {' '.join(command)} ended with code {done.returncode}: {done.stderr}")
+    return use
+
+
+def _children_cpu_s() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 if __name__ == "__main__":

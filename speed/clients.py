@@ -1,4 +1,4 @@
-"""The compared clients, each run in a process of its own: `python -m … NAME URL COUNT`.
+"""The compared clients, each run in a process of its own: `python -m … URL COUNT NAME`.
 
 `bare` is a loop of aiohttp, uvloop and orjson; `engine` is `ms.Engine` as a program uses it, everything on. Both send
 the floor's prompts with as many calls in flight. Prints one line of JSON, with the anonymous memory at the end: mapped
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -35,6 +35,10 @@ TPM = 6_000_000_000
 def prompts(count: int) -> Iterator[str]:
     filler = "arguments for and against " * 80
     return (f"{number} {filler}"[:PROMPT_CHARS] for number in range(count))
+
+
+def calls_of(count: int) -> Iterator[Call]:
+    return (Call(MODEL, prompt, tag=number) for number, prompt in enumerate(prompts(count)))
 
 
 async def bare(url: str, count: int) -> None:
@@ -87,10 +91,9 @@ async def engine(url: str, count: int) -> None:
     """Sends the calls with `ms.Engine`."""
     with tempfile.TemporaryDirectory(prefix="millstream-bench-") as name:
         program = Program(url, Path(name))
-        calls = (Call(MODEL, prompt, tag=number) for number, prompt in enumerate(prompts(count)))
         answered = 0
         async with program:
-            async for outcome in program.engine.run(calls, program):
+            async for outcome in program.engine.run(calls_of(count), program):
                 answered += outcome.reply is not None
         if answered != count or program.rows != count or program.events < 2 * count:
             raise SystemExit(f"{answered} of {count} answered, {program.rows} written, {program.events} events")
@@ -111,19 +114,9 @@ def row(outcome: Outcome) -> bytes:
     return orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
 
 
-CLIENTS: dict[str, Callable[[str, int], Awaitable[None]]] = {"bare": bare, "engine": engine}
-
-
-def main() -> int:
-    name, url, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
-
-    async def send_all() -> None:
-        await CLIENTS[name](url, count)
-
-    uvloop.run(send_all())
-    sys.stdout.buffer.write(orjson.dumps({"calls": count, "anonymous_kib": memory_kib("RssAnon")}) + b"\n")
-    return 0
+CLIENTS: dict[str, Callable[[str, int], Coroutine[Any, Any, None]]] = {"bare": bare, "engine": engine}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    uvloop.run(CLIENTS[sys.argv[3]](sys.argv[1], int(sys.argv[2])))
+    sys.stdout.buffer.write(orjson.dumps({"anonymous_kib": memory_kib("RssAnon")}))

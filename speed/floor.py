@@ -1,6 +1,6 @@
 """The floor: the least a Python program can do for a call and still do all of it, in a straight line.
 
-`python -m millstream.speed.floor URL COUNT [LENGTHS]`; LENGTHS is the length of every prompt, or a file with a length a
+`python -m millstream.speed.floor URL COUNT LENGTHS`; LENGTHS is the length of every prompt, or a file with a length a
 line.
 
 For each call: a body with sorted keys, its SHA-256, a look into LMDB (a miss), the request over a kept connection with
@@ -146,15 +146,14 @@ async def send_all(url: str, count: int, folder: Path, lengths: list[int]) -> in
     return done
 
 
-def main() -> int:
-    url, count = sys.argv[1], int(sys.argv[2])
-    told = sys.argv[3] if len(sys.argv) > 3 else str(PROMPT_CHARS)
-    lengths = [int(told)] if told.isdigit() else [int(line) for line in Path(told).read_text().split()]
+def main() -> None:
+    url, count, lengths = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    each = [int(line) for line in ([lengths] if lengths.isdigit() else Path(lengths).read_text().split())]
     with tempfile.TemporaryDirectory(prefix="millstream-bench-") as name:
-        done = uvloop.run(send_all(url, count, Path(name), lengths))
-    sys.stdout.buffer.write(orjson.dumps({"calls": done}) + b"\n")
-    return 0
+        done = uvloop.run(send_all(url, count, Path(name), each))
+    if done != count:
+        raise SystemExit(f"{done} of {count} answered")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

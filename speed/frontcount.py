@@ -10,27 +10,26 @@ import asyncio
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import orjson
+import msgspec
 import uvloop
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from ..engine.call import Call
-from .clients import MODEL, Program, prompts
+from .clients import Program, calls_of
 from .floor import IN_FLIGHT
 
 CALLS = 500
-_OURS = str(Path(__file__).parent)
-_ROOT = Path(__file__).parent.parent
+_SPEED = Path(__file__).parent
 
 
 class CallCost(Struct, frozen=True):
-    """Means of a call; `modules` are the frames of each module, the most first."""
+    """Means of a call. `modules` has the frames of each module, the most first."""
 
     frames: float
     tasks: float
@@ -39,99 +38,69 @@ class CallCost(Struct, frozen=True):
 
 
 class CountingLoop(uvloop.Loop):
-    """uvloop's loop, which counts the frames of its thread, and its tasks and futures, from `begin` to `end`."""
+    """uvloop's loop, which counts the frames of its thread, and its tasks and futures, while `is_counting`."""
 
-    def __init__(self) -> None:
-        self.is_counting = False
-        self.tasks = self.futures = 0
-        self.files: Counter[str] = Counter()
+    is_counting = False
+    tasks = futures = 0
 
-    def begin(self) -> None:
-        if not self.is_counting:
-            self.is_counting = True
-            sys.setprofile(self._enter)
-
-    def end(self, calls: int) -> CallCost:
-        sys.setprofile(None)
-        self.is_counting = False
-        files = {name: count for name, count in self.files.items() if not name.startswith(_OURS)}
-        ranked = sorted(files.items(), key=lambda item: -item[1])
-        modules = {_short(name): count / calls for name, count in ranked}
-        return CallCost(sum(files.values()) / calls, self.tasks / calls, self.futures / calls, modules)
-
-    def _enter(self, frame: FrameType, event: str, _: object) -> None:
-        if event == "call":
-            self.files[frame.f_code.co_filename] += 1
-
-    def create_task(self, coro: Coroutine[Any, Any, Any], **options: Any) -> asyncio.Task[Any]:  # type: ignore[override]
+    def create_task(self, *arguments: Any, **options: Any) -> asyncio.Task[Any]:
         self.tasks += self.is_counting
-        return super().create_task(coro, **options)
+        return super().create_task(*arguments, **options)
 
     def create_future(self) -> asyncio.Future[Any]:
         self.futures += self.is_counting
         return super().create_future()
 
 
-async def counted_run(url: str, folder: Path) -> CallCost:
-    loop = _counting()
-    program, waiting = Program(url, folder), _calls()
-    async with program:
-        for is_counted in (False, True):
-            if is_counted:
-                loop.begin()
-            async for _ in program.engine.run((next(waiting) for _ in range(CALLS)), program):
-                pass
-        return loop.end(CALLS)
+async def run(program: Program, calls: Iterator[Call]) -> None:
+    async for _ in program.engine.run(calls, program):
+        pass
 
 
-async def counted_ask(url: str, folder: Path) -> CallCost:
-    loop = _counting()
-    program, waiting = Program(url, folder), _calls()
-
-    async def work(calls: Iterator[Call], *, is_counted: bool) -> None:
-        if is_counted:
-            loop.begin()
+async def ask(program: Program, calls: Iterator[Call]) -> None:
+    async def work() -> None:
         for call in calls:
             await program.engine.ask(call)
 
-    async with program:
-        for is_counted in (False, True):
-            calls = (next(waiting) for _ in range(CALLS))
-            await asyncio.gather(*(work(calls, is_counted=is_counted) for _ in range(IN_FLIGHT)))
-        return loop.end(CALLS)
+    await asyncio.gather(*(work() for _ in range(IN_FLIGHT)))
 
 
-def _counting() -> CountingLoop:
-    loop = asyncio.get_running_loop()
-    assert isinstance(loop, CountingLoop)
-    return loop
+VERBS: dict[str, Callable[[Program, Iterator[Call]], Awaitable[None]]] = {"run": run, "ask": ask}
 
 
-def _calls() -> Iterator[Call]:
-    return (Call(MODEL, prompt, tag=number) for number, prompt in enumerate(prompts(2 * CALLS)))
-
-
-def _short(name: str) -> str:
-    path = Path(name)
-    return str(path.relative_to(_ROOT)) if path.is_relative_to(_ROOT) else f"{path.parent.name}/{path.name}"
-
-
-def cost_of(count: Callable[[str, Path], Awaitable[CallCost]], url: str) -> CallCost:
+def cost_of(verb: str, url: str) -> CallCost:
     """Counts in a loop of its own. Nothing else may run in this thread."""
+    files: Counter[str] = Counter()
 
-    async def counted() -> CallCost:
+    def enter(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            files[frame.f_code.co_filename] += 1
+
+    def counted(calls: Iterator[Call]) -> Iterator[Call]:
+        """Begins to count when the first call is taken: the tasks that take them exist by then."""
+        loop.is_counting = True
+        sys.setprofile(enter)
+        yield from calls
+
+    async def send_all() -> None:
         with tempfile.TemporaryDirectory(prefix="millstream-bench-") as name:
-            return await count(url, Path(name))
+            calls = calls_of(2 * CALLS)
+            async with Program(url, Path(name)) as program:
+                await VERBS[verb](program, islice(calls, CALLS))
+                await VERBS[verb](program, counted(calls))
+                sys.setprofile(None)
+                loop.is_counting = False
 
     with asyncio.Runner(loop_factory=CountingLoop) as runner:
-        return runner.run(counted())
+        loop: Any = runner.get_loop()
+        runner.run(send_all())
+    modules = {_module(Path(file)): count / CALLS for file, count in files.most_common() if Path(file).parent != _SPEED}
+    return CallCost(sum(modules.values()), loop.tasks / CALLS, loop.futures / CALLS, modules)
 
 
-def main() -> int:
-    costs = {"run": cost_of(counted_run, sys.argv[1]), "ask": cost_of(counted_ask, sys.argv[1])}
-    sys.stdout.buffer.write(orjson.dumps({name: asdict(cost) for name, cost in costs.items()}) + b"\n")
-    return 0
+def _module(file: Path) -> str:
+    return str(file.relative_to(_SPEED.parent) if file.is_relative_to(_SPEED.parent) else file)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.stdout.buffer.write(msgspec.json.encode({verb: cost_of(verb, sys.argv[1]) for verb in VERBS}))
