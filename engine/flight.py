@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable
+from contextvars import copy_context
 from enum import Enum
 from functools import partial
 
@@ -53,7 +54,7 @@ class Flight(SharedCall):
         pending = first.pending
         self.flights = flights
         self.at = At.BEGUN
-        # What its lane asks of it.
+        self._context = copy_context()
         self.tokens, self.cost, self.refused_by = pending.tokens, 0.0, 0
         self.is_queued = self._has_begun = False
         self.tries = Tries(pending.route.policy or flights.policy)
@@ -144,7 +145,8 @@ class Flight(SharedCall):
             return False
         if tries.sent:
             stored = structs.replace(stored, attempts=tries.sent, maybe_billed=tries.maybe_billed)
-        self._write_and_end(stored)
+        self.flights.keeper.write_first(self, stored)
+        self._end(stored)
         return True
 
     def _admit(self) -> None:
@@ -176,7 +178,8 @@ class Flight(SharedCall):
         try:
             if request.hear is not None:
                 request.hear(None)
-            attempt = pending.route.endpoints[permit.lane.number].begin(request, self)
+            # In the context of who asked, whoever's call has made room for it.
+            attempt = self._context.run(pending.route.endpoints[permit.lane.number].begin, request, self)
         except Exception as error:  # noqa: BLE001 (it may be billed, and must not end the others)
             self._broken(error)
             return
@@ -315,7 +318,8 @@ class Flight(SharedCall):
         if pending.route.is_retrieval:
             self._keep(outcome, response)
         else:
-            self._write_and_end(outcome)
+            self.flights.keeper.write_first(self, outcome)
+            self._end(outcome)
 
     def _outcome(
         self, reply: Reply | None, failure: Failure | None, cost: float | None, took_ms: float | None
@@ -339,10 +343,6 @@ class Flight(SharedCall):
     def kept(self, outcome: Outcome) -> None:
         if outcome.reply is not None:
             self.flights.events.tell("answered", self.pending.call.model, outcome.latency_ms or 0.0, outcome.status)
-        self._end(outcome)
-
-    def _write_and_end(self, outcome: Outcome) -> None:
-        self.flights.keeper.write_first(self, outcome)
         self._end(outcome)
 
     # Its end

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextvars import ContextVar
 from pathlib import Path
 
 import pytest
@@ -140,3 +141,24 @@ def test_who_leaves_while_a_payer_lets_a_call_wait_leaves_nothing_behind(tmp_pat
 
     assert run_virtually(main()) < 3
     assert slow.paid == 0
+
+
+WHO: ContextVar[str] = ContextVar("who", default="nobody")
+
+
+def test_an_attempt_is_begun_in_the_context_of_who_asked_whoever_made_room_for_it(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def script(prompt: str, at: float) -> None:
+        seen.append(f"{prompt} by {WHO.get()}")
+
+    async def ask(bench: Bench, who: str) -> None:
+        WHO.set(who)
+        await bench.scheduler.ask(Call(M, f"call of {who}"))
+
+    async def main() -> None:
+        async with engine_over({M: ScriptedProvider(script)}, tmp_path, Lane(M, concurrency=1)) as bench:
+            await asyncio.gather(*(asyncio.create_task(ask(bench, who)) for who in ("ann", "bob", "eve")))
+
+    run_virtually(main())
+    assert seen == [f"call of {who} by {who}" for who in ("ann", "bob", "eve")]
