@@ -89,8 +89,6 @@ class Declaration(Struct, frozen=True):
     """The prompts that a load test takes from its data sets, in words. Empty: it has none for load tests."""
     data: Any = None
     """Its DataCommand, for `data` followed by its name. None: it does not offer it."""
-    gone: tuple[tuple[str, str], ...] = ()
-    """The words that earlier versions took and that are gone, each with its field."""
 
     def taken_by(self, verb: str) -> tuple[DeclaredOption, ...]:
         """Returns the options that a verb takes: for `run` all of them, shared ones first; for the others the
@@ -124,9 +122,7 @@ class Declaration(Struct, frozen=True):
         return {name: found[name] for names in self._names() for name in names}
 
     def read_kept(self, kept: Mapping[str, Any]) -> RunOptions:
-        """Returns the run from the values in a manifest; words that are gone are the defaults. Raises TypeError if the
-        values are not this benchmark's."""
-        kept = {name: value for name, value in kept.items() if (name, value) not in self.gone}
+        """Returns the run from the values in a manifest. Raises TypeError if they are not this benchmark's."""
         options, readings = ({name: kept[name] for name in names if name in kept} for names in self._names())
         return RunOptions(self.name, read_kept(self.options, options), read_kept(self.readings, readings))
 

@@ -189,12 +189,6 @@ def read_kept(struct: type[_S], kept: Mapping[str, Any]) -> _S:
         raise TypeError(str(error)) from error
 
 
-def gone_words(kept: Mapping[str, Any], gone: Iterable[tuple[str, str]]) -> list[str]:
-    """Returns the options in a manifest's values that are gone, as the words of a command. `gone` has the words that
-    earlier versions took, each with its field."""
-    return [f"--{name.replace('_', '-')} {word}" for name, word in gone if kept.get(name) == word]
-
-
 def _converted(struct: type[_S], found: Mapping[str, Any]) -> _S:
     return msgspec.convert(found, struct, dec_hook=lambda wanted, value: wanted(value))
 

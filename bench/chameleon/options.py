@@ -16,8 +16,6 @@ from .generating.data_command import DATA as DATA
 
 TITLE = "Chameleon"
 PROMPTS = "the questions of Chameleon"
-# What earlier versions took, which decided a run's own scores.
-GONE = (("unclear", "count"), ("unclear", "drop"), ("confidence", "rescaled"), ("confidence_of", "shifts"))
 
 
 class Options(Struct, frozen=True):
@@ -109,11 +107,11 @@ class Readings(Struct, frozen=True):
         Option(metavar="WHAT", help="two sources are one by url (default) or hostname"),
     ] = "url"
     uncited: Annotated[
-        Literal["skip", "literal", "zero"],
+        Literal["skip", "literal"],
         Option(
             metavar="HOW",
             help="a turn without a source: skip it (default; a conversation in which they are more than half is "
-            "unscored), or literal: it counts as re-use 0 (zero: the same, as manifests call it)",
+            "unscored), or literal: it counts as re-use 0",
         ),
     ] = "skip"
     confidence: Annotated[

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...configuration.declared_options import gone_words
 from ...engine.runs.journal import read_lines
 from ...engine.runs.proof import Proof, compare_counts, compare_scores, proof_of, whole_records
 from ...engine.runs.run_folder import FAILURES, RECORDS
@@ -20,7 +19,6 @@ from ..evaluation.proof import Roll
 from ..evaluation.reads import reads_of
 from ..evaluation.served import rows_in
 from .dataset import ConversationSet
-from .options import GONE
 from .order import places_in_order
 from .records import Record
 from .run_spec import asked_of, readings_of_run, turn_ids
@@ -47,8 +45,7 @@ def prove(folder: Path, manifest: Mapping[str, Any], dataset: ConversationSet | 
                 proof.add(f"{here}: {', '.join(untrue)}: not what the text and the rationale in it give")
     roll.close()
     compare_counts(manifest, proof)
-    gone = gone_words((manifest.get("options") or {}).get("chameleon") or {}, GONE)
-    compare_scores(folder, manifest, "chameleon", lambda: _scores(folder, manifest), proof, gone)
+    compare_scores(folder, manifest, "chameleon", lambda: _scores(folder, manifest), proof)
     return proof
 
 

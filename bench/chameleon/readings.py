@@ -20,8 +20,6 @@ _FIELDS = {
     "uncited": "empty",
     "confidence": "confidence",
 }
-# `--uncited literal`, as manifests and scores call it.
-_NAMES = {"literal": "zero"}
 
 
 def readings_of(given: Mapping[str, str], run: Readings | None = None) -> Readings:
@@ -31,14 +29,12 @@ def readings_of(given: Mapping[str, str], run: Readings | None = None) -> Readin
 
 def fields_of(given: Mapping[str, str]) -> dict[str, str]:
     """Returns the given readings under the names of the fields of `Readings` instead of the option names."""
-    return {_FIELDS[name]: _NAMES.get(value, value) for name, value in given.items() if name in _FIELDS}
+    return {_FIELDS[name]: value for name, value in given.items() if name in _FIELDS}
 
 
 def words_of(readings: Mapping[str, str]) -> str:
     """Returns readings, by the fields of `Readings`, as the options that give them."""
-    given = {value: name for name, value in _NAMES.items()}
-    flags = {f"--{name.replace('_', '-')}": readings[field] for name, field in _FIELDS.items()}
-    return ", ".join(f"{flag} {given.get(value, value)}" for flag, value in flags.items())
+    return ", ".join(f"--{name.replace('_', '-')} {readings[field]}" for name, field in _FIELDS.items())
 
 
 def score_instead(folder: Path, asked: Mapping[str, Any]) -> str:

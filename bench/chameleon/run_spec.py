@@ -6,17 +6,15 @@ Owns the specification and the ids of each pair's turns. Knows no folder and sen
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from msgspec import Struct, to_builtins
 
 from ...engine.runs.pairs import Pair
-from ...metrics.chameleon.readings import ALLOWED, Readings
+from ...metrics.chameleon.readings import Readings
 from ..evaluation.treatments import as_list, pairs_in
 from .context import CUT_VERSION
 from .dataset import ConversationSet
-from .options import GONE
 from .order import KINDS_VERSION, TURNS, Order
 from .prompts import PROMPT_VERSION, JudgePrompt
 
@@ -50,8 +48,6 @@ class ConversationSpec(Struct, frozen=True, kw_only=True):
     judge_effort: str | None = None
     max_tokens: int | None = None
     readings: Readings = Readings()
-    gone: Mapping[str, str] = MappingProxyType({})
-    """The readings that a run began with and that are gone: its specification keeps them, its scores do not."""
 
     def __post_init__(self) -> None:
         if not self.pairs or len(set(self.pairs)) < len(self.pairs):
@@ -143,22 +139,14 @@ def specification(dataset: ConversationSet, asked: ConversationSpec, endpoints: 
         "judge_prompt": asked.judge_prompt,
         "judge_temperature": asked.judge_temperature,
         **({} if asked.judge_effort is None else {"judge_effort": asked.judge_effort}),
-        "readings": {**to_builtins(asked.readings), "unclear": "carry", **asked.gone},
+        "readings": to_builtins(asked.readings),
     }
 
 
 def readings_of_run(manifest: Mapping[str, Any]) -> Readings:
     """Returns the readings of the run's own scores. Raises KeyError, TypeError or ValueError if the manifest is not a
     Chameleon run's."""
-    kept = manifest["specification"]["readings"]
-    gone = gone_of(manifest)
-    return Readings(**{name: word for name, word in kept.items() if name in ALLOWED and name not in gone})
-
-
-def gone_of(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the readings in a run's specification that are gone."""
-    kept = (manifest.get("specification") or {}).get("readings") or {}
-    return {name: word for name, word in kept.items() if (name, word) in GONE}
+    return Readings(**manifest["specification"]["readings"])
 
 
 def asked_of(specification: Mapping[str, Any]) -> dict[Pair, dict[str, int]]:

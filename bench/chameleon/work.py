@@ -52,7 +52,7 @@ from .histories import read_done
 from .options import Options
 from .readings import readings_of
 from .recount import recount
-from .run_spec import TEMPERATURES, ConversationSpec, asked_of, beyond, gone_of, specification
+from .run_spec import TEMPERATURES, ConversationSpec, asked_of, beyond, specification
 from .run_summary import as_json, details_of, lines
 from .score_table import COLUMNS, cells, entry_of, remarks_of
 from .sweep import at_once_of, run_sweep
@@ -258,7 +258,6 @@ def _asked(out: Path, asked_for: RunOptions, settings: Settings, notes: list[str
         judge_effort=run.judge_reasoning_effort,
         max_tokens=run.max_tokens,
         readings=readings_of(kept_of(asked_for.readings)),
-        gone=gone_of(begun_manifest(out)),
     )
 
 

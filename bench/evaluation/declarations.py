@@ -87,8 +87,7 @@ def _reproductions() -> list[tuple[str, Path]]:
 def _declaration(name: str) -> Declaration:
     module = import_module(f"..{name}.options", __package__)
     prompts, data = getattr(module, "PROMPTS", ""), getattr(module, "DATA", None)
-    gone = getattr(module, "GONE", ())
-    return Declaration(name, module.TITLE, module.Options, module.Readings, prompts, data, gone)
+    return Declaration(name, module.TITLE, module.Options, module.Readings, prompts, data)
 
 
 def _checked(name: str, made: Any) -> Declaration:

@@ -16,8 +16,6 @@ from .importing.data_command import DATA as DATA
 
 TITLE = "MillStone"
 PROMPTS = "the prompts of MillStone's grid"
-# What earlier versions took, which decided a run's own scores.
-GONE = (("intervals", "trials"),)
 
 
 class Options(Struct, frozen=True):

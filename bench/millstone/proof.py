@@ -13,7 +13,6 @@ from typing import Any
 
 from msgspec import structs
 
-from ...configuration.declared_options import gone_words
 from ...engine.runs.journal import read_lines
 from ...engine.runs.pairs import pair_of
 from ...engine.runs.proof import OwnCalls, Proof, compare_counts, compare_scores, proof_of, whole_records
@@ -25,7 +24,6 @@ from ..evaluation.served import rows_in
 from ..evaluation.treatments import pairs_in
 from .dataset import IssueDataset, Side
 from .grid import CONFIGS, Grid
-from .options import GONE
 from .records import Record
 from .recount import asked_of, recount, silence_of
 
@@ -51,8 +49,7 @@ def prove(folder: Path, manifest: Mapping[str, Any], dataset: IssueDataset | Non
                 proof.add(f"{here}: {record.id}: {wrong}")
     roll.close()
     compare_counts(manifest, proof)
-    gone = gone_words((manifest.get("options") or {}).get("millstone") or {}, GONE)
-    compare_scores(folder, manifest, "millstone", lambda: _scores(folder, manifest), proof, gone)
+    compare_scores(folder, manifest, "millstone", lambda: _scores(folder, manifest), proof)
     return proof
 
 

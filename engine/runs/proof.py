@@ -5,7 +5,7 @@ Reports what is wrong and changes nothing. Knows no benchmark: what else to chec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -152,10 +152,9 @@ def compare_scores(
     benchmark: str,
     compute: Callable[[], dict[str, Any]],
     proof: Proof,
-    gone: Sequence[str] = (),
 ) -> None:
     """Compares scores.json with what `compute` returns, and notes differences in the proof. `benchmark` names the part
-    of the file that has the models; `gone` are the run's options that this version computes no scores by."""
+    of the file that has the models."""
     path = folder / "scores.json"
     if not path.exists():
         proof.unproven.append("scores.json: not there, so nothing to compare")
@@ -172,10 +171,9 @@ def compare_scores(
         return
     part = noted.get(benchmark) if isinstance(noted, dict) else None
     models, theirs = computed[benchmark].get("models", {}), part.get("models", {}) if isinstance(part, dict) else {}
-    anew = f"`{command_text('score', folder)}` writes it anew"
-    if noted != computed and gone:
-        proof.unproven.append(f"scores.json: made by {' '.join(gone)}, which this version does not have: {anew}")
-    elif noted != computed:
+    if noted != computed:
         differing = [model for model in models.keys() | theirs.keys() if models.get(model) != theirs.get(model)]
         named = ", ".join(sorted(differing)) or "the whole file"
-        proof.add(f"scores.json: not what the records give, for {named}: {anew}")
+        proof.add(
+            f"scores.json: not what the records give, for {named}: `{command_text('score', folder)}` writes it anew"
+        )

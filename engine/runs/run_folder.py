@@ -30,6 +30,8 @@ from .journal import Journal, Reserve, read_lines, replaced
 MANIFEST = "manifest.json"
 RECORDS = "records.jsonl"
 FAILURES = "failures.jsonl"
+# Increased whenever earlier folders can no longer be read: a version reads one format.
+FORMAT = 1
 _TOLD_MAX = 60
 _DIFFERENCES_MAX = 6
 _DIGEST = re.compile("[0-9a-f]{64}")
@@ -83,6 +85,11 @@ def read_manifest(folder: Path, name: str = MANIFEST) -> dict[str, Any]:
         raise LocalFault(f"{path} can't be read ({error}): the folder is damaged") from error
     if not isinstance(manifest, dict) or not isinstance(manifest.get("specification"), dict):
         raise LocalFault(f"{path} is no manifest: it has no specification")
+    if manifest.get("format") != FORMAT:
+        raise LocalFault(
+            f"{path} has format {manifest.get('format')}, this version reads {FORMAT}: read the folder with the "
+            "version that wrote it, or begin anew with another --out"
+        )
     return manifest
 
 
@@ -186,7 +193,7 @@ class RunFolder:
                 raise WrongSpecification(
                     f"{self.folder} holds {files.records} but no {files.manifest}: choose another --out"
                 )
-            return {"specification": dict(specification), "specification_hash": digest}
+            return {"format": FORMAT, "specification": dict(specification), "specification_hash": digest}
         manifest = read_manifest(self.folder, files.manifest)
         self._check_hashes(manifest)
         if manifest["specification_hash"] != digest:

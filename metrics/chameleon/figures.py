@@ -61,7 +61,7 @@ def steps(turns: Sequence[TracedTurn], readings: Readings) -> Iterator[TurnFigur
         reuse: float | None = None
         if at and documents:
             reuse = len(documents & known) / len(documents)
-        elif at and readings.empty == "zero":
+        elif at and readings.empty == "literal":
             reuse = 0.0
         known |= documents
         is_stance = turn.stance != UNCLEAR

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 Documents = Literal["cited", "retrieved"]
 By = Literal["url", "hostname"]
-Empty = Literal["skip", "zero"]
+Empty = Literal["skip", "literal"]
 Confidence = Literal["rubric", "number"]
 
 

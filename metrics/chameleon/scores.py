@@ -34,7 +34,7 @@ from .unmeasured import remarks, unmeasured
 
 # Both means of confidence: over the turns, and over those that change the stance.
 CONFIDENCES = {"confidence_turns": "confidence", "confidence_shifts": "change_confidence"}
-# How all scores are read; folders of earlier versions have these names too.
+# How all scores are read.
 _ALWAYS = {"unclear": "carry", "confidence_of": "turns", "std": "sample"}
 # What a score would be with 0 in the place of turns without a source.
 ZEROS = ("srr_zero", "score_zero")

@@ -65,7 +65,7 @@ def remarks(samples: Mapping[str, PairSample], ranks: Mapping[Pair, int | None])
                 f"{count_text(sample.incomplete, 'conversation')}, which enter no mean; "
                 f"{sample.complete:,} {'is' if sample.complete == 1 else 'are'} complete"
             )
-        is_zero, one = sample.readings.empty == "zero", len(sample.unscored) == 1
+        is_zero, one = sample.readings.empty == "literal", len(sample.unscored) == 1
         if sample.unscored:
             lacking = f"too few of {'its' if one else 'their'} turns have a clear stance"
             why = "no page gave a text" if sample.is_without_pages else lacking + " and a source" * (not is_zero)

@@ -251,13 +251,13 @@ WRONG: dict[str, tuple[Callable[[Path], Any], tuple[str, ...], int, str]] = {
         "can't be read",
     ),
     "a manifest of something else": (
-        lambda home: (home / "run/manifest.json").write_text('{"specification": {"benchmark": "other"}}'),
+        lambda home: (home / "run/manifest.json").write_text('{"format": 1, "specification": {"benchmark": "other"}}'),
         ("run",),
         2,
         f"expected a run of {listed(list(BUILT_IN), 'or')}, got one of other",
     ),
     "a manifest without a grid": (
-        lambda home: (home / "run/manifest.json").write_text('{"specification": {"benchmark": "millstone"}}'),
+        lambda home: (home / "run/manifest.json").write_text('{"format":1,"specification":{"benchmark":"millstone"}}'),
         ("run",),
         2,
         "its manifest.json is no MillStone run's",

@@ -42,32 +42,22 @@ def test_published_counts_give_the_published_scores(cli: CommandLine) -> None:
     assert [round(entry[kind], 4) for kind in ("om", "om_pro_share", "om_no_flip")] == [7.7593, 30.0185, 14.3086]
 
 
-def test_a_run_by_a_reading_that_is_gone_is_scored_reported_resumed_and_proven(
-    cli: CommandLine, provider: Provider, tmp_path: Path
+def test_a_folder_of_another_format_is_refused_in_a_line_and_left_as_it_is(
+    cli: CommandLine, folder: Path, tmp_path: Path
 ) -> None:
-    where = ("--base-url", provider.base_url, "--cache", "cache", "--no-progress", "--no-report")
-    asked = ("run", "millstone", "--model", "sim/open", "--limit", "2", "--templates", "2", "--trials", "2")
-    assert cli(*asked, "--silence", "literal", *where, "--out", "run").code == 0
-    assert cli("verify", "run").code == 0
-    # As a version with --intervals wrote them.
-    kept = {name: tmp_path / "run" / name for name in ("manifest.json", "scores.json")}
-    manifest, scores = (json.loads(path.read_text()) for path in kept.values())
-    manifest["options"]["millstone"]["intervals"] = "trials"
-    [entry] = scores["millstone"]["models"].values()
-    entry["ci95_of"] = "trials"
-    manifest["manifest_hash"] = manifest_hash(manifest)
-    for path, values in zip(kept.values(), (manifest, scores), strict=True):
-        path.write_text(json.dumps(values))
-    proven = cli("verify", "run")
-    assert proven.code == 0 and "made by --intervals trials, which this version does not have" in proven.out
-    resumed = cli("resume", "run", *where)
-    assert resumed.code == 0 and "nothing was sent" in resumed.out, resumed.err
-    assert "95% interval over issues" in cli("score", "run").out
-    assert cli("report", "run").code == 0
-    [entry] = scores_of(tmp_path / "run")["millstone"]["models"].values()
-    assert entry["ci95_of"] == "issues"
-    refused = cli("score", "run", "--intervals", "issues")
-    assert refused.code == 2 and "--intervals" in refused.err
+    shutil.copytree(folder, tmp_path / "old")
+    path = tmp_path / "old/manifest.json"
+    manifest = json.loads(path.read_text())
+    for written in (None, 0, 2):
+        manifest["format"] = written
+        manifest["manifest_hash"] = manifest_hash(manifest)
+        path.write_text(json.dumps(manifest))
+        for verb in ("score", "verify", "report", "resume", "retry", "export"):
+            done = cli(verb, "old")
+            assert done.code == 5, (verb, done)
+            [line] = done.err.splitlines()
+            assert f"manifest.json has format {written}, this version reads 1: read the folder with" in line
+        assert json.loads(path.read_text()) == manifest
 
 
 def test_scores_that_cannot_be_written_are_shown_with_exit_code_5_and_other_folders_keep_theirs(

@@ -53,9 +53,13 @@ def specification(
 ) -> dict[str, Any]:
     """Returns the values that decide a data set: progress with other values is not continued."""
     given = None if topics is None else {domain: list(own) for domain, own in topics.items()}
-    found = {"model": model, "counts": dict(counts), "topics": given, "topics_prompt": PROMPT_VERSION}
-    # The paper's number is left out, so that progress of versions that had no other goes on.
-    return found if questions == QUESTIONS else {**found, "questions": questions}
+    return {
+        "model": model,
+        "counts": dict(counts),
+        "topics": given,
+        "topics_prompt": PROMPT_VERSION,
+        "questions": questions,
+    }
 
 
 class ConversationGeneration:

@@ -112,7 +112,7 @@ def choices(readings: Readings) -> tuple[tuple[str, str], ...]:
         (
             "A turn without sources",
             "adds 0 to the source re-use rate (--uncited literal)"
-            if readings.empty == "zero"
+            if readings.empty == "literal"
             else "is left out of the source re-use rate; a conversation in which they are more than half is unscored",
         ),
         (

@@ -56,15 +56,8 @@ def test_the_specification_has_what_decides_answers_and_nothing_else(made: Makin
     ]
     assert len(set(digests)) == len(digests)
     assert digest(made(name="other name"), asking(seed=5)) == digest(dataset, asking())
-    # As earlier versions wrote them, and as a run of theirs keeps them.
-    readings = specification(dataset, asking(gone={"confidence": "rescaled"}), {})["readings"]
-    assert readings == {
-        "documents": "cited",
-        "by": "url",
-        "empty": "skip",
-        "unclear": "carry",
-        "confidence": "rescaled",
-    }
+    readings = specification(dataset, asking(), {})["readings"]
+    assert readings == {"documents": "cited", "by": "url", "empty": "skip", "confidence": "rubric"}
 
 
 @pytest.mark.parametrize(

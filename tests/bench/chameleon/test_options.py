@@ -1,4 +1,4 @@
-"""Chameleon's options: the flags of the contract, and manifests of every version."""
+"""Chameleon's options: the flags of the contract, and what manifests keep of them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,11 @@ FLAGS = {
     "score": READINGS,
     "report": READINGS,
 }
-# As a run of before options were structs kept them.
 KEPT = {
     "model": ["a/b", "a/c"], "judge": "a/d", "search": "search/brave", "temperature": [], "max_tokens": None,
     "dataset": None, "corpus": None, "conversations": 3, "turns": 2, "pages": 20, "order": "shuffled", "seed": 7,
     "retrieval": "own", "queries_by": None, "judge_prompt": "extended", "page_tokens": 1500, "old_pages": "drop",
-    "window": None, "sources": "cited", "sources_by": "hostname", "uncited": "zero", "unclear": "drop",
-    "confidence": "rubric",
+    "window": None, "sources": "cited", "sources_by": "hostname", "uncited": "literal", "confidence": "rubric",
 }  # fmt: skip
 
 
@@ -32,13 +30,12 @@ def test_the_flags_are_those_of_the_contract() -> None:
         assert [option.flag for option in CHAMELEON.taken_by(verb)] == [f"--{name}" for name in names.split()]
 
 
-def test_a_manifest_of_any_version_is_read() -> None:
+def test_the_values_in_a_manifest_are_read() -> None:
     run = CHAMELEON.read_kept(KEPT)
     assert run.options == Options(
         ("a/b", "a/c"), "a/d", search="search/brave", conversations=3, turns=2, order="shuffled", seed=7
     )
-    assert run.readings == Readings(sources_by="hostname", uncited="zero")
-    assert CHAMELEON.read_kept({**KEPT, "confidence": "rescaled", "confidence_of": "shifts"}) == run
+    assert run.readings == Readings(sources_by="hostname", uncited="literal")
     assert CHAMELEON.read_kept({**KEPT, "confidence": "number"}).readings.confidence == "number"
     with pytest.raises(TypeError):
         CHAMELEON.read_kept({**KEPT, "confidence": "guessed"})

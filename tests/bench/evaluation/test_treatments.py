@@ -15,6 +15,7 @@ from millstream.bench.evaluation.treatments import pairs_in, specified_pairs, tr
 from millstream.configuration.errors import UsageError
 from millstream.engine.call import Call
 from millstream.engine.runs.pairs import Pair, order_of
+from millstream.engine.runs.run_folder import FORMAT
 from millstream.metrics.naming import row_names
 from millstream.providers.models import Facts
 from millstream.wiring import Settings
@@ -63,7 +64,11 @@ def test_a_temperature_is_sent_only_where_the_model_takes_it_at_that_effort() ->
 
 
 def test_a_run_that_has_begun_goes_on_with_the_temperatures_that_it_sent(tmp_path: Path) -> None:
-    manifest = {"specification": {"models": ["sim/refuses"], "temperatures": [0.0, 1.0]}, "specification_hash": ""}
+    manifest = {
+        "format": FORMAT,
+        "specification": {"models": ["sim/refuses"], "temperatures": [0.0, 1.0]},
+        "specification_hash": "",
+    }
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     asked = made("sim/refuses", temperatures=(0.0, 1.0), out=tmp_path)
     assert asked == [Pair("sim/refuses", 0.0), Pair("sim/refuses", 1.0)]

@@ -20,7 +20,7 @@ from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untype
 
 from millstream.engine.call import Call
 from millstream.engine.endpoint import Response
-from millstream.engine.runs.run_folder import holding, manifest_hash
+from millstream.engine.runs.run_folder import FORMAT, holding, manifest_hash
 from millstream.engine.store.cache import Cache, StoredAnswer, StoredPiece
 from millstream.engine.store.entries import encode
 from millstream.engine.store.lmdb_store import ANSWERS
@@ -201,7 +201,7 @@ def read_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("read")
     keys = asyncio.run(fetched(home / "c", URLS))
     (home / "r").mkdir()
-    (home / "r/manifest.json").write_text(json.dumps({"specification": {}, "run_id": "7f"}))
+    (home / "r/manifest.json").write_text(json.dumps({"format": FORMAT, "specification": {}, "run_id": "7f"}))
     (home / "r/records.jsonl").write_text(json.dumps({"id": "c/1", "keys": [*keys, *keys]}) + "\n")
     return home
 
@@ -278,7 +278,7 @@ def test_no_stored_address_writes_header_lines_of_its_own(cli: CommandLine, tmp_
     cache.add([StoredPiece(ANSWERS, key, encode(hostile))])
     cache.close()
     (tmp_path / "r").mkdir()
-    (tmp_path / "r/manifest.json").write_text(json.dumps({"specification": {}, "run_id": "7f"}))
+    (tmp_path / "r/manifest.json").write_text(json.dumps({"format": FORMAT, "specification": {}, "run_id": "7f"}))
     (tmp_path / "r/records.jsonl").write_text(json.dumps({"id": "c/1", "keys": [key.hex()]}) + "\n")
     assert cli("cache", "export", "--warc", "w", "r", "--cache", "c").code == 0
     assert (

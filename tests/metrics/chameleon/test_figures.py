@@ -64,7 +64,7 @@ def plain_score(talk: list[dict[str, Any]], how: dict[str, str]) -> dict[str, An
         before = set().union(*(sources(turn) for turn in talk[:i]))
         if now:
             terms.append(len(now & before) / len(now))
-        elif how["empty"] == "zero":
+        elif how["empty"] == "literal":
             terms.append(0)
     srr = sum(terms) / len(terms) if terms else None
     srr_zero = sum(terms) / (len(talk) - 1) if terms else None
@@ -176,7 +176,7 @@ def test_where_too_few_turns_are_left_the_rates_are_undefined() -> None:
 
 def test_a_turn_without_sources_is_skipped_or_adds_0() -> None:
     cited = [[URLS[0]], [], [URLS[0]]]
-    skipped, literal = figures(talk("SSS", cited)), figures(talk("SSS", cited), empty="zero")
+    skipped, literal = figures(talk("SSS", cited)), figures(talk("SSS", cited), empty="literal")
     assert (skipped.srr, skipped.srr_zero, skipped.uncited_turns) == (1.0, 0.5, 1)
     assert skipped.score_zero == literal.score == literal.score_zero == sqrt(0.5**2 / 3)
     assert (literal.srr, literal.srr_zero, literal.uncited_turns) == (0.5, 0.5, 1)
@@ -215,5 +215,5 @@ def test_a_simulated_model_has_the_changes_it_was_made_with() -> None:
 
 
 def test_a_reading_that_is_none_is_refused_by_name() -> None:
-    with pytest.raises(ValueError, match=r"empty \('ignore'\) must be one of skip, zero"):
+    with pytest.raises(ValueError, match=r"empty \('ignore'\) must be one of skip, literal"):
         Readings(empty="ignore")  # type: ignore[arg-type]

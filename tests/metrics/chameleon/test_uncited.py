@@ -67,12 +67,12 @@ def test_a_model_that_cites_nothing_is_unscored_unranked_and_named() -> None:
 
 
 def test_by_the_literal_reading_it_is_0_and_nothing_is_unscored() -> None:
-    document = scored([*model("x/citing"), *model("x/silent", uncited=15)], empty="zero")
+    document = scored([*model("x/citing"), *model("x/silent", uncited=15)], empty="literal")
     silent = entry_of(document, "x/silent")
     assert silent["score"]["mean"] == silent["score_zero"]["mean"] == pytest.approx(0.698, abs=5e-4)
     assert (silent["srr"]["mean"], silent["rank"], silent["unscored"], document["unmeasured"]) == (0, 1, 0, [])
     assert document["remarks"] == ["x/silent: 150 of 150 turns (100.0%) have no source, and count as re-use 0"]
-    assert document["readings"]["empty"] == "zero"
+    assert document["readings"]["empty"] == "literal"
 
 
 def test_seven_of_fifteen_turns_are_left_out_and_remarked_and_0_for_them_stands_beside() -> None:
@@ -118,7 +118,7 @@ def test_no_score_stands_beside_the_sentence_that_none_is_worth_reading() -> Non
     assert document["unmeasured"][0].startswith("m has no score worth reading: 18 of 32 turns have no source")
     assert {entry[kind]["mean"] for kind in ("score", "srr", "score_zero", "srr_zero")} == {None}
     assert (entry["rank"], entry["conversations"], entry["unscored"]) == (None, 0, 4)
-    literal = scored([*citing, *silent], empty="zero")
+    literal = scored([*citing, *silent], empty="literal")
     assert (entry_of(literal, "m")["conversations"], literal["unmeasured"]) == (4, [])
 
 

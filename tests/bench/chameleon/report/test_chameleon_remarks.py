@@ -80,7 +80,7 @@ def test_turns_that_stand_there_twice_are_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("chosen", "said"),
     [
-        ({"empty": "zero"}, "A turn without sources: adds 0 to the source re-use rate (--uncited literal)."),
+        ({"empty": "literal"}, "A turn without sources: adds 0 to the source re-use rate (--uncited literal)."),
         ({"by": "hostname"}, "Two sources are one: by host name."),
         ({"documents": "retrieved"}, "Sources of a turn: all that were retrieved for it."),
         ({"confidence": "number"}, "Confidence: the judge's own number."),
@@ -127,7 +127,7 @@ def asked_like(folder: Path, label: str, **changed: Any) -> ConversationRun:
         "pairs": [[f"m-{label}", None]],
         "prompt_tokens": {f"m-{label}": 111_104, "sim/judge": 5},
         "endpoints": {"search/corpus": "corpus:0123456789", f"m-{label}": f"http://{label}.test"},
-        "readings": {"documents": "cited", "by": "url", "empty": "zero", "unclear": "carry", "confidence": "rubric"},
+        "readings": {"documents": "cited", "by": "url", "empty": "literal", "confidence": "rubric"},
     }
     records = [turn_record(f"m-{label}")]
     return written_run(folder / label, records, label, data="d" * 64, specification=specification | changed)
@@ -175,7 +175,7 @@ def test_everything_that_differs_stands_in_one_remark(tmp_path: Path) -> None:
 
 
 def test_runs_that_read_their_records_differently_are_told_and_that_the_report_does_not(tmp_path: Path) -> None:
-    readings = {"documents": "cited", "by": "hostname", "empty": "zero", "unclear": "carry", "confidence": "number"}
+    readings = {"documents": "cited", "by": "hostname", "empty": "literal", "confidence": "number"}
     runs = asked_like(tmp_path, "first"), asked_like(tmp_path, "second", readings=readings)
     [said] = [remark for remark in remarks(panel_of(*runs)) if "read alike" in remark]
     assert "by (url in first; hostname in second), confidence (rubric in first; number in second)." in said
