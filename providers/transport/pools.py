@@ -10,6 +10,7 @@ import asyncio
 import functools
 import time
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from typing import Protocol, cast
 
 import aiohttp
@@ -55,6 +56,7 @@ class ConnectionPools:
         self.sweep: asyncio.TimerHandle | None = None
         self._room = connections_max
         self.waiting: OrderedDict[Waiter, Pool] = OrderedDict()
+        self._opening: deque[Callable[[], None]] = deque()
 
     def __repr__(self) -> str:
         idle = sum(pool.idle for pool in self._pools.values())
@@ -110,6 +112,22 @@ class ConnectionPools:
             waiter.take(held)
         else:
             held.close()
+
+    def open_in_turn(self, begin: Callable[[], None]) -> None:
+        """Calls what begins to open a connection, one in each turn of the loop: a server may hold only a few that it
+        has not accepted yet, and a call on one beyond them waits for as long as its system tries again."""
+        self._opening.append(begin)
+        if len(self._opening) == 1:
+            asyncio.get_running_loop().call_soon(self._open_next)
+
+    def _open_next(self) -> None:
+        begin = self._opening[0]
+        try:
+            begin()
+        finally:
+            self._opening.popleft()
+            if self._opening:
+                asyncio.get_running_loop().call_soon(self._open_next)
 
     def sweep_later(self) -> None:
         """Closes idle connections when they are too old, so that an idle server keeps no descriptors."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Coroutine, Mapping
+from functools import partial
 from typing import Any, NamedTuple, Protocol, cast
 
 import aiohttp
@@ -238,6 +239,17 @@ class Exchange(Struct, eq=False):
 
     def _connect(self, pool: Pool) -> None:
         self.channel.deadlines.watch(self)
+        self.channel.pools.open_in_turn(partial(self._open, pool))
+
+    def _open(self, pool: Pool) -> None:
+        if self.receiver is None:
+            self.channel.pools.free_room()
+            return
+        if (held := pool.take()) is not None:  # given back meanwhile
+            self.held = held
+            self.channel.pools.free_room()
+            self._write()
+            return
         self.wait = connecting = asyncio.get_running_loop().create_task(pool.connect())
         connecting.add_done_callback(self._connected)
 
