@@ -53,8 +53,7 @@ class Flight(SharedCall):
         super().__init__(key, first)
         pending = first.pending
         self.flights = flights
-        self.at = At.BEGUN
-        self._context = copy_context()
+        self.at, self._context = At.BEGUN, copy_context()
         self.tokens, self.cost, self.refused_by = pending.tokens, 0.0, 0
         self.is_queued = self._has_begun = False
         self.tries = Tries(pending.route.policy or flights.policy)
@@ -178,13 +177,15 @@ class Flight(SharedCall):
         try:
             if request.hear is not None:
                 request.hear(None)
-            # In the context of who asked, whoever's call has made room for it.
-            attempt = self._context.run(pending.route.endpoints[permit.lane.number].begin, request, self)
+            if self.at is At.SENT:  # who listens may have left
+                attempt = self._context.run(pending.route.endpoints[permit.lane.number].begin, request, self)
+                if self._permit is permit and self.at is At.SENT:
+                    self._attempt = attempt
         except Exception as error:  # noqa: BLE001 (it may be billed, and must not end the others)
             self._broken(error)
-            return
-        if self._permit is permit and self.at is At.SENT:
-            self._attempt = attempt
+        except BaseException:
+            flights.out -= 1
+            raise
 
     def clear(self) -> float:
         assert self._permit is not None
@@ -368,7 +369,7 @@ class Flight(SharedCall):
             step(*arguments)
         except LaneStopped as error:
             self._fly(self._stop, error.stop)
-        except Exception as error:  # noqa: BLE001 (raised to those who wait)
+        except BaseException as error:  # noqa: BLE001 (raised to those who wait)
             self._end(error)
 
     def _release(self) -> None:
