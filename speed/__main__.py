@@ -38,6 +38,8 @@ WARM_GOAL_S = 8.0
 MEMORY_GOAL = 1.10
 WARM_ROUNDS = 3
 ISSUES = 107
+# An installed program has its bytecode, whatever this shell asks of Python.
+_ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 class Client(Struct, frozen=True):
@@ -91,6 +93,13 @@ class Bench:
         self._python = python
         self._folder = folder
         self._options = options
+        self._write_bytecode()
+
+    def _write_bytecode(self) -> None:
+        commands = [client.command for client in self._grid_clients(1)]
+        for command in (*commands, *(self._command("clients", 100, name) for name in ("bare", "engine"))):
+            with tempfile.TemporaryDirectory(dir=self._folder) as folder:
+                _timed(command, folder)
 
     def calls(self) -> bool:
         """Compares the floor, bare aiohttp, `ms.Engine` and `run millstone`, with about the same number of calls."""
@@ -186,7 +195,7 @@ def _spread(figures: Sequence[float], form: str) -> str:
 def _timed(command: list[str], folder: Path | str) -> Use:
     """Runs a process in a folder to its end."""
     began, cpu_s = time.perf_counter(), _children_cpu_s()
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=folder, env=_ENVIRONMENT, capture_output=True, text=True, check=False)
     use = Use(time.perf_counter() - began, _children_cpu_s() - cpu_s, done.stdout)
     if done.returncode:
         raise SystemExit(f"millstream bench: {' '.join(command)} ended with code {done.returncode}: {done.stderr}")
