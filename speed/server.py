@@ -41,13 +41,15 @@ def python_on(core: int) -> list[str]:
 
 
 def answer() -> bytes:
+    # Of the grid's prompts in the mean, at four characters a token: whoever is told a small part of it looks closer.
+    read, written = 1_440, 100
     body = {
         "id": "chatcmpl-0",
         "object": "chat.completion",
         "created": 0,
         "model": "fixed",
         "choices": [{"index": 0, "message": {"role": "assistant", "content": ""}, "finish_reason": "stop"}],
-        "usage": {"prompt_tokens": 475, "completion_tokens": 100, "total_tokens": 575},
+        "usage": {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written},
     }
     room = ANSWER_BYTES - len(orjson.dumps(body))
     body["choices"][0]["message"]["content"] = ("position <<A>> " * 40)[:room]  # type: ignore[index]
