@@ -15,6 +15,7 @@ from collections import OrderedDict
 from pathlib import Path
 
 from ..limits import Quota, Tokens
+from ..mapped_file import open_to_map
 
 TICK_S = 0.25
 # A send may arrive up to a tick late, and its slot begins up to a tick before it: 60.5 s cover a true minute.
@@ -53,21 +54,6 @@ def _boot_mark() -> int:
     except (OSError, ValueError):
         boot = 0
     return boot ^ _LAYOUT
-
-
-def _open_file(path: Path, size: int) -> int:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        there = os.fstat(fd)
-        # A copy may have holes. Touching a hole of a mapped file on a full disk would kill the process.
-        if min(there.st_size, 512 * there.st_blocks) < size:
-            lengthen = getattr(os, "posix_fallocate", None)
-            lengthen(fd, 0, size) if lengthen is not None else os.ftruncate(fd, size)
-    except OSError:
-        os.close(fd)
-        raise
-    return fd
 
 
 def _is_sound(words: memoryview) -> bool:
@@ -262,7 +248,7 @@ class Ledger:
 
     def open_file(self) -> None:
         assert self._path is not None
-        self._fd = _open_file(self._path, 8 * _WORDS)
+        self._fd = open_to_map(self._path, 8 * _WORDS)
         try:
             self._map = mmap.mmap(self._fd, 8 * _WORDS)
         except OSError:

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import lmdb
 
 from ..fault import LocalFault
+from ..mapped_file import open_to_map
 from .page_proof import DamagedPages, check_pages, missing_bytes
 from .trust import TrustedFile
 
@@ -238,13 +239,8 @@ def _unopened(folder: Path, problem: Exception | None) -> LocalFault:
 
 
 def allocate_locks(path: Path) -> None:
-    """Fills LMDB's lock file: LMDB maps it with holes, and touching one on a full disk would kill the process."""
-    if hasattr(os, "posix_fallocate"):
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            os.posix_fallocate(fd, 0, _LOCKS_SIZE)
-        finally:
-            os.close(fd)
+    """Fills LMDB's lock file, which LMDB maps with holes."""
+    os.close(open_to_map(path, _LOCKS_SIZE, 0o644))
 
 
 def _has_all(environment: lmdb.Environment) -> bool:
