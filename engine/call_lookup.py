@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, structs
 
 from .attempts.money import why_unbounded
+from .attempts.payer import Payer
 from .call import Call, Failure, Outcome, Reply
 from .endpoint import EncodeError, Request
 from .events import Events
 from .key import key_of, question_of, sample_of
+from .limits import Tokens
 from .routes import Route, Routes
-from .shared_calls import PendingCall
 from .store.cache import Mode
 from .store.cache_policy import CachePolicy
 from .store.entries import StoredAnswer
@@ -30,6 +31,26 @@ class CallEncoding(Struct, frozen=True):
     route: Route
     request: Request
     question: HASH
+
+
+class PendingCall(Struct):
+    """A call that the cache does not hold, ready to be sent. `key` is its cache key, `tokens` what is reserved for it;
+    `payer`: the budget that pays for it beside the engine's, None: there is none."""
+
+    call: Call
+    route: Route
+    request: Request
+    key: bytes
+    tokens: Tokens
+    payer: Payer | None = None
+
+    @property
+    def reckoned_cost(self) -> float:
+        """The most that an attempt can cost, in dollars; 0.0 if no limit has to bear it."""
+        route, payer = self.route, self.payer
+        if route.lane.purse.limit is None and (payer is None or not payer.reckons_worst):
+            return 0.0
+        return route.worst_cost(self.call) or 0.0
 
 
 class CallLookup:

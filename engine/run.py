@@ -15,12 +15,13 @@ from contextvars import copy_context
 from msgspec import Struct, field
 
 from .call import WEB, Call, Outcome
+from .call_lookup import PendingCall
 from .endpoint import Hear
 from .fault import LocalFault, Stop, Stopped
 from .lanes.lane_queue import LaneStopped
 from .routes import is_host
 from .scheduler import Scheduler
-from .shared_calls import PendingCall, SharedCall
+from .shared_calls import SharedCall
 from .sink import Sink
 
 OUTLET_SIZE = 256

@@ -13,7 +13,7 @@ from random import Random
 from .attempts.retry import RetryPolicy
 from .call import Call, Outcome
 from .call_lookup import CallEncoding as CallEncoding
-from .call_lookup import CallLookup
+from .call_lookup import CallLookup, PendingCall
 from .claims import Claims
 from .endpoint import Hear
 from .events import Events
@@ -24,7 +24,7 @@ from .keeping import Keeper
 from .lanes.lane_queue import LaneStopped
 from .routes import Route as Route
 from .routes import Routes
-from .shared_calls import CallWaiter, PendingCall, Waiter, shared_outcome
+from .shared_calls import CallWaiter, Waiter, shared_outcome
 from .sink import Sink
 from .store.cache import Cache, Mode
 from .store.cache_policy import CachePolicy

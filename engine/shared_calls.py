@@ -1,4 +1,4 @@
-"""Those who wait for a call that is under way, and the call that they wait for, before it is sent.
+"""Those who wait for a call that is under way.
 
 A waiter leaves whenever it likes; the call goes on for the others. Knows no cache, and of a call under way only that it
 can be left: flight.
@@ -10,34 +10,10 @@ import asyncio
 from collections.abc import Callable, Hashable
 from typing import Protocol
 
-from msgspec import Struct
-
-from .attempts.payer import Payer
 from .call import Call, Outcome
-from .endpoint import Hear, Request
-from .limits import Tokens
-from .routes import Route
+from .call_lookup import PendingCall
+from .endpoint import Hear
 from .sink import Sink, SinkLine
-
-
-class PendingCall(Struct):
-    """A call that the cache does not hold, ready to be sent. `key` is its cache key, `tokens` what is reserved for it;
-    `payer`: the budget that pays for it beside the engine's, None: there is none."""
-
-    call: Call
-    route: Route
-    request: Request
-    key: bytes
-    tokens: Tokens
-    payer: Payer | None = None
-
-    @property
-    def reckoned_cost(self) -> float:
-        """The most that an attempt can cost, in dollars; 0.0 if no limit has to bear it."""
-        route, payer = self.route, self.payer
-        if route.lane.purse.limit is None and (payer is None or not payer.reckons_worst):
-            return 0.0
-        return route.worst_cost(self.call) or 0.0
 
 
 class Waiter(Protocol):

@@ -17,11 +17,11 @@ from ...configuration import errors as refusal
 from ...configuration.errors import UsageError
 from ...engine.attempts.budget_file import BUDGET, BudgetPlace
 from ...engine.call import Call, Outcome
+from ...engine.call_lookup import PendingCall
 from ...engine.collector import calm_collector
 from ...engine.fault import Stop
 from ...engine.remarks import remark
 from ...engine.runs.pairs import Pair
-from ...engine.shared_calls import PendingCall
 from ...format import count_text
 from ...wiring.budgets import budgets_folder
 from ...wiring.engine import Engine

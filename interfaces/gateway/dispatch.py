@@ -17,11 +17,12 @@ from msgspec import Struct, structs
 
 from ...engine.attempts.money import CostBudget, over_budget, why_unbounded
 from ...engine.call import Outcome
+from ...engine.call_lookup import PendingCall
 from ...engine.endpoint import EncodeError, Hear
 from ...engine.fault import Stop
 from ...engine.key import question_of
 from ...engine.scheduler import CallEncoding, Scheduler
-from ...engine.shared_calls import CallWaiter, PendingCall
+from ...engine.shared_calls import CallWaiter
 from ...providers.llm.serve_dialect import Problem, RequestRefusal, ServedRequest
 from ...providers.llm.serve_naming import request_for_family
 from ...wiring import Settings

@@ -15,11 +15,12 @@ from virtual_time import run_virtually
 from millstream.engine.attempts.prices import Price
 from millstream.engine.attempts.retry import RetryPolicy
 from millstream.engine.call import Call, Outcome
+from millstream.engine.call_lookup import PendingCall
 from millstream.engine.endpoint import Fault
 from millstream.engine.fault import Stopped
 from millstream.engine.limits import Tokens
 from millstream.engine.run import run_calls
-from millstream.engine.shared_calls import CallWaiter, PendingCall
+from millstream.engine.shared_calls import CallWaiter
 from millstream.engine.store.leases import FolderLeases
 
 M = "script/m"

@@ -12,10 +12,11 @@ from virtual_time import run_virtually
 
 from millstream.engine.attempts.payer import NotPaid
 from millstream.engine.call import Call, Outcome
+from millstream.engine.call_lookup import PendingCall
 from millstream.engine.endpoint import Fault
 from millstream.engine.lane import Lane
 from millstream.engine.limits import Tokens
-from millstream.engine.shared_calls import CallWaiter, PendingCall
+from millstream.engine.shared_calls import CallWaiter
 
 M = "script/m"
 
