@@ -6,15 +6,19 @@ A value of another type than it should have is missing. Pure: values in, values 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
-from msgspec import structs
+from msgspec import Meta, structs
 
 from ...engine.call import Citation, Usage
 from .repair import mended
 
 # No model counts this far: a usage beyond it is noise, and would keep a lane waiting for years.
 TOKENS_MAX = 1_000_000_000
+_NAME_MAX = 256
+# The same two limits, for bodies that are decoded straight into structs.
+Count = Annotated[int, Meta(ge=0, lt=TOKENS_MAX)]
+Name = Annotated[str, Meta(max_length=_NAME_MAX)]
 
 
 def as_object(value: Any) -> dict[str, Any]:
@@ -32,7 +36,7 @@ def as_text(value: Any) -> str:
 
 def id_of(value: Any) -> str | None:
     """Returns the provider's id of an answer; None if it has none of a usual length."""
-    if not isinstance(value, str) or not 0 < len(value) <= 256:
+    if not isinstance(value, str) or not 0 < len(value) <= _NAME_MAX:
         return None
     return value if value.isascii() else mended(value)
 
@@ -80,7 +84,8 @@ def sum_in(holder: Any, name: str, *more: str) -> int | None:
     no sense."""
     fields = (name, *(each for each in more if as_object(holder).get(each) is not None))
     counts = [count for each in fields if (count := count_in(holder, each)) is not None]
-    return sum(counts) if len(counts) == len(fields) else None
+    total = sum(counts)
+    return total if len(counts) == len(fields) and total < TOKENS_MAX else None
 
 
 def usage_of(
@@ -93,13 +98,13 @@ def usage_of(
     writes: tuple[int | None, int | None] = (None, None),
     billed: float | None = None,
 ) -> Usage | None:
-    """Returns the usage in tokens; None if nothing of it is known. A count that is missing, negative or impossibly
-    large is unknown unless `total` shows it, and so is an input of 0, since every prompt has tokens. Tokens that only
-    `total` has count as output, the dearer kind: xAI and others do not include thinking in the answer's tokens.
-    `writes` are the input tokens written to the provider's cache for its usual time, and for an hour (None: not counted
-    apart)."""
-    read, written, total = _sensible(input_tokens) or None, _sensible(output_tokens), _sensible(total) or None
-    reasoning, cached = _sensible(reasoning) or 0, _sensible(cached) or 0
+    """Returns the usage in tokens, from counts that `count_in` or a struct has read; None if nothing of it is known. A
+    count that is missing is unknown unless `total` shows it, and so is an input of 0, since every prompt has tokens.
+    Tokens that only `total` has count as output, the dearer kind: xAI and others do not include thinking in the
+    answer's tokens. `writes` are the input tokens written to the provider's cache for its usual time, and for an hour
+    (None: not counted apart)."""
+    read, written, total = input_tokens or None, output_tokens, total or None
+    reasoning, cached = reasoning or 0, cached or 0
     if read is None and written is None:
         return None if total is None and billed is None else Usage(None, None, total=total, billed=billed)
     if read is not None and total is not None and total >= read + (written or 0):
@@ -109,7 +114,7 @@ def usage_of(
     reasoning = reasoning if written is None else min(reasoning, written)
     if writes != (None, None):
         # Parts that don't fit into the whole make no sense together: the dearer ones count first.
-        brief, hour = (_sensible(count) or 0 for count in writes)
+        brief, hour = writes[0] or 0, writes[1] or 0
         rest = TOKENS_MAX if read is None else read
         hour = min(hour, rest)
         brief = min(brief, rest - hour)
@@ -131,10 +136,6 @@ def later_usage(known: Usage | None, told: Usage | None, *, has_more: bool) -> U
         parts = ("input", "cached_input", "cache_write_5m", "cache_write_1h", "place")
         told = structs.replace(told, **{name: getattr(known, name) for name in parts})
     return structs.replace(told, output=known.output if told.output is None and not has_more else told.output)
-
-
-def _sensible(count: int | None) -> int | None:
-    return count if count is not None and 0 <= count < TOKENS_MAX else None
 
 
 def citation_of(url: Any, title: Any) -> Citation | None:

@@ -149,7 +149,7 @@ def _reply(
             return broken_answer(f"finish reason is `{finish}`")
         is_refused = is_refused or finish == "content_filter"
         finish = FINISHES.get(finish, finish)
-    if message.is_empty and (finish == "stop" or finish is None) and not is_refused:
+    if not text and (finish == "stop" or finish is None) and not is_refused and message.is_empty:
         return empty_answer("a message that says nothing", usage)
     raw_hash = sha256(response.body).hexdigest()
     parts: tuple[Part, ...] = ()

@@ -208,7 +208,7 @@ def _usage_of(usage: Any) -> Usage | None:
         reasoning,
         count_in(details, "cached_tokens"),
         total,
-        writes=(stored if stored is None or longer is None else stored - longer, longer),
+        writes=(stored if stored is None or longer is None else max(stored - longer, 0), longer),
         billed=None if cost is None else billed_of(cost, usage.get("is_byok"), usage.get("cost_details")),
     )
 

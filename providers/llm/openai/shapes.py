@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from ....engine.call import Citation, TokenLogprob, Usage
-from ..answer_values import Origin, as_object, count_in, is_number, origin_of
+from ..answer_values import Count, Name, Origin, as_object, count_in, id_of, is_number
 from ..answer_values import usage_of as checked_usage
 from ..repair import mended
 
@@ -66,25 +66,25 @@ _MORE = ("tool_calls", "function_call", "reasoning_content", "reasoning", "reaso
 
 
 class OutputDetails(Struct, frozen=True):
-    reasoning_tokens: int | None = None
+    reasoning_tokens: Count | None = None
 
 
 class InputDetails(Struct, frozen=True):
-    cached_tokens: int | None = None
-    cache_write_tokens: int | None = None
+    cached_tokens: Count | None = None
+    cache_write_tokens: Count | None = None
 
 
 class RawUsage(Struct, frozen=True):
     """Counts of tokens. Two fields are DeepSeek's and Mistral's names for cached tokens, the last three OpenRouter's
     dollars."""
 
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    total_tokens: int | None = None
+    prompt_tokens: Count | None = None
+    completion_tokens: Count | None = None
+    total_tokens: Count | None = None
     completion_tokens_details: OutputDetails | None = None
     prompt_tokens_details: InputDetails | None = None
-    prompt_cache_hit_tokens: int | None = None
-    num_cached_tokens: int | None = None
+    prompt_cache_hit_tokens: Count | None = None
+    num_cached_tokens: Count | None = None
     cost: Any = None
     is_byok: Any = None
     cost_details: Any = None
@@ -98,11 +98,11 @@ class ChatAnswer(Struct, frozen=True):
     error: Any = None
     citations: list[Any] | None = None
     search_results: list[Any] | None = None
-    id: Any = None
-    model: Any = None
-    system_fingerprint: Any = None
-    service_tier: Any = None
-    provider: Any = None
+    id: Name | None = None
+    model: Name | None = None
+    system_fingerprint: Name | None = None
+    service_tier: Name | None = None
+    provider: Name | None = None
 
 
 # The fields of an answer, or of the chunks of a stream, that state who answered.
@@ -110,7 +110,13 @@ ORIGIN = ("id", "model", "system_fingerprint", "service_tier", "provider")
 
 
 def origin_in(answer: ChatAnswer) -> Origin:
-    return origin_of(answer.id, answer.model, answer.system_fingerprint, answer.service_tier, answer.provider)
+    return Origin(
+        answer_id=answer.id or None,
+        served=answer.model or None,
+        fingerprint=answer.system_fingerprint or None,
+        tier=answer.service_tier or None,
+        router=answer.provider or None,
+    )
 
 
 def joined_origin(before: ChatAnswer, chunk: ChatAnswer) -> ChatAnswer:
@@ -216,7 +222,7 @@ def answer_of(parsed: dict[str, Any]) -> ChatAnswer:
         parsed.get("error"),
         _list_of(parsed.get("citations")),
         _list_of(parsed.get("search_results")),
-        *(parsed.get(name) for name in ORIGIN),
+        *(id_of(parsed.get(name)) for name in ORIGIN),
     )
 
 

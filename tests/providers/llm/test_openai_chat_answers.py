@@ -21,6 +21,9 @@ from chat_shapes import (
     streamed,
     whole,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import structs
 
 from millstream.engine.endpoint import Response
 from millstream.providers.llm.sse import events_of
@@ -53,6 +56,52 @@ def test_answers_of_less_usual_shapes_are_answers(body: bytes, text: str, finish
 def test_a_missing_usage_costs_no_answer() -> None:
     reply = reply_of(ok(b'{"choices":[{"message":{"content":"A"}}]}'))
     assert (reply.text, reply.usage) == ("A", None)
+
+
+# Counts and names at the edges of what makes sense.
+ODD: tuple[Any, ...] = (None, 0, 1, 7, 30, 10**9 - 1, 10**9, -1, 2**64 - 1, 5.0, 5.5, True, "7", [])
+NAMES: tuple[Any, ...] = (None, "", "flex", "é", "x" * 256, "é" * 256, "x" * 257, 5, True, {})
+counts = st.sampled_from(ODD)
+ANSWERS = st.fixed_dictionaries(
+    {
+        **dict.fromkeys(("id", "model", "system_fingerprint", "service_tier", "provider"), st.sampled_from(NAMES)),
+        "usage": st.fixed_dictionaries(
+            {},
+            optional={
+                "prompt_tokens": counts,
+                "completion_tokens": counts,
+                "total_tokens": counts,
+                "num_cached_tokens": counts,
+                "prompt_tokens_details": st.fixed_dictionaries(
+                    {"cached_tokens": counts}, optional={"cache_write_tokens": counts}
+                ),
+                "completion_tokens_details": st.fixed_dictionaries({"reasoning_tokens": counts}),
+            },
+        ),
+    },
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(ANSWERS)
+def test_what_makes_no_sense_in_an_answer_of_usual_shape_is_missing_and_costs_it_nothing_else(given: Any) -> None:
+    body = whole(**given)
+    usual, by_field = reply_of(ok(body)), reply_of(ok(b"[" + body + b"]"))
+    assert usual == structs.replace(by_field, raw_hash=usual.raw_hash)
+    usage = given["usage"]
+    if usual.usage is not None and usage.get("total_tokens") is None:
+        for count, name in ((usual.usage.input, "prompt_tokens"), (usual.usage.output, "completion_tokens")):
+            assert count is None or count >= int(usage[name])
+    for word, name in ((usual.answer_id, "id"), (usual.served, "model"), (usual.tier, "service_tier")):
+        value = given[name]
+        assert word == (value if isinstance(value, str) and 0 < len(value) <= 256 else None)
+
+
+def test_a_stream_has_each_name_from_the_first_chunk_in_which_it_makes_sense() -> None:
+    first = {"id": 5, "model": "x" * 257, "service_tier": ""}
+    then = {"id": "a", "model": "b", "service_tier": "flex"}
+    reply = reply_of(streamed(*(event({"choices": choice(delta={"content": "A"}), **one}) for one in (first, then))))
+    assert (reply.answer_id, reply.served, reply.tier) == ("a", "b", "flex")
 
 
 @pytest.mark.parametrize(
