@@ -11,9 +11,10 @@ import asyncio
 import time
 import zlib
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, cast
+from typing import Protocol, cast
 
 import httptools
+from msgspec import Struct
 
 from .decompression import CODINGS, OTHERS, Decompressor
 
@@ -24,6 +25,8 @@ HEAD_MAX = 128 << 10
 _PACKED_MAX = 2 * BODY_MAX
 # The most bytes of framing around a chunk for each byte in it.
 _FRAME_MAX = 32
+# No header has this name: it is among the fields from the end of an answer until another message begins.
+_WHOLE = b"\r\n"
 
 # A callback that receives the pieces of a body as they arrive.
 Tap = Callable[[bytes], None]
@@ -57,16 +60,22 @@ class AnswerTooLarge(ExchangeError):
         self.status = status
 
 
-class HttpAnswer(NamedTuple):
-    """A received answer. `headers`: by name as written; of a repeated one, the last. `broken`: why the body is not
-    complete, for callers that can use a part of it; None if it is. `first_byte_at`: when the body began, in seconds
-    of time.perf_counter; None if it is empty."""
+class HttpAnswer(Struct, eq=False):
+    """An answer, as far as it was received. `status`: below 0 until the head is complete. `headers`: by name as
+    written; of a repeated one, the last. `first_byte_at`: when the body began, in seconds of time.perf_counter; None if
+    it is empty. `broken`: why it is not complete, for callers that can use a part of it; None if it is. The rest is for
+    the connection: the body so far, its length as it was sent, and the number of all other bytes."""
 
-    status: int
-    headers: dict[bytes, bytes]
-    body: bytes
-    first_byte_at: float | None
+    status: int = -1
+    headers: dict[bytes, bytes] = {}
+    body: bytes = b""
+    first_byte_at: float | None = None
     broken: ExchangeError | None = None
+    is_whole: bool = False
+    received: bytes | bytearray = b""
+    packed: int = 0
+    framing: int = 0
+    unpacking: Decompressor | None = None
 
 
 class Asker(Protocol):
@@ -87,40 +96,25 @@ class HttpConnection(asyncio.Protocol):
         self.should_close = False
         self._loop = loop
         self._asker: Asker | None = None
-        # The parser fills it directly: there may be thirty headers, and hardly any of them is read.
-        self._heads: dict[bytes, bytes] = {}
-        self.on_header = self._heads.__setitem__
+        self._tap: Tap | None = None
+        self._answer = HttpAnswer()
+        # The parser calls both directly: there may be thirty headers, and hardly any of them is read.
+        self._fields: dict[bytes, bytes] = {}
+        self.on_header = self._fields.__setitem__
+        self.on_message_begin = self._fields.clear
         self._parser = httptools.HttpResponseParser(self)
         self._parser.set_dangerous_leniencies(
             lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
         )
-        self._tap: Tap | None = None
-        self._begin()
 
     def __repr__(self) -> str:
         state = "closed" if not self.is_connected() else "idle" if self._asker is None else "asked"
         return f"<HttpConnection [{state}]>"
 
-    def _begin(self) -> None:
-        self._status = 0
-        self._headers: dict[bytes, bytes] = {}
-        self._beside = 0  # bytes outside of the body
-        self._taken = 0  # and bytes in it
-        self._body: bytes | bytearray = b""
-        self._first_byte_at: float | None = None
-        self._unpacking: Decompressor | None = None
-        self._fault: ExchangeError | None = None
-        self._is_interim = self._has_head = self._is_whole = False
-        self._heads.clear()
-
     # --- called by its users ---
 
     def is_connected(self) -> bool:
         return self.transport is not None and not self.transport.is_closing()
-
-    def is_free(self) -> bool:
-        """Returns whether a request may be sent on the connection."""
-        return not self.should_close and self.transport is not None and not self.transport.is_closing()
 
     def ask(self, asker: Asker, request: bytes, tap: Tap | None = None, body: bytes = b"") -> None:
         """Sends a request; the asker gets the whole answer or an ExchangeError, unless it calls `abort` before. `body`
@@ -128,8 +122,7 @@ class HttpConnection(asyncio.Protocol):
         if self.transport is None or self.transport.is_closing():
             asker.failed(NeverSent("the connection closed before anything was sent"))
             return
-        self._asker = asker
-        self._tap = tap
+        self._asker, self._tap = asker, tap
         self.transport.write(request)
         if body:
             self.transport.write(body)
@@ -157,14 +150,12 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.transport = None
-        self.should_close = True
-        self._ended(error)
+        self._cut(error)
         if self.closed is not None and not self.closed.done():
             self.closed.set_result(None)
 
     def eof_received(self) -> bool:
-        self.should_close = True
-        self._ended(None)
+        self._cut(None)
         return False
 
     def data_received(self, data: bytes) -> None:
@@ -172,120 +163,104 @@ class HttpConnection(asyncio.Protocol):
             # No request is open: these bytes, and any that follow, belong to no call.
             self.abort()
             return
-        taken = self._taken
+        answer = self._answer
+        packed = answer.packed
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            self._fault = self._fault or NoHttp("it goes over to another protocol")
+            answer.broken = answer.broken or NoHttp("it goes over to another protocol")
         except httptools.HttpParserError as error:
             self.should_close = True
-            if not self._is_whole:  # else the unreadable bytes came after the answer
-                self._fault = self._fault or NoHttp(" ".join(str(error).split())[:200])
-        if taken == self._taken:
-            self._beside += len(data)
-            if self._beside > HEAD_MAX + _FRAME_MAX * taken:
-                self._fault = self._fault or NoHttp(f"it has more than {HEAD_MAX >> 10} KiB that are no body")
-        if self._fault is not None:
-            self._fail(self._fault)
-        elif self._is_whole:
-            self._finish(None)
-        elif self._has_head:
-            self._heads.clear()  # fields after the body are no headers
+            if not answer.is_whole:  # else the unreadable bytes came after the answer
+                answer.broken = answer.broken or NoHttp(" ".join(str(error).split())[:200])
+        if packed == answer.packed:
+            answer.framing += len(data)
+            if answer.framing > HEAD_MAX + _FRAME_MAX * packed:
+                answer.broken = answer.broken or NoHttp(f"it has more than {HEAD_MAX >> 10} KiB that are no body")
+        if answer.is_whole or answer.broken is not None:
+            self._end(answer.broken)
+        elif answer.status >= 0:
+            self._fields.clear()  # fields after the body are no headers
 
-    def _ended(self, error: Exception | None) -> None:
+    def _cut(self, error: Exception | None) -> None:
         """Handles the end of the bytes that the server sends."""
-        if self._asker is None:
-            return
-        if not self._has_head:
-            self._fail(HungUp(f"the server closed before it answered ({error or 'it hung up'})"))
+        self.should_close = True
+        if self._answer.status < 0:
+            self._end(HungUp(f"the server closed before it answered ({error or 'it hung up'})"))
         elif error is None and not self._is_framed():
-            self._finish(None)
+            self._end(None)
         else:
-            self._finish(BrokenOff(str(error or "the connection closed")))
+            self._end(BrokenOff(str(error or "the connection closed")))
 
     def _is_framed(self) -> bool:
         """Returns whether the headers show where the answer ends, so that an earlier end means a broken one."""
-        for name, value in self._headers.items():
-            match name.lower():
-                case b"content-length":
-                    return True
-                case b"transfer-encoding" if _last_of(value) == b"chunked":
-                    return True
-        return False
+        codings = self._values(b"transfer-encoding")
+        return bool(self._values(b"content-length")) or any(_last_of(coding) == b"chunked" for coding in codings)
 
-    def _finish(self, broken: ExchangeError | None) -> None:
-        if (asker := self._asker) is None:
+    def _values(self, name: bytes) -> list[bytes]:
+        """Returns the values of a header, in lower case."""
+        return [value.strip().lower() for each, value in self._answer.headers.items() if each.lower() == name]
+
+    def _end(self, broken: ExchangeError | None) -> None:
+        """Hands over the answer, or what is in its place. The status of one that broke off may be useful even without
+        its body."""
+        asker, answer = self._asker, self._answer
+        if asker is None:
             return
-        unpacking = self._unpacking
-        if broken is None and unpacking is not None and self._taken and not unpacking.is_whole:
+        if broken is None and answer.unpacking is not None and answer.packed and not answer.unpacking.is_whole:
             broken = BrokenOff("what is compressed ends in the middle")
-        answer = HttpAnswer(self._status, self._headers, bytes(self._body), self._first_byte_at, broken)
-        if not self._is_whole or self.transport is None or self.transport.get_write_buffer_size():
-            # The server answered before the whole request was sent: the rest of it would precede the next request.
+        if broken is not None:
+            self.abort()
+        elif _WHOLE not in self._fields or self.transport is None or self.transport.get_write_buffer_size():
+            # Bytes of another answer follow, or the server answered before the whole request was sent: the rest of it
+            # would precede the next request.
             self.should_close = True
-        self._begin()
-        # Last, since the asker may send its next request here.
-        self._asker = self._tap = None
-        asker.answered(answer)
-
-    def _fail(self, error: ExchangeError) -> None:
-        self.should_close = True
-        if isinstance(error, BrokenOff):
-            self._finish(error)  # its status may be useful even without its body
-        asker = self._asker
-        self.abort()
-        if asker is not None:
-            asker.failed(error)
+        # Before it is handed over, since the asker may send its next request then.
+        self._answer, self._asker, self._tap = HttpAnswer(), None, None
+        if broken is None or isinstance(broken, BrokenOff):
+            answer.body, answer.broken = bytes(answer.received), broken
+            asker.answered(answer)
+        else:
+            asker.failed(broken)
 
     # --- called by the parser ---
 
-    def on_message_begin(self) -> None:
-        if self._is_whole:
-            self.should_close = True  # another answer, which was not asked for
-
     def on_headers_complete(self) -> None:
-        if self._is_whole:
-            return
-        self._status = self._parser.get_status_code()
-        self._is_interim = 100 <= self._status < 200
-        if self._is_interim:
-            return
-        self._has_head = True
-        self._headers = self._heads.copy()
-        if b"content-encoding" in b" ".join(self._headers).lower():
-            for name, value in self._headers.items():
-                if name.lower() == b"content-encoding":
-                    self._unpack(value.strip().lower())
-
-    def _unpack(self, coding: bytes) -> None:
-        if coding in CODINGS:
-            self._unpacking = Decompressor(coding)
-        elif _last_of(coding) in OTHERS:
-            told = coding[:40].decode("latin-1")
-            self._fault = BrokenOff(f"it is packed as {told}, which was not asked for")
+        answer, status = self._answer, self._parser.get_status_code()
+        if answer.status >= 0 or 100 <= status < 200:
+            return  # another answer, which was not asked for; an informational one ("go on", early hints)
+        answer.status, answer.headers = status, self._fields.copy()
+        if b"content-encoding" in b" ".join(answer.headers).lower():
+            for coding in self._values(b"content-encoding"):
+                if coding in CODINGS:
+                    answer.unpacking = Decompressor(coding)
+                elif _last_of(coding) in OTHERS:
+                    name = coding[:40].decode("latin-1")
+                    answer.broken = BrokenOff(f"it is packed as {name}, which was not asked for")
 
     def on_body(self, data: bytes) -> None:
-        if self._is_whole or self._fault is not None:
+        answer = self._answer
+        if answer.is_whole or answer.broken is not None:
             return
-        if self._first_byte_at is None:
-            self._first_byte_at = time.perf_counter()
-        self._taken += len(data)
-        if self._unpacking is not None:
+        if answer.first_byte_at is None:
+            answer.first_byte_at = time.perf_counter()
+        answer.packed += len(data)
+        if answer.unpacking is not None:
             try:
-                data = self._unpacking.take(data, BODY_MAX - len(self._body))
+                data = answer.unpacking.take(data, BODY_MAX - len(answer.received))
             except zlib.error as error:
-                self._fault = BrokenOff(str(error))
+                answer.broken = BrokenOff(str(error))
                 return
-        if len(self._body) + len(data) > BODY_MAX or self._taken > _PACKED_MAX:
-            self._fault = AnswerTooLarge(self._status)
+        if len(answer.received) + len(data) > BODY_MAX or answer.packed > _PACKED_MAX:
+            answer.broken = AnswerTooLarge(answer.status)
             return
-        if not self._body:
-            self._body = data
+        if not answer.received:
+            answer.received = data
         else:
-            if isinstance(self._body, bytes):
-                self._body = bytearray(self._body)
-            self._body += data
-        if self._tap is not None and self._status == 200:
+            if isinstance(answer.received, bytes):
+                answer.received = bytearray(answer.received)
+            answer.received += data
+        if self._tap is not None and answer.status == 200:
             self._tell(self._tap, data)
 
     def _tell(self, tap: Tap, data: bytes) -> None:
@@ -294,17 +269,14 @@ class HttpConnection(asyncio.Protocol):
         except Exception as error:  # noqa: BLE001
             # A failing listener must not cost an answer that is paid for.
             self._tap = None
-            said = {"message": "what listens to an answer failed", "exception": error, "protocol": self}
-            self._loop.call_exception_handler(said)
+            context = {"message": "what listens to an answer failed", "exception": error, "protocol": self}
+            self._loop.call_exception_handler(context)
 
     def on_message_complete(self) -> None:
-        if self._is_interim:
-            # An informational answer ("go on", early hints) is not the answer yet.
-            self._is_interim = False
-            self._heads.clear()
-            return
-        if not self._is_whole:
-            self._is_whole = True
+        answer = self._answer
+        if answer.status >= 0 and not answer.is_whole:
+            answer.is_whole = True
+            self._fields[_WHOLE] = b""
             self.should_close = self.should_close or not self._parser.should_keep_alive()
 
 

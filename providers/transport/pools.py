@@ -208,7 +208,7 @@ class Pool:
             fresh_since = time.monotonic() - KEEPALIVE_S
             while idle:
                 held = idle.popleft()
-                if held.since > fresh_since and held.line.is_free():
+                if held.since > fresh_since and not held.line.should_close and held.line.is_connected():
                     return held
                 held.close()
         return None
