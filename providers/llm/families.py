@@ -23,8 +23,6 @@ _THOUGHTS_OF_CHAT = frozenset({"reasoning_content", "reasoning", "reasoning_deta
 
 def written_for(call: Call, family: str) -> Call:
     """Returns the call as it can be sent to a family: without marks, and with other families' parts rewritten."""
-    if call.input.__class__ is str and call.tools is None:
-        return call
     return _without_marks(_kept(call, family))
 
 

@@ -50,7 +50,7 @@ def decode_open(response: Response) -> Reply | Fault:
 
 
 GEMINI = structs.replace(gemini.PROTOCOL, kind="vertex", encode=encode_gemini)
-OPEN = WireProtocol("vertex", encode_open, decode_open, listen=listener_of(chat_text))
+OPEN = WireProtocol("vertex", encode_open, decode_open, listen=listener_of(chat_text), is_verbatim=True)
 
 
 def protocol_of(model: str) -> WireProtocol:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+import orjson
 from msgspec import structs
 
 from ...engine.call import Call, Reply
@@ -19,6 +20,7 @@ from ...engine.endpoint import Attempt, EncodeError, Fault, Receiver, Request, R
 from ...engine.limits import Limit
 from ..credentials.authorizer import Authorizer
 from ..llm.protocol import Target, WireProtocol
+from ..llm.request_form import RequestForm, form_of, parameters_of
 from .rate_limit_headers import limits_of
 from .secrets import Secrets
 from .text_listener import TextListener
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from .transport import Transport
 
 USER_AGENT = "millstream/0.1"
+# A run has a few forms of calls; one with a seed of its own for each call has as many as calls.
+_FORMS_KEPT = 64
 # The wire protocols whose servers have a path in their address, mostly /v1.
 _UNDER_V1 = ("openai", "openai-responses", "openai-completions")
 _SPELLED_OUT = Fault(
@@ -54,6 +58,7 @@ class ModelEndpoint:
         self._protocol = protocol
         self._target = target
         self._authorizer = authorizer
+        self._forms: dict[object, RequestForm] = {}
         self._known: tuple[str, ...] = ()
         self._secrets = Secrets()
         self._learn_secrets()
@@ -71,6 +76,21 @@ class ModelEndpoint:
         return self._target.base_url
 
     def encode(self, call: Call) -> Request:
+        parameters = parameters_of(call) if self._protocol.is_verbatim else None
+        form = self._forms.get(parameters)
+        if form is not None:
+            try:
+                return form.filled(orjson.dumps(call.input))
+            except orjson.JSONEncodeError:
+                pass  # the protocol's encoder says what is wrong
+        request = self._encoded(call)
+        if parameters is not None and (form := form_of(request, orjson.dumps(call.input))) is not None:
+            if len(self._forms) >= _FORMS_KEPT:
+                self._forms.clear()
+            self._forms[parameters] = form
+        return request
+
+    def _encoded(self, call: Call) -> Request:
         if self._target.extra:
             call = structs.replace(call, extra={**self._target.extra, **(call.extra or {})})
         try:

@@ -183,5 +183,13 @@ def _reply(gathered: MessageReader, response: Response, *, is_repaired: bool) ->
 
 EFFORTS = ("none", "low", "medium", "high", "xhigh", "max", "N")
 PROTOCOL = WireProtocol(
-    "anthropic", encode, decode, headers, listener_of(message_text), default_output, EFFORTS, caches_marked=True
+    "anthropic",
+    encode,
+    decode,
+    headers,
+    listener_of(message_text),
+    default_output,
+    EFFORTS,
+    caches_marked=True,
+    is_verbatim=True,
 )

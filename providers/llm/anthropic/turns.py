@@ -23,8 +23,6 @@ _CHOICES = {"auto": "auto", "none": "none", "required": "any"}
 def prompt_of(call: Call) -> dict[str, Any]:
     """Returns the fields `messages` and `system`. System prompts before the first turn go into `system`; one between
     turns stays in its place."""
-    if isinstance(call.input, str):
-        return {"messages": [{"content": call.input, "role": "user"}]}
     system: list[PromptTurn] = []
     turns: list[PromptTurn] = []
     for message in with_sound_ids(call).messages():

@@ -198,4 +198,6 @@ def _reply(gathered: ConverseReader, response: Response, raw: bytes | None) -> R
 
 
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
-PROTOCOL = WireProtocol("bedrock", encode, decode, listen=FrameListener, efforts=EFFORTS, caches_marked=True)
+PROTOCOL = WireProtocol(
+    "bedrock", encode, decode, listen=FrameListener, efforts=EFFORTS, caches_marked=True, is_verbatim=True
+)

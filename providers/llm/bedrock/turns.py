@@ -37,8 +37,6 @@ _FORMATS = {"image/gif": "gif", "image/jpeg": "jpeg", "image/png": "png", "image
 def prompt_of(call: Call) -> dict[str, Any]:
     """Returns the fields `messages` and, if the call has a system text, `system`. Neighbouring turns of one role are
     joined, since Converse requires that user and assistant alternate; raises EncodeError without any turn of theirs."""
-    if isinstance(call.input, str):
-        return {"messages": [{"content": [_text(call.input)], "role": "user"}]}
     turns: list[PromptTurn] = []
     system: list[Any] = []
     for message in with_sound_ids(call).messages():

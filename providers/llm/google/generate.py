@@ -215,5 +215,11 @@ def _reply(
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "N")
 PROTOCOL = WireProtocol(
-    "gemini", encode, decode, listen=listener_of(candidate_text), efforts=EFFORTS, opens_any_file=True
+    "gemini",
+    encode,
+    decode,
+    listen=listener_of(candidate_text),
+    efforts=EFFORTS,
+    opens_any_file=True,
+    is_verbatim=True,
 )

@@ -60,13 +60,11 @@ class _CalledTools(Struct):
 
 
 def prompt_of(call: Call, model: str) -> dict[str, Any]:
-    if isinstance(call.input, str):
-        return {"contents": [{"parts": [{"text": call.input}], "role": "user"}]}
     contents: list[dict[str, Any]] = []
     system: list[Any] = []
     asked = _CalledTools()
     results: list[ToolResult] = []
-    for message in _said(call.input):
+    for message in _said(tuple(call.messages())):
         if message.role in _SYSTEM:
             system.extend(_system(call, message))
             continue

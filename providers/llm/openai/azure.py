@@ -37,4 +37,4 @@ def path_of(target: Target) -> str:
     return f"{_V1}{openai_chat.PATH}?api-version={quote(version)}"
 
 
-PROTOCOL = WireProtocol("azure", encode, openai_chat.decode, listen=listener_of(chat_text))
+PROTOCOL = WireProtocol("azure", encode, openai_chat.decode, listen=listener_of(chat_text), is_verbatim=True)

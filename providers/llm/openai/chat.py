@@ -262,4 +262,4 @@ def _decode_stream(response: Response) -> Reply | Fault:
     return cut_stream("its finish reason")
 
 
-PROTOCOL = WireProtocol("openai", encode, decode, listen=listener_of(chat_text))
+PROTOCOL = WireProtocol("openai", encode, decode, listen=listener_of(chat_text), is_verbatim=True)

@@ -171,4 +171,4 @@ def aligned_logprobs(given: Any) -> list[TokenLogprob] | None:
     ]
 
 
-PROTOCOL = WireProtocol("openai-completions", encode, decode, listen=listener_of(completion_text))
+PROTOCOL = WireProtocol("openai-completions", encode, decode, listen=listener_of(completion_text), is_verbatim=True)

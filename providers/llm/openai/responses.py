@@ -213,4 +213,4 @@ def _usage_of(usage: Any) -> Usage | None:
     )
 
 
-PROTOCOL = WireProtocol("openai-responses", encode, decode, listen=listener_of(response_text))
+PROTOCOL = WireProtocol("openai-responses", encode, decode, listen=listener_of(response_text), is_verbatim=True)
