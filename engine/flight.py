@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Hashable
 from contextvars import copy_context
-from enum import Enum
 from functools import partial
 
 from msgspec import structs
@@ -20,11 +19,10 @@ from .call import Failure, Outcome, Reply
 from .claims import look_again_in_s
 from .endpoint import Attempt, Fault, Response, SendError, Withdrawn
 from .fault import Stop, StopReason
-from .flights import Flights
 from .lanes.key_gate import Permit
 from .lanes.lane_queue import LaneStopped
 from .own_machine import own_fault_of
-from .shared_calls import SharedCall, Waiter
+from .shared_calls import At, Parts, SharedCall, Waiter
 from .verdict import verdict
 
 # Stops that the host did not cause: calls that were not sent stay pending.
@@ -33,41 +31,37 @@ _OUR_OWN: tuple[StopReason, ...] = ("budget", "interrupted", "local_fault")
 _STORED_AFTER_S = 0.002
 
 
-class At(Enum):
-    """The stations of a flight."""
-
-    BEGUN = "begun"
-    PAYER = "waiting for its payer"
-    CLAIM = "waiting for another engine that sends the same call"
-    LANE = "waiting in its lane"
-    SENT = "sent"
-    PAUSE = "waiting before a repeat"
-    KEPT = "being stored"
-    OVER = "over"
-
-
 class Flight(SharedCall):
     """One call on its way."""
 
-    def __init__(self, flights: Flights, key: Hashable, first: Waiter) -> None:
-        super().__init__(key, first)
+    cost = 0.0
+    refused_by = 0
+    is_queued = False
+    _attempt: Attempt | None = None
+    _failed: Permit
+    _task: asyncio.Task[None]
+
+    def __init__(self, parts: Parts, key: Hashable, first: Waiter) -> None:
+        self.parts, self.key, self.pending, self.first, self.waiters = parts, key, first.pending, first, [first]
         pending = first.pending
-        self.flights = flights
-        self.at, self._context = At.BEGUN, copy_context()
-        self.tokens, self.cost, self.refused_by = pending.tokens, 0.0, 0
-        self.is_queued = self._has_begun = False
-        self.tries = Tries(pending.route.policy or flights.policy)
-        self._permit: Permit | None = None
-        self._attempt: Attempt | None = None
-        self._task: asyncio.Task[None] | None = None
-        self._since = flights.loop.time()
+        self.tokens = pending.tokens
+        self.tries = Tries(pending.route.policy or parts.policy)
+        self._context = copy_context()
+        self._since = parts.loop.time()
+        self._pieces = []
         self._request = pending.request if first.hear is None else structs.replace(pending.request, hear=self.hear)
 
     def __repr__(self) -> str:
-        seconds = self.flights.loop.time() - self._since
+        seconds = self.parts.loop.time() - self._since
         what = f"{self.pending.key.hex()[:12]} to {self.pending.call.model}"
         place = f"{self.at.value} for {seconds:.1f} s, attempt {self.tries.sent + 1}"
         return f"<Flight {what} [{place}, {len(self.waiters)} waiting]>"
+
+    def open(self) -> None:
+        """Lets identical calls of any payer join; a route that is in use is not forgotten."""
+        self.is_open = True
+        self.parts.under_way[self.pending.key] = self
+        self.pending.route.under_way += 1
 
     # Its stations, in their order
 
@@ -81,8 +75,8 @@ class Flight(SharedCall):
         self._has_begun = True
 
     def _ask_payer(self, then: Callable[[], None]) -> None:
-        self.at, self._since = At.PAYER, self.flights.loop.time()
-        self._task = self.flights.loop.create_task(self._admitted_by_payer(then))
+        self.at, self._since = At.PAYER, self.parts.loop.time()
+        self._task = self.parts.loop.create_task(self._admitted_by_payer(then))
 
     async def _admitted_by_payer(self, then: Callable[[], None]) -> None:
         pending = self.pending
@@ -95,29 +89,35 @@ class Flight(SharedCall):
             self._fly(then)
 
     def _paid(self) -> None:
-        pending, flights = self.pending, self.flights
+        pending, parts, under_way = self.pending, self.parts, self.parts.under_way
         # Another payer's call may have been answered meanwhile, and the lane may have been opened anew.
-        found = flights.lookup.find(pending.call, flights.ways.of(pending.call.lane), pending.request, pending.key)
+        found = parts.lookup.find(pending.call, parts.ways.of(pending.call.lane), pending.request, pending.key)
         if isinstance(found, Outcome):
             self._end(found)
             return
         pending.route = found.route
-        if flights.open_to_all(self):
+        other = under_way.get(pending.key)
+        if other is None:
+            self.open()
             self._claim()
-        else:
-            self._end(None)
+            return
+        waiters, self.waiters, self.first = self.waiters, [], None
+        for waiter in waiters:
+            waiter.is_joining = True
+            other.add(waiter)
+        self._end(None)
 
     def _claim(self) -> None:
         """Takes the key, or waits for the engine that has it, which stores, then lets go."""
         if not self.pending.route.is_kept:
             self._admit()
-        elif self.flights.claims.take(self):
+        elif self.parts.claims.take(self):
             if not self._is_stored():
                 self._admit()
         else:
             if (payer := self.pending.payer) is not None and payer.is_limited:
                 payer.end(self.pending.tokens)
-            self.at, self._since = At.CLAIM, self.flights.loop.time()
+            self.at, self._since = At.CLAIM, self.parts.loop.time()
             self._wait_for_claim(0.0)
 
     def _wait_for_claim(self, waited_s: float) -> None:
@@ -126,8 +126,8 @@ class Flight(SharedCall):
         self.pending.route.lane.rest(self, min(look_again_in_s(waited_s), left_s), "lease")
 
     def _claim_again(self) -> None:
-        payer, claims = self.pending.payer, self.flights.claims
-        waited = self.flights.loop.time() - self._since
+        payer, claims = self.pending.payer, self.parts.claims
+        waited = self.parts.loop.time() - self._since
         if not claims.take(self) and waited < self.tries.policy.patience_s:
             self._wait_for_claim(waited)
         elif not self._is_stored():
@@ -139,12 +139,12 @@ class Flight(SharedCall):
     def _is_stored(self) -> bool:
         """Returns whether another engine has stored the outcome meanwhile, which ends the flight."""
         pending, tries = self.pending, self.tries
-        stored = self.flights.lookup.stored(pending.call, pending.route, pending.key)
+        stored = self.parts.lookup.stored(pending.call, pending.route, pending.key)
         if stored is None:
             return False
         if tries.sent:
             stored = structs.replace(stored, attempts=tries.sent, maybe_billed=tries.maybe_billed)
-        self.flights.keeper.write_first(self, stored)
+        self._write_first(stored)
         self._end(stored)
         return True
 
@@ -153,7 +153,7 @@ class Flight(SharedCall):
         self.cost = pending.reckoned_cost
         if pending.payer is not None:
             pending.payer.reserve(self.cost)
-        self.at, self._since = At.LANE, self.flights.loop.time()
+        self.at, self._since = At.LANE, self.parts.loop.time()
         permit = pending.route.lane.admit(self)
         if permit is not None:
             self._send(permit)
@@ -162,18 +162,18 @@ class Flight(SharedCall):
         if self.at is At.LANE:
             self._fly(self._send, permit)
         else:
-            permit.lane.release(permit, self.flights.loop.time())  # it has left in the same instant
+            permit.lane.release(permit, self.parts.loop.time())  # it has left in the same instant
 
     def stopped(self, stop: Stop) -> None:
         if self.at in (At.LANE, At.PAUSE, At.CLAIM):
             self._fly(self._stop, stop)
 
     def _send(self, permit: Permit) -> None:
-        pending, flights, request = self.pending, self.flights, self._request
+        pending, parts, request = self.pending, self.parts, self._request
         self._permit, permit.payer = permit, pending.payer
-        flights.events.tell("sent", pending.call.model)
+        parts.events.tell("sent", pending.call.model)
         self.at, self._since = At.SENT, permit.sent_at
-        flights.out += 1
+        parts.out += 1
         try:
             if request.hear is not None:
                 request.hear(None)
@@ -184,7 +184,7 @@ class Flight(SharedCall):
         except Exception as error:  # noqa: BLE001 (it may be billed, and must not end the others)
             self._broken(error)
         except BaseException:
-            flights.out -= 1
+            parts.out -= 1
             raise
 
     def clear(self) -> float:
@@ -207,11 +207,11 @@ class Flight(SharedCall):
             result = endpoint.decode(response)
             if response.headers and (limits := endpoint.limits(response)):
                 permit.limits = limits
-                permit.lane.learn(limits, self.flights.loop.time())
+                permit.lane.learn(limits, self.parts.loop.time())
         except Exception as error:  # noqa: BLE001 (as in _send)
             self._broken(error)
             return
-        self.flights.out -= 1
+        self.parts.out -= 1
         self._attempt = None
         if isinstance(result, Reply):
             self._land(permit, result, response)
@@ -220,26 +220,26 @@ class Flight(SharedCall):
 
     def _broken(self, error: Exception) -> None:
         """Ends an attempt without a response. Any error becomes a fault."""
-        permit, flights = self._permit, self.flights
+        permit, parts = self._permit, self.parts
         assert permit is not None
-        flights.out -= 1
+        parts.out -= 1
         self._attempt = None
         if isinstance(error, Withdrawn):
-            permit.lane.withdraw(permit, flights.loop.time())
+            permit.lane.withdraw(permit, parts.loop.time())
             self._release()
             self._admit()
         elif isinstance(error, SendError):
             self._fail(permit, error.fault, None)
         elif (own := own_fault_of(error)) is not None:
             if own.is_lasting:
-                flights.halt("local_fault", own.fault.detail)
+                parts.halt("local_fault", own.fault.detail)
             self._fail(permit, own.fault, None)
         else:
             detail = f"{type(error).__name__}: {error}"
             self._fail(permit, Fault("incomplete", detail, "retry", is_billed_maybe=True), None)
 
     def _fail(self, permit: Permit, fault: Fault, response: Response | None) -> None:
-        flights, route, tries, now = self.flights, self.pending.route, self.tries, self.flights.loop.time()
+        parts, route, tries, now = self.parts, self.pending.route, self.tries, self.parts.loop.time()
         lane, route.latest_fault = route.lane, fault
         decided = verdict(fault, lane.history(permit, tries, self._request))
         lane.failed(permit, fault, decided, now)
@@ -249,11 +249,11 @@ class Flight(SharedCall):
             self._give_up(Failure(fault.kind, fault.detail, fault.status), response)
             return
         self._release()
-        flights.events.tell("retried", lane.lane.model, detail=fault.kind)
+        parts.events.tell("retried", lane.lane.model, detail=fault.kind)
         self._request = self._request.after(decided.again)
         self.at, self._since = At.PAUSE, now
         self._failed = permit
-        if not lane.wait_to_repeat(self, permit, decided.again, tries, flights.random):
+        if not lane.wait_to_repeat(self, permit, decided.again, tries, parts.random):
             self._repeat()
 
     def rested(self) -> None:
@@ -273,8 +273,8 @@ class Flight(SharedCall):
 
     def _stop(self, stop: Stop) -> None:
         """Ends the flight because its lane has stopped. A page whose host was given up fails; the run goes on."""
-        pending, flights = self.pending, self.flights
-        flights.ways.note_stop(pending.route)
+        pending, parts = self.pending, self.parts
+        parts.ways.note_stop(pending.route)
         if pending.route.is_page and stop.reason not in _OUR_OWN:
             fault = pending.route.latest_fault
             if fault is None or verdict(fault).learns != "rest":
@@ -282,7 +282,7 @@ class Flight(SharedCall):
                 self._give_up(Failure(kind, stop.detail, status), None)
                 return
             stop = Stop(stop.lane, "local_fault", f"{fault.detail}: make room for it, then start again")
-            flights.halt(stop.reason, stop.detail)
+            parts.halt(stop.reason, stop.detail)
         self._end(LaneStopped(stop))
 
     # Its outcome
@@ -297,14 +297,19 @@ class Flight(SharedCall):
         route.settle(permit, pending.call, reply, cost)
         if payer is not None:
             payer.note_answer(outcome)
-        if not self.note_outcome(outcome):
+        self.outcome, is_early = outcome, False
+        for waiter in tuple(self.waiters):
+            if waiter.is_early:
+                is_early = True
+                waiter.resolve(outcome)
+        if not is_early:
             self._keep(outcome, response)
             return
         # Making an entry and committing it take as long as a call's whole way through a gateway, so a waiter and what
         # it asks next go before. A place in the lane or at the payer that others may want is not kept longer for it;
         # uvloop writes at the end of a turn of its loop.
         self.at = At.KEPT
-        lane, loop, keep = route.lane, self.flights.loop, partial(self._fly, self._keep, outcome, response)
+        lane, loop, keep = route.lane, self.parts.loop, partial(self._fly, self._keep, outcome, response)
         if lane.in_flight < lane.concurrency and (payer is None or not payer.is_limited):
             loop.call_later(_STORED_AFTER_S, keep)
         else:
@@ -313,13 +318,13 @@ class Flight(SharedCall):
     def _give_up(self, failure: Failure, response: Response | None) -> None:
         """Ends the call with a failure; that of a search or page is stored, so that a resumed run gets the same."""
         pending = self.pending
-        self.flights.events.tell("failed", pending.call.model, detail=failure.kind)
+        self.parts.events.tell("failed", pending.call.model, detail=failure.kind)
         took_ms = response.latency_ms if response is not None and pending.route.is_page else None
         outcome = self._outcome(None, failure, None, took_ms)
         if pending.route.is_retrieval:
             self._keep(outcome, response)
         else:
-            self.flights.keeper.write_first(self, outcome)
+            self._write_first(outcome)
             self._end(outcome)
 
     def _outcome(
@@ -337,15 +342,6 @@ class Flight(SharedCall):
             latency_ms=took_ms,
         )
 
-    def _keep(self, outcome: Outcome, response: Response | None) -> None:
-        self.outcome, self.at = outcome, At.KEPT
-        self.flights.keeper.keep(self, outcome, response, is_last=self.flights.out == 0)
-
-    def kept(self, outcome: Outcome) -> None:
-        if outcome.reply is not None:
-            self.flights.events.tell("answered", self.pending.call.model, outcome.latency_ms or 0.0, outcome.status)
-        self._end(outcome)
-
     # Its end
 
     def abort(self) -> None:
@@ -355,7 +351,7 @@ class Flight(SharedCall):
             self._task.cancel()
             return
         if self.at is At.SENT:
-            self.flights.out -= 1
+            self.parts.out -= 1
             self.tries.maybe_billed += 1  # the provider may finish it all the same
             if self._attempt is not None:
                 self._attempt.abort()
@@ -371,30 +367,3 @@ class Flight(SharedCall):
             self._fly(self._stop, error.stop)
         except BaseException as error:  # noqa: BLE001 (raised to those who wait)
             self._end(error)
-
-    def _release(self) -> None:
-        """Frees the slot of the attempt, if there is one. What it may have cost is settled or stays counted."""
-        if (permit := self._permit) is not None:
-            self._permit = None
-            self.pending.route.lane.release(permit, self.flights.loop.time())
-
-    def _end(self, end: Outcome | BaseException | None) -> None:
-        """Frees all that the flight holds, and tells those who wait. None: they wait for another flight."""
-        if self.at is At.OVER:
-            return
-        pending, flights, payer, tries = self.pending, self.flights, self.pending.payer, self.tries
-        self.at = At.OVER
-        self._release()
-        flights.claims.release(self)
-        if isinstance(end, BaseException):
-            # The call stays pending, so no record will tell of what was sent for it.
-            flights.maybe_billed_pending += tries.maybe_billed
-        if payer is not None:
-            usage = end.reply.usage if isinstance(end, Outcome) and end.reply is not None else None
-            payer.end(pending.tokens.settled(usage))
-        flights.forget(self)
-        self._request = pending.request  # it may have had this flight's listener
-        if self._has_begun:
-            flights.tell(self, end)
-        else:
-            flights.loop.call_soon(flights.tell, self, end)

@@ -7,7 +7,7 @@ and the results of a whole run: run.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from random import Random
 
 from .attempts.retry import RetryPolicy
@@ -19,12 +19,10 @@ from .endpoint import Hear
 from .events import Events
 from .fault import Stopped, StopReason
 from .flight import Flight
-from .flights import Flights
-from .keeping import Keeper
 from .lanes.lane_queue import LaneStopped
 from .routes import Route as Route
 from .routes import Routes
-from .shared_calls import CallWaiter, Waiter, shared_outcome
+from .shared_calls import CallWaiter, Parts, SharedCall, Waiter, shared_outcome
 from .sink import Sink
 from .store.cache import Cache, Mode
 from .store.cache_policy import CachePolicy
@@ -57,15 +55,15 @@ class Scheduler:
         self._mode = mode
         lookup = CallLookup(self.ways, self.recall, events, mode)
         self.encoded, self.look_up = lookup.encoded, lookup.look_up
-        self.flights = Flights(
-            make=Flight,
+        self._parts = Parts(
             ways=self.ways,
             lookup=lookup,
-            keeper=Keeper(cache, self.halt),
+            cache=cache,
             claims=Claims(leases),
             policy=policy,
             events=events,
             random=random,
+            begin=self.begin,
             halt=self.halt,
         )
         self._is_closed = False
@@ -75,7 +73,8 @@ class Scheduler:
     def __repr__(self) -> str:
         in_flight = sum(route.lane.in_flight for route in self.ways)
         hosts = f"{len(self.ways.hosts)} hosts, " if self.ways.hosts else ""
-        return f"<Scheduler [{len(self.routes)} lanes, {hosts}{in_flight} in flight, mode {self._mode}]>"
+        calls = f"{self.under_way} calls under way, {in_flight} in flight"
+        return f"<Scheduler [{len(self.routes)} lanes, {hosts}{calls}, mode {self._mode}]>"
 
     @property
     def halted(self) -> tuple[StopReason, str] | None:
@@ -84,7 +83,11 @@ class Scheduler:
     @property
     def under_way(self) -> int:
         """The number of calls that are being sent or stored, however many wait for each."""
-        return len(self.flights)
+        return len(self._calls())
+
+    def _calls(self) -> set[SharedCall]:
+        # A call that its payer has admitted stands under two keys.
+        return set(self._parts.under_way.values())
 
     def resume(self) -> None:
         """Ends a halt: each lane is opened anew when it is next used."""
@@ -98,7 +101,11 @@ class Scheduler:
         self._is_closed = True
         for listener in tuple(self.on_end):
             await listener()
-        await self.flights.close()
+        for flight in self._calls():
+            if flight.outcome is None:
+                flight.abort()
+        for flight in self._calls():
+            await flight.until_over()
 
     def close(self) -> None:
         self.ways.close()
@@ -109,7 +116,7 @@ class Scheduler:
         or was begun without a listener."""
         found = self.look_up(call)
         if isinstance(found, Outcome):
-            self.flights.keeper.write(found, sink)
+            self._parts.write(found, sink)
             return found
         try:
             return await self.fetch(found, sink, hear)
@@ -125,17 +132,32 @@ class Scheduler:
     @property
     def maybe_billed_pending(self) -> int:
         """The attempts that may have been billed, of calls that ended without an outcome."""
-        return self.flights.maybe_billed_pending
+        return self._parts.maybe_billed_pending
 
     def begin(self, waiter: Waiter) -> None:
-        """Sends a call for a waiter, or joins it to the identical call that is under way."""
-        self.flights.begin(waiter)
+        """Sends a call for a waiter, or joins it to the identical call that is under way. Never raises."""
+        pending, under_way = waiter.pending, self._parts.under_way
+        key: Hashable = pending.key
+        call, payer = under_way.get(key), pending.payer
+        if call is None and payer is not None and payer.is_limited:
+            key = payer.name, pending.key
+            call = under_way.get(key)
+        waiter.is_joining = call is not None
+        if call is not None:
+            call.add(waiter)
+            return
+        flight = waiter.call = Flight(self._parts, key, waiter)
+        if key is pending.key:
+            flight.open()
+        else:
+            under_way[key] = flight
+        flight.begin()
 
     async def fetch(self, pending: PendingCall, sink: Sink | None, hear: Hear | None = None) -> Outcome:
         """Sends a call, or joins an identical one that is under way, and returns the outcome. If the only caller is
         cancelled, it goes on when slot and connection are free."""
         waiter = CallWaiter(pending, hear=hear, sink=sink)
-        self.flights.begin(waiter)
+        self.begin(waiter)
         try:
             outcome = await waiter.outcome()
         except asyncio.CancelledError:
@@ -151,5 +173,5 @@ class Scheduler:
         kind = None if outcome.failure is None else outcome.failure.kind
         self.events.tell("cached" if kind is None else "unsent", waiter.pending.call.model, detail=kind or "")
         outcome = shared_outcome(waiter.pending.call, outcome)
-        self.flights.keeper.write(outcome, waiter.sink)
+        self._parts.write(outcome, waiter.sink)
         return outcome

@@ -1,19 +1,49 @@
-"""Those who wait for a call that is under way.
+"""A call under way, for all who wait for it: who they are, how its outcome is stored and passed on, and how it ends.
 
-A waiter leaves whenever it likes; the call goes on for the others. Knows no cache, and of a call under way only that it
-can be left: flight.
+A waiter leaves whenever it likes; the call goes on for the others. How a call is sent: flight. Where answers lie:
+store/cache.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable
+from contextvars import Context
+from enum import Enum
+from random import Random
 from typing import Protocol
 
+from msgspec import MsgspecError, Struct, field, structs
+
+from .attempts.payer import NotPaid
+from .attempts.retry import RetryPolicy, Tries
 from .call import Call, Outcome
-from .call_lookup import PendingCall
-from .endpoint import Hear
+from .call_lookup import CallLookup, PendingCall
+from .claims import Claims
+from .endpoint import Hear, Request, Response
+from .events import Events
+from .fault import LocalFault, StopReason
+from .lanes.key_gate import Permit
+from .lanes.lane_queue import LaneStopped
+from .routes import Routes
 from .sink import Sink, SinkLine
+from .store.cache import Cache
+
+# What the encoder raises for an entry that can't become bytes, such as half a character in a header.
+_NOT_ENCODED = (ValueError, TypeError, OverflowError, MsgspecError)
+
+
+class At(Enum):
+    """The stations of a call under way."""
+
+    BEGUN = "begun"
+    PAYER = "waiting for its payer"
+    CLAIM = "waiting for another engine that sends the same call"
+    LANE = "waiting in its lane"
+    SENT = "sent"
+    PAUSE = "waiting before a repeat"
+    KEPT = "being stored"
+    OVER = "over"
 
 
 class Waiter(Protocol):
@@ -102,25 +132,58 @@ class CallWaiter:
             await self.call.wait_until_free()
 
 
+class Parts(Struct, eq=False, kw_only=True):
+    """What all calls under way in one engine share. `begin` begins a call for a waiter, `halt` ends all sending; `out`
+    counts the attempts whose answer has not arrived; `under_way` has each call by its key, and while it waits for its
+    payer, by the payer's name and that key."""
+
+    ways: Routes
+    lookup: CallLookup
+    cache: Cache
+    claims: Claims
+    policy: RetryPolicy
+    events: Events
+    random: Random
+    begin: Callable[[Waiter], None]
+    halt: Callable[[StopReason, str], None]
+    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    out: int = 0
+    maybe_billed_pending: int = 0
+    under_way: dict[Hashable, SharedCall] = field(default_factory=dict)
+
+    def write(self, outcome: Outcome, sink: Sink | None) -> None:
+        """Writes an outcome to a sink, at once."""
+        if sink is not None:
+            sink.write(outcome)
+            sink.flush()
+            if sink.fault is not None:
+                self.halt("local_fault", str(sink.fault))
+
+
 class SharedCall:
-    """A call that is under way, for all who wait for it. `outcome` is known before it is stored; from then on the call
-    goes to its end, even if all leave. `line`: what the first waiter's sink receives when it is stored. `is_open`:
-    identical calls of any payer join it, and its route is in use; `is_leased`: this engine has the lease of its key."""
+    """A call that is under way. `outcome` is known before it is stored; from then on the call goes to its end, even if
+    all leave. `first`: the waiter that began it, None if that has left; `is_open`: identical calls of any payer join
+    it, and its route is in use; `is_leased`: this engine has the lease of its key."""
 
-    def __init__(self, key: Hashable, first: Waiter) -> None:
-        self.key = key
-        self.pending = first.pending
-        self.waiters = [first]
-        self.outcome: Outcome | None = None
-        self.line: SinkLine | None = None
-        self._pieces: list[str] = []
-        self.is_open = self.is_leased = self.is_over = False
-        self._over: asyncio.Event | None = None
+    parts: Parts
+    key: Hashable
+    pending: PendingCall
+    waiters: list[Waiter]
+    first: Waiter | None
+    tries: Tries
+    at = At.BEGUN
+    outcome: Outcome | None = None
+    is_open = False
+    is_leased = False
+    _request: Request
+    _context: Context
+    _pieces: list[str]
+    _has_begun = False
+    _permit: Permit | None = None
+    _line: SinkLine | None = None
+    _over: asyncio.Event | None = None
 
-    @property
-    def first(self) -> Waiter | None:
-        """The waiter that began the call; None if it has left."""
-        return self.waiters[0] if self.waiters and not self.waiters[0].is_joining else None
+    # Those who wait
 
     def add(self, waiter: Waiter) -> None:
         if self.outcome is not None and waiter.is_early:
@@ -132,12 +195,14 @@ class SharedCall:
             waiter.hear("".join(self._pieces))  # the text that was streamed before it joined
 
     def remove(self, waiter: Waiter) -> None:
-        """Removes a waiter. Ends the flight if nobody else waits for it and its outcome is not known."""
+        """Removes a waiter. Ends the call if nobody else waits for it and its outcome is not known."""
         if waiter not in self.waiters:
             return
-        if self.line is not None and waiter is self.first:
-            self.line.sink = None
         self.waiters.remove(waiter)
+        if waiter is self.first:
+            self.first = None
+            if self._line is not None:
+                self._line.sink = None
         if not self.waiters and self.outcome is None:
             self.abort()
 
@@ -151,39 +216,6 @@ class SharedCall:
             if waiter.hear is not None:
                 waiter.hear(piece)
 
-    def note_outcome(self, outcome: Outcome) -> bool:
-        """Takes the outcome before it is stored, and passes it to those who don't wait for the store. Returns whether
-        there was one."""
-        self.outcome = outcome
-        early = [waiter for waiter in self.waiters if waiter.is_early]
-        for waiter in early:
-            waiter.resolve(outcome)
-        return bool(early)
-
-    def line_of(self, outcome: Outcome) -> SinkLine | None:
-        """Returns the outcome's line for the sink of the first waiter, if it has one."""
-        first = self.first
-        self.line = None if first is None or first.sink is None else SinkLine(first.sink, outcome)
-        return self.line
-
-    def fail_first(self, error: Exception) -> None:
-        """Raises an error of the first waiter's sink to that waiter alone."""
-        if (first := self.first) is not None:
-            self.waiters.remove(first)
-            first.fail(error)
-
-    def begin(self) -> None:
-        """Begins the call; tells its waiter nothing before it returns."""
-        raise NotImplementedError
-
-    def abort(self) -> None:
-        """Ends the call without an outcome."""
-        raise NotImplementedError
-
-    def kept(self, outcome: Outcome) -> None:
-        """Is called when the outcome is stored and written, or can't be."""
-        raise NotImplementedError
-
     async def wait_until_free(self) -> None:
         """Waits until slot and connection are free, if all have left: the call was ended, or its outcome is being
         stored."""
@@ -193,12 +225,125 @@ class SharedCall:
 
     async def until_over(self) -> None:
         """Waits until the call has ended and nothing of it is left."""
-        if not self.is_over:
+        if self.at is not At.OVER:
             self._over = self._over or asyncio.Event()
             await self._over.wait()
 
-    def set_over(self) -> None:
-        self.is_over = True
+    # Its outcome
+
+    def _keep(self, outcome: Outcome, response: Response | None) -> None:
+        """Stores the outcome, then has its journal line written: one write serves many. Then the call ends."""
+        self.outcome, self.at = outcome, At.KEPT
+        pending, cache, first, route = self.pending, self.parts.cache, self.first, self.pending.route
+        if not route.is_kept:
+            self._write_first(outcome)
+            self._kept(None)
+            return
+        line = self._line = None if first is None or first.sink is None else SinkLine(first.sink, outcome)
+        url = pending.request.url if route.is_page else ""
+        try:
+            if outcome.failure is not None:
+                done = self._kept
+                cache.put_failure(pending.key, pending.request, outcome.failure, response, done, url=url, line=line)
+                return
+            assert response is not None
+            if response.headers and not route.is_page:
+                # These headers are about quotas at this moment; a page's describe the page.
+                response = structs.replace(response, headers={})
+            is_last = self.parts.out == 0  # no other answer is on its way that could share the commit
+            trial, done = pending.call.trial, self._kept
+            cache.put(pending.key, pending.request, trial, response, done, is_last=is_last, url=url, line=line)
+        except _NOT_ENCODED:
+            # It reaches its caller but is not stored: the next identical call is sent again.
+            self._line = None
+            self._write_first(outcome)
+            self._kept(None)
+
+    def _kept(self, error: Exception | None) -> None:
+        """Takes the end of storing and writing: the error of one of the two, if there was one."""
+        outcome, line, parts = self.outcome, self._line, self.parts
+        assert outcome is not None
+        if isinstance(error, LocalFault):
+            # The outcome still reaches the journal; nothing more is sent.
+            parts.halt("local_fault", str(error))
+            self._write_first(outcome)
+        elif error is not None:
+            self._fail_first(error)  # its sink's; the others have their answer
+        if line is not None and line.sink is not None and line.sink.fault is not None:
+            parts.halt("local_fault", str(line.sink.fault))
+        if outcome.reply is not None:
+            parts.events.tell("answered", self.pending.call.model, outcome.latency_ms or 0.0, outcome.status)
+        self._end(outcome)
+
+    def _write_first(self, outcome: Outcome) -> None:
+        """Writes an outcome to the first waiter's sink, at once; the others write it to their own."""
+        if (first := self.first) is not None:
+            try:
+                self.parts.write(outcome, first.sink)
+            except Exception as error:  # noqa: BLE001 (the sink's)
+                self._fail_first(error)
+
+    def _fail_first(self, error: Exception) -> None:
+        """Raises an error of the first waiter's sink to that waiter alone."""
+        if (first := self.first) is not None:
+            self.first = None
+            self.waiters.remove(first)
+            first.fail(error)
+
+    # Its end
+
+    def abort(self) -> None:
+        """Ends the call without an outcome, wherever it is."""
+        self._end(asyncio.CancelledError())
+
+    def _release(self) -> None:
+        """Frees the slot of the attempt, if there is one. What it may have cost is settled or stays counted."""
+        if (permit := self._permit) is not None:
+            self._permit = None
+            self.pending.route.lane.release(permit, self.parts.loop.time())
+
+    def _end(self, end: Outcome | BaseException | None) -> None:
+        """Frees all that the call holds, and tells those who wait. None: they wait for another call."""
+        if self.at is At.OVER:
+            return
+        pending, parts, payer = self.pending, self.parts, self.pending.payer
+        self.at = At.OVER
+        self._release()
+        parts.claims.release(self)
+        if isinstance(end, BaseException):
+            # The call stays pending, so no record will tell of what was sent for it.
+            parts.maybe_billed_pending += self.tries.maybe_billed
+        if payer is not None:
+            usage = end.reply.usage if isinstance(end, Outcome) and end.reply is not None else None
+            payer.end(pending.tokens.settled(usage))
+        for key in (self.key, pending.key):
+            if parts.under_way.get(key) is self:
+                del parts.under_way[key]
+        pending.route.under_way -= self.is_open
+        self._request = pending.request  # it may have had this call's listener
+        if self._has_begun:
+            self._tell(end)
+        else:
+            parts.loop.call_soon(self._tell, end)
+
+    def _tell(self, end: Outcome | BaseException | None) -> None:
+        """Passes the end on to those who wait. Who waited at the expense of another payer, or by a lane that has
+        stopped while its own has not, begins anew."""
+        payer, route, begin = self.pending.payer, self.pending.route, self.parts.begin
+        waiters, self.waiters = self.waiters, []
+        for waiter in waiters:
+            if isinstance(end, Outcome):
+                waiter.resolve(end)
+            elif isinstance(end, NotPaid) and payer is not None:
+                own = waiter.pending.payer
+                if own is not None and own.name == payer.name:
+                    waiter.fail(end.why)
+                else:
+                    begin(waiter)
+            elif isinstance(end, LaneStopped) and waiter.pending.route is not route:
+                begin(waiter)
+            elif end is not None:
+                waiter.fail(end)
         if self._over is not None:
             self._over.set()
 
