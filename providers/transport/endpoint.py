@@ -27,7 +27,7 @@ from .text_listener import TextListener
 
 if TYPE_CHECKING:
     from .http_connection import Tap
-    from .transport import Transport
+    from .transport import Channel, Transport
 
 USER_AGENT = "millstream/0.1"
 # A run has a few forms of calls; one with a seed of its own for each call has as many as calls.
@@ -66,7 +66,11 @@ class ModelEndpoint:
         headers |= {**protocol.headers(target), **target.headers, **(authorizer.fixed or {})}
         self._is_fixed = authorizer.fixed is not None
         self._has_decoded = False
-        self._channel = None if transport is None else transport.channel(headers, timeout_s, self)
+        self._channel: Channel | None = None
+        if transport is not None:
+            from .transport import Channel  # here, since loading aiohttp takes longer than all of this
+
+            self._channel = Channel(transport, headers, timeout_s, self)
 
     def __repr__(self) -> str:
         return f"<ModelEndpoint {self._target.model} at {self._target.base_url}, {self._protocol.kind}>"
@@ -165,7 +169,9 @@ class ModelEndpoint:
             return fault
         advice = f"{url} has no path: try {url.rstrip('/')}/v1"
         if self._channel is not None:
-            self._channel.unanswered.note_path(f"{url} answers 404, and has no path: try {url.rstrip('/')}/v1")
+            self._channel.transport.unanswered.note_path(
+                f"{url} answers 404, and has no path: try {url.rstrip('/')}/v1"
+            )
         return structs.replace(fault, detail=f"{fault.detail} ({advice})")
 
     def _is_in_a_source(self, reply: Reply) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Protocol, cast
 
 import httptools
+from aiohttp.connector import Connection
 from msgspec import Struct
 
 from .decompression import CODINGS, OTHERS, Decompressor
@@ -94,6 +95,9 @@ class HttpConnection(asyncio.Protocol):
         self.closed: asyncio.Future[None] | None = None
         # Whether no further request may be sent on it.
         self.should_close = False
+        # For its pool: aiohttp's handle, which closes it, and when it was last given back, by time.monotonic.
+        self.handle: Connection | None = None
+        self.since = 0.0
         self._loop = loop
         self._asker: Asker | None = None
         self._tap: Tap | None = None

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Coroutine, Mapping
-from functools import partial
 from typing import Any, NamedTuple, Protocol, cast
 
 import aiohttp
@@ -19,18 +18,16 @@ from yarl import URL
 from ...engine.endpoint import Fault, Receiver, Request, Response, SendError
 from .connection_faults import fault_of
 from .deadlines import Deadlines
-from .http_connection import ExchangeError, HttpAnswer, Tap
-from .pools import ConnectionPools, Pool, PooledConnection
+from .http_connection import ExchangeError, HttpAnswer, HttpConnection, Tap
+from .pools import LOOK_EVERY_S as LOOK_EVERY_S
+from .pools import Pool
+from .pools import Transport as Transport
 from .rate_limit_headers import is_told_in
-from .unanswered import UnansweredAddresses
 
 CONNECT_S = 30.0
 # llama.cpp promises to keep a connection open and closes it after a streamed reply. For this many seconds after that
 # was seen, each stream gets a connection of its own, beginning with the one that is sent again.
 FICKLE_S = 60.0
-# The seconds between two answers with status 200 whose headers are read for quotas: reading costs a hundredth of a
-# call.
-LOOK_EVERY_S = 0.1
 _HEADERS_KEPT = frozenset({"retry-after", "retry-after-ms", "date", "location", "x-amzn-errortype", "x-request-id"})
 _COPIED_MAX = 1 << 18
 # What the connector and a connection raise; other errors are not the connection's.
@@ -47,31 +44,6 @@ class Cleaner(Protocol):
     def cleaned_fault(self, fault: Fault) -> Fault: ...
 
 
-class Transport:
-    """What all channels of one engine share: its connections, and the addresses that have never answered. The headers
-    of sound answers, which hardly change, are read once in `look_every_s` seconds. `patience_s`: how long calls to an
-    address without answers are repeated (None: not). `connections_max`: how many connections may be open at once."""
-
-    def __init__(
-        self,
-        look_every_s: float = LOOK_EVERY_S,
-        patience_s: float | None = None,
-        connections_max: int = 1 << 14,
-    ) -> None:
-        self.look_every_s = look_every_s
-        self.unanswered = UnansweredAddresses(patience_s)
-        self.pools = ConnectionPools(self.unanswered, connections_max)
-
-    def __repr__(self) -> str:
-        return f"<Transport {self.pools}>"
-
-    def channel(self, headers: Mapping[str, str], timeout_s: float, cleaner: Cleaner) -> Channel:
-        return Channel(self, headers, timeout_s, cleaner)
-
-    async def close(self) -> None:
-        await self.pools.close()
-
-
 class Head(NamedTuple):
     """The pool of connections to one URL, and the start of every request to it, up to the length of the body."""
 
@@ -83,12 +55,10 @@ class Channel:
     """The sender of requests to one provider with one API key, with its headers and `timeout_s` for a whole call."""
 
     def __init__(self, transport: Transport, headers: Mapping[str, str], timeout_s: float, cleaner: Cleaner) -> None:
-        self._transport = transport
-        self.unanswered = transport.unanswered
+        self.transport = transport
         self._headers = {**headers, "Accept": "*/*", "Accept-Encoding": "gzip, deflate"}
         self._timeout_s = timeout_s
         self._cleaner = cleaner
-        self.pools = transport.pools
         self.deadlines = Deadlines(timeout_s)
         self._heads: dict[tuple[str, bool], Head] = {}
         self._hung_up_at: dict[str, float] = {}
@@ -114,7 +84,7 @@ class Channel:
         """Returns the response that an answer is. Raises SendError if there is none."""
         if not pool.has_answered:
             pool.has_answered = True
-            self.unanswered.note_answer(pool.url)
+            self.transport.unanswered.note_answer(pool.url)
         # A stream may have been complete before it was cut, as its own marks show; an error's status shows what it is.
         if answer.broken is not None and not request.stream and answer.status == 200:
             raise self.error_of(answer.broken, request, pool)
@@ -136,7 +106,7 @@ class Channel:
         if pool is not None and isinstance(error, _BROKEN):
             fault = fault_of(error, self._timeout_s, pool.url)
             if not pool.has_answered:
-                self.unanswered.note_fault(pool.url, fault)
+                self.transport.unanswered.note_fault(pool.url, fault)
             if fault.kind == "disconnected" and request.stream:
                 self._hung_up_at[request.url] = time.monotonic()
             error = SendError(fault)
@@ -144,7 +114,7 @@ class Channel:
 
     def _headers_of(self, answer: HttpAnswer, began: float) -> dict[str, str]:
         if answer.status == 200:
-            self._look_at = began + self._transport.look_every_s
+            self._look_at = began + self.transport.look_every_s
         return _kept(answer.headers)
 
     def head_of(self, request: Request) -> Head:
@@ -166,7 +136,7 @@ class Channel:
         data = "\r\n".join(lines).encode() + b"\r\n" + _lines(headers)
         # A shorter time to connect than the timeout of the call, so that a call that was never sent differs from one
         # without an answer.
-        pool = self._transport.pools.pool(url, min(CONNECT_S, self._timeout_s / 2), is_alone=is_alone)
+        pool = self.transport.pool(url, min(CONNECT_S, self._timeout_s / 2), is_alone=is_alone)
         return Head(pool, data + b"Content-Length: ")
 
 
@@ -181,14 +151,14 @@ class Exchange(Struct, eq=False):
     lines: bytes = b""
     began: float = 0.0
     head: Head | None = None
-    held: PooledConnection | None = None
+    line: HttpConnection | None = None
     wait: asyncio.Task[Any] | asyncio.Handle | None = None
     is_written: bool = False
 
     def __repr__(self) -> str:
         if self.receiver is None:
             state = "over"
-        elif self.held is not None:
+        elif self.line is not None:
             state = "written" if self.is_written else "waits to be cleared"
         elif self.wait is None:
             state = "waits for room"
@@ -217,58 +187,55 @@ class Exchange(Struct, eq=False):
         """Sends the request, at once if it can."""
         self.began = time.perf_counter()
         try:
-            pool = (head := self.channel.head_of(self.request)).pool
+            self.head = head = self.channel.head_of(self.request)
         except Exception as error:  # noqa: BLE001 (an address that is none)
             self.failed(error)
             return
-        self.head = head
-        if (held := pool.take()) is not None:
-            self.held = held
+        self.line = head.pool.take()
+        if self.line is not None:
             self._write()
-        elif self.channel.pools.take_room(pool, self):
-            self._connect(pool)
+        elif self.channel.transport.take_room(head.pool, self.take):
+            self.take(None)
 
-    def take(self, held: PooledConnection | None) -> None:
-        """Takes what it has waited for; see `Waiter`."""
-        assert self.head is not None
-        if held is None:
-            self._connect(self.head.pool)
-        else:
-            self.held = held
+    def take(self, line: HttpConnection | None) -> None:
+        """Takes what it has waited for; see `Take`."""
+        self.line = line
+        if line is not None:
             self.wait = asyncio.get_running_loop().call_soon(self._write)
+        else:
+            self.channel.deadlines.watch(self)
+            self.channel.transport.open_in_turn(self._open)
 
-    def _connect(self, pool: Pool) -> None:
-        self.channel.deadlines.watch(self)
-        self.channel.pools.open_in_turn(partial(self._open, pool))
-
-    def _open(self, pool: Pool) -> None:
+    def _open(self) -> None:
+        assert self.head is not None
+        pool = self.head.pool
         if self.receiver is None:
-            self.channel.pools.free_room()
-            return
-        if (held := pool.take()) is not None:  # given back meanwhile
-            self.held = held
-            self.channel.pools.free_room()
+            self.channel.transport.free_room()
+        elif (line := pool.take()) is not None:  # given back meanwhile
+            self.line = line
+            self.channel.transport.free_room()
             self._write()
-            return
-        self.wait = connecting = asyncio.get_running_loop().create_task(pool.connect())
-        connecting.add_done_callback(self._connected)
+        else:
+            self.wait = connecting = asyncio.get_running_loop().create_task(pool.connect())
+            connecting.add_done_callback(self._connected)
 
-    def _connected(self, connecting: asyncio.Task[PooledConnection]) -> None:
+    def _connected(self, connecting: asyncio.Task[HttpConnection]) -> None:
+        assert self.head is not None
         if connecting.cancelled():
-            self.channel.pools.free_room()
+            self.channel.transport.free_room()
         elif (error := connecting.exception()) is not None:
-            self.channel.pools.free_room()
+            self.channel.transport.free_room()
             self.failed(cast(Exception, error))
         elif self.receiver is None:
-            connecting.result().close()
+            self.head.pool.close(connecting.result())
         else:
-            self.held = connecting.result()
+            self.line = connecting.result()
             self._write()
 
     def _write(self) -> None:
         """Writes the request when it is cleared."""
-        receiver, head, held, body = self.receiver, self.head, self.held, self.request.wire
-        assert receiver is not None and head is not None and held is not None
+        receiver, head, line, body = self.receiver, self.head, self.line, self.request.wire
+        assert receiver is not None and head is not None and line is not None
         try:
             wait_s = receiver.clear()
         except Exception as error:  # noqa: BLE001 (the receiver's own)
@@ -283,15 +250,15 @@ class Exchange(Struct, eq=False):
         first, rest = (body, b"") if len(body) <= _COPIED_MAX else (b"", body)
         self.is_written = True
         self.channel.deadlines.watch(self)
-        held.line.ask(self, b"%b%d\r\n%b\r\n%b" % (head.data, len(body), self.lines, first), self.tap, rest)
+        line.ask(self, b"%b%d\r\n%b\r\n%b" % (head.data, len(body), self.lines, first), self.tap, rest)
 
     def answered(self, answer: HttpAnswer) -> None:
-        receiver, head, held = self.receiver, self.head, self.held
-        assert receiver is not None and head is not None and held is not None
+        receiver, head, line = self.receiver, self.head, self.line
+        assert receiver is not None and head is not None and line is not None
         self.receiver = None
         self.channel.deadlines.forget(self)
         # First, since the receiver may begin another.
-        head.pool.give_back(held)
+        head.pool.give_back(line)
         try:
             response = self.channel.response_to(self.request, answer, head.pool, self.began)
         except Exception as error:  # noqa: BLE001 (the receiver decides what it means)
@@ -310,13 +277,13 @@ class Exchange(Struct, eq=False):
         if receiver is None:
             return None
         self.channel.deadlines.forget(self)
-        self.channel.pools.leave(self)
+        self.channel.transport.waiting.pop(self.take, None)
         if self.wait is not None:
             self.wait.cancel()
-        if self.is_written and self.held is not None:
-            self.held.drop()
-        elif self.held is not None and self.head is not None:
-            self.head.pool.give_back(self.held)
+        if self.line is not None and self.head is not None:
+            if self.is_written:
+                self.line.abort()  # bytes that still arrive belong to no call
+            self.head.pool.give_back(self.line)
         return receiver
 
 
