@@ -19,7 +19,6 @@ from .call_lookup import PendingCall
 from .endpoint import Hear
 from .fault import LocalFault, Stop, Stopped
 from .lanes.lane_queue import LaneStopped
-from .routes import is_host
 from .scheduler import Scheduler
 from .shared_calls import SharedCall
 from .sink import Sink
@@ -27,7 +26,7 @@ from .sink import Sink
 OUTLET_SIZE = 256
 # Calls of one lane that are read ahead.
 LOOK_AHEAD = 256
-# Calls of web hosts, read ahead and in work together: each may be of another host.
+# Pages in work: each may be of another host, in whose lane it waits.
 PAGES_MAX = 1024
 # An endless iterator of a stopped lane's calls must come to an end too.
 PASSED_OVER_MAX = 1_000_000
@@ -57,11 +56,11 @@ async def run_calls(
 
 
 class RunLane(Struct, eq=False):
-    """One lane of a run: its calls that were read `ahead`, and how many are in work, `most` at once."""
+    """One lane of a run: its calls that were read `ahead`, and how many are in work, `most` at once. All web hosts
+    together are one."""
 
     name: str
     most: int
-    is_host: bool
     in_work: int = 0
     ahead: deque[Call] = field(default_factory=deque)
 
@@ -92,12 +91,11 @@ class CallRun:
         self.outlet: deque[Outcome] = deque()
         self._scheduler = scheduler
         self._sink = sink
-        # Those that have not stopped; hosts are forgotten with their last page.
+        # Those that have not stopped.
         self._lanes: dict[str, RunLane] = {}
         self._stops: dict[str, Stop] = {}
-        self._has_hosts = False
-        # How many lanes have no room; pages read ahead and in work; calls passed over, one after another.
-        self._busy = self._pages = self._passed_over = 0
+        # How many lanes have no room; calls passed over, one after another.
+        self._busy = self._passed_over = 0
         # Lanes that may have both room and calls.
         self._ready: deque[RunLane] = deque()
         # The look-ahead that took the latest call: no other one can be full, since nothing is read while one is.
@@ -192,18 +190,15 @@ class CallRun:
             except BaseException as error:  # noqa: BLE001 (the sink's: raised to the consumer)
                 self._break(error)
         elif isinstance(end, LaneStopped):
-            self._stops[WEB if lane.is_host else lane.name] = end.stop
-            if not lane.is_host:
-                # Its calls must never block another lane's.
-                self._lanes.pop(lane.name, None)
-                lane.ahead.clear()
+            # Its calls must never block another lane's.
+            self._stops[lane.name] = end.stop
+            self._lanes.pop(lane.name, None)
+            lane.ahead.clear()
         else:
             self._break(end)
         self._busy -= lane.in_work == lane.most
         lane.in_work -= 1
         self._ready.append(lane)
-        if lane.is_host:
-            self._end_page(lane)
         self._pump_soon()
 
     def _break(self, error: BaseException) -> None:
@@ -243,21 +238,22 @@ class CallRun:
 
     def _note_stops(self) -> None:
         """Notes the lanes that have stopped by now: what an iterator still had for them is pending."""
+        halted, routes = self._scheduler.halted, self._scheduler.routes
         for name in self._lanes:
-            if (route := self._scheduler.routes.get(name)) is not None and route.lane.stopped is not None:
-                self._stops[name] = route.lane.stopped
-        if (halted := self._scheduler.halted) is not None and (self._has_hosts or not self._stops):
-            name = WEB if self._has_hosts else ""
-            self._stops[name] = Stop(name, *halted)
+            if name in routes and (stop := routes[name].lane.stopped) is not None:
+                self._stops[name] = stop
+            elif name == WEB and halted is not None:
+                self._stops[name] = Stop(name, *halted)
+        if halted is not None and not self._stops:
+            self._stops[""] = Stop("", *halted)
 
     def _may_read(self) -> bool:
-        """Whether one more call may be read: for a lane with room, for any host, or because all lanes have stopped."""
+        """Whether one more call may be read: for a lane with room, or because all lanes have stopped."""
         return (
             not self._is_exhausted
             and len(self.outlet) < OUTLET_SIZE
             and len(self._filled) < LOOK_AHEAD
-            and self._pages < PAGES_MAX
-            and (self._busy < len(self._lanes) or self._has_hosts or not self._lanes)
+            and (self._busy < len(self._lanes) or not self._lanes)
         )
 
     async def _read(self, calls: AsyncIterable[Call]) -> None:
@@ -285,7 +281,7 @@ class CallRun:
             return
         if not isinstance(call, Call):
             raise TypeError(f"calls must be millstream.Call, got a {type(call).__name__}")
-        name = call.lane
+        name = call.model
         if name in self._stops:
             self._passed_over += 1
             self._is_exhausted |= self._passed_over >= PASSED_OVER_MAX and not self._lanes
@@ -293,10 +289,8 @@ class CallRun:
         self._passed_over = 0
         lane = self._lanes.get(name)
         if lane is None:
-            most = self._scheduler.route_of(name).lane.concurrency
-            lane = self._lanes[name] = RunLane(name, most, is_host(name))
-        self._has_hosts |= lane.is_host
-        self._pages += lane.is_host
+            most = PAGES_MAX if name == WEB else self._scheduler.route_of(name).lane.concurrency
+            lane = self._lanes[name] = RunLane(name, most)
         lane.ahead.append(call)
         self._filled = lane.ahead
         self._ready.append(lane)
@@ -313,11 +307,3 @@ class CallRun:
         if self._sink is not None:
             self._sink.write(result)
         self.outlet.append(result)
-        if lane.is_host:
-            self._end_page(lane)
-
-    def _end_page(self, lane: RunLane) -> None:
-        """Lets another page be read; forgets a host without any, since hosts come and go."""
-        self._pages -= 1
-        if not lane.in_work and not lane.ahead:
-            self._lanes.pop(lane.name, None)
