@@ -291,10 +291,9 @@ class Flight(SharedCall):
         pending, tries = self.pending, self.tries
         route, payer = pending.route, pending.payer
         tries.sent += 1
-        cost = route.cost_of(pending.call, reply)
-        outcome = self._outcome(reply, None, cost, response.latency_ms)
         # First, since a waiter's next call must find the money gone.
-        route.settle(permit, pending.call, reply, cost)
+        cost = route.settle(permit, pending.call, reply)
+        outcome = self._outcome(reply, None, cost, response.latency_ms)
         if payer is not None:
             payer.note_answer(outcome)
         self.outcome, is_early = outcome, False

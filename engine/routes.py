@@ -7,13 +7,14 @@ Sends nothing.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
 from .attempts.estimate import TokenEstimate
-from .attempts.money import cost_of, is_reported, worst_cost
+from .attempts.money import UNPRICED, bill_of, worst_cost
 from .attempts.prices import Price
 from .attempts.retry import RetryPolicy
 from .call import WEB, Call, Reply
@@ -21,10 +22,9 @@ from .endpoint import Endpoint, Fault
 from .fault import StopReason
 from .lanes.key_gate import Permit
 from .lanes.lane_queue import LaneQueue
-from .limits import Limit
+from .limits import DAY_S, Limit
 
 HOSTS_KEPT = 1000
-_DAY_S = 86_400.0
 # A call that was sent on the day before may be billed at its price.
 _EDGE_S = 3600.0
 # A host that was given up is tried again after this many seconds: a run may last for days.
@@ -41,7 +41,8 @@ def is_host(lane: str) -> bool:
 
 class Route(Struct):
     """Everything that one lane needs: an endpoint for each of its API keys, its queue, its price (None: unknown).
-    `price_in` returns the price in so many seconds, if prices may change while the route is used.
+    `prices_on` returns the prices of two days, by their numbers since 1970 on the `clock`, if prices may change while
+    the route is used: one if it is the same.
     `policy` None: the scheduler's. `is_retrieval`: a search or a page, whose failures are stored and whose answers
     expire; `is_page`: a web host's, which may be given up without the run; `is_kept` False: no answer is stored.
     `under_way` counts its open shared calls."""
@@ -57,12 +58,13 @@ class Route(Struct):
     under_way: int = 0
     stopped_at: float | None = None
     latest_fault: Fault | None = None
-    price_in: Callable[[float], Price | None] | None = None
+    prices_on: Callable[[float, float], tuple[Price | None, ...]] | None = None
+    clock: Callable[[], float] = time.time
 
     def worst_cost(self, call: Call) -> float | None:
         """Returns the most that one attempt can cost, in dollars, also if it is answered on the next day; None if there
         is no price, or no bound."""
-        prices = [price for price in self._prices(_DAY_S) if price is not None]
+        prices = [price for price in self._prices(DAY_S) if price is not None]
         costs = [worst_cost(call, price, self.estimate) for price in prices]
         return max((cost for cost in costs if cost is not None), default=None)
 
@@ -75,35 +77,26 @@ class Route(Struct):
         """The first endpoint, for uses in which the API key does not matter."""
         return self.endpoints[0]
 
-    def cost_of(self, call: Call, reply: Reply) -> float | None:
-        """Returns the cost of an answered call in dollars, the dearer one if the price has just changed; None if it is
-        not known."""
-        now, *then = self._prices(-_EDGE_S)
-        cost = cost_of(reply, call, now, self.estimate)
-        for price in then:
-            other = cost_of(reply, call, price, self.estimate)
-            cost = other if cost is None or (other is not None and other > cost) else cost
-        return cost
-
     def _prices(self, away_s: float) -> tuple[Price | None, ...]:
         """Returns the price of now and, if it is another, that of `away_s` seconds from now."""
-        if self.price_in is None:
+        if self.prices_on is None:
             return (self.price,)
-        now, then = self.price_in(0.0), self.price_in(away_s)
-        # A price list that ends makes no call free.
-        if now is then or now is None or then is None or now == then:
-            return (now or then or self.price,)
-        return now, then
+        now = self.clock()
+        return self.prices_on(now // DAY_S, (now + away_s) // DAY_S)
 
-    def settle(self, permit: Permit, call: Call, reply: Reply, cost: float | None) -> None:
-        """Replaces what was reserved for an attempt by what its reply used, and records the success. `cost`: that of
-        `cost_of`."""
-        usage = reply.usage
+    def settle(self, permit: Permit, call: Call, reply: Reply) -> float | None:
+        """Replaces what was reserved for an attempt by what its reply used, and records the success. Returns its cost
+        in dollars, the dearer one if the price has just changed; None if it is not known."""
+        usage, bill = reply.usage, UNPRICED
+        for price in self._prices(-_EDGE_S):
+            other = bill_of(reply, call, price, self.estimate)
+            if bill.cost is None or (other.cost is not None and other.cost > bill.cost):
+                bill = other
         if usage is not None:
             self.estimate.observe(call, usage)
-        is_whole = is_reported(reply, call, self.price)
-        permit.lane.succeeded(permit, permit.tokens.settled(usage), cost, is_reported=is_whole)
+        permit.lane.succeeded(permit, permit.tokens.settled(usage), bill.cost, is_reported=bill.is_reported)
         self.lane.note_answer(reply)
+        return bill.cost
 
 
 class Routes:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 
 from msgspec import structs
 
@@ -35,7 +35,7 @@ from ..providers.transport.transport import LOOK_EVERY_S, Transport
 from .file_limits import capped_by_files, ledgers_max, sockets_max
 from .lane_names import without_lane
 from .reach import accesses_to, stem_of
-from .settings import Settings
+from .settings import Settings, day_of
 from .web_retrieval import WebRetrieval
 
 # The deadline of a call at a slower tier where none is set: OpenAI's and Google's advice.
@@ -58,7 +58,6 @@ class Router:
         self._events = events
         self._retrieval = retrieval
         self._first_page = first_page
-        self._prices: dict[tuple[str, str], Price | None] = {}
         # A measurement cuts answers off on purpose.
         self._policy = structs.replace(settings.policy, cut_max=None) if settings.measures else settings.policy
         # A measurement reads the limits of every answer.
@@ -99,7 +98,7 @@ class Router:
         self._routed.add(model)
         accesses = accesses_to(model, settings)
         lane = capped_by_files(settings.lane_of(model), len(accesses))
-        price = self._price_in(model, 0.0)
+        price = settings.price_table().get(model)
         if settings.max_cost is not None and price is None:
             raise ConfigurationError(
                 f"model {model!r} has no price, so --max-cost can't be kept: give it one under [prices.{model!r}]"
@@ -111,14 +110,23 @@ class Router:
             endpoints = tuple(NoRetryEndpoint(endpoint) for endpoint in endpoints)
         keys = [self._open_key(access, lane) for access in accesses]
         group = LaneQueue(keys, purse=self._purse, events=self._events)
-        is_kept, later = not settings.measures, partial(self._price_in, model)
-        return Route(endpoints, group, price, TokenEstimate(), None, is_engine, is_kept=is_kept, price_in=later)
+        return Route(
+            endpoints,
+            group,
+            price,
+            TokenEstimate(),
+            None,
+            is_engine,
+            is_kept=not settings.measures,
+            prices_on=lru_cache(partial(self._prices_on, model, price)),
+            clock=settings.clock,
+        )
 
-    def _price_in(self, model: str, seconds: float) -> Price | None:
-        place = (model, self._settings.day(seconds))
-        if place not in self._prices:
-            self._prices[place] = self._settings.price_table(place[1]).get(model)
-        return self._prices[place]
+    def _prices_on(self, model: str, price: Price | None, day: float, other: float) -> tuple[Price | None, ...]:
+        """Returns a model's price on a day and, if it is not the same, on another; where neither has one, `price`."""
+        one, two = (self._settings.price_table(day_of(each)).get(model) for each in (day, other))
+        # A price list that ends makes no call free.
+        return (one, two) if one is not None and two is not None and one != two else (one or two or price,)
 
     def _endpoint_to(self, model: str, access: Access, timeout_s: float) -> Endpoint:
         if model == CORPUS_LANE:

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct, field, structs
@@ -191,9 +191,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     def _keys_of(self, model: str) -> int:
         return len(self.key_variables.get(model, ("",)))
 
-    def day(self, in_s: float = 0.0) -> str:
-        """Returns the day (YYYY-MM-DD, by UTC) in so many seconds, whose prices and models hold."""
-        return _day_of(int((self.clock() + in_s) // 86_400))
+    def day(self) -> str:
+        """Returns the day (YYYY-MM-DD, by UTC) whose prices and models hold."""
+        return day_of(self.clock() // DAY_S)
 
     def price_table(self, day: str | None = None) -> Prices:
         """Returns the bundled prices of a day (None: today), with the prices of these settings in their place where
@@ -288,10 +288,9 @@ class Settings(Struct, frozen=True, kw_only=True):
         return self.cache if self.cache is not None else default_cache_folder(self.variables)
 
 
-@lru_cache
-def _day_of(number: int) -> str:
+def day_of(number: float) -> str:
     """Returns a day by its number since 1970."""
-    return datetime.fromtimestamp(number * 86_400, UTC).date().isoformat()
+    return datetime.fromtimestamp(number * DAY_S, UTC).date().isoformat()
 
 
 def default_cache_folder(variables: Mapping[str, str]) -> Path:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import orjson
-from msgspec import structs
+from msgspec import Struct, structs
 
-from ..call import Call, Reply
+from ..call import Call, Reply, Usage
 from ..fault import LocalFault
 from ..limits import Tokens
 from .budget_file import Amounts, BudgetFile, Leftover
@@ -338,33 +338,39 @@ def over_budget(what: str, cost: float, purse: CostBudget, option: str = "--max-
     return told
 
 
-def is_reported(reply: Reply, call: Call, price: Price | None) -> bool:
-    """Whether an answer has all that its bill is made of: the tokens, and the tier if one was asked for."""
-    if price is None or price.is_by_call:
-        return True
-    usage, call = reply.usage, _as_sent(call, price)
-    if usage is None or not usage.is_priced or usage.billed is not None or reply.tier is not None:
-        return usage is not None and usage.is_priced
-    return price.factor_asked(call) == price.factor_billed(call, "standard")
+class Bill(Struct, frozen=True):
+    """What an answered call costs in dollars; None: there is no price, or no bound of what was not reported.
+    `is_reported`: the answer has all that its bill is made of, the tokens, and the tier if one was asked for."""
+
+    cost: float | None
+    is_reported: bool = True
 
 
-def cost_of(reply: Reply, call: Call, price: Price | None, estimate: TokenEstimate) -> float | None:
-    """Returns the cost of an answered call in dollars: what its provider says it billed, else by its usage and tier. A
-    count of tokens that was not reported counts at its worst. None: there is no price, or no bound of what was not
-    reported."""
+UNPRICED = Bill(None)
+
+
+def bill_of(reply: Reply, call: Call, price: Price | None, estimate: TokenEstimate) -> Bill:
+    """Returns the bill of an answered call: what its provider says it billed, else by its usage and tier. A count of
+    tokens that was not reported counts at its worst."""
     usage = reply.usage
     if usage is not None and usage.billed is not None:
-        return usage.billed
+        return Bill(usage.billed)
     if price is None:
-        return None
+        return UNPRICED
     if price.is_by_call:
-        return price.call
+        return Bill(price.call)
     call = _as_sent(call, price)
     factor = price.factor_billed(call, reply.tier, None if usage is None else usage.place)
     if usage is not None and usage.cache_write_1h is None and _asks_hour(_marks_in(call)):
         usage = structs.replace(usage, cache_write_5m=0, cache_write_1h=usage.cache_write_5m)
     if usage is not None and usage.is_whole:
-        return price.of_usage(usage, factor)
+        return Bill(price.of_usage(usage, factor), reply.tier is not None or price.is_ordinary(call))
+    return Bill(_cost_at_worst(usage, call, price, estimate, factor), is_reported=False)
+
+
+def _cost_at_worst(
+    usage: Usage | None, call: Call, price: Price, estimate: TokenEstimate, factor: float
+) -> float | None:
     if usage is not None and usage.total is not None:
         output = usage.total if (most := _most_tokens(call, price, estimate)) is None else min(usage.total, most.output)
         ends = (Tokens(usage.total, 0), Tokens(usage.total - output, output))

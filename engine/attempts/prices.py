@@ -95,7 +95,7 @@ class Price(Struct, frozen=True):
         """How many times the price a call costs that has no fields but the model's; with the dearest tier if that of
         the one it asks for isn't known."""
         asked = self._tier_asked(self.extra)
-        return (self._factor_or_dearest("") if asked is None else asked) * self._place_factor(self.extra)
+        return (self._dearest if asked is None else asked) * self._place_factor(self.extra)
 
     def of(self, input_tokens: float, output_tokens: float) -> float:
         """Returns the dollars for these tokens, at the prices of short prompts and without the price of a call."""
@@ -167,6 +167,10 @@ class Price(Struct, frozen=True):
         tier = self._tier_asked(call.extra)
         return None if tier is None else tier * self._place_factor(call.extra)
 
+    def is_ordinary(self, call: Call) -> bool:
+        """Whether a call asks for the ordinary tier, so that an answer which names none was billed at its price."""
+        return self._tier_asked(call.extra) == 1.0
+
     def _tier_asked(self, extra: Mapping[str, Any] | None) -> float | None:
         if extra is None or _TIER_FIELDS.isdisjoint(extra):
             return self.factor_of(self.tier)
@@ -181,16 +185,16 @@ class Price(Struct, frozen=True):
         """Returns how many times the price an answered call costs. `tier`: what its provider says that it billed; if
         that is None, or has no price here, the dearest that may be meant counts. `place`: the one place where it says
         that the call was processed."""
-        if tier is None:
-            asked = self._tier_asked(call.extra)
-            factor = self._factor_or_dearest("") if asked is None else max(1.0, asked)
-        else:
-            factor = self._factor_or_dearest(tier)
+        factor = self._tier_asked(call.extra) if tier is None else self.factor_of(tier)
+        if factor is None:
+            factor = self._dearest
+        elif tier is None:
+            factor = max(1.0, factor)
         return factor * self._place_factor(call.extra if place is None else {_PLACE_FIELD: place})
 
-    def _factor_or_dearest(self, tier: str | None) -> float:
-        factor = self.factor_of(tier)
-        return max((1.0, *self.tiers.values())) if factor is None else factor
+    @property
+    def _dearest(self) -> float:
+        return max((1.0, *self.tiers.values()))
 
     def _place_factor(self, extra: Mapping[str, Any] | None) -> float:
         return self.place * (_PLACE_FACTOR if (extra or {}).get(_PLACE_FIELD) not in (None, "global") else 1.0)

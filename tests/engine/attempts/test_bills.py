@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from millstream.engine.attempts.estimate import TokenEstimate
-from millstream.engine.attempts.money import cost_of, is_reported, why_unbounded, worst_cost
+from millstream.engine.attempts.money import Bill, bill_of, why_unbounded, worst_cost
 from millstream.engine.attempts.prices import LongPrompts, Price
 from millstream.engine.call import Call, Message, Reply, Usage
 from millstream.engine.content import Native, Tool
@@ -28,7 +28,7 @@ def marked(ttl: str | None = None) -> Call:
 
 
 def bill(usage: Usage | None, price: Price | None, call: Call = PLAIN, tier: str | None = None) -> float | None:
-    return cost_of(Reply("", usage, tier=tier), call, price, TokenEstimate())
+    return bill_of(Reply("", usage, tier=tier), call, price, TokenEstimate()).cost
 
 
 def bound(call: Call, price: Price) -> float | None:
@@ -274,6 +274,10 @@ def test_a_tier_that_was_asked_for_and_not_reported_is_at_its_worst(
     asked: str | None, tier: str | None, is_certain: bool
 ) -> None:
     price = structs.replace(GPT, tier=asked)
-    assert is_reported(Reply("", Usage(1_000, 300), tier=tier), PLAIN, price) is is_certain
-    assert is_reported(Reply("", Usage(1_000, 300, billed=0.1), tier=tier), PLAIN, price)
-    assert not is_reported(Reply("", None, tier=tier), PLAIN, price)
+
+    def billed(usage: Usage | None) -> Bill:
+        return bill_of(Reply("", usage, tier=tier), PLAIN, price, TokenEstimate())
+
+    assert billed(Usage(1_000, 300)).is_reported is is_certain
+    assert billed(Usage(1_000, 300, billed=0.1)) == Bill(0.1, is_reported=True)
+    assert not billed(None).is_reported

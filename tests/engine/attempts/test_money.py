@@ -13,7 +13,7 @@ from scripted import ScriptedProvider, engine_over
 from virtual_time import run_virtually
 
 from millstream.engine.attempts.estimate import TokenEstimate
-from millstream.engine.attempts.money import CostBudget, cost_of, over_budget, worst_cost
+from millstream.engine.attempts.money import CostBudget, bill_of, over_budget, worst_cost
 from millstream.engine.attempts.prices import ListedPrice, LongPrompts, Price, Prices, PriceSource
 from millstream.engine.call import Call, Message, Reply, Usage
 from millstream.engine.content import Image, Tool
@@ -34,7 +34,7 @@ SHORT = Call("a/b", "x" * 100, max_tokens=50)
 
 
 def cost(usage: Usage | None, price: Price | None, call: Call = SHORT) -> float | None:
-    return cost_of(Reply("", usage), call, price, TokenEstimate())
+    return bill_of(Reply("", usage), call, price, TokenEstimate()).cost
 
 
 def test_without_a_price_or_a_bound_the_cost_is_unknown_and_not_zero() -> None:
