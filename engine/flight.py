@@ -57,21 +57,18 @@ class Flight(SharedCall):
         place = f"{self.at.value} for {seconds:.1f} s, attempt {self.tries.sent + 1}"
         return f"<Flight {what} [{place}, {len(self.waiters)} waiting]>"
 
-    def open(self) -> None:
-        """Lets identical calls of any payer join; a route that is in use is not forgotten."""
-        self.is_open = True
-        self.parts.under_way[self.pending.key] = self
-        self.pending.route.under_way += 1
-
     # Its stations, in their order
 
     def begin(self) -> None:
-        """Begins the flight; tells its waiter nothing before it returns."""
+        """Begins the flight. Never raises, and tells its waiter nothing before it returns."""
         payer = self.pending.payer
-        if payer is not None and payer.is_limited:
-            self._ask_payer(self._paid)
-        else:
-            self._fly(self._claim)
+        try:
+            if payer is not None and payer.is_limited:
+                self._ask_payer(self._paid)
+            else:
+                self._claim()
+        except BaseException as error:  # noqa: BLE001 (raised to those who wait)
+            self._crash(error)
         self._has_begun = True
 
     def _ask_payer(self, then: Callable[[], None]) -> None:
@@ -98,7 +95,6 @@ class Flight(SharedCall):
         pending.route = found.route
         other = under_way.get(pending.key)
         if other is None:
-            self.open()
             self._claim()
             return
         waiters, self.waiters, self.first = self.waiters, [], None
@@ -108,7 +104,11 @@ class Flight(SharedCall):
         self._end(None)
 
     def _claim(self) -> None:
-        """Takes the key, or waits for the engine that has it, which stores, then lets go."""
+        """Lets identical calls of any payer join; takes the key, or waits for the engine that has it, which stores,
+        then lets go."""
+        self.is_open = True
+        self.parts.under_way[self.pending.key] = self
+        self.pending.route.under_way += 1  # a route that is in use is not forgotten
         if not self.pending.route.is_kept:
             self._admit()
         elif self.parts.claims.take(self):
@@ -192,31 +192,32 @@ class Flight(SharedCall):
         return self._permit.lane.clear(self._permit)
 
     def received(self, response: Response) -> None:
-        if self.at is At.SENT:
-            self._fly(self._receive, response)
+        if self.at is not At.SENT:
+            return
+        permit, parts, endpoints = self._permit, self.parts, self.pending.route.endpoints
+        assert permit is not None
+        try:
+            try:
+                endpoint = endpoints[permit.lane.number]
+                result = endpoint.decode(response)
+                if response.headers and (limits := endpoint.limits(response)):
+                    permit.limits = limits
+                    permit.lane.learn(limits, parts.loop.time())
+            except Exception as error:  # noqa: BLE001 (as in _send)
+                self._broken(error)
+                return
+            parts.out -= 1
+            self._attempt = None
+            if isinstance(result, Reply):
+                self._land(permit, result, response)
+            else:
+                self._fail(permit, result, response)
+        except BaseException as error:  # noqa: BLE001 (raised to those who wait)
+            self._crash(error)
 
     def broke(self, error: Exception) -> None:
         if self.at is At.SENT:
             self._fly(self._broken, error)
-
-    def _receive(self, response: Response) -> None:
-        pending, permit = self.pending, self._permit
-        assert permit is not None
-        endpoint = pending.route.endpoints[permit.lane.number]
-        try:
-            result = endpoint.decode(response)
-            if response.headers and (limits := endpoint.limits(response)):
-                permit.limits = limits
-                permit.lane.learn(limits, self.parts.loop.time())
-        except Exception as error:  # noqa: BLE001 (as in _send)
-            self._broken(error)
-            return
-        self.parts.out -= 1
-        self._attempt = None
-        if isinstance(result, Reply):
-            self._land(permit, result, response)
-        else:
-            self._fail(permit, result, response)
 
     def _broken(self, error: Exception) -> None:
         """Ends an attempt without a response. Any error becomes a fault."""
@@ -300,7 +301,7 @@ class Flight(SharedCall):
         for waiter in tuple(self.waiters):
             if waiter.is_early:
                 is_early = True
-                waiter.resolve(outcome)
+                waiter.end(outcome)
         if not is_early:
             self._keep(outcome, response)
             return
@@ -362,7 +363,11 @@ class Flight(SharedCall):
         """Takes a step. What it raises ends the flight, and nothing else."""
         try:
             step(*arguments)
-        except LaneStopped as error:
-            self._fly(self._stop, error.stop)
         except BaseException as error:  # noqa: BLE001 (raised to those who wait)
+            self._crash(error)
+
+    def _crash(self, error: BaseException) -> None:
+        if isinstance(error, LaneStopped):
+            self._fly(self._stop, error.stop)
+        else:
             self._end(error)

@@ -77,11 +77,8 @@ class RunWaiter(Struct, eq=False):
     is_joining: bool = False
     call: SharedCall | None = None
 
-    def resolve(self, outcome: Outcome) -> None:
-        self.run.end_call(self, outcome)
-
-    def fail(self, error: BaseException) -> None:
-        self.run.end_call(self, error)
+    def end(self, end: Outcome | BaseException) -> None:
+        self.run.end_call(self, end)
 
 
 class CallRun:

@@ -47,14 +47,14 @@ class Scheduler:
     ) -> None:
         self.events = events
         self.cache = cache
-        self.recall = recall if recall is not None else CachePolicy(cache, mode)
         self.ways = Routes(route, policy.reopened_s)
         # Those of models and searches, by lane; those of hosts come and go.
         self.routes: Mapping[str, Route] = self.ways.lasting
         self.hosts: Mapping[str, Route] = self.ways.hosts
         self._mode = mode
-        lookup = CallLookup(self.ways, self.recall, events, mode)
+        lookup = CallLookup(self.ways, recall or CachePolicy(cache, mode), events, mode)
         self.encoded, self.look_up = lookup.encoded, lookup.look_up
+        self.route_of, self.resume, self.close = self.ways.of, self.ways.resume, self.ways.close
         self._parts = Parts(
             ways=self.ways,
             lookup=lookup,
@@ -89,13 +89,6 @@ class Scheduler:
         # A call that its payer has admitted stands under two keys.
         return set(self._parts.under_way.values())
 
-    def resume(self) -> None:
-        """Ends a halt: each lane is opened anew when it is next used."""
-        self.ways.resume()
-
-    def route_of(self, lane: str) -> Route:
-        return self.ways.of(lane)
-
     async def end(self) -> None:
         """Ends all runs (those that still wait get an error) and all calls, since the engine is about to be closed."""
         self._is_closed = True
@@ -106,9 +99,6 @@ class Scheduler:
                 flight.abort()
         for flight in self._calls():
             await flight.until_over()
-
-    def close(self) -> None:
-        self.ways.close()
 
     async def ask(self, call: Call, sink: Sink | None = None, hear: Hear | None = None) -> Outcome:
         """Returns the outcome of one call, after it was written to `sink`, if there is one. Raises Stopped if its lane
@@ -146,11 +136,7 @@ class Scheduler:
         if call is not None:
             call.add(waiter)
             return
-        flight = waiter.call = Flight(self._parts, key, waiter)
-        if key is pending.key:
-            flight.open()
-        else:
-            under_way[key] = flight
+        flight = waiter.call = under_way[key] = Flight(self._parts, key, waiter)
         flight.begin()
 
     async def fetch(self, pending: PendingCall, sink: Sink | None, hear: Hear | None = None) -> Outcome:
@@ -164,7 +150,8 @@ class Scheduler:
             task = asyncio.current_task()
             if self._is_closed and task is not None and not task.cancelling():
                 raise RuntimeError("the engine was closed while this call was under way") from None
-            await waiter.wait_until_free()
+            if waiter.call is not None:
+                await waiter.call.wait_until_free()
             raise
         return self.joined(waiter, outcome) if waiter.is_joining else outcome
 

@@ -49,7 +49,7 @@ class At(Enum):
 class Waiter(Protocol):
     """Who waits for a shared call. `sink` takes the outcome of a call that this waiter began; `is_early`: the outcome
     is passed on before it is stored. The call sets `is_joining` (it was under way before) and `call`; a waiter leaves
-    by `call.remove`. Of `resolve` and `fail`, neither of which may raise, the first that is called counts."""
+    by `call.remove`."""
 
     pending: PendingCall
     hear: Hear | None
@@ -58,78 +58,59 @@ class Waiter(Protocol):
     is_joining: bool
     call: SharedCall | None
 
-    def resolve(self, outcome: Outcome) -> None: ...
+    def end(self, end: Outcome | BaseException) -> None:
+        """Takes the end of the call; the first counts. Must not raise."""
 
-    def fail(self, error: BaseException) -> None: ...
+
+def _future() -> asyncio.Future[Outcome]:
+    return asyncio.get_running_loop().create_future()
 
 
-class CallWaiter:
-    """One caller that waits for a shared call in a coroutine, until `leave`."""
+class CallWaiter(Struct, eq=False):
+    """One caller that waits for a shared call in a coroutine, until `leave`. `on_end` is called at the instant when the
+    outcome or an error is known, and must not raise."""
 
-    __slots__ = ("_future", "_on_end", "call", "hear", "is_early", "is_joining", "pending", "sink")
-
-    def __init__(
-        self,
-        pending: PendingCall,
-        *,
-        hear: Hear | None = None,
-        sink: Sink | None = None,
-        on_end: Callable[[], None] | None = None,
-        is_early: bool = False,
-    ) -> None:
-        """Makes a waiter that has not joined a call yet. `on_end` is called at the instant when the outcome or an error
-        is known, and must not raise."""
-        self.pending = pending
-        self.hear = hear
-        self.sink = sink
-        self.is_early = is_early
-        self.is_joining = False
-        self.call: SharedCall | None = None
-        self._on_end = on_end
-        self._future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+    pending: PendingCall
+    hear: Hear | None = None
+    sink: Sink | None = None
+    on_end: Callable[[], None] | None = None
+    is_early: bool = False
+    is_joining: bool = False
+    call: SharedCall | None = None
+    future: asyncio.Future[Outcome] = field(default_factory=_future)
 
     @property
     def known(self) -> Outcome | None:
         """The outcome, as this caller's own; None if it is not known yet, or the call ended with an error."""
-        future = self._future
+        future = self.future
         if not future.done() or future.cancelled() or future.exception() is not None:
             return None
-        return self._own(future.result())
+        return future.result()
 
     async def outcome(self) -> Outcome:
-        """Waits for the call to end and returns its outcome. Raises the error that ended the call, or CancelledError if
-        the call or this waiter was cancelled. In each case the waiter leaves the call."""
+        """Waits for the call to end and returns its outcome, as this caller's own. Raises the error that ended the
+        call, or CancelledError if the call or this waiter was cancelled. In each case the waiter leaves the call."""
         try:
-            return self._own(await self._future)
+            return await self.future
         finally:
             self.leave()
 
-    def _own(self, outcome: Outcome) -> Outcome:
-        return shared_outcome(self.pending.call, outcome) if self.is_joining else outcome
-
-    def resolve(self, outcome: Outcome) -> None:
-        if not self._future.done():
-            self._future.set_result(outcome)
-            if self._on_end is not None:
-                self._on_end()
-
-    def fail(self, error: BaseException) -> None:
-        if self._future.done():
+    def end(self, end: Outcome | BaseException) -> None:
+        future = self.future
+        if future.done():
             return
-        self._future.cancel() if isinstance(error, asyncio.CancelledError) else self._future.set_exception(error)
-        if self._on_end is not None:
-            self._on_end()
+        if isinstance(end, Outcome):
+            future.set_result(shared_outcome(self.pending.call, end) if self.is_joining else end)
+        else:
+            future.cancel() if isinstance(end, asyncio.CancelledError) else future.set_exception(end)
+        if self.on_end is not None:
+            self.on_end()
 
     def leave(self) -> None:
         if self.call is not None:
             self.call.remove(self)
-        if self._future.done() and not self._future.cancelled():
-            self._future.exception()  # a waiter that leaves in the same instant never looks at it
-
-    async def wait_until_free(self) -> None:
-        """Waits until slot and connection are free, if this waiter was the last to leave."""
-        if self.call is not None:
-            await self.call.wait_until_free()
+        if self.future.done() and not self.future.cancelled():
+            self.future.exception()  # a waiter that leaves in the same instant never looks at it
 
 
 class Parts(Struct, eq=False, kw_only=True):
@@ -187,7 +168,7 @@ class SharedCall:
 
     def add(self, waiter: Waiter) -> None:
         if self.outcome is not None and waiter.is_early:
-            waiter.resolve(self.outcome)
+            waiter.end(self.outcome)
             return
         waiter.call = self
         self.waiters.append(waiter)
@@ -288,7 +269,7 @@ class SharedCall:
         if (first := self.first) is not None:
             self.first = None
             self.waiters.remove(first)
-            first.fail(error)
+            first.end(error)
 
     # Its end
 
@@ -332,18 +313,16 @@ class SharedCall:
         payer, route, begin = self.pending.payer, self.pending.route, self.parts.begin
         waiters, self.waiters = self.waiters, []
         for waiter in waiters:
-            if isinstance(end, Outcome):
-                waiter.resolve(end)
-            elif isinstance(end, NotPaid) and payer is not None:
+            if isinstance(end, NotPaid) and payer is not None:
                 own = waiter.pending.payer
                 if own is not None and own.name == payer.name:
-                    waiter.fail(end.why)
+                    waiter.end(end.why)
                 else:
                     begin(waiter)
             elif isinstance(end, LaneStopped) and waiter.pending.route is not route:
                 begin(waiter)
             elif end is not None:
-                waiter.fail(end)
+                waiter.end(end)
         if self._over is not None:
             self._over.set()
 

@@ -135,7 +135,8 @@ def test_who_leaves_while_a_payer_lets_a_call_wait_leaves_nothing_behind(tmp_pat
             waiter = waiting(bench, slow)
             await asyncio.sleep(1.0)
             waiter.leave()
-            await waiter.wait_until_free()
+            assert waiter.call is not None
+            await waiter.call.wait_until_free()
             assert (bench.scheduler.under_way, slow.ended) == (0, 1)
             assert await text_of(waiting(bench, ScriptedPayer("quick"), "other")) == "answer to other"
             return asyncio.get_running_loop().time()
