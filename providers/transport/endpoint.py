@@ -7,7 +7,7 @@ rejected. Knows no protocol in particular, and no kind of credentials.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -16,17 +16,15 @@ from msgspec import structs
 
 from ...engine.call import Call, Reply
 from ...engine.content import Part, ToolCall, texts_in
-from ...engine.endpoint import Attempt, EncodeError, Fault, Receiver, Request, Response, SendError
+from ...engine.endpoint import Attempt, EncodeError, Fault, Receiver, Request, Response
 from ...engine.limits import Limit
 from ..credentials.authorizer import Authorizer
 from ..llm.protocol import Target, WireProtocol
 from ..llm.request_form import RequestForm, form_of, parameters_of
 from .rate_limit_headers import limits_of
-from .secrets import Secrets
-from .text_listener import TextListener
+from .secrets import SPELLED_OUT, Secrets
 
 if TYPE_CHECKING:
-    from .http_connection import Tap
     from .transport import Channel, Transport
 
 USER_AGENT = "millstream/0.1"
@@ -34,13 +32,6 @@ USER_AGENT = "millstream/0.1"
 _FORMS_KEPT = 64
 # The wire protocols whose servers have a path in their address, mostly /v1.
 _UNDER_V1 = ("openai", "openai-responses", "openai-completions")
-_SPELLED_OUT = Fault(
-    "rejected",
-    "the answer spells out the key that it was asked with, in pieces: none of it is kept; find out who answers there",
-    "never",
-    200,
-    is_billed_maybe=True,
-)
 
 
 class ModelEndpoint:
@@ -57,20 +48,16 @@ class ModelEndpoint:
     ) -> None:
         self._protocol = protocol
         self._target = target
-        self._authorizer = authorizer
         self._forms: dict[object, RequestForm] = {}
-        self._known: tuple[str, ...] = ()
-        self._secrets = Secrets()
-        self._learn_secrets()
+        self._secrets = Secrets(authorizer.secrets)
         headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT}
         headers |= {**protocol.headers(target), **target.headers, **(authorizer.fixed or {})}
-        self._is_fixed = authorizer.fixed is not None
         self._has_decoded = False
         self._channel: Channel | None = None
         if transport is not None:
             from .transport import Channel  # here, since loading aiohttp takes longer than all of this
 
-            self._channel = Channel(transport, headers, timeout_s, self)
+            self._channel = Channel(transport, headers, timeout_s, authorizer, self._secrets, protocol.listen)
 
     def __repr__(self) -> str:
         return f"<ModelEndpoint {self._target.model} at {self._target.base_url}, {self._protocol.kind}>"
@@ -104,16 +91,14 @@ class ModelEndpoint:
             raise EncodeError(f"the call to {call.model} can't be written ({type(error).__name__}: {error})") from error
 
     def begin(self, request: Request, receiver: Receiver) -> Attempt:
-        channel = self._channel
-        if channel is None:
+        if self._channel is None:
             raise RuntimeError(f"{self} has no transport to send by")
-        tap = None if request.hear is None else self._tap_of(request)
-        return channel.begin(request, receiver, tap, None if self._is_fixed else self._made_anew(request))
+        return self._channel.begin(request, receiver)
 
     def decode(self, response: Response) -> Reply | Fault:
         result = self._protocol.decode(response)
         if isinstance(result, Fault):
-            return self.cleaned_fault(result if result.status != 404 else self._with_path_advice(result))
+            return self._secrets.struck_fault(result if result.status != 404 else self._with_path_advice(result))
         self._has_decoded = True
         if (
             self._secrets.are_in(result.text)
@@ -121,46 +106,11 @@ class ModelEndpoint:
             or (result.parts and any(map(self._secrets.are_in, _texts_told(result.parts))))
         ):
             # Its bytes hold the secret in pieces: a search for the whole does not find it, but a reader can join them.
-            return _SPELLED_OUT
+            return SPELLED_OUT
         return result
 
     def limits(self, response: Response) -> tuple[Limit, ...]:
         return limits_of(response.headers, time.time(), self._target.provider)
-
-    def _tap_of(self, request: Request) -> Tap | None:
-        if request.hear is None or not request.stream or self._protocol.listen is None:
-            return None
-        return TextListener(self._protocol.listen(), self._secrets, request.hear).take
-
-    async def _made_anew(self, request: Request) -> Mapping[str, str]:
-        try:
-            return await self._authorizer.headers(request)
-        finally:
-            self._learn_secrets()
-
-    def _learn_secrets(self) -> None:
-        known = self._authorizer.secrets
-        if known is not self._known:
-            self._known = known
-            self._secrets = Secrets(known)
-
-    def cleaned(self, response: Response) -> Response:
-        """Returns the response without echoed secrets; raises SendError if a stream also holds one in pieces. Takes
-        note of a refusal of the credentials."""
-        if response.status == 401:
-            self._authorizer.refused()
-        body = self._secrets.struck(response.body)
-        if body is response.body and not response.headers:
-            return response
-        if response.stream and body is not response.body and self._secrets.are_spelled_in(body):
-            # The secret was whole in one event, and in pieces in others with the same text.
-            raise SendError(_SPELLED_OUT)
-        headers = {name: self._secrets.struck_text(value) for name, value in response.headers.items()}
-        return structs.replace(response, body=body, headers=headers)
-
-    def cleaned_fault(self, fault: Fault) -> Fault:
-        detail = self._secrets.struck_text(fault.detail)
-        return fault if detail == fault.detail else structs.replace(fault, detail=detail)
 
     def _with_path_advice(self, fault: Fault) -> Fault:
         """Adds advice to a 404 from an address that lacks the path of OpenAI's API, unless it has answered before."""

@@ -12,8 +12,19 @@ from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from urllib.parse import quote
 
+from msgspec import structs
+
+from ...engine.endpoint import Fault
+
 # A shorter key is a plain word for a local server that merely requires one, and such words occur in answers.
 SECRET_MIN = 12
+SPELLED_OUT = Fault(
+    "rejected",
+    "the answer spells out the key that it was asked with, in pieces: none of it is kept; find out who answers there",
+    "never",
+    200,
+    is_billed_maybe=True,
+)
 _STRUCK = b"[key]"
 # Characters that JSON may write in two ways: a slash, and any ASCII character as `\u00..`. In a text that is JSON
 # itself the backslash is doubled.
@@ -25,15 +36,22 @@ _URL_SAFE = str.maketrans("+/", "-_")
 
 
 class Secrets:
-    """Some secrets and their forms; those of fewer than SECRET_MIN characters are left out. Immutable; prints none."""
+    """Some secrets and their forms; those of fewer than SECRET_MIN characters are left out. Prints none."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        found = (form for secret in secrets if len(secret) >= SECRET_MIN for form in _forms_of(secret))
-        self._forms = tuple(dict.fromkeys(found))
-        self._in_bytes = tuple(form.encode() for form in self._forms)
+        self._secrets: Iterable[str] | None = None
+        self.learn(secrets)
 
     def __repr__(self) -> str:
         return f"<Secrets [{len(self._forms)} forms]>"
+
+    def learn(self, secrets: Iterable[str]) -> None:
+        """Replaces the secrets, unless these are the same object."""
+        if secrets is not self._secrets:
+            self._secrets = secrets
+            forms = (form for secret in secrets if len(secret) >= SECRET_MIN for form in _forms_of(secret))
+            self._forms = tuple(dict.fromkeys(forms))
+            self._in_bytes = tuple(form.encode() for form in self._forms)
 
     def struck(self, body: bytes) -> bytes:
         """Returns the bytes with `[key]` for each secret, however JSON writes it; the same object if there is none."""
@@ -56,6 +74,10 @@ class Secrets:
 
     def struck_text(self, text: str) -> str:
         return self.struck(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+
+    def struck_fault(self, fault: Fault) -> Fault:
+        detail = self.struck_text(fault.detail)
+        return fault if detail == fault.detail else structs.replace(fault, detail=detail)
 
     def are_in(self, text: str) -> bool:
         for form in self._forms:  # no generator, for speed: this runs for every answer

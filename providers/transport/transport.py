@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Mapping
-from typing import Any, NamedTuple, Protocol, cast
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, cast
 
 import aiohttp
 from msgspec import Struct
 from yarl import URL
 
-from ...engine.endpoint import Fault, Receiver, Request, Response, SendError
+from ...engine.endpoint import Receiver, Request, Response, SendError
+from ..credentials.authorizer import Authorizer
+from ..llm.protocol import AnswerListener
 from .connection_faults import fault_of
 from .deadlines import Deadlines
 from .http_connection import ExchangeError, HttpAnswer, HttpConnection, Tap
@@ -23,6 +25,8 @@ from .pools import LOOK_EVERY_S as LOOK_EVERY_S
 from .pools import Pool
 from .pools import Transport as Transport
 from .rate_limit_headers import is_told_in
+from .secrets import SPELLED_OUT, Secrets
+from .text_listener import TextListener
 
 CONNECT_S = 30.0
 # llama.cpp promises to keep a connection open and closes it after a streamed reply. For this many seconds after that
@@ -34,16 +38,6 @@ _COPIED_MAX = 1 << 18
 _BROKEN = (TimeoutError, aiohttp.ClientError, ExchangeError, OSError)
 
 
-class Cleaner(Protocol):
-    """Strikes secrets out of what is received."""
-
-    def cleaned(self, response: Response) -> Response:
-        """Raises SendError for a response of which nothing may be kept."""
-        ...
-
-    def cleaned_fault(self, fault: Fault) -> Fault: ...
-
-
 class Head(NamedTuple):
     """The pool of connections to one URL, and the start of every request to it, up to the length of the body."""
 
@@ -52,53 +46,74 @@ class Head(NamedTuple):
 
 
 class Channel:
-    """The sender of requests to one provider with one API key, with its headers and `timeout_s` for a whole call."""
+    """The sender of requests to one provider with one set of credentials, with its headers and `timeout_s` for a whole
+    call. `secrets` are struck out of all that is received. `listen` makes a listener to a streamed answer; None: the
+    protocol has none."""
 
-    def __init__(self, transport: Transport, headers: Mapping[str, str], timeout_s: float, cleaner: Cleaner) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        headers: Mapping[str, str],
+        timeout_s: float,
+        authorizer: Authorizer,
+        secrets: Secrets,
+        listen: Callable[[], AnswerListener] | None,
+    ) -> None:
         self.transport = transport
+        self.authorizer = authorizer
+        self.secrets = secrets
+        self.deadlines = Deadlines(timeout_s)
+        self.heads: dict[str, Head] = {}
+        # Before this time the headers of sound answers are not read again.
+        self.look_at = 0.0
         self._headers = {**headers, "Accept": "*/*", "Accept-Encoding": "gzip, deflate"}
         self._timeout_s = timeout_s
-        self._cleaner = cleaner
-        self.deadlines = Deadlines(timeout_s)
-        self._heads: dict[tuple[str, bool], Head] = {}
+        self._listen = listen
+        self._lines = None if authorizer.fixed is None else b""
         self._hung_up_at: dict[str, float] = {}
-        self._look_at = 0.0
 
-    def begin(
-        self,
-        request: Request,
-        receiver: Receiver,
-        tap: Tap | None = None,
-        headers: Coroutine[Any, Any, Mapping[str, str]] | None = None,
-    ) -> Exchange:
-        """Sends a request. `tap` receives the bytes of a sound answer as they arrive; `headers` makes this attempt's
-        own."""
-        exchange = Exchange(self, request, receiver, tap)
-        if headers is None:
-            exchange.start()
-        else:
-            exchange.start_with(headers)
+    def begin(self, request: Request, receiver: Receiver) -> Exchange:
+        tap = None
+        if request.hear is not None and request.stream and self._listen is not None:
+            tap = TextListener(self._listen(), self.secrets, request.hear).take
+        exchange = Exchange(self, request, receiver, tap, self._lines)
+        exchange.start()
         return exchange
 
-    def response_to(self, request: Request, answer: HttpAnswer, pool: Pool, began: float) -> Response:
-        """Returns the response that an answer is. Raises SendError if there is none."""
-        if not pool.has_answered:
-            pool.has_answered = True
-            self.transport.unanswered.note_answer(pool.url)
-        # A stream may have been complete before it was cut, as its own marks show; an error's status shows what it is.
-        if answer.broken is not None and not request.stream and answer.status == 200:
-            raise self.error_of(answer.broken, request, pool)
-        first_at = answer.first_byte_at
-        response = Response(
-            answer.status,
-            answer.body,
-            request.stream,
-            answer.broken is not None,
-            (time.perf_counter() - began) * 1000,
-            None if first_at is None else (first_at - began) * 1000,
-            {} if answer.status == 200 and began < self._look_at else self._headers_of(answer, began),
-        )
-        return self._cleaner.cleaned(response)
+    def head_of(self, request: Request) -> Head:
+        """Returns the head of a request, and keeps it for others to the same URL; a GET's holds the query, which none
+        repeats."""
+        is_fickle = time.monotonic() - self._hung_up_at.get(request.url, float("-inf")) < FICKLE_S
+        is_alone = is_fickle and request.stream
+        # The URL is not rewritten: a signature covers exactly what is sent.
+        url = URL(request.url, encoded=request.url.isascii())
+        headers = {**self._headers, "Connection": "close"} if is_alone else self._headers
+        lines = f"{request.method} {url.raw_path_qs} HTTP/1.1\r\nHost: {url.host_port_subcomponent}\r\n"
+        # A shorter time to connect than the timeout of the call, so that a call that was never sent differs from one
+        # without an answer.
+        pool = self.transport.pool(url, min(CONNECT_S, self._timeout_s / 2), is_alone=is_alone)
+        head = Head(pool, lines.encode() + _lines(headers) + b"Content-Length: ")
+        if request.method != "GET" and not is_fickle:
+            self.heads[request.url] = head
+        return head
+
+    async def own_lines(self, request: Request) -> bytes:
+        """Returns the headers of one attempt's own."""
+        try:
+            return _lines(await self.authorizer.headers(request))
+        finally:
+            self.secrets.learn(self.authorizer.secrets)
+
+    def headers_of(self, answer: HttpAnswer, began: float) -> dict[str, str]:
+        """Returns the headers that are used later, with names in lower case."""
+        if answer.status == 200:
+            self.look_at = began + self.transport.look_every_s
+        kept: dict[str, str] = {}
+        for name_bytes, value in answer.headers.items():
+            name = name_bytes.decode("latin-1").lower()
+            if name in _HEADERS_KEPT or is_told_in(name):
+                kept.setdefault(name, self.secrets.struck_text(value.decode("utf-8", "surrogateescape")))
+        return kept
 
     def error_of(self, error: Exception, request: Request, pool: Pool | None) -> Exception:
         """Returns what a receiver hears of an error: the fault of a broken connection, or the same error. `pool` None:
@@ -109,46 +124,21 @@ class Channel:
                 self.transport.unanswered.note_fault(pool.url, fault)
             if fault.kind == "disconnected" and request.stream:
                 self._hung_up_at[request.url] = time.monotonic()
+                self.heads.pop(request.url, None)
             error = SendError(fault)
-        return SendError(self._cleaner.cleaned_fault(error.fault)) if isinstance(error, SendError) else error
-
-    def _headers_of(self, answer: HttpAnswer, began: float) -> dict[str, str]:
-        if answer.status == 200:
-            self._look_at = began + self.transport.look_every_s
-        return _kept(answer.headers)
-
-    def head_of(self, request: Request) -> Head:
-        is_alone = False
-        if request.stream and self._hung_up_at:
-            is_alone = time.monotonic() - self._hung_up_at.get(request.url, float("-inf")) < FICKLE_S
-        if request.method == "GET":
-            return self._build_head(request, is_alone=is_alone)  # the URL holds the query: none is repeated
-        head = self._heads.get((request.url, is_alone))
-        if head is None:
-            head = self._heads[request.url, is_alone] = self._build_head(request, is_alone=is_alone)
-        return head
-
-    def _build_head(self, request: Request, *, is_alone: bool) -> Head:
-        # The URL is not rewritten: a signature covers exactly what is sent.
-        url = URL(request.url, encoded=request.url.isascii())
-        headers = {**self._headers, "Connection": "close"} if is_alone else self._headers
-        lines = [f"{request.method} {url.raw_path_qs} HTTP/1.1", f"Host: {url.host_port_subcomponent}"]
-        data = "\r\n".join(lines).encode() + b"\r\n" + _lines(headers)
-        # A shorter time to connect than the timeout of the call, so that a call that was never sent differs from one
-        # without an answer.
-        pool = self.transport.pool(url, min(CONNECT_S, self._timeout_s / 2), is_alone=is_alone)
-        return Head(pool, data + b"Content-Length: ")
+        return SendError(self.secrets.struck_fault(error.fault)) if isinstance(error, SendError) else error
 
 
 class Exchange(Struct, eq=False):
     """One request under way, which is its `Attempt`: it waits for headers, for room, for a connection and to be
-    cleared, whichever it must, then for the answer. `receiver` None: it is over."""
+    cleared, whichever it must, then for the answer. `receiver` None: it is over. `lines` are the headers of its own;
+    None: they are made first."""
 
     channel: Channel
     request: Request
     receiver: Receiver | None
     tap: Tap | None
-    lines: bytes = b""
+    lines: bytes | None
     began: float = 0.0
     head: Head | None = None
     line: HttpConnection | None = None
@@ -169,33 +159,33 @@ class Exchange(Struct, eq=False):
     def abort(self) -> None:
         self._leave()
 
-    def start_with(self, headers: Coroutine[Any, Any, Mapping[str, str]]) -> None:
-        """Sends the request when its own headers are made."""
-        self.wait = making = asyncio.get_running_loop().create_task(headers)
-        making.add_done_callback(self._made)
-
-    def _made(self, making: asyncio.Task[Mapping[str, str]]) -> None:
-        if making.cancelled():
-            return
-        if (error := making.exception()) is not None:
-            self.failed(cast(Exception, error))
-        elif self.receiver is not None:
-            self.lines = _lines(making.result())
-            self.start()
-
     def start(self) -> None:
         """Sends the request, at once if it can."""
+        channel, request = self.channel, self.request
+        if self.lines is None:
+            self.wait = making = asyncio.get_running_loop().create_task(channel.own_lines(request))
+            making.add_done_callback(self._made)
+            return
         self.began = time.perf_counter()
         try:
-            self.head = head = self.channel.head_of(self.request)
+            self.head = head = channel.heads.get(request.url) or channel.head_of(request)
         except Exception as error:  # noqa: BLE001 (an address that is none)
             self.failed(error)
             return
         self.line = head.pool.take()
         if self.line is not None:
             self._write()
-        elif self.channel.transport.take_room(head.pool, self.take):
+        elif channel.transport.take_room(head.pool, self.take):
             self.take(None)
+
+    def _made(self, making: asyncio.Task[bytes]) -> None:
+        if making.cancelled():
+            return
+        if (error := making.exception()) is not None:
+            self.failed(cast(Exception, error))
+        elif self.receiver is not None:
+            self.lines = making.result()
+            self.start()
 
     def take(self, line: HttpConnection | None) -> None:
         """Takes what it has waited for; see `Take`."""
@@ -250,17 +240,39 @@ class Exchange(Struct, eq=False):
         first, rest = (body, b"") if len(body) <= _COPIED_MAX else (b"", body)
         self.is_written = True
         self.channel.deadlines.watch(self)
-        line.ask(self, b"%b%d\r\n%b\r\n%b" % (head.data, len(body), self.lines, first), self.tap, rest)
+        line.ask(self, b"%b%d\r\n%b\r\n%b" % (head.data, len(body), self.lines or b"", first), self.tap, rest)
 
     def answered(self, answer: HttpAnswer) -> None:
-        receiver, head, line = self.receiver, self.head, self.line
+        channel, request, receiver, head, line = self.channel, self.request, self.receiver, self.head, self.line
         assert receiver is not None and head is not None and line is not None
         self.receiver = None
-        self.channel.deadlines.forget(self)
+        channel.deadlines.pop(self, None)
         # First, since the receiver may begin another.
         head.pool.give_back(line)
         try:
-            response = self.channel.response_to(self.request, answer, head.pool, self.began)
+            if not head.pool.has_answered:
+                head.pool.has_answered = True
+                channel.transport.unanswered.note_answer(head.pool.url)
+            status, first_at, began = answer.status, answer.first_byte_at, self.began
+            # A stream may have been complete before it was cut, as its own marks show; an error's status shows what it
+            # is.
+            if answer.broken is not None and not request.stream and status == 200:
+                raise channel.error_of(answer.broken, request, head.pool)
+            if status == 401:
+                channel.authorizer.refused()
+            body = channel.secrets.struck(answer.body)
+            if request.stream and body is not answer.body and channel.secrets.are_spelled_in(body):
+                # The secret was whole in one event, and in pieces in others with the same text.
+                raise SendError(SPELLED_OUT)
+            response = Response(
+                status,
+                body,
+                request.stream,
+                answer.broken is not None,
+                (time.perf_counter() - began) * 1000,
+                None if first_at is None else (first_at - began) * 1000,
+                {} if status == 200 and began < channel.look_at else channel.headers_of(answer, began),
+            )
         except Exception as error:  # noqa: BLE001 (the receiver decides what it means)
             receiver.broke(error)
         else:
@@ -276,7 +288,7 @@ class Exchange(Struct, eq=False):
         receiver, self.receiver = self.receiver, None
         if receiver is None:
             return None
-        self.channel.deadlines.forget(self)
+        self.channel.deadlines.pop(self, None)
         self.channel.transport.waiting.pop(self.take, None)
         if self.wait is not None:
             self.wait.cancel()
@@ -289,13 +301,3 @@ class Exchange(Struct, eq=False):
 
 def _lines(headers: Mapping[str, str]) -> bytes:
     return "".join([f"{name}: {value}\r\n" for name, value in headers.items()]).encode()
-
-
-def _kept(headers: Mapping[bytes, bytes]) -> dict[str, str]:
-    """Returns the headers that are used later, with names in lower case."""
-    found: dict[str, str] = {}
-    for name_bytes, value in headers.items():
-        name = name_bytes.decode("latin-1").lower()
-        if name in _HEADERS_KEPT or is_told_in(name):
-            found.setdefault(name, value.decode("utf-8", "surrogateescape"))
-    return found

@@ -37,7 +37,7 @@ async def answered(deadlines: Deadlines, takes: float, *, starts: float = 0.0) -
     except (TimeoutError, asyncio.CancelledError) as error:
         how = type(error).__name__
     finally:
-        deadlines.forget(wanted)
+        deadlines.pop(wanted, None)
         coming.cancel()
     return loop.time(), how
 
