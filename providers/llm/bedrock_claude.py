@@ -16,7 +16,7 @@ from ...engine.endpoint import Fault, Request, Response
 from .anthropic import messages as anthropic
 from .bedrock.errors import bedrock_refusal_or_fault
 from .protocol import Target
-from .repair import object_of, parse_leniently
+from .repair import read_object
 
 # Converse is Anthropic's legacy integration: Opus 4.6 and before (platform.claude.com, Claude in Amazon Bedrock).
 _OF_MESSAGES = re.compile(r"claude-[a-z]+-(?:4-[7-9]|[5-9]|preview)(?!\d)")
@@ -46,7 +46,7 @@ def decode(response: Response) -> Reply | Fault:
     """Returns the reply or the fault of a response."""
     if response.status == 200:
         return anthropic.PROTOCOL.decode(response)
-    parsed = object_of(parse_leniently(response.body))
+    parsed = read_object(response.body)[0]
     if parsed is not None and isinstance(parsed.get("error"), dict):
         return anthropic.PROTOCOL.decode(response)
     return bedrock_refusal_or_fault(response)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from .repair import mended, object_of, parse_leniently
+from .repair import mended, read_object
 
 DETAIL_MAX = 400
 
@@ -137,7 +137,7 @@ class ErrorBody:
         self.metadata: dict[str, Any] = {}
         self._param: str | None = None
         message = body[:DETAIL_MAX].decode("utf-8", "replace").strip()
-        parsed = object_of(parse_leniently(body))
+        parsed = read_object(body)[0]
         if parsed is not None:
             error = parsed.get("error", parsed)
             fields = error if isinstance(error, dict) else parsed

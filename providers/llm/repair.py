@@ -11,25 +11,24 @@ from typing import Any
 import orjson
 
 
-def parse_leniently(body: bytes) -> Any:
-    """Returns the value of JSON: read strictly, else by Python's more lenient reader, else None. In the second case its
-    texts may hold lone surrogates, which `mended` replaces."""
+def read_json(body: bytes) -> tuple[Any, bool]:
+    """Returns the value of JSON, and whether it is JSON as the standard defines it: read strictly, else by Python's
+    more lenient reader, else None. In the second case its texts may hold lone surrogates, which `mended` replaces."""
     try:
-        return orjson.loads(body)
+        return orjson.loads(body), True
     except orjson.JSONDecodeError:
         try:
-            return json.loads(body.decode("utf-8", "replace"))
+            return json.loads(body.decode("utf-8", "replace")), False
         except (ValueError, RecursionError):
-            return None
+            return None, False
 
 
-def is_strict(body: bytes) -> bool:
-    """Returns whether the bytes are JSON as the standard defines it."""
-    try:
-        orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return False
-    return True
+def read_object(body: bytes) -> tuple[dict[str, Any] | None, bool]:
+    """Returns the object in JSON (None: there is none) and the same; some servers wrap it in a list of one."""
+    value, is_strict = read_json(body)
+    if isinstance(value, list) and value:
+        value = value[0]
+    return (value if isinstance(value, dict) else None), is_strict
 
 
 def mended(text: str) -> str:
@@ -40,10 +39,3 @@ def mended(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
-
-
-def object_of(value: Any) -> dict[str, Any] | None:
-    """Returns the object of a body, also from a list of one, as some servers wrap it; None if there is none."""
-    if isinstance(value, list) and value:
-        value = value[0]
-    return value if isinstance(value, dict) else None

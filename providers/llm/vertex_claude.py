@@ -19,7 +19,7 @@ from .families import marked
 from .faults import error_within, refusal_or_fault
 from .google.errors import google_error_within, google_refusal_or_fault
 from .protocol import Target, no_headers, request_of
-from .repair import object_of, parse_leniently
+from .repair import read_object
 from .vertex import OPEN_VERSION, placed
 
 # The version with sampling by the name that it has here.
@@ -62,7 +62,7 @@ def decode(response: Response) -> Reply | Fault:
     """Returns the reply or the fault of a response."""
     if response.status == 200:
         return anthropic.read(response, _told)
-    parsed = object_of(parse_leniently(response.body))
+    parsed = read_object(response.body)[0]
     if parsed is not None and _is_googles(parsed.get("error")):
         return google_refusal_or_fault(response)
     return refusal_or_fault(response, response.body)

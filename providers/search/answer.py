@@ -14,7 +14,7 @@ from msgspec import Struct
 from ...engine.call import Reply
 from ...engine.endpoint import Fault, Response
 from ..llm.faults import bad_json
-from ..llm.repair import is_strict, object_of, parse_leniently
+from ..llm.repair import read_object
 from .faults import EngineError, error_in, search_fault
 from .results import hits_of
 
@@ -53,7 +53,7 @@ class AnswerLayout(Struct, frozen=True):
         """Returns hits or a fault. The reply's `text` holds remarks; its finish reason is `stop` on the last page,
         `more` on any other, None if that is unknown."""
         body = response.body
-        answer = object_of(parse_leniently(body))
+        answer, is_strict = read_object(body)
         if response.status != 200:
             error = None if answer is None else self.error(answer)
             return self.fault(response, error or EngineError.of_text(body))
@@ -72,7 +72,7 @@ class AnswerLayout(Struct, frozen=True):
             remarks = (*remarks, f"{dropped} of {len(rows)} results without an address of a page left out")
         has_more = self.has_more(answer)
         finish = None if has_more is None else MORE if has_more else LAST
-        raw = None if is_strict(body) else body
+        raw = None if is_strict else body
         return Reply("; ".join(remarks), None, finish, raw_hash=sha256(body).hexdigest(), raw=raw, hits=hits)
 
 

@@ -21,7 +21,7 @@ from ...engine.endpoint import Attempt, AttemptTask, Cleared, EncodeError, Fault
 from ...engine.fault import LocalFault
 from ...engine.limits import Limit
 from ..llm.faults import bad_json
-from ..llm.repair import object_of, parse_leniently
+from ..llm.repair import read_object
 from ..pages.page import reply_of, response_of
 from .answer import LAST, MORE, Object, list_at
 from .bm25 import Postings, TextIndex, words_of
@@ -140,7 +140,7 @@ class CorpusSearch(_CorpusAccess):
         return Response(200, orjson.dumps(found))
 
     def decode(self, response: Response) -> Reply | Fault:
-        answer = object_of(parse_leniently(response.body)) or {}
+        answer = read_object(response.body)[0] or {}
         rows = list_at(answer, "results")
         if rows is None:
             return bad_json("the corpus's answer is not whole")

@@ -18,7 +18,7 @@ from ..blocks import said_twice
 from ..families import marked
 from ..faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault, unreadable
 from ..protocol import Target, WireProtocol, add_extra, check_known_parameters, request_of, sampling_of, schema_of
-from ..repair import is_strict, object_of, parse_leniently
+from ..repair import read_object
 from ..sse import events_of
 from .shapes import MessageReader
 from .turns import FAMILY, add_tools, prompt_of
@@ -141,7 +141,7 @@ def read(response: Response, told: Told) -> Reply | Fault:
     """Returns the reply or the fault of a response with status 200. `told` does so for an error object within it."""
     if response.stream and not response.body.lstrip().startswith((b"{", b"[")):
         return _read_stream(response, told)
-    answer = object_of(parse_leniently(response.body))
+    answer, is_strict = read_object(response.body)
     if answer is None:
         return unreadable(response.body)
     if answer.get("error"):
@@ -150,7 +150,7 @@ def read(response: Response, told: Told) -> Reply | Fault:
         return bad_json("200 with JSON that is no message")
     gathered = MessageReader()
     gathered.add_message(answer)
-    return _reply(gathered, response, is_repaired=not is_strict(response.body))
+    return _reply(gathered, response, is_repaired=not is_strict)
 
 
 def _read_stream(response: Response, told: Told) -> Reply | Fault:
@@ -158,10 +158,10 @@ def _read_stream(response: Response, told: Told) -> Reply | Fault:
     gathered = MessageReader()
     is_repaired = is_ended = False
     for data in events_of(response.body):
-        event = object_of(parse_leniently(data))
+        event, is_strict = read_object(data)
         if event is None:
             return bad_json("a stream with an event that is no JSON")
-        is_repaired = is_repaired or not is_strict(data)
+        is_repaired = is_repaired or not is_strict
         if event.get("type") == "error" or event.get("error"):
             return told(response, event.get("error") or event)
         if event.get("type") == "message_stop":

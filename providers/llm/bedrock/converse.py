@@ -32,7 +32,7 @@ from ..protocol import (
     sampling_of,
     schema_of,
 )
-from ..repair import mended, object_of, parse_leniently
+from ..repair import mended, read_object
 from .errors import bedrock_refusal_or_fault, name_within, told
 from .shapes import ConverseReader, finish_of
 from .turns import FAMILY, prompt_of, tools_of
@@ -123,7 +123,7 @@ def decode(response: Response) -> Reply | Fault:
         return bedrock_refusal_or_fault(response)
     if response.stream and not response.body.lstrip().startswith((b"{", b"[")):
         return _decode_stream(response)
-    answer, is_sound = _read(response.body)
+    answer, is_strict = read_object(response.body)
     if answer is None:
         return unreadable(response.body)
     if "stopReason" not in answer:
@@ -137,15 +137,7 @@ def decode(response: Response) -> Reply | Fault:
     gathered.finish = finish_of(answer)
     gathered.add_metadata(answer)
     gathered.add_blocks(block for block in message["content"] if isinstance(block, dict))
-    return _reply(gathered, response, None if is_sound else response.body)
-
-
-def _read(data: bytes) -> tuple[dict[str, Any] | None, bool]:
-    """Returns the object in the JSON, None if there is none, and whether it is JSON as the standard defines it."""
-    try:
-        return object_of(orjson.loads(data)), True
-    except orjson.JSONDecodeError:
-        return object_of(parse_leniently(data)), False
+    return _reply(gathered, response, None if is_strict else response.body)
 
 
 def _decode_stream(response: Response) -> Reply | Fault:
@@ -158,13 +150,13 @@ def _decode_stream(response: Response) -> Reply | Fault:
             if kind == "error":
                 named = message.headers.get(":error-code", "UnknownError")
                 return told(response, named, {"message": message.headers.get(":error-message", "")})
-            value, is_sound = _read(message.payload)
+            value, is_strict = read_object(message.payload)
             if kind == "exception":
                 named = message.headers.get(":exception-type") or "UnknownError"
                 return told(response, named[:1].upper() + named[1:], value or {})
             if value is None:
                 return bad_json("a stream with an event that is no JSON")
-            if not is_sound:
+            if not is_strict:
                 raw = response.body
             gathered.add_event(message.headers.get(":event-type", ""), value)
     except BrokenStream as error:

@@ -16,7 +16,7 @@ from ....engine.call import Reply
 from ....engine.endpoint import Fault, Response
 from ..errors import DETAIL_MAX
 from ..faults import refusal_or_fault
-from ..repair import mended, object_of, parse_leniently
+from ..repair import mended, read_object
 
 NAME_HEADER = "x-amzn-errortype"
 # The status that each error means: one within a stream has the response's own status, 200.
@@ -81,7 +81,7 @@ _OUTPUT_CONFIG = re.compile(r"outputConfig\.(textFormat|effort)")
 
 def bedrock_refusal_or_fault(response: Response) -> Reply | Fault:
     """Returns the reply or the fault of an error response."""
-    fields = object_of(parse_leniently(response.body)) or {}
+    fields = read_object(response.body)[0] or {}
     name = name_of(response.headers.get(NAME_HEADER)) or name_within(fields)
     return refusal_or_fault(response, response.body) if name is None else told(response, name, fields)
 

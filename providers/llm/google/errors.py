@@ -18,7 +18,7 @@ from ....engine.endpoint import Fault, Response
 from ..answer_values import objects_in
 from ..errors import DETAIL_MAX, shown
 from ..faults import refusal_or_fault
-from ..repair import mended, object_of, parse_leniently
+from ..repair import mended, read_object
 
 _STATUSES = {
     "INVALID_ARGUMENT": 400,
@@ -69,7 +69,7 @@ _NOT_IN_V1 = re.compile(r"not found for API version v1(?!\w)")
 
 def google_refusal_or_fault(response: Response) -> Reply | Fault:
     """Returns the reply or the fault of an error response."""
-    parsed = object_of(parse_leniently(response.body))
+    parsed = read_object(response.body)[0]
     error = None if parsed is None else parsed.get("error")
     return refusal_or_fault(response, response.body) if not isinstance(error, dict) else _told(response, error)
 

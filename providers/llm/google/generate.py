@@ -11,8 +11,6 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import quote
 
-import orjson
-
 from ....engine.call import Call, Reply
 from ....engine.endpoint import EncodeError, Fault, Request, Response
 from ..answer_listeners import candidate_text, listener_of
@@ -21,7 +19,7 @@ from ..blocks import finish_with, said_twice
 from ..families import written_for
 from ..faults import bad_json, broken_answer, cut_stream, empty_answer, unreadable
 from ..protocol import Target, WireProtocol, add_extra, check_known_parameters, request_of, sampling_of, schema_of
-from ..repair import mended, parse_leniently
+from ..repair import mended, read_json
 from ..sse import events_of
 from .errors import google_error_within, google_refusal_or_fault
 from .shapes import CandidateAnswer, candidate_answer
@@ -142,10 +140,10 @@ def decode(response: Response) -> Reply | Fault:
     is_stream = response.stream and not body.lstrip().startswith((b"{", b"["))
     if is_stream:
         # Google ends a stream without a mark; gateways add OpenAI's.
-        read = [_read(data) for data in events_of(body) if data != b"[DONE]"]
+        read = [read_json(data) for data in events_of(body) if data != b"[DONE]"]
         chunks, is_sound = [chunk for chunk, _ in read], all(sound for _, sound in read)
     else:
-        parsed, is_sound = _read(body)
+        parsed, is_sound = read_json(body)
         if parsed is None:
             return unreadable(body)
         # A stream without alt=sse is one list of chunks.
@@ -159,14 +157,6 @@ def decode(response: Response) -> Reply | Fault:
         if chunk.get("error"):
             return google_error_within(response, chunk["error"])
     return _answer(candidate_answer(chunks), response, is_stream, None if is_sound else body)
-
-
-def _read(data: bytes) -> tuple[Any, bool]:
-    """Returns the value of the JSON, None if it can't be read, and whether it is JSON as the standard defines it."""
-    try:
-        return orjson.loads(data), True
-    except orjson.JSONDecodeError:
-        return parse_leniently(data), False
 
 
 def _answer(answer: CandidateAnswer, response: Response, is_stream: bool, raw: bytes | None) -> Reply | Fault:

@@ -29,7 +29,7 @@ from ..protocol import (
     request_of,
     sampling_of,
 )
-from ..repair import is_strict, mended, object_of, parse_leniently
+from ..repair import mended, read_object
 from ..sse import events_of
 from .parts import MessageParts
 from .shapes import (
@@ -110,7 +110,7 @@ def decode(response: Response) -> Reply | Fault:
         return refusal_or_fault(response, response.body)
     if response.stream and not response.body.lstrip().startswith((b"{", b"[")):
         return _decode_stream(response)
-    answer, raw = _read(response.body)
+    answer, is_strict = _read(response.body)
     if answer is None:
         return unreadable(response.body)
     if answer.error:
@@ -129,7 +129,7 @@ def decode(response: Response) -> Reply | Fault:
     if choice.message.says_more:
         said = MessageParts()
         said.take(choice.message, is_whole=True)
-    return _reply(choice, answer, usage_of(answer.usage), logprobs, response, raw, said)
+    return _reply(choice, answer, usage_of(answer.usage), logprobs, response, said, is_strict=is_strict)
 
 
 def _reply(
@@ -138,8 +138,9 @@ def _reply(
     usage: Usage | None,
     logprobs: list[TokenLogprob] | None,
     response: Response,
-    raw: bytes | None,
     said: MessageParts | None,
+    *,
+    is_strict: bool,
 ) -> Reply | Fault:
     message, finish = choice.message or CompletionMessage(), choice.finish_reason
     text = message.content or message.refusal or ""
@@ -161,12 +162,12 @@ def _reply(
     if message.annotations or answer.citations or answer.search_results:
         citations = citations_of(message.annotations, answer.citations, answer.search_results)
     return Reply(
-        text if raw is None else mended(text),
+        text if is_strict else mended(text),
         usage,
         finish,
         is_refused,
         raw_hash,
-        raw,
+        None if is_strict else response.body,
         None if logprobs is None else tuple(logprobs),
         citations,
         parts=parts,
@@ -174,13 +175,13 @@ def _reply(
     )
 
 
-def _read(data: bytes) -> tuple[ChatAnswer | None, bytes | None]:
-    """Returns the answer in the JSON, None if it can't be read; and the bytes if they are no strict JSON, else None."""
+def _read(data: bytes) -> tuple[ChatAnswer | None, bool]:
+    """Returns the answer in the JSON, None if it can't be read, and whether it is JSON as the standard defines it."""
     try:
-        return _decode_answer(data), None
+        return _decode_answer(data), True
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        parsed = object_of(parse_leniently(data))
-        return (None if parsed is None else answer_of(parsed)), (None if is_strict(data) else data)
+        parsed, is_strict = read_object(data)
+        return (None if parsed is None else answer_of(parsed)), is_strict
 
 
 class _ChatChunks:
@@ -222,32 +223,30 @@ class _ChatChunks:
             self.logprobs += logprobs_of(choice.logprobs, delta.content) or ()
         self.finish = choice.finish_reason or self.finish
 
-    def reply(self, response: Response, raw: bytes | None) -> Reply | Fault:
+    def reply(self, response: Response, *, is_strict: bool) -> Reply | Fault:
         texts = [one for one in self.spoken if isinstance(one, str)]
         message = CompletionMessage("".join(texts) if texts else None, "".join(self.refusals), self.notes, self.tools)
         if len(texts) < len(self.spoken):
             message = with_parts(message, self.spoken)
         answer = structs.replace(self.origin, citations=self.citations, search_results=self.results)
         choice = ChatChoice(message=message, finish_reason=self.finish)
-        return _reply(choice, answer, self.usage, self.logprobs, response, raw, self.said)
+        return _reply(choice, answer, self.usage, self.logprobs, response, self.said, is_strict=is_strict)
 
 
 def _decode_stream(response: Response) -> Reply | Fault:
     """Returns the reply or the fault of a stream, which is complete only with a finish reason."""
     joined = _ChatChunks()
-    raw: bytes | None = None
-    is_ended = has_choices = False
+    is_ended, has_choices, are_strict = False, False, True
     for data in events_of(response.body):
         if data == b"[DONE]":
             is_ended = True
             break
-        chunk, repaired = _read(data)
+        chunk, is_strict = _read(data)
         if chunk is None:
             return bad_json("a stream with a chunk that is no JSON")
         if chunk.error:
             return refusal_or_fault(response, data)
-        if repaired is not None:
-            raw = response.body
+        are_strict = are_strict and is_strict
         joined.take(chunk)
         for choice in chunk.choices or ():
             has_choices = True
@@ -256,7 +255,7 @@ def _decode_stream(response: Response) -> Reply | Fault:
                     return error_within(response, choice.error)
                 joined.take_choice(choice)
     if joined.finish is not None:
-        return joined.reply(response, raw)
+        return joined.reply(response, is_strict=are_strict)
     if is_ended and not has_choices:
         return empty_answer("a stream without a choice", joined.usage)
     return cut_stream("its finish reason")

@@ -16,7 +16,7 @@ from ..answer_listeners import completion_text, listener_of
 from ..answer_values import is_number, later_usage
 from ..faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault, unreadable
 from ..protocol import Target, WireProtocol, add_extra, check_known_parameters, request_of, sampling_of
-from ..repair import is_strict, mended, object_of, parse_leniently
+from ..repair import mended, read_object
 from ..sse import events_of
 from .chat import BROKEN, FINISHES, STREAM, STREAM_ALONE
 from .shapes import ChatAnswer, alternatives_of, answer_of, joined_origin, logprobs_of, origin_in, usage_of
@@ -58,7 +58,7 @@ def decode(response: Response) -> Reply | Fault:
         return refusal_or_fault(response, response.body)
     if response.stream and not response.body.lstrip().startswith((b"{", b"[")):
         return _decode_stream(response)
-    answer = object_of(parse_leniently(response.body))
+    answer, is_strict = read_object(response.body)
     if answer is None:
         return unreadable(response.body)
     joined = _CompletionChunks()
@@ -71,7 +71,7 @@ def decode(response: Response) -> Reply | Fault:
         return empty_answer("an empty list of choices", joined.usage)
     if not joined.texts and joined.finish != "stop":
         return bad_json("200 with a choice that holds no text")
-    return joined.reply(response, None if is_strict(response.body) else response.body)
+    return joined.reply(response, None if is_strict else response.body)
 
 
 def _decode_stream(response: Response) -> Reply | Fault:
@@ -83,10 +83,10 @@ def _decode_stream(response: Response) -> Reply | Fault:
         if data == b"[DONE]":
             is_ended = True
             break
-        chunk = object_of(parse_leniently(data))
+        chunk, is_strict = read_object(data)
         if chunk is None:
             return bad_json("a stream with a chunk that is no JSON")
-        if not is_strict(data):
+        if not is_strict:
             raw = response.body
         fault = joined.take(chunk, response, data)
         if fault is not None:

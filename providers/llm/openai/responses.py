@@ -16,7 +16,7 @@ from ..answer_values import as_object, as_text, count_in, origin_of, usage_of
 from ..families import written_for
 from ..faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault, unreadable
 from ..protocol import Target, WireProtocol, add_extra, check_known_parameters, named_schema, request_of, sampling_of
-from ..repair import is_strict, mended, object_of, parse_leniently
+from ..repair import mended, read_object
 from ..sse import events_of
 from .items import FAMILY, add_tools, is_call, items_of, parts_of
 from .shapes import billed_of, citations_of, logprobs_of
@@ -68,10 +68,10 @@ def decode(response: Response) -> Reply | Fault:
         return refusal_or_fault(response, response.body)
     if response.stream and not response.body.lstrip().startswith((b"{", b"[")):
         return _decode_stream(response)
-    answer = object_of(parse_leniently(response.body))
+    answer, is_strict = read_object(response.body)
     if answer is None:
         return unreadable(response.body)
-    return _reply(answer, _Pieces(), response, None if is_strict(response.body) else response.body)
+    return _reply(answer, _Pieces(), response, None if is_strict else response.body)
 
 
 class _Pieces:
@@ -102,10 +102,10 @@ def _decode_stream(response: Response) -> Reply | Fault:
     for data in events_of(response.body):
         if data == b"[DONE]":
             break
-        event = object_of(parse_leniently(data))
+        event, is_strict = read_object(data)
         if event is None:
             return bad_json("a stream with an event that is no JSON")
-        if not is_strict(data):
+        if not is_strict:
             raw = response.body
         kind = as_text(event.get("type"))
         if kind == "error" or (not kind and event.get("error")):
