@@ -26,6 +26,7 @@ HEART = {
     "engine/key.py": ["tests/engine/test_key.py", "tests/engine/test_scheduler.py"],
     "engine/lanes/ledger.py": [
         "tests/engine/lanes/test_ledger.py",
+        "tests/engine/lanes/test_ledger_blocks.py",
         "tests/engine/lanes/test_ledger_waits.py",
         "tests/engine/lanes/test_admission.py",
     ],

@@ -1,8 +1,9 @@
 """The sends of one lane in the last minute, counted so that no sliding 60 s exceeds its quota.
 
 Held in memory, or in a small file that several processes share and that outlives a kill. Owns the arithmetic of the
-window; it never waits: it returns how long to wait. Times are seconds of the system's monotonic clock, the same for
-every process of a machine until it boots.
+window; it never waits: it returns how long to wait. A process takes sends in blocks, counted before they are made, so
+that most of them need no lock. Times are seconds of the system's monotonic clock, the same for every process of a
+machine until it boots.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ import fcntl
 import mmap
 import os
 from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from ..limits import Quota, Tokens
 from ..mapped_file import open_to_map
@@ -21,14 +25,12 @@ TICK_S = 0.25
 # A send may arrive up to a tick late, and its slot begins up to a tick before it: 60.5 s cover a true minute.
 TICKS_COUNTED = 242
 _SLOTS = 256
-# What each slot counts, and the words of the header: the minute's sums of the same, the times until which sends are
-# paced, and the time until which the latest refused send has to wait.
-_REQUESTS, _INPUT, _OUTPUT = range(3)
+# What each slot counts; tokens, input and output together, have a limit and a pace but no count of their own.
+_REQUESTS, _INPUT, _OUTPUT, _TOKENS = range(4)
 _COUNTED = 3
-_TAIL, _HEAD, _BOOT, _SUMS, _NEXT_US = 0, 1, 2, 3, 6
-_TOKENS = 3  # input and output together, which have a pace and no sum of their own
-_PACED = 4
-_WAITED_US = _NEXT_US + _PACED
+# The words of the header: the minute's sums of what is counted, the times until which sends are paced, by kind, and the
+# time until which the latest refused send has to wait.
+_TAIL, _HEAD, _BOOT, _SUMS, _NEXT_US, _WAITED_US = 0, 1, 2, 3, 6, 10
 _FIELDS = 16
 _WORDS = _FIELDS + _COUNTED * _SLOTS
 _MINUTE_US = 61_000_000
@@ -43,7 +45,11 @@ _KEPT_SHARE = 1 / 200
 _LATE_US = 500_000
 # How early a request may go where a quota asks for a distance between two.
 SPACED_BURST_S = 0.05
-_NO_LIMIT = float("inf")
+# The most sends of a block, and its share of what is free at once: a killed process leaves the rest counted.
+_BLOCK_MOST = 32
+_BLOCK_SHARE = 1 / 16
+_AT_ONCE = (0.0, "")
+_CLOSED = -1
 
 
 def _boot_mark() -> int:
@@ -59,14 +65,74 @@ def _boot_mark() -> int:
 def _is_sound(words: memoryview) -> bool:
     """Whether the words of a ledger fit together; a damaged ledger could make a lane wait for ever."""
     tail, head = words[_TAIL], words[_HEAD]
-    sums, next_us = words[_SUMS : _SUMS + _COUNTED].tolist(), words[_NEXT_US : _NEXT_US + _PACED].tolist()
-    slots = words[_FIELDS:].tolist()
+    sums, slots = words[_SUMS : _SUMS + _COUNTED].tolist(), words[_FIELDS:].tolist()
     return (
         0 <= tail <= head + 1 <= tail + _SLOTS
         and min(slots) >= 0
         and [sum(slots[kind::_COUNTED]) for kind in range(_COUNTED)] == sums
-        and max(*next_us, words[_WAITED_US]) <= head * TICK_S * 1e6 + 2 * _MINUTE_US
+        and max(words[_NEXT_US : _WAITED_US + 1].tolist()) <= head * TICK_S * 1e6 + 2 * _MINUTE_US
     )
+
+
+def _amounts(words: memoryview, place: int) -> tuple[int, int, int, int]:
+    """Returns what is counted from this word on, by kind."""
+    requests, read, written = words[place : place + _COUNTED].tolist()
+    return requests, read, written, read + written
+
+
+def _count(words: memoryview, tick: int, kind: int, amount: int) -> None:
+    words[_FIELDS + _COUNTED * (tick % _SLOTS) + kind] += amount
+    words[_SUMS + kind] += amount
+
+
+def _advance(words: memoryview, tick: int) -> None:
+    """Drops what is older than the window. A file whose times lie too far away is emptied."""
+    if not words[_TAIL] <= tick <= words[_HEAD] + _SLOTS or tick < words[_HEAD] - 8:
+        boot = words[_BOOT]
+        words[:] = memoryview(bytes(8 * _WORDS)).cast("q")
+        words[_BOOT] = boot
+        words[_TAIL] = max(0, tick - TICKS_COUNTED + 1)
+    while words[_TAIL] <= tick - TICKS_COUNTED:
+        for kind in range(_COUNTED):
+            _count(words, words[_TAIL], kind, -words[_FIELDS + _COUNTED * (words[_TAIL] % _SLOTS) + kind])
+        words[_TAIL] += 1
+    words[_HEAD] = max(words[_HEAD], tick)
+
+
+def _until_free(words: memoryview, now: float, kind: int, excess: float) -> float:
+    """Returns the seconds until at least `excess` of a kind has left the window, oldest first."""
+    if excess <= 0:
+        return 0.0
+    for tick in range(words[_TAIL], words[_HEAD] + 1):
+        excess -= _amounts(words, _FIELDS + _COUNTED * (tick % _SLOTS))[kind]
+        if excess <= 0:
+            return float((tick + TICKS_COUNTED) * TICK_S - now)
+    return TICK_S
+
+
+class _Limit(NamedTuple):
+    """The limit on one kind: the most of it in a minute, the sending time that each one takes, and how much of that may
+    be taken in advance. `what`: the word for it."""
+
+    kind: int
+    what: str
+    most: float
+    each_us: float
+    burst_us: int
+
+    def wait(self, words: memoryview, now: float, wanted: Sequence[int]) -> tuple[float, str]:
+        """Returns the seconds until this limit allows a send, and for what; 0.0 or less: it does now. A send that needs
+        all of a minute has it alone."""
+        held = _amounts(words, _SUMS)[self.kind]
+        paced_s = (words[_NEXT_US + self.kind] - self.burst_us - int(now * 1e6)) / 1e6
+        excess = min(held, held + wanted[self.kind] - self.most)
+        return max(paced_s, _until_free(words, now, self.kind, excess)), self.what
+
+    def block(self, words: memoryview, now: float, wanted: Sequence[int]) -> int:
+        """Returns how many sends of this size are the share of a block. What lost time is made up with is left out."""
+        paced_us = self.burst_us + min(0, int(now * 1e6) - words[_NEXT_US + self.kind])
+        free = min(paced_us / self.each_us, self.most - _amounts(words, _SUMS)[self.kind])
+        return int(_BLOCK_SHARE * free / max(1, wanted[self.kind]))
 
 
 class LedgerFiles:
@@ -82,20 +148,17 @@ class LedgerFiles:
 
     def use(self, ledger: Ledger) -> None:
         """Opens a ledger's file, if it is closed. Raises OSError."""
-        if ledger in self._open:
-            self._open.move_to_end(ledger)
-            return
-        while len(self._open) >= self._most:
-            self._close_oldest()
-        while True:
+        while ledger not in self._open:
+            if len(self._open) >= self._most:
+                self._close_oldest()
             try:
                 ledger.open_file()
-                break
+                self._open[ledger] = None
             except OSError as error:
                 if error.errno not in (errno.EMFILE, errno.ENFILE) or not self._open:
                     raise
                 self._close_oldest()
-        self._open[ledger] = None
+        self._open.move_to_end(ledger)
 
     def forget(self, ledger: Ledger) -> None:
         self._open.pop(ledger, None)
@@ -110,255 +173,180 @@ class Ledger:
 
     def __init__(self, quota: Quota, path: Path | None = None, files: LedgerFiles | None = None) -> None:
         self._halvings = 0
+        # Changes to what is counted already: the tick of each, by how much, and by how much of each kind it is paced.
+        self._owed: list[tuple[int, tuple[int, ...], tuple[int, ...]]] = []
+        # The block: the tick in which it is counted and may be used, what is left of it, and how many were sent.
+        self._tick = 0
+        self._left = self._left_input = self._left_output = self._size = 0
         self.set_quota(quota)
-        self._owed: list[tuple[int, int, int, int]] = []
-        self._fd: int | None = None
-        self._map: mmap.mmap | None = None
+        self._fd = _CLOSED
         self._path = path
         self._files = files if files is not None or path is None else LedgerFiles(1)
         if path is None:
             self._words = memoryview(bytearray(8 * _WORDS)).cast("q")
-        self._open(_boot_mark() if path is not None else 0)
+        boot = _boot_mark() if path is not None else 0
+        with self._locked() as words:
+            if words[_BOOT] != boot or not _is_sound(words):
+                words[:] = memoryview(bytes(8 * _WORDS)).cast("q")
+                words[_BOOT] = boot
 
     def set_quota(self, quota: Quota) -> None:
         """Keeps to another quota from now on; what the last minute holds already counts under it too."""
-        self._rpm = _NO_LIMIT if quota.rpm is None else quota.rpm
-        self._tpm, self._itpm, self._otpm = (
-            _NO_LIMIT if amount is None else amount - int(_KEPT_SHARE * amount)
-            for amount in (quota.tpm, quota.itpm, quota.otpm)
-        )
         self._made_up_us = 0 if quota.spacing_s else int(1e6 * quota.made_up_s) >> self._halvings
-        paced_us = 0.0 if quota.rpm is None else 1e6 / (quota.rpm * PACED_SHARE)
-        self._request_us = round(max(paced_us, 1e6 * quota.spacing_s))
-        self._burst_us = int(1e6 * SPACED_BURST_S) if quota.spacing_s else _BURST_US
-        self._token_us, self._input_us, self._output_us = (
-            0.0 if amount is None else 1e6 / (amount * PACED_SHARE) for amount in (quota.tpm, quota.itpm, quota.otpm)
-        )
-        self._is_split = quota.itpm is not None or quota.otpm is not None
+        self._limits = []
+        if quota.rpm is not None or quota.spacing_s:
+            rpm = float("inf") if quota.rpm is None else quota.rpm
+            each_us = max(1e6 / (rpm * PACED_SHARE), 1e6 * quota.spacing_s)
+            burst_us = int(1e6 * SPACED_BURST_S) if quota.spacing_s else _BURST_US
+            self._limits.append(_Limit(_REQUESTS, "requests", rpm, each_us, burst_us))
+        for kind, amount in ((_TOKENS, quota.tpm), (_INPUT, quota.itpm), (_OUTPUT, quota.otpm)):
+            if amount is not None:
+                most, each_us = amount - int(_KEPT_SHARE * amount), 1e6 / (amount * PACED_SHARE)
+                self._limits.append(_Limit(kind, "tokens", most, each_us, _BURST_US))
+        self._end_block()
 
     def make_up_less(self) -> None:
         """Halves how much lost sending time may be made up at once; for a refusal although no limit was exceeded."""
         self._halvings += 1
         self._made_up_us >>= 1
 
-    def _open(self, boot: int) -> None:
-        self._lock()
-        try:
-            if self._words[_BOOT] != boot or not _is_sound(self._words):
-                self._words[:] = memoryview(bytes(8 * _WORDS)).cast("q")
-                self._words[_BOOT] = boot
-        finally:
-            self._unlock()
-
     def take(self, now: float, tokens: Tokens) -> tuple[float, str]:
         """Records a send now and returns (0.0, ""), or returns the seconds to wait and for what: `tokens` or
         `requests`."""
-        self._lock()
-        try:
-            words = self._words
-            tick = self._catch_up(words, now)
-            now_us = int(now * 1e6)
-            read, written = tokens.input, tokens.output
-            total = read + written
-            if (
-                words[_NEXT_US + _REQUESTS] - self._burst_us > now_us
-                or words[_NEXT_US + _TOKENS] - _BURST_US > now_us
-                or words[_SUMS + _REQUESTS] + 1 > self._rpm
-                or 0 < words[_SUMS + _INPUT] + words[_SUMS + _OUTPUT] > self._tpm - total
-                or (self._is_split and self._lacks_one(words, now_us, read, written))
-            ):
-                wait = self._wait(words, now, read, written)
-                words[_WAITED_US] = now_us + int(1e6 * wait[0])
+        read, written = tokens.input, tokens.output
+        if self._left and self._tick == int(now / TICK_S) and read <= self._left_input and written <= self._left_output:
+            self._left -= 1
+            self._left_input -= read
+            self._left_output -= written
+            return _AT_ONCE
+        with self._locked() as words:
+            self._tick = self._catch_up(words, now)
+            wanted = (1, read, written, read + written)
+            wait = max((limit.wait(words, now, wanted) for limit in self._limits), default=_AT_ONCE)
+            if wait[0] > 0:
+                words[_WAITED_US] = int(1e6 * (now + wait[0]))
                 return wait
-            # Sending time that one limit lost while a call waited for another is made up; time without a waiting call
-            # is not.
-            from_us = now_us - self._made_up_us if now_us <= words[_WAITED_US] + _LATE_US else now_us
-            slot = _FIELDS + _COUNTED * (tick % _SLOTS)
-            words[slot] += 1
-            words[slot + _INPUT] += read
-            words[slot + _OUTPUT] += written
-            words[_SUMS] += 1
-            words[_SUMS + _INPUT] += read
-            words[_SUMS + _OUTPUT] += written
-            words[_NEXT_US] = max(words[_NEXT_US], from_us) + self._request_us
-            words[_NEXT_US + _TOKENS] = max(words[_NEXT_US + _TOKENS], from_us) + int(self._token_us * total)
-            if self._is_split:
-                words[_NEXT_US + _INPUT] = max(words[_NEXT_US + _INPUT], from_us) + int(self._input_us * read)
-                words[_NEXT_US + _OUTPUT] = max(words[_NEXT_US + _OUTPUT], from_us) + int(self._output_us * written)
-            return 0.0, ""
-        finally:
-            self._unlock()
+            self._take_block(words, now, wanted)
+        return _AT_ONCE
+
+    def _take_block(self, words: memoryview, now: float, wanted: Sequence[int]) -> None:
+        """Counts as many sends like this one as may go at once and are likely to, and makes the first."""
+        size = max(1, min(_BLOCK_MOST, 2 * self._size, *(limit.block(words, now, wanted) for limit in self._limits)))
+        now_us, self._size = int(now * 1e6), size
+        # Sending time that one limit lost while a call waited for another is made up; time without a waiting call is
+        # not.
+        from_us = now_us - self._made_up_us if now_us <= words[_WAITED_US] + _LATE_US else now_us
+        for kind in range(_COUNTED):
+            _count(words, self._tick, kind, size * wanted[kind])
+        for limit in self._limits:
+            place = _NEXT_US + limit.kind
+            words[place] = max(words[place], from_us) + int(limit.each_us * size * wanted[limit.kind])
+        self._left, self._left_input, self._left_output = ((size - 1) * amount for amount in wanted[:_COUNTED])
+
+    def _end_block(self) -> None:
+        """Gives back what is left of the block, with the next lock."""
+        if self._left:
+            read, written = -self._left_input, -self._left_output
+            self._owed.append((self._tick, (-self._left, read, written), (-self._left, read, written, read + written)))
+            self._size -= self._left
+            self._left = 0
 
     def move(self, granted_at: float, now: float, tokens: Tokens) -> None:
         """Counts a send, granted less than a minute ago, from `now` on: its request is written only now."""
         old = int(granted_at / TICK_S)
         if old == int(now / TICK_S):
             return
-        self._lock()
-        try:
-            words = self._words
+        with self._locked() as words:
             new = self._catch_up(words, now)
             for kind, amount in enumerate((1, tokens.input, tokens.output)):
-                words[_FIELDS + _COUNTED * (new % _SLOTS) + kind] += amount
+                _count(words, new, kind, amount)
                 if old >= words[_TAIL]:
-                    words[_FIELDS + _COUNTED * (old % _SLOTS) + kind] -= amount
-                else:
-                    words[_SUMS + kind] += amount
-        finally:
-            self._unlock()
+                    _count(words, old, kind, -amount)
 
     def settle(self, sent_at: float, reserved: Tokens, used: Tokens, *, requests: int = 1) -> None:
         """Replaces a reservation by what was used. Less is given back to the minute in which it was sent; more counts
-        in the minute that begins now. `requests=0` gives the request back too. Takes effect with the next `take` or
-        `used`, so that an answer costs no lock of its own."""
-        self._owed.append(
-            (int(sent_at / TICK_S), requests - 1, used.input - reserved.input, used.output - reserved.output)
-        )
+        in the minute that begins now. `requests=0` gives the request back too. Takes effect with the next `take` that
+        needs a lock or `used`, so that an answer costs no lock of its own; if more was used, with the next `take`."""
+        read, written = used.input - reserved.input, used.output - reserved.output
+        # A request that is given back stays paced: if it was refused, it comes again.
+        self._owed.append((int(sent_at / TICK_S), (requests - 1, read, written), (0, read, written, read + written)))
+        if read > 0 or written > 0:
+            self._end_block()
 
     def used(self, now: float) -> tuple[int, Tokens]:
         """Returns the requests and tokens of the last minute."""
-        self._lock()
-        try:
-            self._catch_up(self._words, now)
-            requests, read, written = self._words[_SUMS : _SUMS + _COUNTED].tolist()
-            return requests, Tokens(read, written)
-        finally:
-            self._unlock()
+        with self._locked() as words:
+            self._catch_up(words, now)
+            requests, read, written, _ = _amounts(words, _SUMS)
+        return requests, Tokens(read, written)
 
     def empty_in_s(self, now: float) -> float:
         """Returns the seconds until the last minute holds no request."""
-        self._lock()
-        try:
-            self._catch_up(self._words, now)
-            return self._until_free(self._words, now, (_REQUESTS,), self._words[_SUMS])
-        finally:
-            self._unlock()
+        with self._locked() as words:
+            self._catch_up(words, now)
+            return _until_free(words, now, _REQUESTS, words[_SUMS])
 
     def close(self) -> None:
         """Closes the ledger; applies waiting corrections first, so that the next process counts them."""
+        self._end_block()
         if self._owed:
-            self._lock()
-            try:
-                self._catch_up(self._words, self._words[_HEAD] * TICK_S)
-            finally:
-                self._unlock()
+            with self._locked() as words:
+                self._catch_up(words, words[_HEAD] * TICK_S)
         if self._files is not None:
             self._files.forget(self)
         self.close_file()
 
     def open_file(self) -> None:
         assert self._path is not None
-        self._fd = open_to_map(self._path, 8 * _WORDS)
+        fd = open_to_map(self._path, 8 * _WORDS)
         try:
-            self._map = mmap.mmap(self._fd, 8 * _WORDS)
+            self._map = mmap.mmap(fd, 8 * _WORDS)
         except OSError:
-            os.close(self._fd)
-            self._fd = None
+            os.close(fd)
             raise
+        self._fd = fd
         self._words = memoryview(self._map).cast("q")
 
     def close_file(self) -> None:
         """Closes the file, which the next use opens again."""
-        if self._fd is not None and self._map is not None:
+        if self._fd != _CLOSED:
             self._words.release()
             self._map.close()
             os.close(self._fd)
-            self._fd = None
+            self._fd = _CLOSED
 
-    def _lock(self) -> None:
+    @contextmanager
+    def _locked(self) -> Iterator[memoryview]:
         if self._files is not None:
             self._files.use(self)
-            assert self._fd is not None
             fcntl.flock(self._fd, fcntl.LOCK_EX)
-
-    def _unlock(self) -> None:
-        if self._fd is not None:
-            fcntl.flock(self._fd, fcntl.LOCK_UN)
+        try:
+            yield self._words
+        finally:
+            if self._fd != _CLOSED:
+                fcntl.flock(self._fd, fcntl.LOCK_UN)
 
     def _catch_up(self, words: memoryview, now: float) -> int:
-        """Moves the window to now and applies waiting corrections. Returns the current tick's number (TICK_S each)."""
+        """Moves the window to now, ends the block and applies waiting corrections. Returns the current tick's number
+        (TICK_S each)."""
         tick = int(now / TICK_S)
         if tick != words[_HEAD]:
-            self._advance(words, tick)
-        if self._owed:
-            now_us = int(now * 1e6)
-            for owed in self._owed:
-                self._correct(words, tick, owed, now_us)
-            self._owed.clear()
+            _advance(words, tick)
+        self._end_block()
+        for sent, changes, paced in self._owed:
+            self._correct(words, tick, sent, changes, paced)
+        self._owed.clear()
         return tick
 
-    def _correct(self, words: memoryview, tick: int, owed: tuple[int, int, int, int], now_us: int) -> None:
-        sent, *changes = owed
+    def _correct(
+        self, words: memoryview, tick: int, sent: int, changes: tuple[int, ...], paced: tuple[int, ...]
+    ) -> None:
         for kind, change in enumerate(changes):
             # More than was reserved counts from now on; less is taken off where it was counted, if the window still
             # holds that.
             if change and (change > 0 or sent >= words[_TAIL]):
-                words[_FIELDS + _COUNTED * ((tick if change > 0 else sent) % _SLOTS) + kind] += change
-                words[_SUMS + kind] += change
-        _, read, written = changes
-        self._put_off(words, _TOKENS, self._token_us * (read + written), now_us)
-        if self._is_split:
-            self._put_off(words, _INPUT, self._input_us * read, now_us)
-            self._put_off(words, _OUTPUT, self._output_us * written, now_us)
-
-    @staticmethod
-    def _put_off(words: memoryview, kind: int, by_us: float, now_us: int) -> None:
-        """Delays the next send of one kind by `by_us` microseconds, at most until a minute from now."""
-        before = words[_NEXT_US + kind]
-        words[_NEXT_US + kind] = min(before + int(by_us), max(before, now_us + _MINUTE_US))
-
-    def _advance(self, words: memoryview, tick: int) -> None:
-        """Drops what is older than the window. A file whose times lie too far away is emptied."""
-        if not words[_TAIL] <= tick <= words[_HEAD] + _SLOTS or tick < words[_HEAD] - 8:
-            boot = words[_BOOT]
-            words[:] = memoryview(bytes(8 * _WORDS)).cast("q")
-            words[_BOOT] = boot
-            words[_TAIL] = max(0, tick - TICKS_COUNTED + 1)
-        while words[_TAIL] <= tick - TICKS_COUNTED:
-            slot = _FIELDS + _COUNTED * (words[_TAIL] % _SLOTS)
-            for kind in range(_COUNTED):
-                words[_SUMS + kind] -= words[slot + kind]
-                words[slot + kind] = 0
-            words[_TAIL] += 1
-        words[_HEAD] = max(words[_HEAD], tick)
-
-    def _lacks_one(self, words: memoryview, now_us: int, read: int, written: int) -> bool:
-        """Whether the limit on input tokens or the one on output tokens by itself forbids a send now."""
-        return (
-            words[_NEXT_US + _INPUT] - _BURST_US > now_us
-            or words[_NEXT_US + _OUTPUT] - _BURST_US > now_us
-            or 0 < words[_SUMS + _INPUT] > self._itpm - read
-            or 0 < words[_SUMS + _OUTPUT] > self._otpm - written
-        )
-
-    def _wait(self, words: memoryview, now: float, read: int, written: int) -> tuple[float, str]:
-        """Returns the longest of all waits, in seconds (at least a microsecond), and what it is for."""
-        requests, read_so_far, written_so_far = words[_SUMS : _SUMS + _COUNTED].tolist()
-        held = read_so_far + written_so_far
-        paced_us = max(
-            words[_NEXT_US + kind] for kind in ((_TOKENS, _INPUT, _OUTPUT) if self._is_split else (_TOKENS,))
-        )
-        return max(
-            # A call that needs all of a minute has it alone.
-            (self._until_free(words, now, (_INPUT, _OUTPUT), min(held, held + read + written - self._tpm)), "tokens"),
-            (self._until_free(words, now, (_INPUT,), min(read_so_far, read_so_far + read - self._itpm)), "tokens"),
-            (
-                self._until_free(words, now, (_OUTPUT,), min(written_so_far, written_so_far + written - self._otpm)),
-                "tokens",
-            ),
-            ((paced_us - _BURST_US) / 1e6 - now, "tokens"),
-            (self._until_free(words, now, (_REQUESTS,), requests + 1 - self._rpm), "requests"),
-            ((words[_NEXT_US] - self._burst_us) / 1e6 - now, "requests"),
-            (1e-6, "requests"),
-        )
-
-    def _until_free(self, words: memoryview, now: float, kinds: tuple[int, ...], excess: float) -> float:
-        """Returns the seconds until at least `excess` of these kinds has left the window, oldest first."""
-        tick = words[_TAIL]
-        while excess > 0 and tick <= words[_HEAD]:
-            slot = _FIELDS + _COUNTED * (tick % _SLOTS)
-            excess -= sum(words[slot + kind] for kind in kinds)
-            tick += 1
-            if excess <= 0:
-                return float((tick - 1 + TICKS_COUNTED) * TICK_S - now)
-        return 0.0 if excess <= 0 else TICK_S
+                _count(words, tick if change > 0 else sent, kind, change)
+        for limit in self._limits:
+            # Delays what comes next, at most until a minute from now.
+            before, by_us = words[_NEXT_US + limit.kind], int(limit.each_us * paced[limit.kind])
+            words[_NEXT_US + limit.kind] = min(before + by_us, max(before, int(tick * TICK_S * 1e6) + _MINUTE_US))
