@@ -84,51 +84,24 @@ class Tries(Struct):
         self.doubted_by |= (verdict.mark == "doubted") << key
 
 
-class RetryBudget:
-    """The bound on a failing lane's retries: a share of its traffic.
-
-    A lane is failing when fewer than half of its latest attempts succeeded; a healthy one may retry as it likes, since
-    the limit of attempts holds anyway.
-    """
+class Breaker:
+    """What a lane's latest attempts allow: after some failures in a row its circuit breaker stops it, then lets one
+    probe through at a time. While fewer than half of them succeed, the lane is failing, and its retry budget is a share
+    of its traffic; a healthy one may repeat as it likes, since the limit of attempts holds anyway."""
 
     def __init__(self, policy: RetryPolicy) -> None:
-        self._share = policy.budget_share
+        self._policy = policy
         self._credit = policy.budget_floor
-        self._credit_max = 10 * policy.budget_floor
-        self._trickle_s = policy.probe_every_s
         self._last_grant = float("-inf")
         self._health = 1.0
-
-    @property
-    def is_failing(self) -> bool:
-        return self._health < 0.5
-
-    def record(self, *, success: bool) -> None:
-        self._health += ((1.0 if success else 0.0) - self._health) / 32
-        self._credit = min(self._credit_max, self._credit + self._share)
-
-    def wait_s(self, now: float) -> float:
-        """Returns the seconds until a retry may be sent; 0.0 grants one now. A spent budget still grants one every
-        `probe_every_s` seconds, so that every run ends."""
-        if self.is_failing and self._credit < 1:
-            wait = self._last_grant + self._trickle_s - now
-            if wait > 0:
-                return wait
-        self._credit = max(0.0, self._credit - 1)
-        self._last_grant = now
-        return 0.0
-
-
-class Breaker:
-    """The circuit breaker of a lane: stops it after some failures in a row, then lets one probe through at a time."""
-
-    def __init__(self, policy: RetryPolicy) -> None:
-        self._failures_max = policy.breaker_failures
-        self._probe_every_s = policy.probe_every_s
         self._row = 0
         self._is_probing = False
         self._next_probe = 0.0
         self.opened_at: float | None = None
+
+    @property
+    def is_failing(self) -> bool:
+        return self._health < 0.5
 
     @property
     def is_open(self) -> bool:
@@ -136,6 +109,8 @@ class Breaker:
 
     def record_success(self) -> bool:
         """Records a success; returns whether it closed the breaker."""
+        self._health += (1.0 - self._health) / 32
+        self._credit += self._policy.budget_share
         self._row = 0
         if self.opened_at is None:
             return False
@@ -145,12 +120,14 @@ class Breaker:
 
     def record_failure(self, now: float, *, was_probe: bool) -> bool:
         """Records a failure, of a probe or of an ordinary attempt; returns whether it opened the breaker."""
+        self._health -= self._health / 32
+        self._credit += self._policy.budget_share
         self._row += 1
         if was_probe:
             self._is_probing = False
-            self._next_probe = now + self._probe_every_s
-        if self.opened_at is None and self._row >= self._failures_max:
-            self.open(now, probe_in_s=self._probe_every_s)
+            self._next_probe = now + self._policy.probe_every_s
+        if self.opened_at is None and self._row >= self._policy.breaker_failures:
+            self.open(now, probe_in_s=self._policy.probe_every_s)
             return True
         return False
 
@@ -165,6 +142,18 @@ class Breaker:
         if self.opened_at is None:
             return 0.0
         return float("inf") if self._is_probing else max(0.0, self._next_probe - now)
+
+    def repeat_in_s(self, now: float) -> float:
+        """Returns the seconds until a repeat may be sent; 0.0 grants one now. A spent budget still grants one
+        every `probe_every_s` seconds, so that every run ends."""
+        credit = min(self._credit, 10 * self._policy.budget_floor)
+        if self.is_failing and credit < 1:
+            wait = self._last_grant + self._policy.probe_every_s - now
+            if wait > 0:
+                return wait
+        self._credit = max(0.0, credit - 1)
+        self._last_grant = now
+        return 0.0
 
     def begin_probe(self) -> None:
         self._is_probing = True

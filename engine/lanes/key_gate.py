@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ..attempts.money import CostBudget
 from ..attempts.payer import Payer
-from ..attempts.retry import Breaker, RetryBudget, RetryPolicy
+from ..attempts.retry import Breaker, RetryPolicy
 from ..endpoint import Fault, Withdrawn
 from ..events import Events
 from ..fault import Stop as Stop
@@ -84,7 +84,6 @@ class KeyGate:
         self.number = 0
         self.in_flight = 0
         self.stopped: Stop | None = None
-        self.budget = RetryBudget(policy)
         self.breaker = Breaker(policy)
         self.on_change: Callable[[], None] = lambda: None
         self._ledger = ledger
@@ -215,7 +214,6 @@ class KeyGate:
         self.is_suspect = False
         if self.breaker.record_success():
             self.on_change()
-        self.budget.record(success=True)
         self._adaptive.note_answer(permit.sent_at)
         self._settle_tokens(permit, tokens)
         self._pay(permit, cost, is_sure=cost is not None, is_reported=is_reported)
@@ -240,9 +238,7 @@ class KeyGate:
             case "success" | "rejection":
                 self.trouble_since = None
                 self.breaker.record_success()
-                self.budget.record(success=True)
             case "failure" | "refusal":
-                self.budget.record(success=False)
                 if self.breaker.record_failure(now, was_probe=permit.is_probe):
                     self._begin_trouble(now)
             case "pause" | "rest":

@@ -225,7 +225,7 @@ class LaneQueue:
 
     def wait_for_grant(self, waiter: Waiting, permit: Permit) -> bool:
         """Lets a call rest until the retry budget grants a repeat; returns False if it does now."""
-        seconds = permit.lane.budget.wait_s(asyncio.get_running_loop().time())
+        seconds = permit.lane.breaker.repeat_in_s(asyncio.get_running_loop().time())
         if seconds > 0:
             self.rest(waiter, seconds)
         return seconds > 0

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from millstream.engine.attempts.retry import Breaker, RetryBudget, RetryPolicy, Tries
+from millstream.engine.attempts.retry import Breaker, RetryPolicy, Tries
 from millstream.engine.endpoint import Fault
 from millstream.engine.limits import Limit, pause_of
 from millstream.engine.verdict import History, verdict
@@ -107,40 +107,40 @@ def test_a_fault_may_have_a_lower_limit_of_its_own() -> None:
 
 
 def test_a_healthy_lane_may_retry_as_it_likes() -> None:
-    budget = RetryBudget(POLICY)
+    breaker = Breaker(POLICY)
     for _ in range(200):
-        budget.record(success=True)
-        budget.record(success=True)
-        budget.record(success=False)
-        assert not budget.is_failing and budget.wait_s(0.0) == 0.0
+        breaker.record_success()
+        breaker.record_success()
+        breaker.record_failure(0.0, was_probe=False)
+        assert not breaker.is_failing and breaker.repeat_in_s(0.0) == 0.0
 
 
 def test_a_failing_lane_retries_a_tenth_of_its_traffic_and_one_in_ten_seconds() -> None:
-    budget = RetryBudget(POLICY)
+    breaker = Breaker(POLICY)
     for _ in range(100):
-        budget.record(success=False)
-    assert budget.is_failing
+        breaker.record_failure(0.0, was_probe=False)
+    assert breaker.is_failing
     saved = 0
-    while budget.wait_s(0.0) == 0.0:
+    while breaker.repeat_in_s(0.0) == 0.0:
         saved += 1
     assert saved <= 20 + 0.1 * 100 + 1
     granted = 0
     for second in range(1000):
-        budget.record(success=False)
-        granted += budget.wait_s(float(second)) == 0.0
+        breaker.record_failure(0.0, was_probe=False)
+        granted += breaker.repeat_in_s(float(second)) == 0.0
     # Each second brings a tenth of a retry, and every tenth second one is let through anyway.
     assert 95 <= granted <= 205
-    assert 0 < budget.wait_s(999.5) <= 10.0
+    assert 0 < breaker.repeat_in_s(999.5) <= 10.0
 
 
 def test_what_is_saved_up_in_good_times_has_a_ceiling() -> None:
-    budget = RetryBudget(POLICY)
+    breaker = Breaker(POLICY)
     for _ in range(100_000):
-        budget.record(success=True)
+        breaker.record_success()
     for _ in range(64):
-        budget.record(success=False)
+        breaker.record_failure(0.0, was_probe=False)
     granted = 0
-    while budget.wait_s(0.0) == 0.0:
+    while breaker.repeat_in_s(0.0) == 0.0:
         granted += 1
     assert granted <= 10 * POLICY.budget_floor + 1
 

@@ -52,7 +52,7 @@ def test_calls_that_are_rejected_spend_no_retries_and_are_no_outage(fault: Fault
         if isinstance(permit, Permit):
             key.failed(permit, fault, verdict(fault), 30.0 * number)
             key.release(permit, 30.0 * number)
-    assert key.budget.is_failing is is_outage
+    assert key.breaker.is_failing is is_outage
     assert key.is_healthy is not is_outage
 
 
