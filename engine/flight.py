@@ -37,6 +37,7 @@ class Flight(SharedCall):
     cost = 0.0
     refused_by = 0
     is_queued = False
+    _is_written = False
     _attempt: Attempt | None = None
     _failed: Permit
     _task: asyncio.Task[None]
@@ -170,7 +171,7 @@ class Flight(SharedCall):
 
     def _send(self, permit: Permit) -> None:
         pending, parts, request = self.pending, self.parts, self._request
-        self._permit, permit.payer = permit, pending.payer
+        self._permit, permit.payer, self._is_written = permit, pending.payer, False
         parts.events.tell("sent", pending.call.model)
         self.at, self._since = At.SENT, permit.sent_at
         parts.out += 1
@@ -189,7 +190,9 @@ class Flight(SharedCall):
 
     def clear(self) -> float:
         assert self._permit is not None
-        return self._permit.lane.clear(self._permit)
+        wait_s = self._permit.lane.clear(self._permit)
+        self._is_written = wait_s == 0.0
+        return wait_s
 
     def received(self, response: Response) -> None:
         if self.at is not At.SENT:
@@ -227,6 +230,7 @@ class Flight(SharedCall):
         self._attempt = None
         if isinstance(error, Withdrawn):
             permit.lane.withdraw(permit, parts.loop.time())
+            parts.events.tell("retried", self.pending.call.model, detail="withdrawn")
             self._release()
             self._admit()
         elif isinstance(error, SendError):
@@ -351,10 +355,15 @@ class Flight(SharedCall):
             self._task.cancel()
             return
         if self.at is At.SENT:
+            permit = self._permit
+            assert permit is not None
             self.parts.out -= 1
-            self.tries.maybe_billed += 1  # the provider may finish it all the same
             if self._attempt is not None:
                 self._attempt.abort()
+            if self._is_written:
+                self.tries.maybe_billed += 1  # the provider may finish it all the same
+            else:
+                permit.lane.withdraw(permit, self.parts.loop.time())
         elif self.at in (At.LANE, At.PAUSE, At.CLAIM):
             self.pending.route.lane.leave(self)
         self._end(asyncio.CancelledError())

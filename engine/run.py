@@ -183,7 +183,9 @@ class CallRun:
         lane = waiter.lane
         if isinstance(end, Outcome):
             try:
-                self.outlet.append(self._scheduler.joined(waiter, end) if waiter.is_joining else end)
+                if waiter.is_joining:
+                    end = self._context.copy().run(self._scheduler.joined, waiter, end)
+                self.outlet.append(end)
             except BaseException as error:  # noqa: BLE001 (the sink's: raised to the consumer)
                 self._break(error)
         elif isinstance(end, LaneStopped):

@@ -220,7 +220,9 @@ class SharedCall:
             self._write_first(outcome)
             self._kept(None)
             return
-        line = self._line = None if first is None or first.sink is None else SinkLine(first.sink, outcome)
+        line: SinkLine | None = None
+        if first is not None and first.sink is not None:
+            line = self._line = SinkLine(first.sink, outcome, self._context)
         url = pending.request.url if route.is_page else ""
         try:
             if outcome.failure is not None:
@@ -260,7 +262,8 @@ class SharedCall:
         """Writes an outcome to the first waiter's sink, at once; the others write it to their own."""
         if (first := self.first) is not None:
             try:
-                self.parts.write(outcome, first.sink)
+                # The copy, since the attempt may be beginning in the context itself.
+                self._context.copy().run(self.parts.write, outcome, first.sink)
             except Exception as error:  # noqa: BLE001 (the sink's)
                 self._fail_first(error)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from contextvars import Context, copy_context
 from typing import Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from .call import Outcome
 from .fault import LocalFault
@@ -29,7 +30,9 @@ class Sink(Protocol):
 
 
 class SinkLine(Struct, eq=False):
-    """An outcome on its way to a sink. `sink` None: its caller has left, so that nothing is written."""
+    """An outcome on its way to a sink, which is called in the caller's `context`, whoever's answer comes last. `sink`
+    None: its caller has left, so that nothing is written."""
 
     sink: Sink | None
     outcome: Outcome
+    context: Context = field(default_factory=copy_context)

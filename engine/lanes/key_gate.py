@@ -193,7 +193,6 @@ class KeyGate:
         if permit.is_probe:
             self.breaker.abandon_probe(now)
         self._pay(permit, 0.0, is_sure=True)
-        self._events.tell("retried", self.lane.model, detail="withdrawn")
         self.on_change()
 
     # What becomes of an attempt

@@ -43,22 +43,22 @@ class CommitGroup(NamedTuple):
     def _write_lines(self) -> dict[int, Exception]:
         """Writes the lines; returns the errors of their sinks, by the number of the row."""
         errors: dict[int, Exception] = {}
-        written: dict[int, tuple[Sink, list[int]]] = {}
+        written: dict[int, tuple[SinkLine, Sink, list[int]]] = {}
         for number, (_, _, _, _, line) in enumerate(self.rows):
             if line is None or (sink := line.sink) is None:
                 continue
             try:
-                sink.write(line.outcome)
+                line.context.run(sink.write, line.outcome)
             except Exception as error:  # noqa: BLE001 (raised where this one is waited for)
                 errors[number] = error
                 continue
             of_sink = written.get(id(sink))
             if of_sink is None:
-                of_sink = written[id(sink)] = sink, []
-            of_sink[1].append(number)
-        for sink, numbers in written.values():
+                of_sink = written[id(sink)] = line, sink, []
+            of_sink[2].append(number)
+        for line, sink, numbers in written.values():
             try:
-                sink.flush()
+                line.context.run(sink.flush)
             except Exception as error:  # noqa: BLE001 (raised where each of these is waited for)
                 errors |= dict.fromkeys(numbers, error)
         return errors

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 import pytest
-from scripted import Bench, ScriptedProvider, engine_over
+from scripted import Bench, ListSink, ScriptedProvider, engine_over
 from virtual_time import run_virtually
 
 from millstream.engine.attempts.payer import NotPaid
@@ -16,9 +16,11 @@ from millstream.engine.call_lookup import PendingCall
 from millstream.engine.endpoint import Fault
 from millstream.engine.lane import Lane
 from millstream.engine.limits import Tokens
+from millstream.engine.run import run_calls
 from millstream.engine.shared_calls import CallWaiter
 
 M = "script/m"
+REFUSED = Fault("rejected", "400", "never", 400)
 
 
 class Refused(Exception):
@@ -164,3 +166,32 @@ def test_an_attempt_is_begun_in_the_context_of_who_asked_whoever_made_room_for_i
 
     run_virtually(main())
     assert seen == [f"call of {who} by {who}" for who in ("ann", "bob", "eve")]
+
+
+def test_a_sink_is_called_in_the_context_of_who_asked_whoevers_answer_comes_last(tmp_path: Path) -> None:
+    seen: set[str] = set()
+
+    class Noting(ListSink):
+        def write(self, outcome: Outcome) -> None:
+            seen.add(f"{outcome.call.input} is written by {WHO.get()}")
+
+        def flush(self) -> None:
+            seen.add(f"flushed by {WHO.get()}")
+
+    async def ask(bench: Bench, who: str) -> None:
+        WHO.set(who)
+        # One answer is stored, one fails at once, one is asked for by two.
+        for prompt in (f"call of {who}", f"bad call of {who}"):
+            await bench.scheduler.ask(Call(M, prompt), Noting())
+        async for _ in run_calls(bench.scheduler, [Call(M, "of both", tag=who)], Noting()):
+            pass
+
+    async def main() -> None:
+        provider = ScriptedProvider(lambda prompt, at: REFUSED if prompt.startswith("bad") else None)
+        async with engine_over({M: provider}, tmp_path, Lane(M)) as bench:
+            await asyncio.gather(*(asyncio.create_task(ask(bench, who)) for who in ("ann", "bob")))
+
+    run_virtually(main())
+    each = {f"{what} of {who} is written by {who}" for what in ("call", "bad call") for who in ("ann", "bob")}
+    both = {f"of both is written by {who}" for who in ("ann", "bob")}
+    assert seen == {*each, *both, "flushed by ann", "flushed by bob"}

@@ -13,8 +13,10 @@ from scripted import ScriptedProvider, engine_over, prompts, worst_minute
 from torture import SEED, record, times
 from virtual_time import run_virtually
 
+from millstream.engine.attempts.prices import Price
 from millstream.engine.call import WEB, Call
 from millstream.engine.lane import Lane
+from millstream.engine.limits import Tokens
 from millstream.engine.run import run_calls
 
 M = "script/m"
@@ -79,3 +81,22 @@ def test_a_hosts_pace_holds_between_writes(tmp_path: Path) -> None:
     run_virtually(main())
     sent = [at for at, _ in provider.arrivals]
     assert len(sent) == 30 and min(b - a for a, b in pairwise(sent)) >= 0.9
+
+
+def test_a_call_that_is_left_while_it_connects_was_not_sent_and_costs_nothing(tmp_path: Path) -> None:
+    provider = ScriptedProvider(connecting_s=10.0)
+
+    async def main() -> None:
+        price = Price(1_000.0, 1_000.0)
+        async with engine_over({M: provider}, tmp_path, Lane(M, rpm=60, tpm=1e6), max_cost=9.0, price=price) as bench:
+            leaving = asyncio.create_task(bench.scheduler.ask(Call(M, "left", max_tokens=1_000)))
+            await asyncio.sleep(1.0)
+            assert bench.purse.reserved > 0
+            leaving.cancel()
+            await asyncio.wait([leaving])
+            assert (bench.purse.reserved, bench.purse.spent, bench.scheduler.maybe_billed_pending) == (0, 0, 0)
+            assert bench.lane(M).used(asyncio.get_running_loop().time()) == (0, Tokens())
+            assert bench.lane(M).in_flight == 0
+
+    run_virtually(main())
+    assert not provider.arrivals
