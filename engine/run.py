@@ -99,7 +99,9 @@ class CallRun:
         self._filled: deque[Call] = deque()
         self._waiters: set[RunWaiter] = set()
         self._error: BaseException | None = None
-        self._is_exhausted = self._is_over = self._is_due = False
+        # Reading has ended; at the iterator's end; calls that were read have been dropped.
+        self._is_exhausted = self._is_read = self._is_cut = False
+        self._is_over = self._is_due = False
         # Iterator and sink are the consumer's, whoever's call ends.
         self._context = copy_context()
         # Set after each turn of the pump: consumer and reader look whether there is something for them.
@@ -142,6 +144,7 @@ class CallRun:
         """Raises what ended the run before each call had its outcome."""
         if self._error is not None:
             raise self._error
+        self._note_stops()
         for stop in self._stops.values():
             if stop.reason == "local_fault":
                 raise LocalFault(stop.detail)
@@ -152,6 +155,7 @@ class CallRun:
         """Begins no more calls, those read ahead included; those in flight go on."""
         self._is_exhausted = True
         for lane in self._lanes.values():
+            self._is_cut |= bool(lane.ahead)
             lane.ahead.clear()
         if self._reader is not None:
             self._reader.cancel()
@@ -232,12 +236,14 @@ class CallRun:
             self._break(error)
         if self._is_exhausted and not (self._waiters or ready or self._is_due or self._is_over):
             self._is_over = True
-            self._note_stops()
         self._changed.set()
 
     def _note_stops(self) -> None:
         """Notes the lanes that have stopped by now: what an iterator still had for them is pending."""
         halted, routes = self._scheduler.halted, self._scheduler.routes
+        is_stopped = self._is_cut or bool(self._stops) or halted is None or halted[0] == "local_fault"
+        if not is_stopped and self._is_at_end():
+            return
         for name in self._lanes:
             if name in routes and (stop := routes[name].lane.stopped) is not None:
                 self._stops[name] = stop
@@ -245,6 +251,10 @@ class CallRun:
                 self._stops[name] = Stop(name, *halted)
         if halted is not None and not self._stops:
             self._stops[""] = Stop("", *halted)
+
+    def _is_at_end(self) -> bool:
+        """Whether no call is left: one more shows. Of an async iterator nobody can say when that one comes."""
+        return self._is_read or (self._iterator is not None and next(self._iterator, None) is None)
 
     def _may_read(self) -> bool:
         """Whether one more call may be read: for a lane with room, or because all lanes have stopped."""
@@ -264,9 +274,7 @@ class CallRun:
                 self._keep(call)
                 self._pump_soon()
                 await asyncio.sleep(0)  # the iterator may never let the loop go on
-                while not self._may_read():
-                    self._changed.clear()
-                    await self._changed.wait()
+                await self._until(self._may_read)
             self._keep(None)
         except BaseException as error:  # noqa: BLE001 (raised to the consumer)
             if not self._is_exhausted:
@@ -276,7 +284,7 @@ class CallRun:
     def _keep(self, call: Call | None) -> None:
         """Adds a call that was read to those of its lane. None: there are no more."""
         if call is None:
-            self._is_exhausted = True
+            self._is_exhausted = self._is_read = True
             return
         if not isinstance(call, Call):
             raise TypeError(f"calls must be millstream.Call, got a {type(call).__name__}")

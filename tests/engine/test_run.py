@@ -316,6 +316,18 @@ def test_an_interruption_drains_what_is_in_flight_and_leaves_the_rest_pending(tm
     assert len(found) == len(provider.arrivals) == 20
 
 
+def test_an_interruption_after_the_last_call_was_sent_leaves_nothing_pending(tmp_path: Path) -> None:
+    provider = ScriptedProvider(latency_s=5.0)
+
+    async def main() -> list[Outcome]:
+        # The lane is full, so the iterator's end has not been read.
+        async with engine_over({M: provider}, tmp_path, Lane(M, concurrency=10)) as bench:
+            asyncio.get_running_loop().call_later(2, bench.scheduler.halt, "interrupted", "SIGINT")
+            return [outcome async for outcome in run_calls(bench.scheduler, prompts(10))]
+
+    assert len(run_virtually(main())) == 10
+
+
 @pytest.mark.parametrize("first", [0, 3])
 def test_an_interruption_does_not_wait_for_a_source_that_is_silent(first: int, tmp_path: Path) -> None:
     async def silent() -> AsyncIterator[Call]:
