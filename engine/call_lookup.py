@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
 
-from .attempts.money import why_unbounded
+from .attempts.estimate import call_weight
+from .attempts.money import CostBound, why_unbounded
 from .attempts.payer import Payer
 from .call import Call, Failure, Outcome, Reply
 from .endpoint import EncodeError, Request
@@ -34,23 +35,38 @@ class CallEncoding(Struct, frozen=True):
 
 
 class PendingCall(Struct):
-    """A call that the cache does not hold, ready to be sent. `key` is its cache key, `tokens` what is reserved for it;
-    `payer`: the budget that pays for it beside the engine's, None: there is none."""
+    """A call that the cache does not hold, ready to be sent. `key` is its cache key, `weight` its prompt's, `tokens`
+    what is reserved for it; `payer`: the budget that pays for it beside the engine's, None: there is none."""
 
     call: Call
     route: Route
     request: Request
     key: bytes
+    weight: int
     tokens: Tokens
     payer: Payer | None = None
+    _bounds: tuple[CostBound, ...] | None = None
+
+    @property
+    def bounds(self) -> tuple[CostBound, ...]:
+        """The bounds of its cost, by the prices at the time of the first look."""
+        if self._bounds is None:
+            self._bounds = self.route.cost_bounds(self.call)
+        return self._bounds
+
+    @property
+    def worst_cost(self) -> float | None:
+        """The most that an attempt can cost, in dollars; None if there is no price, or no bound."""
+        least = self.route.estimate.most_input(self.weight)
+        return max([bound.dollars(least) for bound in self.bounds], default=None)
 
     @property
     def reckoned_cost(self) -> float:
         """The most that an attempt can cost, in dollars; 0.0 if no limit has to bear it."""
-        route, payer = self.route, self.payer
-        if route.lane.purse.limit is None and (payer is None or not payer.reckons_worst):
+        payer = self.payer
+        if self.route.lane.purse.limit is None and (payer is None or not payer.reckons_worst):
             return 0.0
-        return route.worst_cost(self.call) or 0.0
+        return self.worst_cost or 0.0
 
 
 class CallLookup:
@@ -92,16 +108,18 @@ class CallLookup:
                 f"call {key.hex()[:12]} to {call.model} is not in {self._policy.place} and mode strict sends nothing"
             )
             return self._unsent(call, Failure("not_cached", detail), key.hex())
-        tokens, lane = route.estimate.tokens_of(call), route.lane
-        if tokens.total > lane.least_tokens and (lack := lane.declared.lacks(tokens)) is not None:
+        weight, lane = call_weight(call), route.lane
+        tokens = route.estimate.tokens_of(call, weight)
+        if tokens.input + tokens.output > lane.least_tokens and (lack := lane.declared.lacks(tokens)) is not None:
             detail = (
                 f"call {key.hex()[:12]} needs {lack.needed:,} {lack.what}; lane {call.model} admits at most "
                 f"{lack.most:,.0f} a minute: raise {lack.name} or cut the prompt"
             )
             return self._unsent(call, Failure("rejected", detail), key.hex())
-        if lane.purse.is_limited and route.is_unbounded(call):
+        pending = PendingCall(call, route, request, key, weight, tokens)
+        if lane.purse.limit is not None and route.price is not None and not pending.bounds:
             return self._unsent(call, Failure("rejected", why_unbounded(call, route.price)), key.hex())
-        return PendingCall(call, route, request, key, tokens)
+        return pending
 
     def stored(self, call: Call, route: Route, key: bytes) -> Outcome | None:
         """Returns the outcome that the store has for a call, an answer or a failure; None if it has none."""

@@ -297,7 +297,7 @@ class Flight(SharedCall):
         route, payer = pending.route, pending.payer
         tries.sent += 1
         # First, since a waiter's next call must find the money gone.
-        cost = route.settle(permit, pending.call, reply)
+        cost = route.settle(permit, pending.call, pending.weight, reply)
         outcome = self._outcome(reply, None, cost, response.latency_ms)
         if payer is not None:
             payer.note_answer(outcome)

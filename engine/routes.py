@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from msgspec import Struct
 
 from .attempts.estimate import TokenEstimate
-from .attempts.money import UNPRICED, bill_of, worst_cost
+from .attempts.money import UNPRICED, CostBound, bill_of, cost_bound
 from .attempts.prices import Price
 from .attempts.retry import RetryPolicy
 from .call import WEB, Call, Reply
@@ -61,16 +61,11 @@ class Route(Struct):
     prices_on: Callable[[float, float], tuple[Price | None, ...]] | None = None
     clock: Callable[[], float] = time.time
 
-    def worst_cost(self, call: Call) -> float | None:
-        """Returns the most that one attempt can cost, in dollars, also if it is answered on the next day; None if there
-        is no price, or no bound."""
-        prices = [price for price in self._prices(DAY_S) if price is not None]
-        costs = [worst_cost(call, price, self.estimate) for price in prices]
-        return max((cost for cost in costs if cost is not None), default=None)
-
-    def is_unbounded(self, call: Call) -> bool:
-        """Whether there is a price, but no bound of what the call can cost."""
-        return self.price is not None and self.worst_cost(call) is None
+    def cost_bounds(self, call: Call) -> tuple[CostBound, ...]:
+        """Returns the bounds of what one attempt can cost, also if it is answered on the next day: of each price that
+        there is and that has one."""
+        bounds = [cost_bound(call, price) for price in self._prices(DAY_S) if price is not None]
+        return tuple(filter(None, bounds))
 
     @property
     def endpoint(self) -> Endpoint:
@@ -84,16 +79,16 @@ class Route(Struct):
         now = self.clock()
         return self.prices_on(now // DAY_S, (now + away_s) // DAY_S)
 
-    def settle(self, permit: Permit, call: Call, reply: Reply) -> float | None:
+    def settle(self, permit: Permit, call: Call, weight: int, reply: Reply) -> float | None:
         """Replaces what was reserved for an attempt by what its reply used, and records the success. Returns its cost
-        in dollars, the dearer one if the price has just changed; None if it is not known."""
+        in dollars, the dearer one if the price has just changed; None if it is not known. `weight`: the prompt's."""
         usage, bill = reply.usage, UNPRICED
         for price in self._prices(-_EDGE_S):
             other = bill_of(reply, call, price, self.estimate)
             if bill.cost is None or (other.cost is not None and other.cost > bill.cost):
                 bill = other
         if usage is not None:
-            self.estimate.observe(call, usage)
+            self.estimate.observe(weight, usage)
         permit.lane.succeeded(permit, permit.tokens.settled(usage), bill.cost, is_reported=bill.is_reported)
         self.lane.note_answer(reply)
         return bill.cost

@@ -32,8 +32,7 @@ def unsized_in(call: Call, opens_any_file: Callable[[str], bool] = _never) -> Un
     `opens_any_file`: whether a model reads what an image's address leads to even if that is no image."""
     if _MODEL_THAT_SEARCHES.search(call.model):
         return Unsized("the model's search", is_run=True)
-    turns = () if isinstance(call.input, str) else call.input
-    parts = [message.content for message in turns if not isinstance(message.content, str)]
+    parts = [] if isinstance(call.input, str) else [m.content for m in call.input if not isinstance(m.content, str)]
     if not parts and call.tools is None and call.extra is None:
         return None
     found = _find(_TOOLS, call.tools, {}) or _find("extra", call.extra, {}) or _find("content", parts, {})

@@ -143,7 +143,7 @@ def _announced(engine: Engine, chosen: Chosen) -> str:
         found = engine.scheduler.look_up(call)
         if isinstance(found, PendingCall):
             sent += 1
-            worst = found.route.worst_cost(call)
+            worst = found.worst_cost
             if worst is not None:
                 most += worst
             elif found.route.price is None:

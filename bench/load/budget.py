@@ -11,7 +11,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from ...engine.attempts.estimate import TokenEstimate
+from ...engine.attempts.estimate import TokenEstimate, call_weight
 from ...engine.attempts.money import CostBudget, why_unbounded, worst_cost
 from ...engine.attempts.prices import Price
 from ...engine.call import Call, Outcome
@@ -110,7 +110,7 @@ class Budget:
         if outcome.reply is None:
             return unsure, unsure
         if outcome.reply.usage is not None and not outcome.cached:
-            self._estimates[call.model].observe(call, outcome.reply.usage)
+            self._estimates[call.model].observe(call_weight(call), outcome.reply.usage)
         if outcome.cost is None:
             return unsure + reserved, unsure + reserved
         return unsure + outcome.cost, unsure

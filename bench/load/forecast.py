@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from ...configuration.errors import UsageError
-from ...engine.attempts.estimate import TokenEstimate
+from ...engine.attempts.estimate import TokenEstimate, call_weight
 from ...engine.attempts.money import worst_cost
 from ...engine.endpoint import EncodeError
 from ...engine.limits import declared_quota
@@ -107,7 +107,7 @@ def _sampled(model: str, spec: LoadSpec) -> _SampledCalls | None:
                 endpoint.encode(call)
             except EncodeError as error:
                 raise UsageError(str(error)) from error
-        tokens = estimate.tokens_of(call)
+        tokens = estimate.tokens_of(call, call_weight(call))
         if (lack := quota.lacks(tokens)) is not None:
             raise UsageError(
                 f"--{lack.name}: expected room for a call of about {lack.needed:,} {lack.what}, got {lack.most:,.0f} a "

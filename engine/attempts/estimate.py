@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import orjson
 
@@ -36,42 +36,33 @@ _REFRESH = 16
 
 
 def chars_of(call: Call) -> int:
-    if isinstance(call.input, str) and call.tools is None:
-        return len(call.input)
-    return sum(map(len, _texts_of(call))) + _image_chars(call)
+    texts, images = _content_of(call)
+    return sum(map(len, texts)) + IMAGE_CHARS * images
 
 
-def _texts_of(call: Call) -> Iterable[str]:
-    for message in call.messages():
-        yield from texts_in(message.content)
-    if call.tools is not None:
-        yield from texts_of_tools(call.tools)
-
-
-def _image_chars(call: Call) -> int:
-    return 0 if isinstance(call.input, str) else IMAGE_CHARS * sum(images_in(each.content) for each in call.input)
+def _content_of(call: Call) -> tuple[list[str], int]:
+    """Returns all texts that a model reads, and the number of images."""
+    if isinstance(call.input, str):
+        texts, images = [call.input], 0
+    else:
+        texts = [text for message in call.input for text in texts_in(message.content)]
+        images = sum(images_in(message.content) for message in call.input)
+    return (texts if call.tools is None else [*texts, *texts_of_tools(call.tools)]), images
 
 
 def surplus_of(text: str) -> int:
     """Returns what a text's weight exceeds its length by: three for each character that takes about one token."""
-    if text.isascii():
-        return 0
     return _SURPLUS * len(text.encode("utf-16-le", "surrogatepass")[1::2].translate(None, _OTHERS))
 
 
 def weight_of(text: str) -> int:
     """Returns a text's length in characters of about 1/4 token; one that takes about a whole token counts as four."""
-    return len(text) + surplus_of(text)
+    return len(text) if text.isascii() else len(text) + surplus_of(text)
 
 
 def call_weight(call: Call) -> int:
-    if isinstance(call.input, str) and call.tools is None:
-        return weight_of(call.input)
-    if call.tools is None and len(call.input) == 1 and not isinstance(call.input, str):
-        content = call.input[0].content  # the commonest kind of call, and each is weighed twice
-        if isinstance(content, str):
-            return weight_of(content)
-    return sum(map(weight_of, _texts_of(call))) + _image_chars(call)
+    texts, images = _content_of(call)
+    return sum(map(weight_of, texts)) + IMAGE_CHARS * images
 
 
 def prompt_weight(call: Call, tokens: int) -> int:
@@ -85,12 +76,10 @@ def prompt_weight(call: Call, tokens: int) -> int:
 def most_input(call: Call) -> int:
     """Returns an upper bound of the input tokens that any provider counts for a call's text, images and tools: each
     byte counts as one token, since no tokenizer makes more of it."""
-    texts = sum(len(text.encode("utf-8", "surrogatepass")) for text in _texts_of(call))
-    if isinstance(call.input, str):
-        turns, images = 1, 0
-    else:
-        turns, images = len(call.input), sum(images_in(each.content) for each in call.input)
-    tokens = texts + _ADDED + turns * _ADDED_TO_TURN + images * IMAGE_TOKENS_MOST
+    texts, images = _content_of(call)
+    turns = 1 if isinstance(call.input, str) else len(call.input)
+    tokens = len("".join(texts).encode("utf-8", "surrogatepass")) + images * IMAGE_TOKENS_MOST
+    tokens += _ADDED + turns * _ADDED_TO_TURN
     for given in (call.json_schema, call.extra):
         if given is not None:
             tokens += len(orjson.dumps(given, default=str, option=orjson.OPT_NON_STR_KEYS))
@@ -112,22 +101,21 @@ class TokenEstimate:
         self._outputs: deque[int] = deque(maxlen=_WINDOW)
         self._seen = 0
 
-    def input_of(self, call: Call) -> int:
+    def tokens_of(self, call: Call, weight: int) -> Tokens:
+        """Returns the tokens to reserve for a call of this weight before it is sent."""
         # Rounded up: a reservation that is too small by a part of a token passes the quota by a whole one.
-        return max(1, math.ceil(call_weight(call) * self.tokens_per_char - _ROUNDING))
+        read = max(1, math.ceil(weight * self.tokens_per_char - _ROUNDING))
+        return Tokens(read, self.output_p95 if call.max_tokens is None else call.max_tokens)
 
-    def output_of(self, call: Call) -> int:
-        return call.max_tokens if call.max_tokens is not None else self.output_p95
+    def most_input(self, weight: int) -> int:
+        """Returns the most tokens that a prompt of this weight should have by what was reported of others: a provider
+        may count more than their text explains."""
+        return math.ceil(1.5 * weight * self.tokens_per_char)
 
-    def tokens_of(self, call: Call) -> Tokens:
-        """Returns the tokens to reserve for a call before it is sent."""
-        return Tokens(self.input_of(call), self.output_of(call))
-
-    def observe(self, call: Call, usage: Usage) -> None:
-        chars = call_weight(call)
-        if chars and usage.input is not None:
+    def observe(self, weight: int, usage: Usage) -> None:
+        if weight and usage.input is not None:
             # A slow average: one odd prompt must not swing the reservations of the next thousand.
-            self.tokens_per_char += (usage.input / chars - self.tokens_per_char) / (8 if self._seen < 8 else 32)
+            self.tokens_per_char += (usage.input / weight - self.tokens_per_char) / (8 if self._seen < 8 else 32)
         self._seen += 1
         if usage.output is not None:
             self._outputs.append(usage.output)

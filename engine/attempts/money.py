@@ -34,15 +34,38 @@ _BLOCK_SHARE = 1 / 200
 _ROUNDING = 1e-9
 
 
+class CostBound(Struct, frozen=True):
+    """The most that one attempt of a call can cost: its tokens as far as the request bounds them (`most`), and dollars
+    a million tokens of input (`rate`) and times the price (`factor`) at the dearest."""
+
+    price: Price
+    most: Tokens
+    rate: float
+    factor: float
+
+    def dollars(self, input_least: int) -> float:
+        """Returns it in dollars, if at least so many tokens of input are to be expected."""
+        read = max(self.most.input, input_least)
+        return self.price.in_dollars(read, read * self.rate, self.most.output, self.factor)
+
+
+def cost_bound(call: Call, price: Price) -> CostBound | None:
+    """Returns the bound of a call's cost; None: there is none, as `why_unbounded` says."""
+    if price.extra is not None:
+        call = _as_sent(call, price)
+    most, marks = _most_sent(call, price), _marks_in(call)
+    factor = price.plain_factor if call.extra is None else price.factor_at_most(call)
+    if most is None or factor is None:
+        return None
+    rate = _input_most(price, marks) if marks else price.plain_input
+    return CostBound(price, most, rate, factor)
+
+
 def worst_cost(call: Call, price: Price, estimate: TokenEstimate) -> float | None:
     """Returns the most that one attempt of this call can cost, in dollars, which a budget has to reserve before it is
-    sent. None: there is no bound, as `why_unbounded` says."""
-    call = _as_sent(call, price)
-    most = _most_tokens(call, price, estimate)
-    if most is None or price.factor_asked(call) is None:
-        return None
-    # A cheaper tier counts in full if the answer does not name it.
-    return _most_cost(call, price, most, price.factor_billed(call, None))
+    sent; None: there is no bound."""
+    bound = cost_bound(call, price)
+    return None if bound is None else bound.dollars(estimate.most_input(call_weight(call)))
 
 
 def _as_sent(call: Call, price: Price) -> Call:
@@ -81,6 +104,12 @@ def _asks_hour(marks: str) -> bool:
 
 
 def _most_tokens(call: Call, price: Price, estimate: TokenEstimate) -> Tokens | None:
+    most = _most_sent(call, price)
+    # What a provider counted for this lane's prompts may be more than their text explains.
+    return None if most is None else Tokens(max(most.input, estimate.most_input(call_weight(call))), most.output)
+
+
+def _most_sent(call: Call, price: Price) -> Tokens | None:
     output = call.max_tokens if call.max_tokens is not None else price.output_max
     if output is None:
         if price.output or (price.long is not None and price.long.output):
@@ -88,8 +117,7 @@ def _most_tokens(call: Call, price: Price, estimate: TokenEstimate) -> Tokens | 
         output = 0
     if call.extra is not None:
         output = _output_with(call.extra, output)
-    # What a provider counted for this lane's prompts may be more than their text explains.
-    tokens = max(most_input(call), math.ceil(1.5 * call_weight(call) * estimate.tokens_per_char))
+    tokens = most_input(call)
     if (unsized := price.unsized(call)) is not None:
         if unsized.is_run or price.window is None:
             return None

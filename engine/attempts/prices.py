@@ -5,6 +5,7 @@ tokens.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from typing import Any
 
 from msgspec import Struct, structs
@@ -16,6 +17,7 @@ _TIER_FIELDS = frozenset({"service_tier", "serviceTier", "speed"})
 _ORDINARY = frozenset({"default", "standard", "standard_only", "on_demand"})
 # The field in which Anthropic is asked for a place, and how many times the price any costs but "global".
 _PLACE_FIELD, _PLACE_FACTOR = "inference_geo", 1.1
+_PLAIN = Call("any/model", "")
 
 
 class LongPrompts(Struct, frozen=True):
@@ -38,7 +40,7 @@ class Unsized(Struct, frozen=True):
     is_run: bool = False
 
 
-class Price(Struct, frozen=True):
+class Price(Struct, frozen=True, dict=True):
     """What a model's tokens, or its calls, cost in dollars."""
 
     input: float
@@ -127,6 +129,11 @@ class Price(Struct, frozen=True):
             rate = max(rate, self._written_1h)
         return rate
 
+    @cached_property
+    def plain_input(self) -> float:
+        """The same of calls that say nothing of caches."""
+        return self.input_most(is_marked=False, is_hour=False)
+
     @property
     def _written(self) -> float:
         if self.write_5m is not None:
@@ -170,6 +177,16 @@ class Price(Struct, frozen=True):
     def is_ordinary(self, call: Call) -> bool:
         """Whether a call asks for the ordinary tier, so that an answer which names none was billed at its price."""
         return self._tier_asked(call.extra) == 1.0
+
+    def factor_at_most(self, call: Call) -> float | None:
+        """Returns how many times the price a call can cost by the tier and the place that it asks for; None: that is
+        not known. A cheaper tier counts in full if the answer does not name it."""
+        return None if self.factor_asked(call) is None else self.factor_billed(call, None)
+
+    @cached_property
+    def plain_factor(self) -> float | None:
+        """The same of calls without extra fields."""
+        return self.factor_at_most(_PLAIN)
 
     def _tier_asked(self, extra: Mapping[str, Any] | None) -> float | None:
         if extra is None or _TIER_FIELDS.isdisjoint(extra):

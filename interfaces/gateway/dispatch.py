@@ -219,7 +219,7 @@ def _worst_cost(pending: PendingCall) -> float:
     if pending.route.price is None:
         said = f"model {pending.call.model!r} has no price, so max_cost can't be kept: give it one under [prices]"
         raise RequestRefusal(said, "model")
-    most = pending.route.worst_cost(pending.call)
+    most = pending.worst_cost
     if most is None:
         raise RequestRefusal(why_unbounded(pending.call, pending.route.price, "max_cost"), "max_tokens")
     return most

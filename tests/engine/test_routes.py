@@ -42,7 +42,7 @@ class Days:
         self.now = now
         permit = self._key.try_take(0.0)
         assert isinstance(permit, Permit)
-        return self.route.settle(permit, CALL, Reply("A", usage))
+        return self.route.settle(permit, CALL, 1, Reply("A", usage))
 
 
 @pytest.mark.parametrize(("before", "after"), [(DEAR, CHEAP), (CHEAP, DEAR), (None, CHEAP), (CHEAP, None)])

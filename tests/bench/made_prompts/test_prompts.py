@@ -11,7 +11,7 @@ from scipy import stats  # type: ignore[import-untyped]
 
 from millstream.bench.made_prompts.lengths import FixedLength, Lengths, LognormalLength, UniformLength
 from millstream.bench.made_prompts.prompts import CallParameters, by_length, calls, from_texts, in_any_order, of_lengths
-from millstream.engine.attempts.estimate import TokenEstimate
+from millstream.engine.attempts.estimate import TokenEstimate, call_weight
 from millstream.engine.call import Message
 
 
@@ -23,7 +23,9 @@ def test_prompts_are_as_long_as_the_engine_reckons_and_no_two_begin_alike(length
     made = list(islice(calls("sim/steady", texts, CallParameters(), Random(2)), 2_000))
     estimate, drawn = TokenEstimate(), Random(1)
     expected = by_length(lengths, drawn)
-    assert [estimate.input_of(call) for call in made] == [round(len(next(expected)) / 4) for _ in made]
+    assert [estimate.tokens_of(call, call_weight(call)).input for call in made] == [
+        round(len(next(expected)) / 4) for _ in made
+    ]
     assert len({str(call.input)[:25] for call in made}) == 2_000
     assert len({call.trial for call in made}) == 2_000
 

@@ -19,13 +19,13 @@ def test_no_prompt_takes_a_token_more_than_is_reserved_where_a_token_has_four_ch
 ) -> None:
     estimate = TokenEstimate()
     for prompt in before:
-        estimate.observe(Call("a/b", prompt), Usage(math.ceil(len(prompt) / 4), 1))
-    assert estimate.input_of(Call("a/b", text)) >= math.ceil(len(text) / 4)
+        estimate.observe(len(prompt), Usage(math.ceil(len(prompt) / 4), 1))
+    assert estimate.tokens_of(Call("a/b", text), len(text)).input >= math.ceil(len(text) / 4)
 
 
 def test_what_was_learned_of_equal_prompts_reserves_no_token_too_many() -> None:
     estimate = TokenEstimate()
     call = Call("a/b", "x" * 17)
     for _ in range(200):
-        estimate.observe(call, Usage(5, 1))
-    assert estimate.input_of(call) == 5
+        estimate.observe(17, Usage(5, 1))
+    assert estimate.tokens_of(call, 17).input == 5

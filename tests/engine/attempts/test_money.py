@@ -97,7 +97,7 @@ def test_the_worst_case_grows_with_what_the_provider_reports() -> None:
     call = Call("a/b", (Message("user", "x" * 1000),))
     before = worst(call, price, estimate)
     for _ in range(100):
-        estimate.observe(call, Usage(1200, 1))
+        estimate.observe(1000, Usage(1200, 1))
     assert worst(call, price, estimate) >= price.of(1.4 * 1200, 0) > before
 
 

@@ -14,7 +14,7 @@ from scripted import ScriptedProvider, engine_over, prompts, worst_minute
 from torture import SEED, record, times
 from virtual_time import run_virtually
 
-from millstream.engine.attempts.estimate import TokenEstimate
+from millstream.engine.attempts.estimate import TokenEstimate, call_weight
 from millstream.engine.attempts.money import CostBudget
 from millstream.engine.attempts.prices import Price
 from millstream.engine.attempts.retry import RetryPolicy
@@ -301,19 +301,19 @@ def test_an_estimate_learns_from_the_reported_usage() -> None:
 
     estimate = TokenEstimate()
     call = Call("script/m", "x" * 4000)
-    assert estimate.tokens_of(call) == Tokens(1000, 256)
+    assert estimate.tokens_of(call, call_weight(call)) == Tokens(1000, 256)
     for _ in range(64):
-        estimate.observe(call, Usage(2000, 40))
-    assert estimate.input_of(call) == pytest.approx(2000, rel=0.05)
-    assert estimate.output_of(call) == 40
-    assert estimate.output_of(Call("script/m", "x", max_tokens=7)) == 7
+        estimate.observe(call_weight(call), Usage(2000, 40))
+    tokens = estimate.tokens_of(call, call_weight(call))
+    assert tokens.input == pytest.approx(2000, rel=0.05) and tokens.output == 40
+    assert estimate.tokens_of(Call("script/m", "x", max_tokens=7), 1).output == 7
 
 
 def test_a_prompt_in_a_script_of_a_token_a_character_is_reserved_as_such() -> None:
     salt = "\u98df\u76d0"
     for call in (Call("script/m", salt * 500), Call("script/m", (Message("user", salt * 500), Message("user", "")))):
-        assert TokenEstimate().input_of(call) == 1_000
-    assert TokenEstimate().input_of(Call("script/m", "\u201cx\u201d \u2013 " * 500)) == 750
+        assert call_weight(call) == 4_000
+    assert call_weight(Call("script/m", "\u201cx\u201d \u2013 " * 500)) == 3_000
 
 
 def test_a_provider_that_refuses_after_every_pause_is_asked_ever_more_seldom(tmp_path: Path) -> None:
