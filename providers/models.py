@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct, structs
 from msgspec.structs import force_setattr
 
-from ..engine.attempts.prices import ListedPrice, Price, Prices, PriceSource
+from ..engine.attempts.prices import ListedPrice, Price, PriceSource
 
 Temperature = Literal["taken", "ignored", "refused", "at-no-effort"]
 
@@ -134,10 +134,9 @@ class ModelTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         now = next((each for each in row.prices if each.since <= day <= each.until), None) if row is not None else None
         return None if now is None else ListedPrice(now, self.sources[now.source])
 
-    def prices(self, day: str) -> Prices:
-        """Returns the prices of a day."""
-        listed = {model: price for model in self.models if (price := self.price(model, day)) is not None}
-        return Prices(listed, lambda model: self.price(model, day))
+    def prices(self, day: str) -> dict[str, ListedPrice]:
+        """Returns the prices of a day, by model."""
+        return {model: price for model in self.models if (price := self.price(model, day)) is not None}
 
     def answering(self, model: str, day: str) -> str:
         """Returns the name of the model that answers under a name on a day: itself, or who follows a retired one."""

@@ -25,6 +25,7 @@ from ..engine.limits import Quota, declared_quota, summed
 from ..engine.store.cache import MODES, Mode
 from ..engine.store.cache_policy import DAY_S
 from ..providers.access import ConfigurationError, ReachSettings, has_default_tier, is_regional, protocol_of
+from ..providers.llm.protocol import WireProtocol
 from ..providers.models import Facts, bundled_models
 from ..providers.retrieval import EVERY_HOST, is_host, is_page, price_of, search_prices
 from ..providers.retrieval import lane_of as retrieval_lane_of
@@ -199,21 +200,22 @@ class Settings(Struct, frozen=True, kw_only=True):
         """Returns the bundled prices of a day (None: today), with the prices of these settings in their place where
         there are any."""
         day = day or self.day()
-        bundled = bundled_models().prices(day)
-        models = {**bundled.models, **search_prices()}
-        table = structs.replace(
-            bundled,
-            models=models,
-            others=partial(self._price_by_others, day=day),
-            output_max=partial(self.output_max, day=day),
-            window=partial(self.window, day=day),
+        models = {**bundled_models().prices(day), **search_prices()}
+        others, completed = partial(self._price_by_others, day=day), partial(self._completed, day=day)
+        return Prices(models, others, completed).replaced_by(self.prices)
+
+    def _completed(self, model: str, price: Price, day: str) -> Price:
+        """Returns a model's listed price with what these settings know of its calls."""
+        return structs.replace(
+            price,
+            output_max=self.output_max(model, day) if price.output_max is None else price.output_max,
+            window=self.window(model, day),
             unsized=self.unsized_in,
-            marked=self.caches_marked,
-            extra=lambda model: self.models.get(model, Facts()).extra,
-            tier=self._tier_of,
-            regional=self.is_regional,
+            is_marked=bool(self.caches_marked(model)),
+            extra=self.models.get(model, Facts()).extra or None,
+            tier=None if price.is_by_call else self._tier_of(model),
+            place=price.place if self.is_regional(model) else 1.0,
         )
-        return table.replaced_by(self.prices)
 
     def facts_of(self, model: str, day: str | None = None) -> Facts:
         """Returns the facts about a model on a day (None: today), from the configuration, else from the table."""
@@ -227,20 +229,13 @@ class Settings(Struct, frozen=True, kw_only=True):
     def output_max(self, model: str, day: str | None = None) -> int | None:
         """Returns the longest answer, in tokens, to a call without max_tokens; None: not known. Some protocols
         always send a max_tokens."""
-        if is_search(model) or is_page(model):
-            return None
-        try:
-            sent = protocol_of(model, self.means).max_tokens_sent(model.partition("/")[2])
-        except ConfigurationError:
-            sent = None
+        protocol = self._protocol_of(model)
+        sent = None if protocol is None else protocol.max_tokens_sent(model.partition("/")[2])
         return self.facts_of(model, day).max_output if sent is None else sent
 
     def caches_marked(self, model: str) -> bool | None:
         """Returns whether a model's provider caches only what a request marks; None: not known."""
-        try:
-            return None if is_search(model) or is_page(model) else protocol_of(model, self.means).caches_marked
-        except ConfigurationError:
-            return None
+        return None if (protocol := self._protocol_of(model)) is None else protocol.caches_marked
 
     def unsized_in(self, call: Call) -> Unsized | None:
         """Returns a part of unknown size in a call; None: there is none."""
@@ -248,10 +243,14 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     def opens_any_file(self, model: str) -> bool:
         """Returns whether a model's provider reads what an image's address leads to even if that is no image."""
+        return (protocol := self._protocol_of(model)) is not None and protocol.opens_any_file
+
+    def _protocol_of(self, model: str) -> WireProtocol | None:
+        """Returns a model's wire protocol; None: there is none, as of a search, or it is not known."""
         try:
-            return protocol_of(model, self.means).opens_any_file
+            return None if is_search(model) or is_page(model) else protocol_of(model, self.means)
         except ConfigurationError:
-            return False
+            return None
 
     def is_regional(self, model: str) -> bool | None:
         """Returns whether a model is asked at an address for one region; None: not known."""

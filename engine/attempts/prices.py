@@ -231,22 +231,17 @@ class ListedPrice(Struct, frozen=True):
     source: PriceSource | None = None
 
 
+def _as_listed(_: str, price: Price) -> Price:
+    return price
+
+
 class Prices(Struct, frozen=True):
-    """The price table, by model. `others` looks up a model that is not in the table, `output_max` the most tokens of
-    one answer of a model, and `window` those of a prompt; all return None if they don't know. `unsized` finds a part
-    of unknown size in a call, `marked` says whether a model's provider caches only what is marked, `extra` has fields
-    of a model's requests. `tier` is the one that is asked of a model, `regional` says whether it is asked at an address
-    for one region."""
+    """The price table, by model. `others` looks up a model that is not in the table; it returns None if it doesn't
+    know. `completed` returns a model's listed price with all that is known of its calls."""
 
     models: Mapping[str, ListedPrice]
     others: Callable[[str], ListedPrice | None] = _nothing
-    output_max: Callable[[str], int | None] = _nothing
-    window: Callable[[str], int | None] = _nothing
-    unsized: Callable[[Call], Unsized | None] = _nothing
-    marked: Callable[[str], bool | None] = _nothing
-    extra: Callable[[str], Mapping[str, Any] | None] = _nothing
-    tier: Callable[[str], str | None] = _nothing
-    regional: Callable[[str], bool | None] = _nothing
+    completed: Callable[[str, Price], Price] = _as_listed
 
     def listed(self, model: str) -> ListedPrice | None:
         listed = self.models.get(model)
@@ -254,19 +249,7 @@ class Prices(Struct, frozen=True):
 
     def get(self, model: str) -> Price | None:
         listed = self.listed(model)
-        if listed is None:
-            return None
-        most = listed.price.output_max
-        return structs.replace(
-            listed.price,
-            output_max=self.output_max(model) if most is None else most,
-            window=self.window(model),
-            unsized=self.unsized,
-            is_marked=bool(self.marked(model)),
-            extra=self.extra(model) or None,
-            tier=None if listed.price.is_by_call else self.tier(model),
-            place=listed.price.place if self.regional(model) else 1.0,
-        )
+        return None if listed is None else self.completed(model, listed.price)
 
     def oldest_date(self, models: Iterable[str]) -> str | None:
         """Returns the earliest date on which a listed price of these models was read; None if none has one."""

@@ -20,7 +20,7 @@ NOON = datetime(2026, 11, 26, 12, tzinfo=UTC).timestamp
 
 def test_every_model_with_a_price_has_a_longest_answer() -> None:
     table = bundled_models()
-    assert [name for name in table.prices(DAY).models if table.of(name, DAY).max_output is None] == []
+    assert [name for name in table.prices(DAY) if table.of(name, DAY).max_output is None] == []
 
 
 def test_every_fact_and_every_price_names_a_source_with_a_day_in_the_past() -> None:

@@ -21,6 +21,8 @@ from millstream.engine.endpoint import Fault, Response
 from millstream.engine.fault import Stopped
 from millstream.engine.lane import Lane
 from millstream.engine.run import run_calls
+from millstream.providers.models import Facts
+from millstream.wiring.settings import Settings
 
 
 def test_prices_are_dollars_a_million_tokens() -> None:
@@ -146,9 +148,10 @@ def test_what_is_asked_besides_text_is_in_the_worst_case(more: Call, least: int)
 
 
 def test_a_price_is_told_how_long_answers_can_be() -> None:
-    table = Prices({"openai/gpt-4o": ListedPrice(Price(2.5, 10.0))}, output_max={"openai/gpt-4o": 16_384}.get)
-    gpt = table.get("openai/gpt-4o")
-    mini = table.replaced_by({"openai/gpt-4o-mini": Price(1.0, 1.0, output_max=7)}).get("openai/gpt-4o-mini")
+    own = {"openai/gpt-4o": Price(2.5, 10.0), "openai/gpt-4o-mini": Price(1.0, 1.0, output_max=7)}
+    facts = {model: Facts(max_output=16_384) for model in own}
+    table = Settings(prices=own, models=facts, environment={}).price_table()
+    gpt, mini = (table.get(model) for model in own)
     assert gpt is not None and gpt.output_max == 16_384
     assert mini is not None and mini.output_max == 7
 
