@@ -192,7 +192,7 @@ class Ledger:
 
     def set_quota(self, quota: Quota) -> None:
         """Keeps to another quota from now on; what the last minute holds already counts under it too."""
-        self._made_up_us = 0 if quota.spacing_s else int(1e6 * quota.made_up_s) >> self._halvings
+        self._made_up_us = 0 if quota.spacing_s else int(1e6 * quota.made_up_s)
         self._limits = []
         if quota.rpm is not None or quota.spacing_s:
             rpm = float("inf") if quota.rpm is None else quota.rpm
@@ -208,7 +208,6 @@ class Ledger:
     def make_up_less(self) -> None:
         """Halves how much lost sending time may be made up at once; for a refusal although no limit was exceeded."""
         self._halvings += 1
-        self._made_up_us >>= 1
 
     def take(self, now: float, tokens: Tokens) -> tuple[float, str]:
         """Records a send now and returns (0.0, ""), or returns the seconds to wait and for what: `tokens` or
@@ -235,12 +234,12 @@ class Ledger:
         now_us, self._size = int(now * 1e6), size
         # Sending time that one limit lost while a call waited for another is made up; time without a waiting call is
         # not.
-        from_us = now_us - self._made_up_us if now_us <= words[_WAITED_US] + _LATE_US else now_us
+        made_up_us = self._made_up_us >> self._halvings if now_us <= words[_WAITED_US] + _LATE_US else 0
         for kind in range(_COUNTED):
             _count(words, self._tick, kind, size * wanted[kind])
         for limit in self._limits:
             place = _NEXT_US + limit.kind
-            words[place] = max(words[place], from_us) + int(limit.each_us * size * wanted[limit.kind])
+            words[place] = max(words[place], now_us - made_up_us) + int(limit.each_us * size * wanted[limit.kind])
         self._left, self._left_input, self._left_output = ((size - 1) * amount for amount in wanted[:_COUNTED])
 
     def _end_block(self) -> None:
@@ -323,7 +322,7 @@ class Ledger:
         try:
             yield self._words
         finally:
-            if self._fd != _CLOSED:
+            if self._files is not None:
                 fcntl.flock(self._fd, fcntl.LOCK_UN)
 
     def _catch_up(self, words: memoryview, now: float) -> int:
