@@ -11,11 +11,11 @@ from msgspec import Struct, structs
 
 from .attempts.estimate import call_weight
 from .attempts.money import CostBound, why_unbounded
-from .attempts.payer import Payer
 from .call import Call, Failure, Outcome, Reply
 from .endpoint import EncodeError, Request
 from .events import Events
 from .key import key_of, question_of, sample_of
+from .lanes.key_gate import Payer
 from .limits import Tokens
 from .routes import Route, Routes
 from .store.cache import Mode

@@ -1,14 +1,14 @@
 """A call on its way, for all who wait for it: one object a cache key, from the claim on its key to its stored outcome.
 
-Its stations are plain methods. Each one advances the flight or parks it: where its payer, another engine, its lane, its
-provider, a pause or the store has to go on first, and calls it back. Nothing here awaits, so whoever leaves last can
-end it at any station, in one place. What follows from a fault: verdict.
+Its stations are plain methods. Each one advances the flight or parks it: where another engine, its lane, its provider,
+a pause or the store has to go on first, and calls it back. Nothing here awaits, so whoever leaves last can end it at
+any station, in one place. What follows from a fault: verdict.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from contextvars import copy_context
 from functools import partial
 
@@ -19,7 +19,7 @@ from .call import Failure, Outcome, Reply
 from .claims import look_again_in_s
 from .endpoint import Attempt, Fault, Response, SendError, Withdrawn
 from .fault import Stop, StopReason
-from .lanes.key_gate import Permit
+from .lanes.key_gate import Payer, Permit
 from .lanes.lane_queue import LaneStopped
 from .own_machine import own_fault_of
 from .shared_calls import At, Parts, SharedCall, Waiter
@@ -36,15 +36,14 @@ class Flight(SharedCall):
 
     cost = 0.0
     refused_by = 0
-    is_queued = False
     _is_written = False
     _attempt: Attempt | None = None
     _failed: Permit
-    _task: asyncio.Task[None]
 
-    def __init__(self, parts: Parts, key: Hashable, first: Waiter) -> None:
-        self.parts, self.key, self.pending, self.first, self.waiters = parts, key, first.pending, first, [first]
+    def __init__(self, parts: Parts, first: Waiter) -> None:
+        self.parts, self.pending, self.first, self.waiters = parts, first.pending, first, [first]
         pending = first.pending
+        self.payers = () if pending.payer is None else (pending.payer,)
         self.tokens = pending.tokens
         self.tries = Tries(pending.route.policy or parts.policy)
         self._context = copy_context()
@@ -62,62 +61,21 @@ class Flight(SharedCall):
 
     def begin(self) -> None:
         """Begins the flight. Never raises, and tells its waiter nothing before it returns."""
-        payer = self.pending.payer
+        self.pending.route.under_way += 1  # a route that is in use is not forgotten
         try:
-            if payer is not None and payer.is_limited:
-                self._ask_payer(self._paid)
-            else:
-                self._claim()
+            self._claim()
         except BaseException as error:  # noqa: BLE001 (raised to those who wait)
             self._crash(error)
         self._has_begun = True
 
-    def _ask_payer(self, then: Callable[[], None]) -> None:
-        self.at, self._since = At.PAYER, self.parts.loop.time()
-        self._task = self.parts.loop.create_task(self._admitted_by_payer(then))
-
-    async def _admitted_by_payer(self, then: Callable[[], None]) -> None:
-        pending = self.pending
-        assert pending.payer is not None
-        try:
-            await pending.payer.admit(pending.tokens, pending.reckoned_cost)
-        except Exception as error:  # noqa: BLE001 (raised to those who wait)
-            self._end(error)
-        else:
-            self._fly(then)
-
-    def _paid(self) -> None:
-        pending, parts, under_way = self.pending, self.parts, self.parts.under_way
-        # Another payer's call may have been answered meanwhile, and the lane may have been opened anew.
-        found = parts.lookup.find(pending.call, parts.ways.of(pending.call.lane), pending.request, pending.key)
-        if isinstance(found, Outcome):
-            self._end(found)
-            return
-        pending.route = found.route
-        other = under_way.get(pending.key)
-        if other is None:
-            self._claim()
-            return
-        waiters, self.waiters, self.first = self.waiters, [], None
-        for waiter in waiters:
-            waiter.is_joining = True
-            other.add(waiter)
-        self._end(None)
-
     def _claim(self) -> None:
-        """Lets identical calls of any payer join; takes the key, or waits for the engine that has it, which stores,
-        then lets go."""
-        self.is_open = True
-        self.parts.under_way[self.pending.key] = self
-        self.pending.route.under_way += 1  # a route that is in use is not forgotten
+        """Takes the key, or waits for the engine that has it, which stores, then lets go."""
         if not self.pending.route.is_kept:
             self._admit()
         elif self.parts.claims.take(self):
             if not self._is_stored():
                 self._admit()
         else:
-            if (payer := self.pending.payer) is not None and payer.is_limited:
-                payer.end(self.pending.tokens)
             self.at, self._since = At.CLAIM, self.parts.loop.time()
             self._wait_for_claim(0.0)
 
@@ -127,15 +85,12 @@ class Flight(SharedCall):
         self.pending.route.lane.rest(self, min(look_again_in_s(waited_s), left_s), "lease")
 
     def _claim_again(self) -> None:
-        payer, claims = self.pending.payer, self.parts.claims
+        claims = self.parts.claims
         waited = self.parts.loop.time() - self._since
         if not claims.take(self) and waited < self.tries.policy.patience_s:
             self._wait_for_claim(waited)
         elif not self._is_stored():
-            if payer is not None and payer.is_limited:
-                self._ask_payer(self._admit)
-            else:
-                self._admit()
+            self._admit()
 
     def _is_stored(self) -> bool:
         """Returns whether another engine has stored the outcome meanwhile, which ends the flight."""
@@ -152,8 +107,6 @@ class Flight(SharedCall):
     def _admit(self) -> None:
         pending = self.pending
         self.cost = pending.reckoned_cost
-        if pending.payer is not None:
-            pending.payer.reserve(self.cost)
         self.at, self._since = At.LANE, self.parts.loop.time()
         permit = pending.route.lane.admit(self)
         if permit is not None:
@@ -165,13 +118,18 @@ class Flight(SharedCall):
         else:
             permit.lane.release(permit, self.parts.loop.time())  # it has left in the same instant
 
+    def refused(self, payer: Payer, error: Exception) -> None:
+        for waiter in [waiter for waiter in self.waiters if waiter.pending.payer is payer]:
+            self.remove(waiter)
+            waiter.end(error)
+
     def stopped(self, stop: Stop) -> None:
         if self.at in (At.LANE, At.PAUSE, At.CLAIM):
             self._fly(self._stop, stop)
 
     def _send(self, permit: Permit) -> None:
         pending, parts, request = self.pending, self.parts, self._request
-        self._permit, permit.payer, self._is_written = permit, pending.payer, False
+        self._permit, self._is_written = permit, False
         parts.events.tell("sent", pending.call.model)
         self.at, self._since = At.SENT, permit.sent_at
         parts.out += 1
@@ -294,7 +252,7 @@ class Flight(SharedCall):
 
     def _land(self, permit: Permit, reply: Reply, response: Response) -> None:
         pending, tries = self.pending, self.tries
-        route, payer = pending.route, pending.payer
+        route, payer = pending.route, permit.payer
         tries.sent += 1
         # First, since a waiter's next call must find the money gone.
         cost = route.settle(permit, pending.call, pending.weight, reply)
@@ -350,10 +308,6 @@ class Flight(SharedCall):
 
     def abort(self) -> None:
         """Ends the flight without an outcome, wherever it is."""
-        if self.at is At.PAYER and self._task is not None:
-            self._task.add_done_callback(lambda _: self._end(asyncio.CancelledError()))
-            self._task.cancel()
-            return
         if self.at is At.SENT:
             permit = self._permit
             assert permit is not None

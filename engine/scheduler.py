@@ -7,7 +7,7 @@ and the results of a whole run: run.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from random import Random
 
 from .attempts.retry import RetryPolicy
@@ -22,7 +22,7 @@ from .flight import Flight
 from .lanes.lane_queue import LaneStopped
 from .routes import Route as Route
 from .routes import Routes
-from .shared_calls import CallWaiter, Parts, SharedCall, Waiter, shared_outcome
+from .shared_calls import CallWaiter, Parts, Waiter, shared_outcome
 from .sink import Sink
 from .store.cache import Cache, Mode
 from .store.cache_policy import CachePolicy
@@ -83,21 +83,17 @@ class Scheduler:
     @property
     def under_way(self) -> int:
         """The number of calls that are being sent or stored, however many wait for each."""
-        return len(self._calls())
-
-    def _calls(self) -> set[SharedCall]:
-        # A call that its payer has admitted stands under two keys.
-        return set(self._parts.under_way.values())
+        return len(self._parts.under_way)
 
     async def end(self) -> None:
         """Ends all runs (those that still wait get an error) and all calls, since the engine is about to be closed."""
         self._is_closed = True
         for listener in tuple(self.on_end):
             await listener()
-        for flight in self._calls():
+        for flight in tuple(self._parts.under_way.values()):
             if flight.outcome is None:
                 flight.abort()
-        for flight in self._calls():
+        for flight in tuple(self._parts.under_way.values()):
             await flight.until_over()
 
     async def ask(self, call: Call, sink: Sink | None = None, hear: Hear | None = None) -> Outcome:
@@ -127,16 +123,12 @@ class Scheduler:
     def begin(self, waiter: Waiter) -> None:
         """Sends a call for a waiter, or joins it to the identical call that is under way. Never raises."""
         pending, under_way = waiter.pending, self._parts.under_way
-        key: Hashable = pending.key
-        call, payer = under_way.get(key), pending.payer
-        if call is None and payer is not None and payer.is_limited:
-            key = payer.name, pending.key
-            call = under_way.get(key)
+        call = under_way.get(pending.key)
         waiter.is_joining = call is not None
         if call is not None:
             call.add(waiter)
             return
-        flight = waiter.call = under_way[key] = Flight(self._parts, key, waiter)
+        flight = waiter.call = under_way[pending.key] = Flight(self._parts, waiter)
         flight.begin()
 
     async def fetch(self, pending: PendingCall, sink: Sink | None, hear: Hear | None = None) -> Outcome:

@@ -7,7 +7,7 @@ store/cache.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Sequence
 from contextvars import Context
 from enum import Enum
 from random import Random
@@ -15,7 +15,6 @@ from typing import Protocol
 
 from msgspec import MsgspecError, Struct, field, structs
 
-from .attempts.payer import NotPaid
 from .attempts.retry import RetryPolicy, Tries
 from .call import Call, Outcome
 from .call_lookup import CallLookup, PendingCall
@@ -23,7 +22,7 @@ from .claims import Claims
 from .endpoint import Hear, Request, Response
 from .events import Events
 from .fault import LocalFault, StopReason
-from .lanes.key_gate import Permit
+from .lanes.key_gate import Payer, Permit
 from .lanes.lane_queue import LaneStopped
 from .routes import Routes
 from .sink import Sink, SinkLine
@@ -37,7 +36,6 @@ class At(Enum):
     """The stations of a call under way."""
 
     BEGUN = "begun"
-    PAYER = "waiting for its payer"
     CLAIM = "waiting for another engine that sends the same call"
     LANE = "waiting in its lane"
     SENT = "sent"
@@ -115,8 +113,7 @@ class CallWaiter(Struct, eq=False):
 
 class Parts(Struct, eq=False, kw_only=True):
     """What all calls under way in one engine share. `begin` begins a call for a waiter, `halt` ends all sending; `out`
-    counts the attempts whose answer has not arrived; `under_way` has each call by its key, and while it waits for its
-    payer, by the payer's name and that key."""
+    counts the attempts whose answer has not arrived; `under_way` has each call by its key."""
 
     ways: Routes
     lookup: CallLookup
@@ -130,7 +127,7 @@ class Parts(Struct, eq=False, kw_only=True):
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     out: int = 0
     maybe_billed_pending: int = 0
-    under_way: dict[Hashable, SharedCall] = field(default_factory=dict)
+    under_way: dict[bytes, SharedCall] = field(default_factory=dict)
 
     def write(self, outcome: Outcome, sink: Sink | None) -> None:
         """Writes an outcome to a sink, at once."""
@@ -143,18 +140,17 @@ class Parts(Struct, eq=False, kw_only=True):
 
 class SharedCall:
     """A call that is under way. `outcome` is known before it is stored; from then on the call goes to its end, even if
-    all leave. `first`: the waiter that began it, None if that has left; `is_open`: identical calls of any payer join
-    it, and its route is in use; `is_leased`: this engine has the lease of its key."""
+    all leave. `first`: the waiter that began it, None if that has left; `payers`: those who wait have these, of whom
+    one pays for the next attempt, empty if one has none; `is_leased`: this engine has the lease of its key."""
 
     parts: Parts
-    key: Hashable
     pending: PendingCall
     waiters: list[Waiter]
     first: Waiter | None
+    payers: tuple[Payer, ...]
     tries: Tries
     at = At.BEGUN
     outcome: Outcome | None = None
-    is_open = False
     is_leased = False
     _request: Request
     _context: Context
@@ -172,6 +168,9 @@ class SharedCall:
             return
         waiter.call = self
         self.waiters.append(waiter)
+        if self.payers:
+            self.payers = _payers_of(self.waiters)
+            self.parts.loop.call_soon(self.pending.route.lane.serve)  # who joins may pay for it now
         if waiter.hear is not None and self._pieces:
             waiter.hear("".join(self._pieces))  # the text that was streamed before it joined
 
@@ -180,6 +179,7 @@ class SharedCall:
         if waiter not in self.waiters:
             return
         self.waiters.remove(waiter)
+        self.payers = _payers_of(self.waiters)
         if waiter is self.first:
             self.first = None
             if self._line is not None:
@@ -286,48 +286,41 @@ class SharedCall:
             self._permit = None
             self.pending.route.lane.release(permit, self.parts.loop.time())
 
-    def _end(self, end: Outcome | BaseException | None) -> None:
-        """Frees all that the call holds, and tells those who wait. None: they wait for another call."""
+    def _end(self, end: Outcome | BaseException) -> None:
+        """Frees all that the call holds, and tells those who wait."""
         if self.at is At.OVER:
             return
-        pending, parts, payer = self.pending, self.parts, self.pending.payer
+        pending, parts = self.pending, self.parts
         self.at = At.OVER
         self._release()
         parts.claims.release(self)
         if isinstance(end, BaseException):
             # The call stays pending, so no record will tell of what was sent for it.
             parts.maybe_billed_pending += self.tries.maybe_billed
-        if payer is not None:
-            usage = end.reply.usage if isinstance(end, Outcome) and end.reply is not None else None
-            payer.end(pending.tokens.settled(usage))
-        for key in (self.key, pending.key):
-            if parts.under_way.get(key) is self:
-                del parts.under_way[key]
-        pending.route.under_way -= self.is_open
+        del parts.under_way[pending.key]
+        pending.route.under_way -= 1
         self._request = pending.request  # it may have had this call's listener
         if self._has_begun:
             self._tell(end)
         else:
             parts.loop.call_soon(self._tell, end)
 
-    def _tell(self, end: Outcome | BaseException | None) -> None:
-        """Passes the end on to those who wait. Who waited at the expense of another payer, or by a lane that has
-        stopped while its own has not, begins anew."""
-        payer, route, begin = self.pending.payer, self.pending.route, self.parts.begin
+    def _tell(self, end: Outcome | BaseException) -> None:
+        """Passes the end on to those who wait. Who waited by a lane that has stopped while its own has not begins
+        anew."""
         waiters, self.waiters = self.waiters, []
         for waiter in waiters:
-            if isinstance(end, NotPaid) and payer is not None:
-                own = waiter.pending.payer
-                if own is not None and own.name == payer.name:
-                    waiter.end(end.why)
-                else:
-                    begin(waiter)
-            elif isinstance(end, LaneStopped) and waiter.pending.route is not route:
-                begin(waiter)
-            elif end is not None:
+            if isinstance(end, LaneStopped) and waiter.pending.route is not self.pending.route:
+                self.parts.begin(waiter)
+            else:
                 waiter.end(end)
         if self._over is not None:
             self._over.set()
+
+
+def _payers_of(waiters: Sequence[Waiter]) -> tuple[Payer, ...]:
+    payers = dict.fromkeys(waiter.pending.payer for waiter in waiters)
+    return () if None in payers else tuple(payer for payer in payers if payer is not None)
 
 
 def shared_outcome(call: Call, outcome: Outcome) -> Outcome:

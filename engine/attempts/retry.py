@@ -177,13 +177,13 @@ class EarlyStop:
         self._cut_max = policy.cut_max
         self._alike: dict[tuple[int, str], int] = {}
         self._cut = 0
-        self._has_answered = is_of_pages
+        self.has_answered = is_of_pages
         self._said = ""
-        # A plain attribute, since it is read twice a call.
+        # Plain attributes, since they are read in each call.
         self.is_doubted = False
 
     def add_rejection(self, fault: Fault) -> None:
-        if self._has_answered or fault.status is None or fault.status in _OF_ONE_CALL:
+        if self.has_answered or fault.status is None or fault.status in _OF_ONE_CALL:
             return
         kind = (fault.status, without_ids(fault.detail))
         if kind not in self._alike and len(self._alike) >= _KINDS_MAX:
@@ -195,17 +195,17 @@ class EarlyStop:
 
     def add_cut(self, count: int = 1) -> None:
         """Counts `count` answers that were cut off and are empty."""
-        if self._has_answered:
+        if self.has_answered:
             return
         self._cut += count
         self.is_doubted |= self._cut_max is not None and self._cut >= self._cut_max
 
     def end(self) -> bool:
         """Notes a useful answer, which ends all doubts for good. Returns whether there was a doubt."""
-        if self._has_answered:
+        if self.has_answered:
             return False  # the first useful answer ended all doubts
         was_doubted, self.is_doubted = self.is_doubted, False
-        self._has_answered = True
+        self.has_answered = True
         self._said = ""
         self._alike.clear()
         return was_doubted

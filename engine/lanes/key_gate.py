@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from ..attempts.money import CostBudget
-from ..attempts.payer import Payer
 from ..attempts.retry import Breaker, RetryPolicy
+from ..call import Outcome
 from ..endpoint import Fault, Withdrawn
 from ..events import Events
 from ..fault import Stop as Stop
@@ -46,20 +46,54 @@ class Permit:
     """The right to make one attempt, held from admission until the answer is safe on disk. `tokens` and `cost`
     (dollars) are reserved for it; `sent_at` is when it was admitted and, once its request is written, when that was, in
     seconds of the clock that its gate reads; `is_probe`: it tests a lane that its breaker holds back. `payer`: the
-    budget that pays for the attempt beside the engine's; None: there is none. `limits`: those that its answer reported.
-    """
+    budget that pays for the attempt beside the engine's; None: there is none. `used`: the tokens that count; None: not
+    even the request does. `limits`: those that its answer reported."""
 
-    __slots__ = ("cost", "is_probe", "is_settled", "lane", "limits", "payer", "sent_at", "tokens")
+    __slots__ = ("cost", "is_probe", "is_settled", "lane", "limits", "payer", "sent_at", "tokens", "used")
 
     def __init__(self, lane: KeyGate, tokens: Tokens, cost: float, sent_at: float, *, is_probe: bool = False) -> None:
         self.lane = lane
         self.tokens = tokens
+        self.used: Tokens | None = tokens
         self.cost = cost
         self.sent_at = sent_at
         self.is_probe = is_probe
         self.is_settled = False
         self.payer: Payer | None = None
         self.limits: tuple[Limit, ...] = ()
+
+
+class Payer(Protocol):
+    """Who pays for attempts beside the engine, and how many it may have sent. `is_limited`: it has a bound at all;
+    `reckons_worst`: the most that an attempt may cost is computed for it, else 0.0 is passed."""
+
+    @property
+    def is_limited(self) -> bool: ...
+
+    @property
+    def reckons_worst(self) -> bool: ...
+
+    def hold(self, now: float, tokens: Tokens, cost: float, wake: Callable[[], None]) -> str | Exception | None:
+        """Returns None if `take` would grant an attempt now, else what it has to wait for, and calls `wake` once when
+        that may have changed. If it never will, returns the error for those who wait at this payer's expense."""
+
+    def take(self, permit: Permit) -> bool:
+        """Takes what an attempt needs and makes it this payer's. Returns False, with nothing taken, if another process
+        was faster. It must come back through `release`."""
+
+    def clear(self, permit: Permit, now: float) -> None:
+        """Counts the send of an attempt now, as it is about to be written. Raises Withdrawn if the budget is
+        overdrawn."""
+
+    def settle(self, permit: Permit, cost: float, *, is_sure: bool) -> None:
+        """Replaces what is reserved by what the attempt used and its cost in dollars; called once for each. `is_sure`
+        False: the cost is not confirmed by an answer (assumed, or the attempt failed)."""
+
+    def release(self) -> None:
+        """Frees an attempt's place."""
+
+    def note_answer(self, outcome: Outcome) -> None:
+        """Takes the outcome of an attempt that was answered, before it is stored."""
 
 
 class KeyGate:
@@ -86,6 +120,7 @@ class KeyGate:
         self.stopped: Stop | None = None
         self.breaker = Breaker(policy)
         self.on_change: Callable[[], None] = lambda: None
+        self.on_stop: Callable[[], None] = lambda: None
         self._ledger = ledger
         self._purse = purse
         self.policy = policy
@@ -124,20 +159,21 @@ class KeyGate:
             return STOPPED
         if self.in_flight >= self.lane.concurrency:
             return FULL
-        if self.trouble_since is not None or self._adaptive.is_limiting or now < self._paused_until:
+        if self.trouble_since is not None or self._adaptive.cut_at is not None or now < self._paused_until:
             hold = self._held(now)
             if hold.seconds > 0:
                 return hold
-        if tokens.total > self._least_tokens:
+        if tokens.input + tokens.output > self._least_tokens:
             tokens = self.quota.cut_to_fit(tokens)
         # The ledger comes last, since what it grants can't be undone.
         seconds, reason = self._ledger.take(now, tokens)
         if seconds > 0:
             return Hold(seconds, reason)
         self.in_flight += 1
-        self._purse.reserve(cost)
+        if cost:
+            self._purse.reserve(cost)
         self._adaptive.note_send(now)
-        is_probe = self.breaker.is_open
+        is_probe = self.breaker.opened_at is not None
         if is_probe:
             self.breaker.begin_probe()
         return Permit(self, tokens, cost, now, is_probe=is_probe)
@@ -182,14 +218,14 @@ class KeyGate:
                 return self._next_write_at - now
             self._next_write_at = now + spacing_s - SPACED_BURST_S
         if permit.payer is not None:
-            permit.payer.note_written()
+            permit.payer.clear(permit, now)
         self._ledger.move(permit.sent_at, now, permit.tokens)
         permit.sent_at = now
         return 0.0
 
     def withdraw(self, permit: Permit, now: float) -> None:
         """Gives back all that was reserved for an attempt that was not written."""
-        self._ledger.settle(permit.sent_at, permit.tokens, _NO_TOKENS, requests=0)
+        self._refund(permit)
         if permit.is_probe:
             self.breaker.abandon_probe(now)
         self._pay(permit, 0.0, is_sure=True)
@@ -205,6 +241,8 @@ class KeyGate:
             if permit.is_probe:
                 self.breaker.abandon_probe(now)
                 self.on_change()
+        if permit.payer is not None:
+            permit.payer.release()
 
     def succeeded(self, permit: Permit, tokens: Tokens, cost: float | None, *, is_reported: bool = True) -> None:
         """Records a success. `cost` is in dollars; None: it is not known, so what was reserved counts. `is_reported`
@@ -223,7 +261,7 @@ class KeyGate:
         if learns in ("refusal", "pause"):
             self._ledger.make_up_less()
         if verdict.quota == "refund":
-            self._ledger.settle(permit.sent_at, permit.tokens, _NO_TOKENS, requests=0)
+            self._refund(permit)
         elif verdict.quota == "settle" and fault.usage_tokens is not None:
             # A fault reports one sum of tokens: the reserved input is taken from it first, the rest is output.
             read = min(permit.tokens.input, fault.usage_tokens)
@@ -264,6 +302,7 @@ class KeyGate:
         if self.stopped is None:
             self.stopped = Stop(self.lane.model, reason, detail)
             self._events.tell("stopped", self.lane.model, detail=reason)
+            self.on_stop()
             self.on_change()
 
     def learn(self, limits: tuple[Limit, ...], now: float) -> None:
@@ -313,8 +352,13 @@ class KeyGate:
                 f"({self._patience_s / 60:g} min) in all: try again later. It said: {fault.detail}",
             )
 
+    def _refund(self, permit: Permit) -> None:
+        permit.used = None
+        self._ledger.settle(permit.sent_at, permit.tokens, _NO_TOKENS, requests=0)
+
     def _settle_tokens(self, permit: Permit, tokens: Tokens) -> None:
         if tokens != permit.tokens:
+            permit.used = tokens
             self._ledger.settle(permit.sent_at, permit.tokens, tokens)
             if tokens.total < permit.tokens.total:
                 self.on_change()
@@ -329,4 +373,4 @@ class KeyGate:
                 self._purse.settle(permit.cost, cost, unsure=unsure, at_worst=at_worst)
                 self._events.tell("spent", self.lane.model, cost, "" if is_sure else "unsure")
             if permit.payer is not None:
-                permit.payer.pay(cost, is_sure=is_sure)
+                permit.payer.settle(permit, cost, is_sure=is_sure)

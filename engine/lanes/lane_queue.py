@@ -8,8 +8,7 @@ the others; the lane has stopped when all its API keys have.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from random import Random
 from typing import Protocol
 
@@ -22,10 +21,12 @@ from ..fault import LocalFault, Stop, StopReason
 from ..lane import Lane
 from ..limits import Quota, Tokens, declared_quota, pause_of, summed
 from ..verdict import Again, History, Verdict
-from .key_gate import FULL, Hold, KeyGate, Permit
+from .key_gate import FULL, Hold, KeyGate, Payer, Permit
 
 _NO_TOKENS = Tokens()
 _FOR_EVER = float("inf")
+# None of those who could pay for a call can do so now.
+_UNPAID = Hold(_FOR_EVER, "payer")
 # How many waiting calls are looked at, behind one that waits for a key, for calls that another key can take.
 _LOOKED_AT = 64
 
@@ -39,11 +40,11 @@ class LaneStopped(Exception):
 
 
 class Waiting(Protocol):
-    """Who waits at a lane, with the tokens and dollars that are to be reserved for it. `refused_by` has a bit for each
-    API key that has refused it: key n has bit n. `is_queued` is the queue's own mark."""
+    """Who waits at a lane, with the tokens and dollars that are to be reserved for it. One of the `payers` pays, the
+    first that can; empty: nobody needs to, beside the engine. `refused_by` has a bit for each API key that has refused
+    it: key n has bit n."""
 
     cost: float
-    is_queued: bool
 
     @property
     def tokens(self) -> Tokens: ...
@@ -51,8 +52,14 @@ class Waiting(Protocol):
     @property
     def refused_by(self) -> int: ...
 
+    @property
+    def payers(self) -> Sequence[Payer]: ...
+
     def admitted(self, permit: Permit) -> None:
         """Takes the permit for one attempt, which must come back through `release`."""
+
+    def refused(self, payer: Payer, error: Exception) -> None:
+        """Is called if a payer will never pay; perhaps also after it has left."""
 
     def rested(self) -> None:
         """Is called when the time to `rest` is over."""
@@ -73,10 +80,10 @@ class LaneQueue:
         self.stopped: Stop | None = None
         self.waiting_for = ""
         self._events = events
-        self._queue: deque[Waiting] = deque()
+        self._queue: dict[Waiting, None] = {}
         self._resting: dict[Waiting, asyncio.TimerHandle] = {}
         self._turn = 0
-        self._holds_since: float | None = None
+        self._holds_since = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._is_slot_wanted = False
         self._is_serving = False
@@ -84,7 +91,7 @@ class LaneQueue:
         self._early = EarlyStop(keys[0].policy, is_of_pages=self.lane.model.startswith(f"{WEB}/"))
         for number, key in enumerate(self.keys):
             key.number = number
-            key.on_change = self._changed
+            key.on_change, key.on_stop = self._changed, self._key_stopped
 
     def __repr__(self) -> str:
         state = self.stopped.reason if self.stopped else (self.waiting_for or "open")
@@ -93,7 +100,7 @@ class LaneQueue:
 
     @property
     def queued(self) -> int:
-        return sum(waiter.is_queued for waiter in self._queue)
+        return len(self._queue)
 
     @property
     def in_flight(self) -> int:
@@ -121,14 +128,13 @@ class LaneQueue:
             raise LaneStopped(self.stopped)
         if not self._queue:
             now = asyncio.get_running_loop().time()
-            permit = self._place(now, waiter.tokens, waiter.cost, waiter.refused_by, ())
+            permit = self._place(now, waiter, set(), set())
             if isinstance(permit, Permit):
                 return permit
             if self.stopped is not None:
                 raise LaneStopped(self.stopped)
-        waiter.is_queued = True
-        self._queue.append(waiter)
-        self._serve()
+        self._queue[waiter] = None
+        self.serve()
         return None
 
     def rest(self, waiter: Waiting, seconds: float, reason: str = "retry") -> None:
@@ -147,16 +153,16 @@ class LaneQueue:
         """Forgets who waits here; it is told nothing more."""
         if (timer := self._resting.pop(waiter, None)) is not None:
             timer.cancel()
-        elif waiter.is_queued:
-            waiter.is_queued = False
-            self._serve()
+        elif waiter in self._queue:
+            del self._queue[waiter]
+            self.serve()
 
     def release(self, permit: Permit, now: float) -> None:
         permit.lane.release(permit, now)
         if self._early.is_doubted:
             self._stop_if_useless()
         if self._is_slot_wanted:
-            self._serve()
+            self.serve()
 
     def history(self, permit: Permit, tries: Tries, request: Request) -> History:
         """Returns what counts beside the fault of an attempt that has just failed."""
@@ -192,14 +198,23 @@ class LaneQueue:
         self.stopped = Stop(self.lane.model, reason, detail)
         for key in self.keys:
             key.stop(reason, detail)
-        self._tell_all()
+        waiting = (*self._queue, *self._resting)
+        for timer in self._resting.values():
+            timer.cancel()
+        self._queue, self._resting = {}, {}
+        for waiter in waiting:
+            # Not at once: whoever stops the lane has not finished, and they begin other calls.
+            asyncio.get_running_loop().call_soon(waiter.stopped, self.stopped)
+        self.serve()
 
     def note_answer(self, reply: Reply | None = None) -> None:
         """Notes an answer, received now or found in the cache. None: useful ones of an earlier session of the run."""
+        if self._early.has_answered:
+            return
         if reply is not None and reply.is_cut_empty:
             self.note_cut()
         elif self._early.end():
-            self._serve()
+            self.serve()
 
     def note_cut(self, count: int = 1) -> None:
         """Notes `count` answers that were cut off before the first word, now or in an earlier session."""
@@ -242,27 +257,46 @@ class LaneQueue:
 
     # Who is next
 
-    def _place(
-        self, now: float, tokens: Tokens, cost: float, refused_by: int, taken: Container[KeyGate]
-    ) -> Permit | Hold:
-        """Returns a permit from the first key gate that can send this call now, else the shortest hold. `taken`: gates
-        for which an earlier call waits."""
+    def _place(self, now: float, waiter: Waiting, taken: set[KeyGate], unpaid: set[Payer]) -> Permit | Hold:
+        """Returns a permit from the first key gate that can send this call now, else the shortest hold. `taken` and
+        `unpaid`: gates and payers for which an earlier call waits."""
         if self._early.is_doubted:
             return Hold(_FOR_EVER, "breaker")
-        if not self._can_pay(cost):
+        if self.purse.limit is not None and not self._can_pay(waiter.cost):
             return Hold(_FOR_EVER, "budget")
+        payer = self._payer_of(now, waiter, unpaid) if waiter.payers else None
+        if payer is None and waiter.payers:
+            return _UNPAID
         best = FULL
-        for key in self._in_turn(tokens, refused_by):
+        for key in self.keys if len(self.keys) == 1 else self._in_turn(waiter):
             if key in taken:
                 continue
-            found = key.try_take(now, tokens, cost)
-            if isinstance(found, Permit):
+            permit = key.try_take(now, waiter.tokens, waiter.cost)
+            if isinstance(permit, Permit):
+                if payer is not None and not payer.take(permit):
+                    key.withdraw(permit, now)
+                    key.release(permit, now)
+                    return self._place(now, waiter, taken, unpaid)
                 self._turn = key.number + 1
-                return found
-            self._is_slot_wanted |= found is FULL
-            if found.seconds < best.seconds or (found.seconds == best.seconds and not best.reason):
-                best = found
+                return permit
+            self._is_slot_wanted |= permit is FULL
+            if permit.seconds < best.seconds or (permit.seconds == best.seconds and not best.reason):
+                best = permit
         return best
+
+    def _payer_of(self, now: float, waiter: Waiting, unpaid: set[Payer]) -> Payer | None:
+        """Returns the first payer that can pay for an attempt now; each of the others wakes the queue when it may."""
+        for payer in waiter.payers:
+            if payer in unpaid:
+                continue
+            hold = payer.hold(now, waiter.tokens, waiter.cost, self.serve)
+            if hold is None:
+                return payer
+            if isinstance(hold, Exception):
+                asyncio.get_running_loop().call_soon(waiter.refused, payer, hold)
+            else:
+                unpaid.add(payer)
+        return None
 
     def _can_pay(self, cost: float) -> bool:
         """Whether the budget can bear `cost` dollars. If it can't, and no call in flight could give money back, it
@@ -277,124 +311,84 @@ class LaneQueue:
             self.purse.is_exhausted = True
             self.stop("budget", over_budget(f"the next call to {self.lane.model}", cost, self.purse))
         else:
-            self.purse.watch(self._serve)
+            self.purse.watch(self.serve)
         return False
 
-    def _in_turn(self, tokens: Tokens, refused_by: int) -> Sequence[KeyGate]:
+    def _in_turn(self, waiter: Waiting) -> Sequence[KeyGate]:
         """Returns the key gates that a call may go to, beginning with the one whose turn it is. Leaves out API keys
         that refused the call if a healthy one has not, and those with too small a quota if another's is large
         enough."""
-        if len(self.keys) == 1:
-            return self.keys
-        turn = self._turn % len(self.keys)
+        turn, refused_by = self._turn % len(self.keys), waiter.refused_by
         keys = [key for key in (*self.keys[turn:], *self.keys[:turn]) if key.stopped is None]
         if refused_by:
             keys = [key for key in keys if key.is_healthy and not refused_by >> key.number & 1] or keys
-        return [key for key in keys if key.holds(tokens)] or keys
+        return [key for key in keys if key.holds(waiter.tokens)] or keys
 
-    def _serve(self) -> None:
+    def serve(self) -> None:
         """Hands out all permits that can be had now, first come, first served."""
+        self._must_serve_again = True
         if self._is_serving:
-            self._must_serve_again = True
             return
         self._is_serving = True
         try:
-            self._must_serve_again = True
             while self._must_serve_again:
                 self._must_serve_again = False
                 # They may do anything, also wait here again: the queue is not being looked at meanwhile.
-                for waiter, permit in self._served():
+                for waiter, permit in self._served().items():
                     waiter.admitted(permit)
         finally:
             self._is_serving = False
 
-    def _served(self) -> Sequence[tuple[Waiting, Permit]]:
+    def _served(self) -> dict[Waiting, Permit]:
         """Takes those out of the queue who can be served now, each with its permit, and sets a timer for the next."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         self._is_slot_wanted = False
-        if not self._queue:
-            self._note_hold("")
-            return ()
-        served: list[tuple[Waiting, Permit]] = []
-        loop = asyncio.get_running_loop()
-        now = loop.time()
+        served: dict[Waiting, Permit] = {}
+        now = asyncio.get_running_loop().time()
         wait, why = _FOR_EVER, ""
-        # Keys that an earlier call waits for: later calls don't get them.
+        # Keys and payers that an earlier call waits for: later calls don't get them.
         taken: set[KeyGate] = set()
-        looked_at = passed = 0
+        unpaid: set[Payer] = set()
+        looked_at = 0
         for waiter in self._queue:
             if self.stopped is not None or len(taken) == len(self.keys) or looked_at == _LOOKED_AT:
                 break
-            if not waiter.is_queued:
-                passed += 1
+            if unpaid and waiter.payers and unpaid.issuperset(waiter.payers):
                 continue
-            found = self._place(now, waiter.tokens, waiter.cost, waiter.refused_by, taken)
-            if isinstance(found, Permit):
-                self._tell_wait()
-                waiter.is_queued = False
-                served.append((waiter, found))
-                continue
-            if not taken:
-                why = found.reason
-            wait = min(wait, found.seconds)
-            looked_at += 1
-            taken.update(self.keys if found.reason == "budget" else self._in_turn(waiter.tokens, waiter.refused_by))
-            taken.update(key for key in self.keys if key.stopped is not None)
-        self._drop_served(passed)
-        self._note_hold(why if self._queue else "")
+            place = self._place(now, waiter, taken, unpaid)
+            if isinstance(place, Permit):
+                served[waiter] = place
+            elif place is not _UNPAID:
+                why = why if looked_at else place.reason
+                wait = min(wait, place.seconds)
+                looked_at += 1
+                taken.update(self.keys if place.reason == "budget" else self._in_turn(waiter))
+                taken.update(key for key in self.keys if key.stopped is not None)
+        for waiter in served:
+            self._queue.pop(waiter, None)
+        self._note_hold(why if self._queue else "", now, is_served=bool(served))
         if self._queue and wait != _FOR_EVER:
-            self._timer = loop.call_later(wait, self._serve)
+            self._timer = asyncio.get_running_loop().call_later(wait, self.serve)
         return served
 
-    def _drop_served(self, passed: int) -> None:
-        while self._queue and not self._queue[0].is_queued:
-            self._queue.popleft()
-        if passed > _LOOKED_AT:
-            self._queue = deque(waiter for waiter in self._queue if waiter.is_queued)
+    def _key_stopped(self) -> None:
+        """Stops the lane if all its API keys have stopped."""
+        stops = self.stopped_keys
+        if len(stops) == len(self.keys):
+            details = "; ".join(f"{key}: {stop.detail}" for key, stop in stops)
+            detail = f"all {len(stops)} keys of {self.lane.model} stopped: {details}"
+            self.stop(stops[-1][1].reason, detail if len(stops) > 1 else stops[0][1].detail)
 
     def _changed(self) -> None:
-        """Handles a change of a key gate: stops the lane if all gates have stopped, else serves the queue."""
-        if self.stopped is None and all(key.stopped is not None for key in self.keys):
-            self.stopped = self._stop_of_all()
-            self._tell_all()
-        elif self._queue:
-            self._serve()
-
-    def _stop_of_all(self) -> Stop:
-        stops = self.stopped_keys
-        if len(stops) == 1:
-            return stops[0][1]
-        told = "; ".join(f"{key}: {stop.detail}" for key, stop in stops)
-        return Stop(self.lane.model, stops[-1][1].reason, f"all {len(stops)} keys of {self.lane.model} stopped: {told}")
-
-    def _tell_all(self) -> None:
-        assert self.stopped is not None
-        waiting = [waiter for waiter in self._queue if waiter.is_queued]
-        for waiter in waiting:
-            waiter.is_queued = False
-        for waiter, timer in self._resting.items():
-            timer.cancel()
-            waiting.append(waiter)
-        self._resting = {}
-        for waiter in waiting:
-            # Not at once: whoever stops the lane has not finished, and they begin other calls.
-            asyncio.get_running_loop().call_soon(waiter.stopped, self.stopped)
-        self._serve()
+        if self._queue:
+            self.serve()
 
     # What the head of the queue waits for
 
-    def _note_hold(self, why: str) -> None:
-        if why != self.waiting_for:
-            self._tell_wait()
-            self.waiting_for = why
-        if why and self._holds_since is None:
-            self._holds_since = asyncio.get_running_loop().time()
-
-    def _tell_wait(self) -> None:
-        if self._holds_since is not None:
-            waited = asyncio.get_running_loop().time() - self._holds_since
-            if waited > 0 and self.waiting_for:
-                self._events.tell("waited", self.lane.model, waited, self.waiting_for)
-            self._holds_since = None
+    def _note_hold(self, why: str, now: float, *, is_served: bool) -> None:
+        if is_served or why != self.waiting_for:
+            if self.waiting_for and now > self._holds_since:
+                self._events.tell("waited", self.lane.model, now - self._holds_since, self.waiting_for)
+            self.waiting_for, self._holds_since = why, now

@@ -209,14 +209,15 @@ class Ledger:
         """Halves how much lost sending time may be made up at once; for a refusal although no limit was exceeded."""
         self._halvings += 1
 
-    def take(self, now: float, tokens: Tokens) -> tuple[float, str]:
+    def take(self, now: float, tokens: Tokens, *, is_tried: bool = False) -> tuple[float, str]:
         """Records a send now and returns (0.0, ""), or returns the seconds to wait and for what: `tokens` or
-        `requests`."""
+        `requests`. `is_tried`: nothing is recorded."""
         read, written = tokens.input, tokens.output
         if self._left and self._tick == int(now / TICK_S) and read <= self._left_input and written <= self._left_output:
-            self._left -= 1
-            self._left_input -= read
-            self._left_output -= written
+            if not is_tried:
+                self._left -= 1
+                self._left_input -= read
+                self._left_output -= written
             return _AT_ONCE
         with self._locked() as words:
             self._tick = self._catch_up(words, now)
@@ -225,7 +226,8 @@ class Ledger:
             if wait[0] > 0:
                 words[_WAITED_US] = int(1e6 * (now + wait[0]))
                 return wait
-            self._take_block(words, now, wanted)
+            if not is_tried:
+                self._take_block(words, now, wanted)
         return _AT_ONCE
 
     def _take_block(self, words: memoryview, now: float, wanted: Sequence[int]) -> None:

@@ -26,8 +26,7 @@ from ...engine.shared_calls import CallWaiter
 from ...providers.llm.serve_dialect import Problem, RequestRefusal, ServedRequest
 from ...providers.llm.serve_naming import request_for_family
 from ...wiring import Settings
-from .callers import Caller, CallPayment
-from .metrics import Metrics
+from .callers import Caller
 from .request_parser import Question
 from .trials import RequestTrials, TrialCounter
 
@@ -75,8 +74,8 @@ class CallGroup(Struct, eq=False):
 
 
 class Dispatch:
-    """The way of all callers' calls into the one engine. `has_budgets`: a caller has one; `purse`: the engine's budget;
-    `family_of` returns the protocol of a model."""
+    """The way of all callers' calls into the one engine. `purse`: the engine's budget; `family_of` returns the protocol
+    of a model."""
 
     def __init__(
         self,
@@ -85,17 +84,12 @@ class Dispatch:
         purse: CostBudget,
         family_of: Callable[[str], str],
         trials: TrialCounter,
-        metrics: Metrics,
-        *,
-        has_budgets: bool,
     ) -> None:
         self._scheduler = scheduler
         self._settings = settings
         self._purse = purse
         self._family_of = family_of
         self._trials = trials
-        self._metrics = metrics
-        self._has_budgets = has_budgets
         self._known = {lane.model for lane in settings.lanes} | settings.price_table().models.keys()
         self._next_look = 0.0
 
@@ -134,9 +128,7 @@ class Dispatch:
             if not isinstance(part, PendingCall):
                 continue
             self._refuse_what_no_budget_bears(caller, part)
-            part.payer = CallPayment(
-                caller, reckons_worst=self._has_budgets, spent=self._metrics.spent, used=self._metrics.used
-            )
+            part.payer = caller
             waiter = CallWaiter(part, hear=None if number else hear, on_end=on_end, is_early=True)
             group.parts[number] = waiter
             self._scheduler.begin(waiter)

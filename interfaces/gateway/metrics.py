@@ -65,8 +65,6 @@ class Metrics(Collector):
         self._requests: Counter[_Labels] = Counter()
         self._durations: dict[_Labels, _Durations] = {}
         self._refused: Counter[_Labels] = Counter()
-        self._tokens: Counter[_Labels] = Counter()
-        self._cost: dict[_Labels, float] = {}
         self._calls: Counter[_Labels] = Counter()
         self._waits: dict[_Labels, float] = {}
         self._shown = {lane.model for lane in settings.lanes} | settings.price_table().models.keys()
@@ -100,8 +98,14 @@ class Metrics(Collector):
         yield _counter("requests", "Requests", ("dialect", "status", "cached", "caller"), self._requests)
         yield _counter("refused", "Requests that got past no guard", ("status",), self._refused)
         yield self._histogram()
-        yield _counter("tokens", "Tokens of calls that were sent", ("direction", "caller"), self._tokens)
-        yield _counter("cost_dollars", "Cost of calls that were sent", ("caller",), self._cost)
+        callers = self._callers
+        tokens: dict[_Labels, float] = {
+            (direction, name): count for name, caller in callers.items() for direction, count in caller.tokens.items()
+        }
+        yield _counter("tokens", "Tokens of calls that were sent", ("direction", "caller"), tokens)
+        # At the expense of who pays, even if another caller gets the answer.
+        cost: dict[_Labels, float] = {(name,): caller.spent for name, caller in callers.items() if caller.spent}
+        yield _counter("cost_dollars", "Cost of calls that were sent", ("caller",), cost)
         yield _counter("calls", "What became of calls that had to be sent", ("model", "event"), self._calls)
         yield _counter("wait_seconds", "How long a lane's first call waited", ("model", "reason"), self._waits)
         yield _gauge("requests_in_flight", "Requests that wait for their answer", (), {(): self._under_way()})
@@ -115,10 +119,10 @@ class Metrics(Collector):
             "lane_stopped", "1: nothing more is sent to this model; of other: to how many", ("model",), stopped
         )
         bound: dict[_Labels, float] = {
-            (name,): caller.in_flight for name, caller in self._callers.items() if caller.is_limited
+            (name,): caller.in_flight for name, caller in callers.items() if caller.is_limited
         }
         yield _gauge("caller_in_flight", "Calls in flight of a caller with bounds", ("caller",), bound)
-        purses = ((name, caller.purse) for name, caller in self._callers.items())
+        purses = ((name, caller.purse) for name, caller in callers.items())
         left: dict[_Labels, float] = {(name,): purse.left for name, purse in purses if purse is not None}
         yield _gauge("caller_dollars_left", "What is left of a caller's max_cost", ("caller",), left)
 
@@ -130,15 +134,6 @@ class Metrics(Collector):
             buckets = list(zip(bounds, map(float, accumulate(durations.buckets)), strict=True))
             family.add_metric(labels, buckets, durations.sum_s)
         return family
-
-    def spent(self, name: str, cost: float) -> None:
-        """Adds the dollars of one attempt to the caller that pays for it, even if another caller gets the answer."""
-        self._cost[(name,)] = self._cost.get((name,), 0.0) + cost
-
-    def used(self, name: str, outcome: Outcome) -> None:
-        if outcome.reply is not None and outcome.reply.usage is not None:
-            self._tokens["input", name] += outcome.reply.usage.input or 0
-            self._tokens["output", name] += outcome.reply.usage.output or 0
 
     def _hear(self, event: Event) -> None:
         if event.kind == "answered" and len(self._shown) < self._shown_max:

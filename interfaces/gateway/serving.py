@@ -96,7 +96,7 @@ class RunningGateway:
             scheduler.cache.spares_loop = True
             folder = settings.cache_folder() / FOLDER
             for one in (*self._gateway.callers, CallerSettings(ANYONE, "")):
-                caller = self.callers[one.name] = Caller(one, folder)
+                caller = self.callers[one.name] = Caller(one, folder, reckons_worst=settings.has_payers)
                 opening.callback(caller.close)
             # Before the callers are closed all calls have ended, and are paid for.
             opening.push_async_callback(scheduler.end)
@@ -120,16 +120,13 @@ class RunningGateway:
     def _state_of(self, scheduler: Scheduler) -> GatewayState:
         engine, settings, gateway = self.engine, self.engine.settings, self._gateway
         trials = TrialCounter(is_counting=self.place.is_counting)
-        has_budgets = any(caller.purse is not None for caller in self.callers.values())
         unset = unreached(settings, gateway)
 
         def is_provider(name: str) -> bool:
             return name in PROVIDERS or name in settings.providers or settings.others.provider(name) is not None
 
         return GatewayState(
-            dispatch=Dispatch(
-                scheduler, settings, engine.purse, engine.family_of, trials, self.metrics, has_budgets=has_budgets
-            ),
+            dispatch=Dispatch(scheduler, settings, engine.purse, engine.family_of, trials),
             parser=RequestParser(gateway.models, unset, is_provider),
             trials=trials,
             metrics=self.metrics,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from msgspec import structs
+from payers import ScriptedPayer
 from scripted import Bench, ListSink, ScriptedProvider, engine_over
 from virtual_time import run_virtually
 
@@ -272,42 +273,13 @@ def test_trials_of_one_prompt_wait_for_nobody(tmp_path: Path) -> None:
     assert len(provider.arrivals) == 2
 
 
-class CountedPayer:
-    """A payer with one place, of which it knows who has it."""
-
-    name, is_limited, reckons_worst = "one", True, False
-
-    def __init__(self) -> None:
-        self.places = 0
-        self.admitted = 0
-
-    async def admit(self, tokens: Tokens, worst_cost: float) -> None:
-        self.places = 1
-        self.admitted += 1
-
-    def reserve(self, worst_cost: float) -> None:
-        pass
-
-    def note_written(self) -> None:
-        pass
-
-    def pay(self, cost: float, *, is_sure: bool) -> None:
-        pass
-
-    def note_answer(self, outcome: Outcome) -> None:
-        pass
-
-    def end(self, tokens: Tokens) -> None:
-        self.places = 0
-
-
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_payers_place_is_free_while_its_call_waits_and_taken_again_for_a_call_that_is_sent(
+def test_a_payers_place_is_free_while_its_call_waits_and_taken_for_a_call_that_is_sent(
     tmp_path: Path, fails: bool
 ) -> None:
     replies = iter([REJECTED] if fails else [])
     provider = ScriptedProvider(lambda prompt, now: next(replies, None), latency_s=10.0)
-    payer = CountedPayer()
+    payer = ScriptedPayer()
 
     async def main() -> Outcome:
         async with AsyncExitStack() as stack:
@@ -319,7 +291,7 @@ def test_a_payers_place_is_free_while_its_call_waits_and_taken_again_for_a_call_
             waiter = CallWaiter(pending, is_early=True)
             second.scheduler.begin(waiter)
             await asyncio.sleep(5)
-            assert (payer.admitted, payer.places) == (1, 0)
+            assert (payer.granted, payer.places) == (0, 0)
             await asyncio.sleep(8)
             assert payer.places == int(fails)
             await asked
@@ -327,5 +299,5 @@ def test_a_payers_place_is_free_while_its_call_waits_and_taken_again_for_a_call_
 
     found = run_virtually(main())
     assert found.cached is not fails
-    assert payer.admitted == 1 + int(fails) and payer.places == 0
+    assert payer.granted == int(fails) and payer.places == 0
     assert len(provider.arrivals) == 1 + int(fails)

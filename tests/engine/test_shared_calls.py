@@ -7,59 +7,19 @@ from contextvars import ContextVar
 from pathlib import Path
 
 import pytest
+from payers import Refused, ScriptedPayer
 from scripted import Bench, ListSink, ScriptedProvider, engine_over
 from virtual_time import run_virtually
 
-from millstream.engine.attempts.payer import NotPaid
 from millstream.engine.call import Call, Outcome
 from millstream.engine.call_lookup import PendingCall
 from millstream.engine.endpoint import Fault
 from millstream.engine.lane import Lane
-from millstream.engine.limits import Tokens
 from millstream.engine.run import run_calls
 from millstream.engine.shared_calls import CallWaiter
 
 M = "script/m"
 REFUSED = Fault("rejected", "400", "never", 400)
-
-
-class Refused(Exception):
-    """What those receive who wait at the expense of a payer without money."""
-
-
-class ScriptedPayer:
-    """A payer that admits calls after `waits_s`, and has money for `most` attempts. Remembers what it paid for."""
-
-    def __init__(self, name: str, *, waits_s: float = 0.0, most: int = 9) -> None:
-        self.name = name
-        self.is_limited = waits_s > 0
-        self.reckons_worst = False
-        self.admitted = 0
-        self.paid = 0
-        self.ended = 0
-        self._waits_s = waits_s
-        self._left = most
-
-    async def admit(self, tokens: Tokens, worst_cost: float) -> None:
-        self.admitted += 1
-        await asyncio.sleep(self._waits_s)
-
-    def reserve(self, worst_cost: float) -> None:
-        if not self._left:
-            raise NotPaid(Refused(self.name))
-        self._left -= 1
-
-    def note_written(self) -> None:
-        pass
-
-    def pay(self, cost: float, *, is_sure: bool) -> None:
-        self.paid += 1
-
-    def note_answer(self, outcome: Outcome) -> None:
-        pass
-
-    def end(self, tokens: Tokens) -> None:
-        self.ended += 1
 
 
 def waiting(bench: Bench, payer: ScriptedPayer, prompt: str = "same") -> CallWaiter:
@@ -94,10 +54,10 @@ def test_a_call_whose_payer_has_no_money_is_sent_for_the_others_at_their_own_exp
 
     run_virtually(main())
     assert (len(provider.arrivals), poor.paid, rich.paid) == (2, 1, 1)
-    assert poor.ended == rich.ended == 1
+    assert poor.places == rich.places == 0
 
 
-def test_calls_that_wait_for_two_payers_become_one_when_the_first_admits_it(tmp_path: Path) -> None:
+def test_a_call_that_two_payers_let_wait_is_sent_when_the_first_of_them_grants_it(tmp_path: Path) -> None:
     provider = ScriptedProvider(latency_s=1.0)
     slow, quick = ScriptedPayer("slow", waits_s=2.0), ScriptedPayer("quick", waits_s=1.5)
 
@@ -105,15 +65,14 @@ def test_calls_that_wait_for_two_payers_become_one_when_the_first_admits_it(tmp_
         async with engine_over({M: provider}, tmp_path) as bench:
             waiters = [waiting(bench, payer) for payer in (slow, slow, quick)]
             await asyncio.sleep(0.1)
-            # Each payer is asked once; the two calls are under way by themselves.
-            assert (slow.admitted, quick.admitted, bench.scheduler.under_way) == (1, 1, 2)
+            assert (slow.granted, quick.granted, bench.lane(M).in_flight, bench.scheduler.under_way) == (0, 0, 0, 1)
             await asyncio.sleep(2.0)
-            assert (bench.lane(M).in_flight, bench.scheduler.under_way) == (1, 1)
+            assert (slow.granted, quick.granted, bench.lane(M).in_flight, bench.scheduler.under_way) == (0, 1, 1, 1)
             assert await asyncio.gather(*map(text_of, waiters)) == ["answer to same"] * 3
 
     run_virtually(main())
     assert (len(provider.arrivals), slow.paid, quick.paid) == (1, 0, 1)
-    assert slow.ended == quick.ended == 1
+    assert slow.places == quick.places == 0
 
 
 def test_an_answer_that_was_stored_while_a_payer_let_its_call_wait_is_not_paid_for_again(tmp_path: Path) -> None:
@@ -139,12 +98,26 @@ def test_who_leaves_while_a_payer_lets_a_call_wait_leaves_nothing_behind(tmp_pat
             waiter.leave()
             assert waiter.call is not None
             await waiter.call.wait_until_free()
-            assert (bench.scheduler.under_way, slow.ended) == (0, 1)
+            assert (bench.scheduler.under_way, bench.lane(M).queued, slow.places) == (0, 0, 0)
             assert await text_of(waiting(bench, ScriptedPayer("quick"), "other")) == "answer to other"
             return asyncio.get_running_loop().time()
 
     assert run_virtually(main()) < 3
     assert slow.paid == 0
+
+
+def test_a_payer_that_grants_nothing_in_the_end_takes_nothing_of_the_lanes_quota(tmp_path: Path) -> None:
+    provider, payer = ScriptedProvider(), ScriptedPayer(lost=3)
+
+    async def main() -> None:
+        async with engine_over({M: provider}, tmp_path, Lane(M, rpm=6000, concurrency=1)) as bench:
+            assert await text_of(waiting(bench, payer)) == "answer to same"
+            await bench.scheduler.end()
+            requests, _ = bench.lane(M).used(asyncio.get_running_loop().time())
+            assert (requests, bench.lane(M).in_flight, payer.granted, payer.places) == (1, 0, 1, 0)
+
+    run_virtually(main())
+    assert len(provider.arrivals) == 1
 
 
 WHO: ContextVar[str] = ContextVar("who", default="nobody")

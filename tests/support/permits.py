@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from millstream.engine.fault import Stop
-from millstream.engine.lanes.key_gate import Permit
+from millstream.engine.lanes.key_gate import Payer, Permit
 from millstream.engine.lanes.lane_queue import LaneQueue, LaneStopped
 from millstream.engine.limits import Tokens
 
@@ -15,9 +15,10 @@ _NO_TOKENS = Tokens()
 class _Place:
     """A place in a lane's queue, for those who await its permit."""
 
+    payers = ()
+
     def __init__(self, tokens: Tokens, cost: float, refused_by: int) -> None:
         self.tokens, self.cost, self.refused_by = tokens, cost, refused_by
-        self.is_queued = False
         self.future: asyncio.Future[Permit] = asyncio.get_running_loop().create_future()
 
     def admitted(self, permit: Permit) -> None:
@@ -25,6 +26,9 @@ class _Place:
             permit.lane.release(permit, asyncio.get_running_loop().time())
         else:
             self.future.set_result(permit)
+
+    def refused(self, payer: Payer, error: Exception) -> None:
+        raise AssertionError("it has no payer")
 
     def rested(self) -> None:
         raise AssertionError("it did not ask for a rest")

@@ -16,7 +16,7 @@ def test_nothing_limits_a_lane_before_its_first_refusal() -> None:
     rate = AdaptiveRate(None)
     for second in range(100):
         rate.note_send(float(second))
-        assert rate.wait_s(float(second)) == 0.0 and not rate.is_limiting
+        assert rate.wait_s(float(second)) == 0.0 and rate.cut_at is None
 
 
 @pytest.mark.parametrize("declared", [None, 10.0])
@@ -43,8 +43,8 @@ def test_an_hour_of_refusals_without_an_answer_is_one_episode() -> None:
     assert rate.rate == 5.0
     # The recovery begins with the last of them.
     assert 0 < rate.wait_s(3_650.0) <= 1 / 5.0
-    assert rate.is_limiting
-    assert rate.wait_s(3_650.0 + RECOVERY_S) == 0.0 and not rate.is_limiting
+    assert rate.cut_at is not None
+    assert rate.wait_s(3_650.0 + RECOVERY_S) == 0.0 and rate.cut_at is None
 
 
 def test_a_refusal_after_an_answer_is_a_new_episode() -> None:
