@@ -40,6 +40,7 @@ class LineConnector(aiohttp.TCPConnector):
         # Only lanes decide how many calls are in flight: the connector must not queue as well.
         super().__init__(limit=0, ttl_dns_cache=60)
         self._factory = functools.partial(HttpConnection, self._loop)  # type: ignore[assignment, arg-type]
+        self.turn = asyncio.Lock()
 
 
 class Transport:
@@ -61,7 +62,6 @@ class Transport:
         self.sweep: asyncio.TimerHandle | None = None
         self._room = connections_max
         self.waiting: OrderedDict[Take, Pool] = OrderedDict()
-        self._opening: deque[Callable[[], None]] = deque()
 
     def __repr__(self) -> str:
         idle = sum(line.is_connected() for pool in self._pools.values() for line in pool.idle)
@@ -95,22 +95,6 @@ class Transport:
             self.waiting.popitem(last=False)[0](None)
         else:
             self._room += 1
-
-    def open_in_turn(self, begin: Callable[[], None]) -> None:
-        """Calls what begins to open a connection, one in each turn of the loop: a server may hold only a few that it
-        has not accepted yet, and a call on one beyond them waits for as long as its system tries again."""
-        self._opening.append(begin)
-        if len(self._opening) == 1:
-            asyncio.get_running_loop().call_soon(self._open_next)
-
-    def _open_next(self) -> None:
-        begin = self._opening[0]
-        try:
-            begin()
-        finally:
-            self._opening.popleft()
-            if self._opening:
-                asyncio.get_running_loop().call_soon(self._open_next)
 
     def sweep_later(self) -> None:
         """Closes idle connections when they are too old, so that an idle server keeps no descriptors."""
@@ -165,7 +149,17 @@ class Pool:
         return None
 
     async def connect(self) -> HttpConnection:
-        """Opens and returns a new connection, for which there is room, which its caller frees if this fails."""
+        """Returns a connection, for which there is room, which its caller frees if this fails: a new one, or one that
+        was given back meanwhile."""
+        # They are opened one in each turn of the loop: a server may hold only a few that it has not accepted yet, and a
+        # call on one beyond them waits for as long as its system tries again.
+        is_first = not self._connector.turn.locked()
+        async with self._connector.turn:
+            if is_first:
+                await asyncio.sleep(0)
+        if (line := self.take()) is not None:
+            self.transport.free_room()
+            return line
         silent = None
         if not self.has_answered:
             loop, note = asyncio.get_running_loop(), self.transport.unanswered.note_fault

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import aiohttp
 from msgspec import Struct
@@ -38,13 +38,6 @@ _COPIED_MAX = 1 << 18
 _BROKEN = (TimeoutError, aiohttp.ClientError, ExchangeError, OSError)
 
 
-class Head(NamedTuple):
-    """The pool of connections to one URL, and the start of every request to it, up to the length of the body."""
-
-    pool: Pool
-    data: bytes
-
-
 class Channel:
     """The sender of requests to one provider with one set of credentials, with its headers and `timeout_s` for a whole
     call. `secrets` are struck out of all that is received. `listen` makes a listener to a streamed answer; None: the
@@ -63,24 +56,30 @@ class Channel:
         self.authorizer = authorizer
         self.secrets = secrets
         self.deadlines = Deadlines(timeout_s)
-        self.heads: dict[str, Head] = {}
+        # By URL: the pool of its connections, and the start of every request to it, up to the length of the body.
+        self._heads: dict[str, tuple[Pool, bytes]] = {}
         # Before this time the headers of sound answers are not read again.
         self.look_at = 0.0
         self._headers = {**headers, "Accept": "*/*", "Accept-Encoding": "gzip, deflate"}
         self._timeout_s = timeout_s
         self._listen = listen
-        self._lines = None if authorizer.fixed is None else b""
+        self._is_fixed = authorizer.fixed is not None
         self._hung_up_at: dict[str, float] = {}
 
     def begin(self, request: Request, receiver: Receiver) -> Exchange:
+        pool, head = self._heads.get(request.url) or self._head_of(request)
         tap = None
         if request.hear is not None and request.stream and self._listen is not None:
             tap = TextListener(self._listen(), self.secrets, request.hear).take
-        exchange = Exchange(self, request, receiver, tap, self._lines)
-        exchange.start()
+        exchange = Exchange(self, request, receiver, tap, pool, head)
+        if self._is_fixed:
+            exchange.start()
+        else:
+            exchange.wait = making = asyncio.get_running_loop().create_task(self._own_lines(request))
+            making.add_done_callback(exchange.made)
         return exchange
 
-    def head_of(self, request: Request) -> Head:
+    def _head_of(self, request: Request) -> tuple[Pool, bytes]:
         """Returns the head of a request, and keeps it for others to the same URL; a GET's holds the query, which none
         repeats."""
         is_fickle = time.monotonic() - self._hung_up_at.get(request.url, float("-inf")) < FICKLE_S
@@ -92,12 +91,12 @@ class Channel:
         # A shorter time to connect than the timeout of the call, so that a call that was never sent differs from one
         # without an answer.
         pool = self.transport.pool(url, min(CONNECT_S, self._timeout_s / 2), is_alone=is_alone)
-        head = Head(pool, lines.encode() + _lines(headers) + b"Content-Length: ")
+        head = pool, lines.encode() + _lines(headers) + b"Content-Length: "
         if request.method != "GET" and not is_fickle:
-            self.heads[request.url] = head
+            self._heads[request.url] = head
         return head
 
-    async def own_lines(self, request: Request) -> bytes:
+    async def _own_lines(self, request: Request) -> bytes:
         """Returns the headers of one attempt's own."""
         try:
             return _lines(await self.authorizer.headers(request))
@@ -115,32 +114,31 @@ class Channel:
                 kept.setdefault(name, self.secrets.struck_text(value.decode("utf-8", "surrogateescape")))
         return kept
 
-    def error_of(self, error: Exception, request: Request, pool: Pool | None) -> Exception:
-        """Returns what a receiver hears of an error: the fault of a broken connection, or the same error. `pool` None:
-        no connection was asked for yet."""
-        if pool is not None and isinstance(error, _BROKEN):
-            fault = fault_of(error, self._timeout_s, pool.url)
-            if not pool.has_answered:
-                self.transport.unanswered.note_fault(pool.url, fault)
-            if fault.kind == "disconnected" and request.stream:
-                self._hung_up_at[request.url] = time.monotonic()
-                self.heads.pop(request.url, None)
-            error = SendError(fault)
-        return SendError(self.secrets.struck_fault(error.fault)) if isinstance(error, SendError) else error
+    def fault_of(self, error: Exception, request: Request, pool: Pool) -> Exception:
+        """Returns the fault of a broken connection; any other error as it is."""
+        if not isinstance(error, _BROKEN):
+            return error
+        fault = fault_of(error, self._timeout_s, pool.url)
+        if not pool.has_answered:
+            self.transport.unanswered.note_fault(pool.url, fault)
+        if fault.kind == "disconnected" and request.stream:
+            self._hung_up_at[request.url] = time.monotonic()
+            self._heads.pop(request.url, None)
+        return SendError(fault)
 
 
 class Exchange(Struct, eq=False):
-    """One request under way, which is its `Attempt`: it waits for headers, for room, for a connection and to be
-    cleared, whichever it must, then for the answer. `receiver` None: it is over. `lines` are the headers of its own;
-    None: they are made first."""
+    """One request under way, which is its `Attempt`: it waits for headers of its own, for room, for a connection and to
+    be cleared, whichever it must, then for the answer. `receiver` None: it is over. `began` 0: it waits for headers."""
 
     channel: Channel
     request: Request
     receiver: Receiver | None
     tap: Tap | None
-    lines: bytes | None
+    pool: Pool
+    head: bytes
+    lines: bytes = b""
     began: float = 0.0
-    head: Head | None = None
     line: HttpConnection | None = None
     wait: asyncio.Task[Any] | asyncio.Handle | None = None
     is_written: bool = False
@@ -153,32 +151,15 @@ class Exchange(Struct, eq=False):
         elif self.wait is None:
             state = "waits for room"
         else:
-            state = "waits for headers" if self.head is None else "connects"
+            state = "connects" if self.began else "waits for headers"
         return f"<Exchange {self.request.url} [{state}]>"
 
     def abort(self) -> None:
         self._leave()
 
-    def start(self) -> None:
-        """Sends the request, at once if it can."""
-        channel, request = self.channel, self.request
-        if self.lines is None:
-            self.wait = making = asyncio.get_running_loop().create_task(channel.own_lines(request))
-            making.add_done_callback(self._made)
-            return
-        self.began = time.perf_counter()
-        try:
-            self.head = head = channel.heads.get(request.url) or channel.head_of(request)
-        except Exception as error:  # noqa: BLE001 (an address that is none)
-            self.failed(error)
-            return
-        self.line = head.pool.take()
-        if self.line is not None:
-            self._write()
-        elif channel.transport.take_room(head.pool, self.take):
-            self.take(None)
-
-    def _made(self, making: asyncio.Task[bytes]) -> None:
+    def made(self, making: asyncio.Task[bytes]) -> None:
+        """Goes on with the headers of its own."""
+        self.wait = None
         if making.cancelled():
             return
         if (error := making.exception()) is not None:
@@ -187,45 +168,41 @@ class Exchange(Struct, eq=False):
             self.lines = making.result()
             self.start()
 
+    def start(self) -> None:
+        """Sends the request, at once if it can."""
+        self.began = time.perf_counter()
+        self.line = self.pool.take()
+        if self.line is not None:
+            self._write()
+        elif self.pool.transport.take_room(self.pool, self.take):
+            self.take(None)
+
     def take(self, line: HttpConnection | None) -> None:
         """Takes what it has waited for; see `Take`."""
-        self.line = line
+        self.line, loop = line, asyncio.get_running_loop()
         if line is not None:
-            self.wait = asyncio.get_running_loop().call_soon(self._write)
+            self.wait = loop.call_soon(self._write)
         else:
             self.channel.deadlines.watch(self)
-            self.channel.transport.open_in_turn(self._open)
-
-    def _open(self) -> None:
-        assert self.head is not None
-        pool = self.head.pool
-        if self.receiver is None:
-            self.channel.transport.free_room()
-        elif (line := pool.take()) is not None:  # given back meanwhile
-            self.line = line
-            self.channel.transport.free_room()
-            self._write()
-        else:
-            self.wait = connecting = asyncio.get_running_loop().create_task(pool.connect())
+            self.wait = connecting = loop.create_task(self.pool.connect())
             connecting.add_done_callback(self._connected)
 
     def _connected(self, connecting: asyncio.Task[HttpConnection]) -> None:
-        assert self.head is not None
         if connecting.cancelled():
-            self.channel.transport.free_room()
+            self.pool.transport.free_room()
         elif (error := connecting.exception()) is not None:
-            self.channel.transport.free_room()
+            self.pool.transport.free_room()
             self.failed(cast(Exception, error))
         elif self.receiver is None:
-            self.head.pool.close(connecting.result())
+            self.pool.close(connecting.result())
         else:
             self.line = connecting.result()
             self._write()
 
     def _write(self) -> None:
         """Writes the request when it is cleared."""
-        receiver, head, line, body = self.receiver, self.head, self.line, self.request.wire
-        assert receiver is not None and head is not None and line is not None
+        receiver, line, body = self.receiver, self.line, self.request.wire
+        assert receiver is not None and line is not None
         try:
             wait_s = receiver.clear()
         except Exception as error:  # noqa: BLE001 (the receiver's own)
@@ -240,24 +217,24 @@ class Exchange(Struct, eq=False):
         first, rest = (body, b"") if len(body) <= _COPIED_MAX else (b"", body)
         self.is_written = True
         self.channel.deadlines.watch(self)
-        line.ask(self, b"%b%d\r\n%b\r\n%b" % (head.data, len(body), self.lines or b"", first), self.tap, rest)
+        line.ask(self, b"%b%d\r\n%b\r\n%b" % (self.head, len(body), self.lines, first), self.tap, rest)
 
     def answered(self, answer: HttpAnswer) -> None:
-        channel, request, receiver, head, line = self.channel, self.request, self.receiver, self.head, self.line
-        assert receiver is not None and head is not None and line is not None
+        channel, request, receiver, pool, line = self.channel, self.request, self.receiver, self.pool, self.line
+        assert receiver is not None and line is not None
         self.receiver = None
         channel.deadlines.pop(self, None)
         # First, since the receiver may begin another.
-        head.pool.give_back(line)
+        pool.give_back(line)
         try:
-            if not head.pool.has_answered:
-                head.pool.has_answered = True
-                channel.transport.unanswered.note_answer(head.pool.url)
+            if not pool.has_answered:
+                pool.has_answered = True
+                channel.transport.unanswered.note_answer(pool.url)
             status, first_at, began = answer.status, answer.first_byte_at, self.began
             # A stream may have been complete before it was cut, as its own marks show; an error's status shows what it
             # is.
             if answer.broken is not None and not request.stream and status == 200:
-                raise channel.error_of(answer.broken, request, head.pool)
+                raise channel.fault_of(answer.broken, request, pool)
             if status == 401:
                 channel.authorizer.refused()
             body = channel.secrets.struck(answer.body)
@@ -274,14 +251,19 @@ class Exchange(Struct, eq=False):
                 {} if status == 200 and began < channel.look_at else channel.headers_of(answer, began),
             )
         except Exception as error:  # noqa: BLE001 (the receiver decides what it means)
-            receiver.broke(error)
+            self._tell(receiver, error)
         else:
             receiver.received(response)
 
     def failed(self, error: Exception) -> None:
         if (receiver := self._leave()) is not None:
-            pool = None if self.head is None else self.head.pool
-            receiver.broke(self.channel.error_of(error, self.request, pool))
+            # An error before was no connection's.
+            self._tell(receiver, self.channel.fault_of(error, self.request, self.pool) if self.began else error)
+
+    def _tell(self, receiver: Receiver, error: Exception) -> None:
+        if isinstance(error, SendError):
+            error = SendError(self.channel.secrets.struck_fault(error.fault))
+        receiver.broke(error)
 
     def _leave(self) -> Receiver | None:
         """Ends it wherever it is. Returns the receiver, which has heard nothing yet; None if it was over."""
@@ -289,13 +271,13 @@ class Exchange(Struct, eq=False):
         if receiver is None:
             return None
         self.channel.deadlines.pop(self, None)
-        self.channel.transport.waiting.pop(self.take, None)
+        self.pool.transport.waiting.pop(self.take, None)
         if self.wait is not None:
             self.wait.cancel()
-        if self.line is not None and self.head is not None:
+        if self.line is not None:
             if self.is_written:
                 self.line.abort()  # bytes that still arrive belong to no call
-            self.head.pool.give_back(self.line)
+            self.pool.give_back(self.line)
         return receiver
 
 

@@ -151,9 +151,14 @@ def test_what_is_no_http_may_have_been_billed(loop: str) -> None:
 def test_a_server_that_hangs_up_after_streams_costs_one_attempt_and_not_one_for_each_connection(loop: str) -> None:
     """What llama.cpp does, at the worst moment each time: every kept connection ends when the next request comes."""
 
+    are_open = asyncio.Event()
+
     async def handler(visit: Visit) -> None:
         request = await visit.request()
         if request is not None:
+            if visit.number == 8:
+                are_open.set()
+            await are_open.wait()
             await visit.send(http(answer("A"), *(["Connection: close"] if b"Connection: close" in request else [])))
             await visit.request()
 
