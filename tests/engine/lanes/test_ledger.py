@@ -248,7 +248,6 @@ while (now := time.monotonic()) < end:
 """
 
 
-# At the higher rate sends are taken in blocks, a sixteenth of the burst at most, which may be used a little later.
 @pytest.mark.parametrize(("rpm", "in_blocks"), [(120, 0), (24_000, 4 * 120 // 16)])
 def test_four_processes_together_keep_one_quota_and_one_burst(rpm: int, in_blocks: int, tmp_path: Path) -> None:
     seconds = 4.0
@@ -260,7 +259,7 @@ def test_four_processes_together_keep_one_quota_and_one_burst(rpm: int, in_block
         sends += map(float, one.communicate(timeout=60)[0].split()[1:])
         assert one.returncode == 0
     sends.sort()
-    # 99.5% of the quota, spread over 60.5 s, and 1 + 1/200 of it at once: DESIGN's figures, worked out anew.
+    # 99.5% of the quota over 60.5 s, 1 + 1/200 of it at once, and blocks of a sixteenth of that, sent a little later.
     spacing, burst = 60.5 / (0.995 * rpm), 1 + rpm / 200 + in_blocks
     for first in range(len(sends)):
         for last in range(first, len(sends)):
