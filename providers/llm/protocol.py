@@ -160,20 +160,30 @@ def request_of(
     )
 
 
-def check_known_parameters(call: Call, target: Target) -> None:
-    """Raises EncodeError if the call sets a parameter that the target is known to refuse."""
-    for name in target.refuses:
-        value = getattr(call, name, None)
-        if value is not None:
-            raise EncodeError(
-                f"{target.full_name} is known to take no {name}: leave it out, or put it into extra if it does by now"
-            )
+def check_absent(call: Call, names: Collection[str], message: str) -> None:
+    """Raises EncodeError if the call sets one of these parameters, which the protocol lacks; its name replaces `NAME`
+    in the message."""
+    for name in names:
+        if getattr(call, name) is not None:
+            raise EncodeError(f"{call.model}: {message.replace('NAME', name)}")
 
 
 def sampling_of(
-    call: Call, *, max_tokens: str = "max_tokens", top_p: str = "top_p", stop: str = "stop", seed: str = "seed"
+    call: Call,
+    target: Target,
+    *,
+    max_tokens: str = "max_tokens",
+    top_p: str = "top_p",
+    stop: str = "stop",
+    seed: str = "seed",
 ) -> dict[str, Any]:
-    """Returns the call's sampling parameters that are set, under the names that the protocol has for them."""
+    """Returns the call's sampling parameters that are set, under the names that the protocol has for them. Raises
+    EncodeError if the call sets any parameter that the target is known to refuse."""
+    for name in target.refuses:
+        if getattr(call, name, None) is not None:
+            raise EncodeError(
+                f"{target.full_name} is known to take no {name}: leave it out, or put it into extra if it does by now"
+            )
     found: dict[str, Any] = {}
     if call.temperature is not None:
         found["temperature"] = finite(call, "temperature", call.temperature)
@@ -222,6 +232,16 @@ def _with_schema(call: Call, value: Any) -> Any:
 def schema_of(call: Call) -> orjson.Fragment:
     """Returns the call's JSON schema with its properties in their own order, which answers follow."""
     return as_it_stands(call, "json_schema", call.json_schema)
+
+
+def add_object(call: Call, params: dict[str, Any], name: str, ours: Mapping[str, Any]) -> None:
+    """Adds our fields to the object of this name, in which the caller's own go first; one without fields is left out.
+    Raises EncodeError if the caller has anything else there."""
+    own = params.pop(name, {})
+    if not isinstance(own, Mapping):
+        raise EncodeError(f"{call.model}: {name} in extra must be an object")
+    if ours or own:
+        params[name] = {**ours, **own}
 
 
 def as_it_stands(call: Call, name: str, value: Any) -> orjson.Fragment:

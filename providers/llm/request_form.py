@@ -17,26 +17,26 @@ _PARAMETERS = attrgetter(*(name for name in Call.__struct_fields__ if name not i
 
 
 class RequestForm(Struct, frozen=True):
-    """A request around its prompt: of each field that holds the prompt's JSON, what stands before and after it."""
+    """A request around its prompt: the first one, and of its fields what stands before and after the prompt in them."""
 
-    request: Request
-    body: tuple[bytes, bytes]
-    wire: tuple[bytes, bytes]
-    prompt: tuple[bytes, bytes]
-    instead: tuple[bytes, bytes] | None
+    first: Request
+    body: list[bytes]
+    wire: list[bytes]
+    prompt: list[bytes]
+    instead: list[bytes]
 
     def filled(self, prompt: bytes) -> Request:
         """Returns the request with another prompt, given as JSON."""
-        first, body = self.request, prompt.join(self.body)
+        first, body = self.first, prompt.join(self.body)
         return Request(
             first.url,
             first.identity,
             body,
-            body if self.wire is self.body else prompt.join(self.wire),
+            body if first.wire is first.body else prompt.join(self.wire),
             prompt.join(self.prompt),
             first.params,
             first.stream,
-            instead=None if self.instead is None else prompt.join(self.instead),
+            instead=None if first.instead is None else prompt.join(self.instead),
         )
 
 
@@ -52,14 +52,7 @@ def parameters_of(call: Call) -> tuple[object, ...] | None:
 def form_of(request: Request, prompt: bytes) -> RequestForm | None:
     """Returns the form of a request that holds this prompt as it stands, given as JSON; None if another value of the
     request has the same bytes."""
-    body, told, instead = _around(request.body, prompt), _around(request.prompt, prompt), None
-    wire = body if request.wire is request.body else _around(request.wire, prompt)
-    if request.instead is not None and (instead := _around(request.instead, prompt)) is None:
-        return None
-    return None if body is None or wire is None or told is None else RequestForm(request, body, wire, told, instead)
-
-
-def _around(whole: bytes, prompt: bytes) -> tuple[bytes, bytes] | None:
-    at = whole.find(prompt)
+    every = request.body, request.wire, request.prompt, request.instead or b""
     # `rfind` finds places that overlap, too: a prompt may look like the JSON between two values.
-    return (whole[:at], whole[at + len(prompt) :]) if at == whole.rfind(prompt) >= 0 else None
+    is_cut = all(whole.find(prompt) == whole.rfind(prompt) for whole in every)
+    return RequestForm(request, *(whole.split(prompt) for whole in every)) if is_cut else None

@@ -17,7 +17,7 @@ from ..answer_listeners import listener_of, message_text
 from ..blocks import said_twice
 from ..families import marked
 from ..faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault, unreadable
-from ..protocol import Target, WireProtocol, add_extra, check_known_parameters, request_of, sampling_of, schema_of
+from ..protocol import Target, WireProtocol, add_extra, add_object, check_absent, request_of, sampling_of, schema_of
 from ..repair import read_object
 from ..sse import events_of
 from .shapes import MessageReader
@@ -74,9 +74,14 @@ def is_newer(version: str) -> bool:
 def params_of(call: Call, target: Target, version: str, older: str = OLDER_VERSION) -> dict[str, Any]:
     """Returns the request's body without messages and model. The caller's own output_config is added to ours. `older`
     is the name of the version with sampling parameters at this address, for error messages."""
-    check_known_parameters(call, target)
-    _check_parameters(call, target, version, older)
-    params = sampling_of(call, stop="stop_sequences")
+    check_absent(call, ("seed", "logprobs"), "Anthropic Messages has no NAME: leave it out")
+    if is_newer(version):
+        lacks = (
+            f"version {version} of Anthropic's API takes no NAME, not even the default: send none, or for a model that "
+            f'still has it set version = "{older}" under [providers.{target.provider}] in a --config file'
+        )
+        check_absent(call, ("temperature", "top_p"), lacks)
+    params = sampling_of(call, target, stop="stop_sequences")
     config: dict[str, Any] = {}
     most = call.max_tokens if call.max_tokens is not None else default_output(target.model)
     params["max_tokens"] = most
@@ -91,11 +96,7 @@ def params_of(call: Call, target: Target, version: str, older: str = OLDER_VERSI
         config["format"] = {"type": "json_schema", "schema": schema_of(call)}
     add_tools(call, params)
     add_extra(call, params, (*_NOT_EXTRA, *said_twice(call)))
-    own = params.pop("output_config", {})
-    if not isinstance(own, dict):
-        raise EncodeError(f"{call.model}: output_config in extra must be an object")
-    if config or own:
-        params["output_config"] = {**config, **own}
+    add_object(call, params, "output_config", config)
     return params
 
 
@@ -113,21 +114,6 @@ def _thoughts(call: Call, budget: int, most: int) -> int:
             "max_tokens where it is not set: set it higher"
         )
     return budget
-
-
-def _check_parameters(call: Call, target: Target, version: str, older: str) -> None:
-    for name in ("seed", "logprobs"):
-        if getattr(call, name) is not None:
-            raise EncodeError(f"{call.model}: Anthropic Messages has no {name}: leave it out")
-    if not is_newer(version):
-        return
-    for name in ("temperature", "top_p"):
-        if getattr(call, name) is not None:
-            raise EncodeError(
-                f"{call.model}: version {version} of Anthropic's API takes no {name}, not even the default: send "
-                f'none, or for a model that still has it set version = "{older}" under '
-                f"[providers.{target.provider}] in a --config file"
-            )
 
 
 def decode(response: Response) -> Reply | Fault:

@@ -7,7 +7,6 @@ shapes. Errors: errors.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 from urllib.parse import quote
@@ -15,7 +14,7 @@ from urllib.parse import quote
 import orjson
 
 from ....engine.call import Call, Reply
-from ....engine.endpoint import EncodeError, Fault, Request, Response
+from ....engine.endpoint import Fault, Request, Response
 from ..answer_listeners import FrameListener
 from ..answer_values import as_object, origin_of
 from ..blocks import finish_with
@@ -26,7 +25,8 @@ from ..protocol import (
     Target,
     WireProtocol,
     add_extra,
-    check_known_parameters,
+    add_object,
+    check_absent,
     named_schema,
     request_of,
     sampling_of,
@@ -79,13 +79,9 @@ def encode(call: Call, target: Target) -> Request:
 
 def _params_of(call: Call, target: Target) -> dict[str, Any]:
     """Returns the body without the messages. The caller's own fields are added to ours, each in its place."""
-    check_known_parameters(call, target)
-    for name in ("seed", "logprobs"):
-        if getattr(call, name) is not None:
-            raise EncodeError(
-                f"{call.model}: Bedrock has no {name}: leave it out, or put the model's own field for it into extra"
-            )
-    config = sampling_of(call, max_tokens="maxTokens", top_p="topP", stop="stopSequences")
+    lacks = "Bedrock has no NAME: leave it out, or put the model's own field for it into extra"
+    check_absent(call, ("seed", "logprobs"), lacks)
+    config = sampling_of(call, target, max_tokens="maxTokens", top_p="topP", stop="stopSequences")
     output: dict[str, Any] = {}
     if call.reasoning_effort is not None:
         output["effort"] = call.reasoning_effort
@@ -106,15 +102,8 @@ def _params_of(call: Call, target: Target) -> dict[str, Any]:
     }
     for name, ours in given.items():
         if ours:
-            params[name] = {**ours, **_object_in_extra(call, params, name)}
+            add_object(call, params, name, ours)
     return params
-
-
-def _object_in_extra(call: Call, params: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = params.get(name, {})
-    if not isinstance(value, Mapping):
-        raise EncodeError(f"{call.model}: {name} in extra must be an object")
-    return value
 
 
 def decode(response: Response) -> Reply | Fault:

@@ -12,13 +12,13 @@ from typing import Any
 from urllib.parse import quote
 
 from ....engine.call import Call, Reply
-from ....engine.endpoint import EncodeError, Fault, Request, Response
+from ....engine.endpoint import Fault, Request, Response
 from ..answer_listeners import candidate_text, listener_of
 from ..answer_values import origin_of
 from ..blocks import finish_with, said_twice
 from ..families import written_for
 from ..faults import bad_json, broken_answer, cut_stream, empty_answer, unreadable
-from ..protocol import Target, WireProtocol, add_extra, check_known_parameters, request_of, sampling_of, schema_of
+from ..protocol import Target, WireProtocol, add_extra, add_object, request_of, sampling_of, schema_of
 from ..repair import mended, read_json
 from ..sse import events_of
 from .errors import google_error_within, google_refusal_or_fault
@@ -92,8 +92,7 @@ def encode_to(call: Call, target: Target, path: str, identity: str) -> Request:
 
 def _params_of(call: Call, target: Target) -> dict[str, Any]:
     """Returns the body without the contents. The caller's own generationConfig and toolConfig are added to ours."""
-    check_known_parameters(call, target)
-    config = sampling_of(call, max_tokens="maxOutputTokens", top_p="topP", stop="stopSequences")
+    config = sampling_of(call, target, max_tokens="maxOutputTokens", top_p="topP", stop="stopSequences")
     if call.reasoning_effort is not None:
         config["thinkingConfig"] = _thinking(call.reasoning_effort, target.model)
     if call.json_schema is not None:
@@ -109,18 +108,10 @@ def _params_of(call: Call, target: Target) -> dict[str, Any]:
     add_extra(call, params, (*_NOT_EXTRA, *said_twice(call)))
     if "tools" in ours:
         params["tools"] = ours["tools"]
-    own = _object(call, params.pop("generationConfig", {}), "generationConfig")
-    if config or own:
-        params["generationConfig"] = {**config, **own}
+    add_object(call, params, "generationConfig", config)
     if "toolConfig" in ours:
-        params["toolConfig"] = {**ours["toolConfig"], **_object(call, params.get("toolConfig", {}), "toolConfig")}
+        add_object(call, params, "toolConfig", ours["toolConfig"])
     return params
-
-
-def _object(call: Call, value: Any, name: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise EncodeError(f"{call.model}: {name} in extra must be an object")
-    return value
 
 
 def _thinking(effort: str, model: str) -> dict[str, Any]:

@@ -23,7 +23,6 @@ from ..protocol import (
     Target,
     WireProtocol,
     add_extra,
-    check_known_parameters,
     named_schema,
     put,
     request_of,
@@ -78,10 +77,8 @@ def encode_to(call: Call, target: Target, path: str) -> Request:
 
 def params_of(call: Call, target: Target) -> dict[str, Any]:
     """Returns the request's body without the messages, with the target's own names of the parameters."""
-    if target.refuses:
-        check_known_parameters(call, target)
     names = target.names
-    params = sampling_of(call, max_tokens=names.get("max_tokens", "max_tokens"), seed=names.get("seed", "seed"))
+    params = sampling_of(call, target, max_tokens=names.get("max_tokens", "max_tokens"), seed=names.get("seed", "seed"))
     params["model"] = target.model
     if call.reasoning_effort is not None:
         put(params, names.get("reasoning_effort", "reasoning_effort"), call.reasoning_effort)

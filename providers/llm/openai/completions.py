@@ -15,7 +15,7 @@ from ....engine.endpoint import EncodeError, Fault, Request, Response
 from ..answer_listeners import completion_text, listener_of
 from ..answer_values import is_number, later_usage
 from ..faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault, unreadable
-from ..protocol import Target, WireProtocol, add_extra, check_known_parameters, request_of, sampling_of
+from ..protocol import Target, WireProtocol, add_extra, check_absent, request_of, sampling_of
 from ..repair import mended, read_object
 from ..sse import events_of
 from .chat import BROKEN, FINISHES, STREAM, STREAM_ALONE
@@ -27,13 +27,8 @@ _NOT_HERE = ("reasoning_effort", "json_schema", "tools", "tool_choice", "paralle
 
 
 def encode(call: Call, target: Target) -> Request:
-    check_known_parameters(call, target)
-    for name in _NOT_HERE:
-        if getattr(call, name) is not None:
-            raise EncodeError(
-                f"{call.model}: OpenAI's older completions have no {name}: leave it out, or use kind openai"
-            )
-    params = {"model": target.model, **sampling_of(call, seed=target.names.get("seed", "seed"))}
+    check_absent(call, _NOT_HERE, "OpenAI's older completions have no NAME: leave it out, or use kind openai")
+    params = {"model": target.model, **sampling_of(call, target, seed=target.names.get("seed", "seed"))}
     if call.logprobs is not None:
         params["logprobs"] = call.logprobs
     add_extra(call, params, _NOT_EXTRA)

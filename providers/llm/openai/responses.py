@@ -10,12 +10,12 @@ from hashlib import sha256
 from typing import Any
 
 from ....engine.call import Call, Citation, Reply, TokenLogprob, Usage
-from ....engine.endpoint import EncodeError, Fault, Request, Response
+from ....engine.endpoint import Fault, Request, Response
 from ..answer_listeners import listener_of, response_text
 from ..answer_values import as_object, as_text, count_in, origin_of, usage_of
 from ..families import written_for
 from ..faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault, unreadable
-from ..protocol import Target, WireProtocol, add_extra, check_known_parameters, named_schema, request_of, sampling_of
+from ..protocol import Target, WireProtocol, add_extra, check_absent, named_schema, request_of, sampling_of
 from ..repair import mended, read_object
 from ..sse import events_of
 from .items import FAMILY, add_tools, is_call, items_of, parts_of
@@ -43,11 +43,8 @@ def encode(call: Call, target: Target) -> Request:
 
 
 def _params_of(call: Call, target: Target) -> dict[str, Any]:
-    check_known_parameters(call, target)
-    for name in ("seed", "stop"):
-        if getattr(call, name) is not None:
-            raise EncodeError(f"{call.model}: OpenAI Responses has no {name}: leave it out, or use kind openai")
-    params = {"model": target.model, **sampling_of(call, max_tokens="max_output_tokens")}
+    check_absent(call, ("seed", "stop"), "OpenAI Responses has no NAME: leave it out, or use kind openai")
+    params = {"model": target.model, **sampling_of(call, target, max_tokens="max_output_tokens")}
     if call.reasoning_effort is not None:
         params["reasoning"] = {"effort": call.reasoning_effort}
     if call.json_schema is not None:

@@ -10,7 +10,7 @@ import pytest
 from millstream.engine.call import Call, Message
 from millstream.engine.endpoint import EncodeError
 from millstream.engine.key import key_of
-from millstream.providers.llm.protocol import Target, check_known_parameters, named_schema, put, request_of, schema_of
+from millstream.providers.llm.protocol import Target, named_schema, put, request_of, sampling_of, schema_of
 
 TARGET = Target("http://h/v1", "lab", "m", "mylab")
 CALL = Call("mylab/m", "x")
@@ -63,9 +63,9 @@ def test_what_json_can_not_hold_is_refused_with_the_model_it_was_for(value: Any)
 
 def test_a_parameter_that_is_known_to_be_refused_is_not_sent() -> None:
     target = Target("http://h/v1", "lab", "m", "mylab", refuses=frozenset({"seed", "stream_options"}))
-    check_known_parameters(CALL, target)
+    assert sampling_of(CALL, target) == {}
     with pytest.raises(EncodeError, match="mylab/m is known to take no seed: leave it out, or put it into extra"):
-        check_known_parameters(Call("mylab/m", "x", seed=0), target)
+        sampling_of(Call("mylab/m", "x", seed=0), target)
 
 
 def test_dots_in_a_name_lead_into_an_object() -> None:
