@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from msgspec import Struct
 
 from .attempts.estimate import TokenEstimate
-from .attempts.money import UNPRICED, CostBound, bill_of, cost_bound
+from .attempts.money import Bill, CostBound, bill_of, cost_bound
 from .attempts.prices import Price
 from .attempts.retry import RetryPolicy
 from .call import WEB, Call, Reply
@@ -27,6 +27,7 @@ from .limits import DAY_S, Limit
 HOSTS_KEPT = 1000
 # A call that was sent on the day before may be billed at its price.
 _EDGE_S = 3600.0
+_UNBILLED = Bill(None)
 # A host that was given up is tried again after this many seconds: a run may last for days.
 FORGIVEN_S = 300.0
 _LOOKED_AT = 16
@@ -82,7 +83,7 @@ class Route(Struct):
     def settle(self, permit: Permit, call: Call, weight: int, reply: Reply) -> float | None:
         """Replaces what was reserved for an attempt by what its reply used, and records the success. Returns its cost
         in dollars, the dearer one if the price has just changed; None if it is not known. `weight`: the prompt's."""
-        usage, bill = reply.usage, UNPRICED
+        usage, bill = reply.usage, _UNBILLED
         for price in self._prices(-_EDGE_S):
             other = bill_of(reply, call, price, self.estimate)
             if bill.cost is None or (other.cost is not None and other.cost > bill.cost):

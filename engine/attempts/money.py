@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 from msgspec import Struct, structs
 
-from ..call import Call, Reply, Usage
+from ..call import Call, Reply
 from ..fault import LocalFault
 from ..limits import Tokens
 from .budget_file import Amounts, BudgetFile, Leftover
@@ -43,7 +43,7 @@ class CostBound(Struct, frozen=True):
     rate: float
     factor: float
 
-    def dollars(self, input_least: int) -> float:
+    def dollars(self, input_least: int = 0) -> float:
         """Returns it in dollars, if at least so many tokens of input are to be expected."""
         read = max(self.most.input, input_least)
         return self.price.in_dollars(read, read * self.rate, self.most.output, self.factor)
@@ -73,11 +73,6 @@ def _as_sent(call: Call, price: Price) -> Call:
     return call if price.extra is None else structs.replace(call, extra={**price.extra, **(call.extra or {})})
 
 
-def _most_cost(call: Call, price: Price, most: Tokens, factor: float) -> float:
-    input_dollars = most.input * _input_most(price, _marks_in(call))
-    return price.in_dollars(most.input, input_dollars, most.output, factor)
-
-
 def _input_most(price: Price, marks: str) -> float:
     is_marked = "cache_control" in marks or "cachePoint" in marks
     return price.input_most(is_marked=is_marked, is_hour=_asks_hour(marks))
@@ -101,12 +96,6 @@ def _marks_in(call: Call) -> str:
 
 def _asks_hour(marks: str) -> bool:
     return _KEPT_FOR_HOURS.search(marks) is not None
-
-
-def _most_tokens(call: Call, price: Price, estimate: TokenEstimate) -> Tokens | None:
-    most = _most_sent(call, price)
-    # What a provider counted for this lane's prompts may be more than their text explains.
-    return None if most is None else Tokens(max(most.input, estimate.most_input(call_weight(call))), most.output)
 
 
 def _most_sent(call: Call, price: Price) -> Tokens | None:
@@ -374,39 +363,32 @@ class Bill(Struct, frozen=True):
     is_reported: bool = True
 
 
-UNPRICED = Bill(None)
-
-
 def bill_of(reply: Reply, call: Call, price: Price | None, estimate: TokenEstimate) -> Bill:
     """Returns the bill of an answered call: what its provider says it billed, else by its usage and tier. A count of
     tokens that was not reported counts at its worst."""
     usage = reply.usage
     if usage is not None and usage.billed is not None:
         return Bill(usage.billed)
-    if price is None:
-        return UNPRICED
-    if price.is_by_call:
-        return Bill(price.call)
+    if price is None or price.is_by_call:
+        return Bill(None if price is None else price.call)
     call = _as_sent(call, price)
     factor = price.factor_billed(call, reply.tier, None if usage is None else usage.place)
     if usage is not None and usage.cache_write_1h is None and _asks_hour(_marks_in(call)):
         usage = structs.replace(usage, cache_write_5m=0, cache_write_1h=usage.cache_write_5m)
     if usage is not None and usage.is_whole:
         return Bill(price.of_usage(usage, factor), reply.tier is not None or price.is_ordinary(call))
-    return Bill(_cost_at_worst(usage, call, price, estimate, factor), is_reported=False)
-
-
-def _cost_at_worst(
-    usage: Usage | None, call: Call, price: Price, estimate: TokenEstimate, factor: float
-) -> float | None:
+    most, rate = _most_sent(call, price), _input_most(price, _marks_in(call))
+    if most is not None:
+        # What a provider counted for this lane's prompts may be more than their text explains.
+        most = Tokens(max(most.input, estimate.most_input(call_weight(call))), most.output)
     if usage is not None and usage.total is not None:
-        output = usage.total if (most := _most_tokens(call, price, estimate)) is None else min(usage.total, most.output)
+        output = usage.total if most is None else min(usage.total, most.output)
         ends = (Tokens(usage.total, 0), Tokens(usage.total - output, output))
-        return max(_most_cost(call, price, each, factor) for each in ends)
-    most = _most_tokens(call, price, estimate)
-    if most is None:
-        return None
-    used = most.settled(usage)
-    if usage is None or usage.input is None:
-        return _most_cost(call, price, used, factor)
-    return price.of_usage(structs.replace(usage, output=used.output), factor)
+        cost = max(CostBound(price, each, rate, factor).dollars() for each in ends)
+    elif most is None:
+        return Bill(None, is_reported=False)
+    elif usage is None or usage.input is None:
+        cost = CostBound(price, most.settled(usage), rate, factor).dollars()
+    else:
+        cost = price.of_usage(structs.replace(usage, output=most.output), factor)
+    return Bill(cost, is_reported=False)
