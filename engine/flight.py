@@ -47,12 +47,12 @@ class Flight(SharedCall):
         self.tokens = pending.tokens
         self.tries = Tries(pending.route.policy or parts.policy)
         self._context = copy_context()
-        self._since = parts.loop.time()
+        self.since = parts.loop.time()
         self._pieces = []
         self._request = pending.request if first.hear is None else structs.replace(pending.request, hear=self.hear)
 
     def __repr__(self) -> str:
-        seconds = self.parts.loop.time() - self._since
+        seconds = self.parts.loop.time() - self.since
         what = f"{self.pending.key.hex()[:12]} to {self.pending.call.model}"
         place = f"{self.at.value} for {seconds:.1f} s, attempt {self.tries.sent + 1}"
         return f"<Flight {what} [{place}, {len(self.waiters)} waiting]>"
@@ -70,13 +70,14 @@ class Flight(SharedCall):
 
     def _claim(self) -> None:
         """Takes the key, or waits for the engine that has it, which stores, then lets go."""
+        assert self.at is At.BEGUN, self
         if not self.pending.route.is_kept:
             self._admit()
         elif self.parts.claims.take(self):
             if not self._is_stored():
                 self._admit()
         else:
-            self.at, self._since = At.CLAIM, self.parts.loop.time()
+            self.at, self.since = At.CLAIM, self.parts.loop.time()
             self._wait_for_claim(0.0)
 
     def _wait_for_claim(self, waited_s: float) -> None:
@@ -86,7 +87,7 @@ class Flight(SharedCall):
 
     def _claim_again(self) -> None:
         claims = self.parts.claims
-        waited = self.parts.loop.time() - self._since
+        waited = self.parts.loop.time() - self.since
         if not claims.take(self) and waited < self.tries.policy.patience_s:
             self._wait_for_claim(waited)
         elif not self._is_stored():
@@ -105,9 +106,10 @@ class Flight(SharedCall):
         return True
 
     def _admit(self) -> None:
+        assert self.at not in (At.LANE, At.KEPT, At.OVER), self
         pending = self.pending
         self.cost = pending.reckoned_cost
-        self.at, self._since = At.LANE, self.parts.loop.time()
+        self.at, self.since = At.LANE, self.parts.loop.time()
         permit = pending.route.lane.admit(self)
         if permit is not None:
             self._send(permit)
@@ -128,10 +130,11 @@ class Flight(SharedCall):
             self._fly(self._stop, stop)
 
     def _send(self, permit: Permit) -> None:
+        assert self.at is At.LANE, self
         pending, parts, request = self.pending, self.parts, self._request
         self._permit, self._is_written = permit, False
         parts.events.tell("sent", pending.call.model)
-        self.at, self._since = At.SENT, permit.sent_at
+        self.at, self.since = At.SENT, permit.sent_at
         parts.out += 1
         try:
             if request.hear is not None:
@@ -202,6 +205,7 @@ class Flight(SharedCall):
             self._fail(permit, Fault("incomplete", detail, "retry", is_billed_maybe=True), None)
 
     def _fail(self, permit: Permit, fault: Fault, response: Response | None) -> None:
+        assert self.at is At.SENT, self
         parts, route, tries, now = self.parts, self.pending.route, self.tries, self.parts.loop.time()
         lane, route.latest_fault = route.lane, fault
         decided = verdict(fault, lane.history(permit, tries, self._request))
@@ -214,7 +218,7 @@ class Flight(SharedCall):
         self._release()
         parts.events.tell("retried", lane.lane.model, detail=fault.kind)
         self._request = self._request.after(decided.again)
-        self.at, self._since = At.PAUSE, now
+        self.at, self.since = At.PAUSE, now
         self._failed = permit
         if not lane.wait_to_repeat(self, permit, decided.again, tries, parts.random):
             self._repeat()
@@ -230,6 +234,7 @@ class Flight(SharedCall):
             self._repeat()
 
     def _repeat(self) -> None:
+        assert self.at is At.PAUSE, self
         # An engine that has waited too long for this key's lease may have sent the call too.
         if not self.pending.route.is_kept or not self._is_stored():
             self._admit()
@@ -251,12 +256,21 @@ class Flight(SharedCall):
     # Its outcome
 
     def _land(self, permit: Permit, reply: Reply, response: Response) -> None:
+        assert self.at is At.SENT, self
         pending, tries = self.pending, self.tries
         route, payer = pending.route, permit.payer
         tries.sent += 1
         # First, since a waiter's next call must find the money gone.
         cost = route.settle(permit, pending.call, pending.weight, reply)
-        outcome = self._outcome(reply, None, cost, response.latency_ms)
+        outcome = Outcome(
+            pending.call,
+            reply=reply,
+            key=pending.key.hex(),
+            attempts=tries.sent,
+            maybe_billed=tries.maybe_billed,
+            cost=cost,
+            latency_ms=response.latency_ms,
+        )
         if payer is not None:
             payer.note_answer(outcome)
         self.outcome, is_early = outcome, False
@@ -268,8 +282,9 @@ class Flight(SharedCall):
             self._keep(outcome, response)
             return
         # Making an entry and committing it take as long as a call's whole way through a gateway, so a waiter and what
-        # it asks next go before. A place in the lane or at the payer that others may want is not kept longer for it;
-        # uvloop writes at the end of a turn of its loop.
+        # it asks next go before. Until then the call counts as one in flight: the waiter has its answer, and after a
+        # kill, whoever asks it again pays again. A place in the lane or at the payer that others may want is not kept
+        # longer for it; uvloop writes at the end of a turn of its loop.
         self.at = At.KEPT
         lane, loop, keep = route.lane, self.parts.loop, partial(self._fly, self._keep, outcome, response)
         if lane.in_flight < lane.concurrency and (payer is None or not payer.is_limited):
@@ -279,30 +294,21 @@ class Flight(SharedCall):
 
     def _give_up(self, failure: Failure, response: Response | None) -> None:
         """Ends the call with a failure; that of a search or page is stored, so that a resumed run gets the same."""
-        pending = self.pending
+        pending, tries = self.pending, self.tries
         self.parts.events.tell("failed", pending.call.model, detail=failure.kind)
-        took_ms = response.latency_ms if response is not None and pending.route.is_page else None
-        outcome = self._outcome(None, failure, None, took_ms)
+        outcome = Outcome(
+            pending.call,
+            failure=failure,
+            key=pending.key.hex(),
+            attempts=tries.sent,
+            maybe_billed=tries.maybe_billed,
+            latency_ms=response.latency_ms if response is not None and pending.route.is_page else None,
+        )
         if pending.route.is_retrieval:
             self._keep(outcome, response)
         else:
             self._write_first(outcome)
             self._end(outcome)
-
-    def _outcome(
-        self, reply: Reply | None, failure: Failure | None, cost: float | None, took_ms: float | None
-    ) -> Outcome:
-        pending, tries = self.pending, self.tries
-        return Outcome(
-            pending.call,
-            reply=reply,
-            failure=failure,
-            key=pending.key.hex(),
-            attempts=tries.sent,
-            maybe_billed=tries.maybe_billed,
-            cost=cost,
-            latency_ms=took_ms,
-        )
 
     # Its end
 

@@ -202,7 +202,8 @@ class CallRun:
         self._busy -= lane.in_work == lane.most
         lane.in_work -= 1
         self._ready.append(lane)
-        self._pump_soon()
+        if not self._is_due:
+            self._pump_soon()
 
     def _break(self, error: BaseException) -> None:
         """Ends the run with an error, which is raised when the calls in flight are finished: they are paid for."""

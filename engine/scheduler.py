@@ -74,7 +74,8 @@ class Scheduler:
         in_flight = sum(route.lane.in_flight for route in self.ways)
         hosts = f"{len(self.ways.hosts)} hosts, " if self.ways.hosts else ""
         calls = f"{self.under_way} calls under way, {in_flight} in flight"
-        return f"<Scheduler [{len(self.routes)} lanes, {hosts}{calls}, mode {self._mode}]>"
+        longest = min(self._parts.under_way.values(), key=lambda call: call.since, default="nothing")
+        return f"<Scheduler [{len(self.routes)} lanes, {hosts}{calls}, mode {self._mode}, waits longest: {longest}]>"
 
     @property
     def halted(self) -> tuple[StopReason, str] | None:

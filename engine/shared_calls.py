@@ -139,9 +139,10 @@ class Parts(Struct, eq=False, kw_only=True):
 
 
 class SharedCall:
-    """A call that is under way. `outcome` is known before it is stored; from then on the call goes to its end, even if
-    all leave. `first`: the waiter that began it, None if that has left; `payers`: those who wait have these, of whom
-    one pays for the next attempt, empty if one has none; `is_leased`: this engine has the lease of its key."""
+    """A call that is under way: `at` one of its stations, `since` when. `outcome` is known before it is stored; from
+    then on the call goes to its end, even if all leave. `first`: the waiter that began it, None if that has left;
+    `payers`: those who wait have these, of whom one pays for the next attempt, empty if one has none; `is_leased`: this
+    engine has the lease of its key."""
 
     parts: Parts
     pending: PendingCall
@@ -150,6 +151,7 @@ class SharedCall:
     payers: tuple[Payer, ...]
     tries: Tries
     at = At.BEGUN
+    since: float
     outcome: Outcome | None = None
     is_leased = False
     _request: Request
@@ -214,7 +216,8 @@ class SharedCall:
 
     def _keep(self, outcome: Outcome, response: Response | None) -> None:
         """Stores the outcome, then has its journal line written: one write serves many. Then the call ends."""
-        self.outcome, self.at = outcome, At.KEPT
+        assert self.at not in (At.BEGUN, At.OVER), self
+        self.outcome, self.at, self.since = outcome, At.KEPT, self.parts.loop.time()
         pending, cache, first, route = self.pending, self.parts.cache, self.first, self.pending.route
         if not route.is_kept:
             self._write_first(outcome)
@@ -245,7 +248,7 @@ class SharedCall:
     def _kept(self, error: Exception | None) -> None:
         """Takes the end of storing and writing: the error of one of the two, if there was one."""
         outcome, line, parts = self.outcome, self._line, self.parts
-        assert outcome is not None
+        assert outcome is not None and self.at is At.KEPT, self
         if isinstance(error, LocalFault):
             # The outcome still reaches the journal; nothing more is sent.
             parts.halt("local_fault", str(error))

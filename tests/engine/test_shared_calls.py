@@ -168,3 +168,26 @@ def test_a_sink_is_called_in_the_context_of_who_asked_whoevers_answer_comes_last
     each = {f"{what} of {who} is written by {who}" for what in ("call", "bad call") for who in ("ann", "bob")}
     both = {f"of both is written by {who}" for who in ("ann", "bob")}
     assert seen == {*each, *both, "flushed by ann", "flushed by bob"}
+
+
+def test_an_engine_says_which_call_waits_longest_where_and_since_when(tmp_path: Path) -> None:
+    said: list[str] = []
+
+    async def main() -> None:
+        async with engine_over({M: ScriptedProvider(latency_s=9.0)}, tmp_path, Lane(M, concurrency=1)) as bench:
+            said.append(repr(bench.scheduler))
+            asked = [asyncio.create_task(bench.scheduler.ask(Call(M, "same"))) for _ in range(2)]
+            await asyncio.sleep(2.0)
+            other = asyncio.create_task(bench.scheduler.ask(Call(M, "other")))
+            await asyncio.sleep(1.5)
+            said.append(repr(bench.scheduler))
+            await asyncio.wait(asked)
+            await asyncio.sleep(1.0)
+            said.append(repr(bench.scheduler))
+            await other
+
+    run_virtually(main())
+    idle, first, then = said
+    assert "0 calls under way" in idle and "waits longest: nothing" in idle
+    assert "2 calls under way, 1 in flight" in first and f"to {M} [sent for 3.5 s, attempt 1, 2 waiting]" in first
+    assert "1 calls under way, 1 in flight" in then and f"to {M} [sent for 1.0 s, attempt 1, 1 waiting]" in then
