@@ -15,7 +15,7 @@ from ..fault import LocalFault
 from ..limits import Tokens
 from .budget_file import Amounts, BudgetFile, Leftover
 from .estimate import TokenEstimate, call_weight, most_input
-from .prices import Price
+from .prices import Price, asks_hour
 
 # What providers call the number of answers to one prompt, and the most tokens of an answer.
 _SEVERAL = re.compile(
@@ -26,8 +26,6 @@ _SEVERAL = re.compile(
 _LENGTH = re.compile(r"max[_-]?\w*tokens\w*|max_length|max_gen\w*|n_predict|num_predict", re.IGNORECASE)
 # Tokens to think that some providers grant beside the most tokens of an answer.
 _BESIDE = re.compile(r"(thinking|reasoning)_\w*budget", re.IGNORECASE)
-# The time for which a prompt is to be kept in a cache, as `repr` shows Anthropic's, Bedrock's and OpenAI's words.
-_KEPT_FOR_HOURS = re.compile(r"'\w*(ttl|retention)\w*': '\d+h'", re.IGNORECASE)
 # A block is this share of a budget's limit, so that hardly a call waits for a write of the budget's file.
 _BLOCK_SHARE = 1 / 200
 # Amounts on disk are whole billionths of a dollar.
@@ -57,8 +55,7 @@ def cost_bound(call: Call, price: Price) -> CostBound | None:
     factor = price.plain_factor if call.extra is None else price.factor_at_most(call)
     if most is None or factor is None:
         return None
-    rate = _input_most(price, marks) if marks else price.plain_input
-    return CostBound(price, most, rate, factor)
+    return CostBound(price, most, price.input_most(marks) if marks else price.plain_input, factor)
 
 
 def worst_cost(call: Call, price: Price, estimate: TokenEstimate) -> float | None:
@@ -73,15 +70,10 @@ def _as_sent(call: Call, price: Price) -> Call:
     return call if price.extra is None else structs.replace(call, extra={**price.extra, **(call.extra or {})})
 
 
-def _input_most(price: Price, marks: str) -> float:
-    is_marked = "cache_control" in marks or "cachePoint" in marks
-    return price.input_most(is_marked=is_marked, is_hour=_asks_hour(marks))
-
-
 def cost_range(price: Price, input_tokens: Sequence[float], output_tokens: Sequence[float]) -> tuple[float, float]:
     """Returns what the lower and the upper numbers of tokens cost in dollars, at the prices of short prompts: the upper
     if the provider writes all prompts to its cache that it may, neither if it reads any from there."""
-    highest = structs.replace(price, input=_input_most(price, repr(price.extra)))
+    highest = structs.replace(price, input=price.input_most(repr(price.extra)))
     return price.of(input_tokens[0], output_tokens[0]), highest.of(input_tokens[1], output_tokens[1])
 
 
@@ -92,10 +84,6 @@ def _marks_in(call: Call) -> str:
         for message in call.input:
             has_parts |= message.content.__class__ is not str
     return repr((call.extra, call.tools, call.input)) if has_parts else ""
-
-
-def _asks_hour(marks: str) -> bool:
-    return _KEPT_FOR_HOURS.search(marks) is not None
 
 
 def _most_sent(call: Call, price: Price) -> Tokens | None:
@@ -373,11 +361,11 @@ def bill_of(reply: Reply, call: Call, price: Price | None, estimate: TokenEstima
         return Bill(None if price is None else price.call)
     call = _as_sent(call, price)
     factor = price.factor_billed(call, reply.tier, None if usage is None else usage.place)
-    if usage is not None and usage.cache_write_1h is None and _asks_hour(_marks_in(call)):
+    if usage is not None and usage.cache_write_1h is None and asks_hour(_marks_in(call)):
         usage = structs.replace(usage, cache_write_5m=0, cache_write_1h=usage.cache_write_5m)
     if usage is not None and usage.is_whole:
         return Bill(price.of_usage(usage, factor), reply.tier is not None or price.is_ordinary(call))
-    most, rate = _most_sent(call, price), _input_most(price, _marks_in(call))
+    most, rate = _most_sent(call, price), price.input_most(_marks_in(call))
     if most is not None:
         # What a provider counted for this lane's prompts may be more than their text explains.
         most = Tokens(max(most.input, estimate.most_input(call_weight(call))), most.output)

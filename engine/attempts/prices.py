@@ -4,6 +4,7 @@ tokens.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any
@@ -18,6 +19,8 @@ _ORDINARY = frozenset({"default", "standard", "standard_only", "on_demand"})
 # The field in which Anthropic is asked for a place, and how many times the price any costs but "global".
 _PLACE_FIELD, _PLACE_FACTOR = "inference_geo", 1.1
 _PLAIN = Call("any/model", "")
+# The time for which a prompt is to be kept in a cache, as `repr` shows Anthropic's, Bedrock's and OpenAI's words.
+_KEPT_FOR_HOURS = re.compile(r"'\w*(ttl|retention)\w*': '\d+h'", re.IGNORECASE)
 
 
 class LongPrompts(Struct, frozen=True):
@@ -26,6 +29,11 @@ class LongPrompts(Struct, frozen=True):
     above: int
     input: float
     output: float
+
+
+def asks_hour(marks: str) -> bool:
+    """Whether a call with these marks asks for a prompt to be cached for an hour or more."""
+    return _KEPT_FOR_HOURS.search(marks) is not None
 
 
 def _nothing(_: object) -> None:
@@ -118,21 +126,18 @@ class Price(Struct, frozen=True, dict=True):
             dollars += (usage.cache_write_1h or 0) * (self._written_1h - self.input)
         return self.in_dollars(read, dollars, output, factor)
 
-    def input_most(self, *, is_marked: bool, is_hour: bool) -> float:
+    def input_most(self, marks: str) -> float:
         """Returns the most that a million tokens of a prompt can cost, in dollars: they may be written to the
-        provider's cache, for an hour if the call asks for that (`is_hour`). `is_marked`: it says what is to be cached.
-        """
+        provider's cache. `marks`: a text of all that may say what is to be cached, and for an hour; empty: nothing."""
         rate = self.input if self.cached is None else max(self.input, self.cached)
-        if is_marked or not self.is_marked:
+        if not self.is_marked or "cache_control" in marks or "cachePoint" in marks:
             rate = max(rate, self._written)
-        if is_hour:
-            rate = max(rate, self._written_1h)
-        return rate
+        return max(rate, self._written_1h) if asks_hour(marks) else rate
 
     @cached_property
     def plain_input(self) -> float:
-        """The same of calls that say nothing of caches."""
-        return self.input_most(is_marked=False, is_hour=False)
+        """The same of calls without marks."""
+        return self.input_most("")
 
     @property
     def _written(self) -> float:

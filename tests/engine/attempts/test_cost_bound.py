@@ -53,8 +53,7 @@ def by_hand(call: Call, price: Price, tokens_per_char: float) -> float | None:
     read = 16 + sum(16 + len(text.encode("utf-8", "surrogatepass")) for text in turns)
     read += 0 if call.extra is None else len(orjson.dumps(call.extra))
     read = max(read, math.ceil(1.5 * call_weight(call) * tokens_per_char))
-    is_marked = call.extra is not None and "cache_control" in repr((call.extra, call.input))
-    dollars = read * price.input_most(is_marked=is_marked, is_hour=False)
+    dollars = read * price.input_most("" if call.extra is None else repr((call.extra, call.input)))
     return price.in_dollars(read, dollars, output or 0, price.factor_billed(call, None))
 
 
