@@ -202,8 +202,6 @@ class EarlyStop:
 
     def end(self) -> bool:
         """Notes a useful answer, which ends all doubts for good. Returns whether there was a doubt."""
-        if self.has_answered:
-            return False  # the first useful answer ended all doubts
         was_doubted, self.is_doubted = self.is_doubted, False
         self.has_answered = True
         self._said = ""

@@ -49,7 +49,8 @@ class AdaptiveRate:
         return max(0.0, self._next_at - now)
 
     def note_answer(self, sent_at: float) -> None:
-        if self.cut_at is not None and sent_at > self._episode_since:
+        """Notes an answer to a call of that time, while the rate is reduced."""
+        if sent_at > self._episode_since:
             self._is_answered = True
 
     def cut(self, now: float, sent_at: float, *, is_again: bool = False) -> bool:

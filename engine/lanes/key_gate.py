@@ -251,7 +251,8 @@ class KeyGate:
         self.is_suspect = False
         if self.breaker.record_success():
             self.on_change()
-        self._adaptive.note_answer(permit.sent_at)
+        if self._adaptive.cut_at is not None:
+            self._adaptive.note_answer(permit.sent_at)
         self._settle_tokens(permit, tokens)
         self._pay(permit, cost, is_sure=cost is not None, is_reported=is_reported)
 

@@ -40,7 +40,6 @@ from .shapes import (
     citations_of,
     joined_origin,
     logprobs_of,
-    origin_in,
     usage_of,
     with_parts,
 )
@@ -168,7 +167,11 @@ def _reply(
         None if logprobs is None else tuple(logprobs),
         citations,
         parts=parts,
-        **origin_in(answer),
+        answer_id=answer.id or None,
+        served=answer.model or None,
+        fingerprint=answer.system_fingerprint or None,
+        tier=answer.service_tier or None,
+        router=answer.provider or None,
     )
 
 

@@ -19,7 +19,7 @@ from ..protocol import Target, WireProtocol, add_extra, check_absent, request_of
 from ..repair import mended, read_object
 from ..sse import events_of
 from .chat import BROKEN, FINISHES, STREAM, STREAM_ALONE
-from .shapes import ChatAnswer, alternatives_of, answer_of, joined_origin, logprobs_of, origin_in, usage_of
+from .shapes import ChatAnswer, alternatives_of, answer_of, joined_origin, logprobs_of, usage_of
 
 PATH = "/completions"
 _NOT_EXTRA = ("prompt", "model", "stream")
@@ -147,7 +147,11 @@ class _CompletionChunks:
             sha256(response.body).hexdigest(),
             raw,
             None if self.logprobs is None else tuple(self.logprobs),
-            **origin_in(self.origin),
+            answer_id=self.origin.id,
+            served=self.origin.model,
+            fingerprint=self.origin.system_fingerprint,
+            tier=self.origin.service_tier,
+            router=self.origin.provider,
         )
 
 

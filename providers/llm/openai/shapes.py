@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from ....engine.call import Citation, TokenLogprob, Usage
-from ..answer_values import Count, Name, Origin, as_object, count_in, id_of, is_number
+from ..answer_values import Count, Name, as_object, count_in, id_of, is_number
 from ..answer_values import usage_of as checked_usage
 from ..repair import mended
 
@@ -107,16 +107,6 @@ class ChatAnswer(Struct, frozen=True):
 
 # The fields of an answer, or of the chunks of a stream, that state who answered.
 ORIGIN = ("id", "model", "system_fingerprint", "service_tier", "provider")
-
-
-def origin_in(answer: ChatAnswer) -> Origin:
-    return Origin(
-        answer_id=answer.id or None,
-        served=answer.model or None,
-        fingerprint=answer.system_fingerprint or None,
-        tier=answer.service_tier or None,
-        router=answer.provider or None,
-    )
 
 
 def joined_origin(before: ChatAnswer, chunk: ChatAnswer) -> ChatAnswer:
