@@ -81,7 +81,7 @@ class CallLookup:
     def encoded(self, call: Call) -> CallEncoding:
         """Returns the encoding that all trials of a call share; may open a stopped lane anew. Raises EncodeError."""
         route = self._routes.of(call.lane)
-        request = route.endpoint.encode(call)
+        request = route.endpoints[0].encode(call)
         return CallEncoding(route, request, question_of(request))
 
     def look_up(self, call: Call, encoded: CallEncoding | None = None) -> Outcome | PendingCall:
@@ -93,14 +93,10 @@ class CallLookup:
             # A model's lane has the model's name: the shortest path, for the commonest calls.
             route = self._routes.lasting.get(call.model) or self._routes.of(call.lane)
             try:
-                request = route.endpoint.encode(call)
+                request = route.endpoints[0].encode(call)
             except EncodeError as error:
                 return self._unsent(call, Failure("rejected", str(error)))
             key = key_of(request, call.trial)
-        return self.find(call, route, request, key)
-
-    def find(self, call: Call, route: Route, request: Request, key: bytes) -> Outcome | PendingCall:
-        """Returns the same as `look_up` for a call that is encoded already; `key` is its cache key."""
         if (stored := self.stored(call, route, key)) is not None:
             return stored
         if self._mode == "strict":
@@ -125,7 +121,7 @@ class CallLookup:
         """Returns the outcome that the store has for a call, an answer or a failure; None if it has none."""
         entry = self._policy.retrieval(key) if route.is_retrieval else self._policy.answer(key)
         if isinstance(entry, StoredAnswer):
-            reply = route.endpoint.decode(entry.response)
+            reply = route.endpoints[0].decode(entry.response)
             if isinstance(reply, Reply):
                 self._events.tell("cached", call.model)
                 route.lane.note_answer(reply)

@@ -242,7 +242,6 @@ class Flight(SharedCall):
     def _stop(self, stop: Stop) -> None:
         """Ends the flight because its lane has stopped. A page whose host was given up fails; the run goes on."""
         pending, parts = self.pending, self.parts
-        parts.ways.note_stop(pending.route)
         if pending.route.is_page and stop.reason not in _OUR_OWN:
             fault = pending.route.latest_fault
             if fault is None or verdict(fault).learns != "rest":

@@ -57,7 +57,6 @@ class Route(Struct):
     is_page: bool = False
     is_kept: bool = True
     under_way: int = 0
-    stopped_at: float | None = None
     latest_fault: Fault | None = None
     prices_on: Callable[[float, float], tuple[Price | None, ...]] | None = None
     clock: Callable[[], float] = time.time
@@ -112,15 +111,15 @@ class Routes:
         yield from self.hosts.values()
 
     def of(self, lane: str) -> Route:
+        """Returns a lane's route, which is opened anew if it stopped long enough ago."""
         route = self.lasting.get(lane)
-        if route is not None and (route.lane.stopped is None or not self._is_reopened(route)):
-            return route
-        if route is not None:
-            route.lane.close()
-            del self.lasting[lane]
-        if is_host(lane):
+        if route is None and is_host(lane):
             return self._of_host(lane)
-        route = self.lasting[lane] = self._built(lane)
+        if route is not None and self._is_reopened(route):
+            route.lane.close()
+            route = None
+        if route is None:
+            route = self.lasting[lane] = self._built(lane)
         return route
 
     def halt(self, reason: StopReason, detail: str) -> None:
@@ -136,12 +135,6 @@ class Routes:
                 route.lane.close()
                 del self.lasting[lane]
 
-    @staticmethod
-    def note_stop(route: Route) -> None:
-        """Records the time at which a lane stopped, unless an earlier call has recorded it."""
-        if route.stopped_at is None:
-            route.stopped_at = asyncio.get_running_loop().time()
-
     def close(self) -> None:
         for route in self:
             route.lane.close()
@@ -155,7 +148,7 @@ class Routes:
     def _of_host(self, lane: str) -> Route:
         now = asyncio.get_running_loop().time()
         route = self.hosts.get(lane)
-        if route is not None and self._is_forgiven(route, now):
+        if route is not None and self._is_reopened(route):
             self._forget(lane, now)
             route = None
         if route is not None:
@@ -170,22 +163,16 @@ class Routes:
 
     def reopens_in_s(self, lane: str) -> float | None:
         """Returns the seconds until a stopped lane may be opened anew; None if it hasn't stopped or won't be."""
-        route = self.lasting.get(lane)
-        if route is None or route.lane.stopped is None or route.lane.stopped.reason not in _REOPENED:
+        route = self.lasting.get(lane) or self.hosts.get(lane)
+        if route is None or route.lane.stopped is None or self.halted is not None:
             return None
-        if self._reopened_s is None or self.halted is not None:
-            return None
-        self.note_stop(route)
-        now = asyncio.get_running_loop().time()
-        return max(0.0, self._reopened_s - (now - (route.stopped_at or now)))
+        is_passing = route.lane.stopped.reason in _REOPENED
+        after_s = FORGIVEN_S if route.is_page else self._reopened_s if is_passing else None
+        since_s = asyncio.get_running_loop().time() - route.lane.stopped_at
+        return None if after_s is None else max(0.0, after_s - since_s)
 
     def _is_reopened(self, route: Route) -> bool:
         return not route.under_way and self.reopens_in_s(route.lane.lane.model) == 0
-
-    def _is_forgiven(self, route: Route, now: float) -> bool:
-        if route.stopped_at is None or route.under_way or self.halted is not None:
-            return False
-        return now - route.stopped_at >= FORGIVEN_S
 
     def _forget_idle(self, now: float) -> None:
         """Forgets the hosts beyond HOSTS_KEPT that were unused for longest, except those in use or in trouble."""
@@ -193,7 +180,7 @@ class Routes:
             if len(self.hosts) <= HOSTS_KEPT:
                 break
             lane, route = next(iter(self.hosts.items()))
-            if route.under_way or not (route.lane.keys[0].is_healthy or self._is_forgiven(route, now)):
+            if route.under_way or not (route.lane.keys[0].is_healthy or self._is_reopened(route)):
                 self.hosts.move_to_end(lane)
             else:
                 self._forget(lane, now)

@@ -21,8 +21,7 @@ from ..engine.lanes.key_gate import KeyGate
 from ..engine.lanes.lane_files import open_lane_files
 from ..engine.lanes.lane_memory import LaneNote
 from ..engine.lanes.lane_queue import LaneQueue
-from ..engine.lanes.ledger import Ledger, LedgerFiles
-from ..engine.limits import declared_quota
+from ..engine.lanes.ledger import LedgerFiles
 from ..engine.remarks import remark
 from ..engine.scheduler import Route
 from ..providers.access import Access, ConfigurationError, endpoint_to, keyless_endpoint_to
@@ -109,10 +108,9 @@ class Router:
         if settings.measures:
             endpoints = tuple(NoRetryEndpoint(endpoint) for endpoint in endpoints)
         keys = [self._open_key(access, lane) for access in accesses]
-        group = LaneQueue(keys, purse=self._purse, events=self._events)
         return Route(
             endpoints,
-            group,
+            LaneQueue(keys),
             price,
             TokenEstimate(),
             None,
@@ -140,20 +138,17 @@ class Router:
         reports them."""
         self._first_page()
         lane = capped_by_files(self._settings.lane_of(name))
-        events, purse = Events(), CostBudget()
-        key = KeyGate(lane, ledger=Ledger(declared_quota(lane)), purse=purse, policy=PAGE_POLICY, events=events)
-        endpoint = self._retrieval.page_endpoint(name)
-        group = LaneQueue([key], purse=purse, events=events)
-        return Route((endpoint,), group, None, TokenEstimate(), policy=PAGE_POLICY, is_retrieval=True, is_page=True)
+        endpoint, queue = self._retrieval.page_endpoint(name), LaneQueue([KeyGate(lane, PAGE_POLICY)])
+        return Route((endpoint,), queue, None, TokenEstimate(), policy=PAGE_POLICY, is_retrieval=True, is_page=True)
 
     def _open_key(self, access: Access, lane: Lane) -> KeyGate:
         note = LaneNote(lane.model, access.variable, access.target.base_url, lane)
         ledger, memory = open_lane_files(stem_of(access, self._settings), note, self._ledgers)
         return KeyGate(
             lane,
+            self._policy,
             ledger=ledger,
             purse=self._purse,
-            policy=self._policy,
             events=self._events,
             key=access.variable,
             proof=access.proof,

@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
+from msgspec import Struct
+
 from ..attempts.money import CostBudget
 from ..attempts.retry import Breaker, RetryPolicy
 from ..call import Outcome
@@ -42,25 +44,23 @@ FULL = Hold(float("inf"), "")
 STOPPED = Hold(float("inf"), "stopped")
 
 
-class Permit:
+class Permit(Struct, eq=False):
     """The right to make one attempt, held from admission until the answer is safe on disk. `tokens` and `cost`
     (dollars) are reserved for it; `sent_at` is when it was admitted and, once its request is written, when that was, in
     seconds of the clock that its gate reads; `is_probe`: it tests a lane that its breaker holds back. `payer`: the
-    budget that pays for the attempt beside the engine's; None: there is none. `used`: the tokens that count; None: not
-    even the request does. `limits`: those that its answer reported."""
+    budget that pays for the attempt beside the engine's, None: there is none. `used`: the tokens that count, None: all
+    that are reserved; `is_counted` False: not even the request does. `limits`: those that its answer reported."""
 
-    __slots__ = ("cost", "is_probe", "is_settled", "lane", "limits", "payer", "sent_at", "tokens", "used")
-
-    def __init__(self, lane: KeyGate, tokens: Tokens, cost: float, sent_at: float, *, is_probe: bool = False) -> None:
-        self.lane = lane
-        self.tokens = tokens
-        self.used: Tokens | None = tokens
-        self.cost = cost
-        self.sent_at = sent_at
-        self.is_probe = is_probe
-        self.is_settled = False
-        self.payer: Payer | None = None
-        self.limits: tuple[Limit, ...] = ()
+    lane: KeyGate
+    tokens: Tokens
+    cost: float
+    sent_at: float
+    is_probe: bool = False
+    is_settled: bool = False
+    payer: Payer | None = None
+    used: Tokens | None = None
+    is_counted: bool = True
+    limits: tuple[Limit, ...] = ()
 
 
 class Payer(Protocol):
@@ -98,16 +98,17 @@ class Payer(Protocol):
 
 class KeyGate:
     """The gate of one API key to one lane's quota. `key` is the environment variable that holds the API key, `proof`
-    the words for it in messages, `number` its place among the lane's keys, from 0."""
+    the words for it in messages, `number` its place among the lane's keys, from 0. Without a `ledger` its last minute
+    is only in memory, without a `purse` nothing bounds the cost."""
 
     def __init__(
         self,
         lane: Lane,
-        *,
-        ledger: Ledger,
-        purse: CostBudget,
         policy: RetryPolicy,
-        events: Events,
+        *,
+        ledger: Ledger | None = None,
+        purse: CostBudget | None = None,
+        events: Events | None = None,
         key: str = "",
         proof: str = "",
         memory: LaneMemory | None = None,
@@ -121,10 +122,10 @@ class KeyGate:
         self.breaker = Breaker(policy)
         self.on_change: Callable[[], None] = lambda: None
         self.on_stop: Callable[[], None] = lambda: None
-        self._ledger = ledger
-        self._purse = purse
         self.policy = policy
-        self._events = events
+        self.purse = CostBudget() if purse is None else purse
+        self.events = Events() if events is None else events
+        self._ledger = Ledger(declared_quota(lane)) if ledger is None else ledger
         self._memory = memory if memory is not None else LaneMemory(LaneNote(lane.model, key, "", lane))
         self.quota = declared_quota(lane)
         self._doubts = Doubts()
@@ -171,12 +172,12 @@ class KeyGate:
             return Hold(seconds, reason)
         self.in_flight += 1
         if cost:
-            self._purse.reserve(cost)
+            self.purse.reserve(cost)
         self._adaptive.note_send(now)
         is_probe = self.breaker.opened_at is not None
         if is_probe:
             self.breaker.begin_probe()
-        return Permit(self, tokens, cost, now, is_probe=is_probe)
+        return Permit(self, tokens, cost, now, is_probe)
 
     def _held(self, now: float) -> Hold:
         """Returns how long breaker, pause and back-off hold an attempt back (0 seconds: not at all). Stops the gate if
@@ -211,7 +212,7 @@ class KeyGate:
         """Counts the send of a permit now, as its request is about to be written; see `Receiver.clear`. Connecting may
         have taken long, so that many permits, granted one after the other, are used at one moment."""
         now = asyncio.get_running_loop().time()
-        if now - permit.sent_at > _GRANTED_S or self._purse.is_overdrawn:
+        if now - permit.sent_at > _GRANTED_S or (self.purse.limit is not None and self.purse.is_overdrawn):
             raise Withdrawn
         if (spacing_s := self.quota.spacing_s) > 0:
             if self._next_write_at > now:
@@ -268,7 +269,7 @@ class KeyGate:
             read = min(permit.tokens.input, fault.usage_tokens)
             self._settle_tokens(permit, Tokens(read, fault.usage_tokens - read))
         if verdict.cuts_rate and self._adaptive.cut(now, permit.sent_at, is_again=is_pause):
-            self._events.tell("cut", self.lane.model, self._adaptive.rate or 0.0, fault.kind)
+            self.events.tell("cut", self.lane.model, self._adaptive.rate or 0.0, fault.kind)
         if is_pause or learns in ("failure", "refusal"):
             self._latest_fault = f"{fault.kind}: {fault.detail}"
             self._is_own_trouble = learns == "rest"
@@ -302,7 +303,7 @@ class KeyGate:
         """Stops sending with this key. Calls in flight go on."""
         if self.stopped is None:
             self.stopped = Stop(self.lane.model, reason, detail)
-            self._events.tell("stopped", self.lane.model, detail=reason)
+            self.events.tell("stopped", self.lane.model, detail=reason)
             self.on_stop()
             self.on_change()
 
@@ -333,7 +334,7 @@ class KeyGate:
             self.quota = quota
             self._least_tokens = quota.least_tokens
             self._ledger.set_quota(quota)
-            self._events.tell("learned", self.lane.model, detail=self.key)
+            self.events.tell("learned", self.lane.model, detail=self.key)
             self.on_change()
 
     def _begin_trouble(self, now: float) -> float:
@@ -344,7 +345,7 @@ class KeyGate:
     def _pause(self, fault: Fault, seconds: float, now: float) -> None:
         self._paused_until = max(self._paused_until, now + seconds)
         since = self._begin_trouble(now)
-        self._events.tell("throttled", self.lane.model, seconds, fault.kind)
+        self.events.tell("throttled", self.lane.model, seconds, fault.kind)
         if self._paused_until - since > self._patience_s:
             asked = f"asks for a pause of {seconds / 60:.2g} min after {(now - since) / 60:.2g} min"
             self.stop(
@@ -354,7 +355,7 @@ class KeyGate:
             )
 
     def _refund(self, permit: Permit) -> None:
-        permit.used = None
+        permit.is_counted = False
         self._ledger.settle(permit.sent_at, permit.tokens, _NO_TOKENS, requests=0)
 
     def _settle_tokens(self, permit: Permit, tokens: Tokens) -> None:
@@ -368,10 +369,10 @@ class KeyGate:
         """Replaces what was reserved by the cost in dollars; None: all of it counts."""
         if not permit.is_settled:
             permit.is_settled = True
-            cost = permit.cost * self._purse.overrun if cost is None else cost
+            cost = permit.cost * self.purse.overrun if cost is None else cost
             if permit.cost or cost:
                 unsure, at_worst = 0.0 if is_sure else cost, 0.0 if is_reported else cost
-                self._purse.settle(permit.cost, cost, unsure=unsure, at_worst=at_worst)
-                self._events.tell("spent", self.lane.model, cost, "" if is_sure else "unsure")
+                self.purse.settle(permit.cost, cost, unsure=unsure, at_worst=at_worst)
+                self.events.tell("spent", self.lane.model, cost, "" if is_sure else "unsure")
             if permit.payer is not None:
                 permit.payer.settle(permit, cost, is_sure=is_sure)

@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from random import Random
 from typing import Protocol
 
-from ..attempts.money import CostBudget, over_budget
+from ..attempts.money import over_budget
 from ..attempts.retry import EarlyStop, Tries
 from ..call import WEB, Reply
 from ..endpoint import Fault, Request
-from ..events import Events
 from ..fault import LocalFault, Stop, StopReason
 from ..lane import Lane
 from ..limits import Quota, Tokens, declared_quota, pause_of, summed
@@ -71,15 +70,16 @@ class Waiting(Protocol):
 class LaneQueue:
     """The queue of calls that wait for one lane, served by the gates of all its API keys (`keys`)."""
 
-    def __init__(self, keys: Sequence[KeyGate], *, purse: CostBudget, events: Events) -> None:
+    def __init__(self, keys: Sequence[KeyGate]) -> None:
         self.keys = tuple(keys)
         self.lane: Lane = keys[0].lane
         self.declared = declared_quota(self.lane)
         self.least_tokens = self.declared.least_tokens
-        self.purse = purse
+        self.purse = keys[0].purse
         self.stopped: Stop | None = None
+        self.stopped_at = 0.0
         self.waiting_for = ""
-        self._events = events
+        self._events = keys[0].events
         self._queue: dict[Waiting, None] = {}
         self._resting: dict[Waiting, asyncio.TimerHandle] = {}
         self._turn = 0
@@ -195,7 +195,7 @@ class LaneQueue:
         """Stops sending. Calls in flight go on; every waiting caller gets LaneStopped."""
         if self.stopped is not None:
             return
-        self.stopped = Stop(self.lane.model, reason, detail)
+        self.stopped, self.stopped_at = Stop(self.lane.model, reason, detail), asyncio.get_running_loop().time()
         for key in self.keys:
             key.stop(reason, detail)
         waiting = (*self._queue, *self._resting)

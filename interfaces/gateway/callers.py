@@ -109,8 +109,9 @@ class Caller:
         if self.purse is not None:
             self.purse.settle(permit.cost, cost, unsure=0.0 if is_sure else cost)
         if self._ledger is not None:
-            used, requests = (Tokens(), 0) if permit.used is None else (permit.used, 1)
-            self._ledger.settle(permit.sent_at, self._quota.cut_to_fit(permit.tokens), used, requests=requests)
+            used = (permit.used or permit.tokens) if permit.is_counted else Tokens()
+            reserved = self._quota.cut_to_fit(permit.tokens)
+            self._ledger.settle(permit.sent_at, reserved, used, requests=int(permit.is_counted))
         self._wake()
 
     def release(self) -> None:

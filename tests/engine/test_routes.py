@@ -31,7 +31,7 @@ class Days:
         self.purse, lane, policy = CostBudget(), Lane("a/b"), RetryPolicy()
         ledger = Ledger(declared_quota(lane))
         self._key = KeyGate(lane, ledger=ledger, purse=self.purse, policy=policy, events=Events())
-        group = LaneQueue([self._key], purse=self.purse, events=Events())
+        group = LaneQueue([self._key])
         self.route = Route((), group, prices[0], TokenEstimate(), prices_on=self._on, clock=lambda: self.now)
 
     def _on(self, day: float, other: float) -> tuple[Price | None, ...]:

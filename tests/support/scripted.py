@@ -163,7 +163,7 @@ async def engine_over(
         served, own = providers.get(WEB) or providers[name], CostBudget()
         assert isinstance(served, ScriptedProvider)
         key = KeyGate(lane, ledger=Ledger(declared_quota(lane)), purse=own, policy=PAGES, events=Events())
-        group = LaneQueue([key], purse=own, events=Events())
+        group = LaneQueue([key])
         return Route((served,), group, None, TokenEstimate(), policy=PAGES, is_retrieval=True, is_page=True)
 
     def route(model: str) -> Route:
@@ -183,7 +183,7 @@ async def engine_over(
             )
             for number, _ in enumerate(endpoints, 1)
         ]
-        group = LaneQueue(keys, purse=purse, events=events)
+        group = LaneQueue(keys)
         return Route(endpoints, group, price, TokenEstimate(), is_retrieval=model.startswith("search/"))
 
     cache = Cache(folder, scope=scope)

@@ -33,7 +33,7 @@ async def crowd(lane: Lane, sizes: list[Tokens], chance: random.Random) -> list[
     """Everyone asks at once; when each was let go, in the order they were, and which one it was."""
     events, purse = Events(), CostBudget()
     key = KeyGate(lane, ledger=Ledger(declared_quota(lane)), purse=purse, policy=RetryPolicy(), events=events)
-    group, loop = LaneQueue([key], purse=purse, events=events), asyncio.get_running_loop()
+    group, loop = LaneQueue([key]), asyncio.get_running_loop()
     sends: list[tuple[float, int]] = []
 
     async def one(number: int) -> None:

@@ -62,7 +62,7 @@ async def token_sends(sizes: list[int], tpm: int, seconds: float, jitter: random
     lane = Lane("script/m", tpm=tpm, concurrency=16)
     ledger, purse = Ledger(Quota(tpm=tpm)), CostBudget()
     key = KeyGate(lane, ledger=ledger, purse=purse, policy=RetryPolicy(), events=events)
-    group = LaneQueue([key], purse=purse, events=events)
+    group = LaneQueue([key])
     loop = asyncio.get_running_loop()
     sends: list[tuple[float, int]] = []
     cursor = iter(range(10**9))

@@ -52,7 +52,7 @@ def group_of(*lanes: Lane, purse: CostBudget | None = None) -> LaneQueue:
         KeyGate(lane, ledger=Ledger(declared_quota(lane)), purse=purse, policy=RetryPolicy(), events=events)
         for lane in lanes
     ]
-    return LaneQueue(keys, purse=purse, events=events)
+    return LaneQueue(keys)
 
 
 def test_each_key_keeps_the_declared_quota_and_all_are_used(tmp_path: Path) -> None:

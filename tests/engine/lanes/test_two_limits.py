@@ -82,7 +82,7 @@ def used(
     async def main() -> None:
         events, purse = Events(), CostBudget()
         key = KeyGate(lane, ledger=Ledger(declared_quota(lane)), purse=purse, policy=RetryPolicy(), events=events)
-        group, loop = LaneQueue([key], purse=purse, events=events), asyncio.get_running_loop()
+        group, loop = LaneQueue([key]), asyncio.get_running_loop()
         numbers = iter(range(10**9))
 
         async def work() -> None:
