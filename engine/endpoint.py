@@ -180,35 +180,44 @@ class Endpoint(Protocol):
     def limits(self, response: Response) -> tuple[Limit, ...]: ...
 
 
-async def send(endpoint: Endpoint, request: Request, clear: Callable[[], float] = lambda: 0.0) -> Response:
+async def send(endpoint: Endpoint, request: Request) -> Response:
     """Sends a request and returns the response. Raises what its receiver would hear of; see `Receiver`."""
-    receiver = _Awaiter(clear)
-    attempt = endpoint.begin(request, receiver)
+    answer = _Answer()
+    attempt = endpoint.begin(request, answer)
     try:
-        return await receiver.answer
+        return await answer
     finally:
         attempt.abort()
 
 
-class _Awaiter:
-    """A receiver with a future for the answer."""
+class _Answer(asyncio.Future[Response]):
+    """A receiver that is awaited, and may have been left."""
 
-    def __init__(self, clear: Callable[[], float]) -> None:
-        self.clear = clear
-        self.answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+    def clear(self) -> float:
+        return 0.0
 
     def received(self, response: Response) -> None:
-        if not self.answer.done():
-            self.answer.set_result(response)
+        if not self.done():
+            self.set_result(response)
 
     def broke(self, error: Exception) -> None:
-        if not self.answer.done():
-            self.answer.set_exception(error)
+        if not self.done():
+            self.set_exception(error)
 
 
-class AttemptTask:
-    """An attempt that must await: it runs `send` in a task. `send` gets the request, and a coroutine function to be
-    awaited just before the first byte is written."""
+class AwaitingEndpoint(Endpoint, Protocol):
+    """An endpoint whose attempts are coroutines."""
+
+    async def send(self, request: Request, cleared: Cleared) -> Response:
+        """Returns the response; `cleared` is awaited just before the first byte is written."""
+        ...
+
+    def begin(self, request: Request, receiver: Receiver) -> Attempt:
+        return _AttemptTask(self.send, request, receiver)
+
+
+class _AttemptTask:
+    """An attempt that awaits, in a task."""
 
     def __init__(
         self, send: Callable[[Request, Cleared], Awaitable[Response]], request: Request, receiver: Receiver
@@ -219,7 +228,7 @@ class AttemptTask:
         self._task = asyncio.get_running_loop().create_task(self._run(request))
 
     def __repr__(self) -> str:
-        return f"<AttemptTask [{'over' if self._is_over else 'under way'}]>"
+        return f"<Attempt [{'over' if self._is_over else 'under way'}]>"
 
     def abort(self) -> None:
         if not self._is_over:

@@ -17,18 +17,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from ...engine.attempts.retry import RetryPolicy
 from ...engine.call import Call, FailureKind, Reply
-from ...engine.endpoint import (
-    Action,
-    Attempt,
-    AttemptTask,
-    Cleared,
-    EncodeError,
-    Fault,
-    Receiver,
-    Request,
-    Response,
-    SendError,
-)
+from ...engine.endpoint import Action, AwaitingEndpoint, Cleared, EncodeError, Fault, Request, Response, SendError
 from ...engine.limits import Limit
 from ...engine.own_machine import out_of, waiting, what_ran_out
 from ..llm.faults import retry_after_s
@@ -64,7 +53,7 @@ _NEVER_BODIES = (204, 205, 304)
 _PAUSES_MAX = 10_000
 
 
-class PageEndpoint:
+class PageEndpoint(AwaitingEndpoint):
     """The endpoint for all pages. `timeout_s`: the most seconds that one hop may take."""
 
     def __init__(self, connections: PageConnections, timeout_s: float = HOP_S) -> None:
@@ -93,9 +82,6 @@ class PageEndpoint:
         extra = call.extra or {}
         wire = json.dumps({name: extra[name] for name in (WITHIN_S, CRAWL_DELAY_S) if name in extra}).encode()
         return Request(url.text, _IDENTITY, body, wire, body, b"{}", method="GET")
-
-    def begin(self, request: Request, receiver: Receiver) -> Attempt:
-        return AttemptTask(self.send, request, receiver)
 
     async def send(self, request: Request, cleared: Cleared) -> Response:
         try:

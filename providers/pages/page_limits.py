@@ -6,12 +6,11 @@ Applied between a host's lane and the endpoint, so a hop that waits here has pas
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
 
 from aiolimiter import AsyncLimiter
 
 from ...engine.call import Call, Reply
-from ...engine.endpoint import Attempt, AttemptTask, Cleared, Endpoint, Fault, Receiver, Request, Response
+from ...engine.endpoint import AwaitingEndpoint, Cleared, Fault, Request, Response
 from ...engine.limits import Limit
 
 # With these values no sliding minute holds more than the quota, even if a start is half a second late.
@@ -30,16 +29,10 @@ class PageLimits:
             self.pace = AsyncLimiter(burst, burst / (rpm * _RATE))
 
 
-class Hopping(Endpoint, Protocol):
-    """An endpoint whose attempts are coroutines."""
-
-    async def send(self, request: Request, cleared: Cleared) -> Response: ...
-
-
-class HostEndpoint:
+class HostEndpoint(AwaitingEndpoint):
     """The endpoint for one host's pages, which obeys the shared limits."""
 
-    def __init__(self, endpoint: Hopping, together: PageLimits) -> None:
+    def __init__(self, endpoint: AwaitingEndpoint, together: PageLimits) -> None:
         self._endpoint = endpoint
         self._together = together
 
@@ -53,10 +46,7 @@ class HostEndpoint:
     def encode(self, call: Call) -> Request:
         return self._endpoint.encode(call)
 
-    def begin(self, request: Request, receiver: Receiver) -> Attempt:
-        return AttemptTask(self._send, request, receiver)
-
-    async def _send(self, request: Request, cleared: Cleared) -> Response:
+    async def send(self, request: Request, cleared: Cleared) -> Response:
         async def paced() -> None:
             if self._together.pace is not None:
                 await self._together.pace.acquire()

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import orjson
 
 from ...engine.call import Call, Hit, PageResponse, Reply
-from ...engine.endpoint import Attempt, AttemptTask, Cleared, EncodeError, Fault, Receiver, Request, Response
+from ...engine.endpoint import AwaitingEndpoint, Cleared, EncodeError, Fault, Request, Response
 from ...engine.fault import LocalFault
 from ...engine.limits import Limit
 from ..llm.faults import bad_json
@@ -105,7 +105,7 @@ def _snippet(text: str, query: str) -> str:
     return plain(text[start : start + 2 * _SNIPPET], _SNIPPET)
 
 
-class _CorpusAccess:
+class _CorpusAccess(AwaitingEndpoint):
     """The common part of the corpus's two endpoints, for searches and for documents."""
 
     def __init__(self, corpus: Corpus) -> None:
@@ -131,10 +131,7 @@ class CorpusSearch(_CorpusAccess):
             raise EncodeError(f"{call.model} takes count and page alone, and no {', '.join(asked.more)}: leave it out")
         return _request(self._corpus, "search", {"q": asked.query}, {"count": asked.count or COUNT, "page": asked.page})
 
-    def begin(self, request: Request, receiver: Receiver) -> Attempt:
-        return AttemptTask(self._send, request, receiver)
-
-    async def _send(self, request: Request, cleared: Cleared) -> Response:
+    async def send(self, request: Request, cleared: Cleared) -> Response:
         asked = orjson.loads(request.body)
         found = await self._corpus.apart(lambda: self._corpus.search(asked["q"], asked["count"], asked["page"]))
         return Response(200, orjson.dumps(found))
@@ -157,10 +154,7 @@ class CorpusEndpoint(_CorpusAccess):
             raise EncodeError(f"a call to the corpus takes one address that begins with {SCHEME}")
         return _request(self._corpus, "read", {"url": call.input}, {})
 
-    def begin(self, request: Request, receiver: Receiver) -> Attempt:
-        return AttemptTask(self._send, request, receiver)
-
-    async def _send(self, request: Request, cleared: Cleared) -> Response:
+    async def send(self, request: Request, cleared: Cleared) -> Response:
         url = orjson.loads(request.body)["url"]
         found = await self._corpus.apart(lambda: self._corpus.read(url))
         if found is None:

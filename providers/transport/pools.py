@@ -143,7 +143,8 @@ class Pool:
             fresh_since = time.monotonic() - KEEPALIVE_S
             while idle:
                 line = idle.popleft()
-                if line.since > fresh_since and not line.should_close and line.is_connected():
+                wire = line.transport
+                if line.since > fresh_since and not line.should_close and wire is not None and not wire.is_closing():
                     return line
                 self.close(line)
         return None

@@ -13,16 +13,7 @@ from millstream.engine.attempts.money import CostBudget
 from millstream.engine.attempts.prices import Price
 from millstream.engine.attempts.retry import RetryPolicy
 from millstream.engine.call import WEB, Call, Outcome, Reply, Usage
-from millstream.engine.endpoint import (
-    Attempt,
-    AttemptTask,
-    Cleared,
-    Fault,
-    Receiver,
-    Request,
-    Response,
-    SendError,
-)
+from millstream.engine.endpoint import AwaitingEndpoint, Cleared, Fault, Request, Response, SendError
 from millstream.engine.events import Events
 from millstream.engine.fault import LocalFault
 from millstream.engine.lane import Lane
@@ -40,7 +31,7 @@ Script = Callable[[str, float], Fault | str | None]
 """Given a prompt and the time of arrival: the fault it gets, or the answer; None: the prompt itself as the answer."""
 
 
-class ScriptedProvider:
+class ScriptedProvider(AwaitingEndpoint):
     """Answers after `latency_s`, unless the script has a fault for it; each connection takes `connecting_s`. Keeps when
     each prompt arrived. Of several messages the prompt is all that they say."""
 
@@ -64,9 +55,6 @@ class ScriptedProvider:
         prompt = "\n".join(message.words for message in call.messages())
         body = prompt.encode()
         return Request(prompt if call.model == WEB else "script://", "script://", body, body, body, b"{}")
-
-    def begin(self, request: Request, receiver: Receiver) -> Attempt:
-        return AttemptTask(self.send, request, receiver)
 
     async def send(self, request: Request, cleared: Cleared) -> Response:
         loop = asyncio.get_running_loop()
