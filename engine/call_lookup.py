@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 from .attempts.estimate import call_weight
 from .attempts.money import CostBound, why_unbounded
 from .call import Call, Failure, Outcome, Reply
+from .claims import Claims
 from .endpoint import EncodeError, Request
 from .events import Events
 from .key import key_of, question_of, sample_of
@@ -36,7 +37,8 @@ class CallEncoding(Struct, frozen=True):
 
 class PendingCall(Struct):
     """A call that the cache does not hold, ready to be sent. `key` is its cache key, `weight` its prompt's, `tokens`
-    what is reserved for it; `payer`: the budget that pays for it beside the engine's, None: there is none."""
+    what is reserved for it, `changes` that of the claims when it was looked up; `payer`: the budget that pays for it
+    beside the engine's, None: there is none."""
 
     call: Call
     route: Route
@@ -44,6 +46,7 @@ class PendingCall(Struct):
     key: bytes
     weight: int
     tokens: Tokens
+    changes: int
     payer: Payer | None = None
     _bounds: tuple[CostBound, ...] | None = None
 
@@ -72,9 +75,10 @@ class PendingCall(Struct):
 class CallLookup:
     """The look-up of calls in the store, under one mode; `policy` decides which stored entries may be used."""
 
-    def __init__(self, routes: Routes, policy: CachePolicy, events: Events, mode: Mode) -> None:
+    def __init__(self, routes: Routes, policy: CachePolicy, claims: Claims, events: Events, mode: Mode) -> None:
         self._routes = routes
         self._policy = policy
+        self._claims = claims
         self._events = events
         self._mode = mode
 
@@ -112,7 +116,7 @@ class CallLookup:
                 f"{lack.most:,.0f} a minute: raise {lack.name} or cut the prompt"
             )
             return self._unsent(call, Failure("rejected", detail), key.hex())
-        pending = PendingCall(call, route, request, key, weight, tokens)
+        pending = PendingCall(call, route, request, key, weight, tokens, self._claims.changes)
         if lane.purse.limit is not None and route.price is not None and not pending.bounds:
             return self._unsent(call, Failure("rejected", why_unbounded(call, route.price)), key.hex())
         return pending

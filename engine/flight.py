@@ -71,10 +71,12 @@ class Flight(SharedCall):
     def _claim(self) -> None:
         """Takes the key, or waits for the engine that has it, which stores, then lets go."""
         assert self.at is At.BEGUN, self
-        if not self.pending.route.is_kept:
+        pending, claims = self.pending, self.parts.claims
+        if not pending.route.is_kept:
             self._admit()
-        elif self.parts.claims.take(self):
-            if not self._is_stored():
+        elif lease := claims.take(pending.key):
+            self._lease = lease
+            if claims.changes == pending.changes or not self._is_stored():
                 self._admit()
         else:
             self.at, self.since = At.CLAIM, self.parts.loop.time()
@@ -82,13 +84,12 @@ class Flight(SharedCall):
 
     def _wait_for_claim(self, waited_s: float) -> None:
         # A holder that was stopped keeps its lease, so patience has an end: then the call is sent without one.
-        left_s = self.tries.policy.patience_s - waited_s
-        self.pending.route.lane.rest(self, min(look_again_in_s(waited_s), left_s), "lease")
+        self.pending.route.lane.rest(self, look_again_in_s(waited_s, self.tries.policy.patience_s), "lease")
 
     def _claim_again(self) -> None:
-        claims = self.parts.claims
         waited = self.parts.loop.time() - self.since
-        if not claims.take(self) and waited < self.tries.policy.patience_s:
+        self._lease = self.parts.claims.take(self.pending.key)
+        if not self._lease and waited < self.tries.policy.patience_s:
             self._wait_for_claim(waited)
         elif not self._is_stored():
             self._admit()

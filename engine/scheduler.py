@@ -26,24 +26,22 @@ from .shared_calls import CallWaiter, Parts, Waiter, shared_outcome
 from .sink import Sink
 from .store.cache import Cache, Mode
 from .store.cache_policy import CachePolicy
-from .store.leases import KeyLeases
 
 
 class Scheduler:
-    """The way of all calls to their outcomes. `route` makes a lane's route from its name, when it is first used;
-    `leases` None: no other engine shares this one's answers."""
+    """The way of all calls to their outcomes. `route` makes a lane's route from its name, when it is first used."""
 
     def __init__(
         self,
         route: Callable[[str], Route],
         *,
         cache: Cache,
+        claims: Claims,
         mode: Mode,
         policy: RetryPolicy,
         events: Events,
         random: Random,
         recall: CachePolicy | None = None,
-        leases: KeyLeases | None = None,
     ) -> None:
         self.events = events
         self.cache = cache
@@ -52,14 +50,14 @@ class Scheduler:
         self.routes: Mapping[str, Route] = self.ways.lasting
         self.hosts: Mapping[str, Route] = self.ways.hosts
         self._mode = mode
-        lookup = CallLookup(self.ways, recall or CachePolicy(cache, mode), events, mode)
+        lookup = CallLookup(self.ways, recall or CachePolicy(cache, mode), claims, events, mode)
         self.encoded, self.look_up = lookup.encoded, lookup.look_up
         self.route_of, self.resume, self.close = self.ways.of, self.ways.resume, self.ways.close
         self._parts = Parts(
             ways=self.ways,
             lookup=lookup,
             cache=cache,
-            claims=Claims(leases),
+            claims=claims,
             policy=policy,
             events=events,
             random=random,

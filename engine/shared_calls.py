@@ -141,8 +141,7 @@ class Parts(Struct, eq=False, kw_only=True):
 class SharedCall:
     """A call that is under way: `at` one of its stations, `since` when. `outcome` is known before it is stored; from
     then on the call goes to its end, even if all leave. `first`: the waiter that began it, None if that has left;
-    `payers`: those who wait have these, of whom one pays for the next attempt, empty if one has none; `is_leased`: this
-    engine has the lease of its key."""
+    `payers`: those who wait have these, of whom one pays for the next attempt, empty if one has none."""
 
     parts: Parts
     pending: PendingCall
@@ -153,7 +152,7 @@ class SharedCall:
     at = At.BEGUN
     since: float
     outcome: Outcome | None = None
-    is_leased = False
+    _lease = 0
     _request: Request
     _context: Context
     _pieces: list[str]
@@ -296,7 +295,7 @@ class SharedCall:
         pending, parts = self.pending, self.parts
         self.at = At.OVER
         self._release()
-        parts.claims.release(self)
+        parts.claims.release(pending.key, self._lease)
         if isinstance(end, BaseException):
             # The call stays pending, so no record will tell of what was sent for it.
             parts.maybe_billed_pending += self.tries.maybe_billed

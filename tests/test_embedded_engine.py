@@ -264,7 +264,7 @@ def test_two_thousand_cancels_at_random_moments_leave_every_slot_and_file_as_it_
         async with ModelProvider(options) as server:
             lane = ms.Lane(M, concurrency=32)
             async with ms.Engine(lane, base_url=server.base_url, cache=tmp_path) as engine:
-                # So many keys that every file of leases is open.
+                # So many that all its files are open.
                 assert len([outcome async for outcome in engine.run(calls(200, " Warm?"))]) == 200
                 await asyncio.sleep(KEEPALIVE_S + 0.5)
                 before = descriptors()

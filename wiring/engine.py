@@ -16,6 +16,7 @@ from types import TracebackType
 
 from ..engine.attempts.money import CostBudget
 from ..engine.call import WEB, Call, Outcome
+from ..engine.claims import Claims
 from ..engine.endpoint import EncodeError, Hear
 from ..engine.events import Events
 from ..engine.fault import LocalFault, StopReason
@@ -26,7 +27,6 @@ from ..engine.scheduler import Scheduler
 from ..engine.sink import Sink
 from ..engine.store.cache import Cache, Mode
 from ..engine.store.cache_policy import Ages, CachePolicy
-from ..engine.store.leases import FolderLeases
 from ..engine.store.snapshot import Snapshot
 from ..providers.access import ConfigurationError
 from ..providers.pages.extraction import Extraction
@@ -84,7 +84,7 @@ class Engine:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._process = 0
         self._cache: Cache | None = None
-        self._leases: FolderLeases | None = None
+        self._claims: Claims | None = None
         self._snapshot: Snapshot | None = None
         self._scheduler: Scheduler | None = None
         self._extraction = Extraction()
@@ -122,20 +122,19 @@ class Engine:
             self._snapshot = await asyncio.to_thread(Snapshot, settings.snapshot)
         await self._retrieval.open()
         self._cache = Cache(settings.cache_folder(), scope=scope, spare_bytes=_SPARE_BYTES)
-        if not scope:
-            self._leases = FolderLeases(self._cache.folder)
+        self._claims = Claims(self._cache.folder, is_shared=not scope)
         started = time.time() if settings.run_started is None else settings.run_started
         ages = Ages(max_age_s=settings.max_age_s, run_started=started, retry_started=settings.retry_started or started)
         recall = CachePolicy(self._cache, settings.mode, ages, snapshot=self._snapshot)
         self._scheduler = Scheduler(
             self._routing.route,
             cache=self._cache,
+            claims=self._claims,
             mode=settings.mode,
             policy=settings.policy,
             events=self.events,
             random=Random(),
             recall=recall,
-            leases=self._leases,
         )
         self._reader = PageReader(self.ask, recall, self._extraction)
         attach_budget(self.purse, settings)
@@ -168,9 +167,9 @@ class Engine:
                 self._cache.drop_scope()
             self._cache.close()
             self._cache = None
-        if self._leases is not None:
-            self._leases.close()
-            self._leases = None
+        if self._claims is not None:
+            self._claims.close()
+            self._claims = None
         if self._snapshot is not None:
             self._snapshot.close()
             self._snapshot = None

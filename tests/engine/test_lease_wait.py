@@ -17,12 +17,12 @@ from millstream.engine.attempts.prices import Price
 from millstream.engine.attempts.retry import RetryPolicy
 from millstream.engine.call import Call, Outcome
 from millstream.engine.call_lookup import PendingCall
+from millstream.engine.claims import Claims
 from millstream.engine.endpoint import Fault
 from millstream.engine.fault import Stopped
 from millstream.engine.limits import Tokens
 from millstream.engine.run import run_calls
 from millstream.engine.shared_calls import CallWaiter
-from millstream.engine.store.leases import FolderLeases
 
 M = "script/m"
 SAME = Call(M, "same")
@@ -107,6 +107,39 @@ def test_an_answer_stored_between_the_look_up_and_the_lease_is_not_paid_for_agai
     assert len(provider.arrivals) == 1
 
 
+def test_an_answer_that_an_engine_stored_between_look_up_and_begin_is_not_paid_for_again_by_itself(
+    tmp_path: Path,
+) -> None:
+    provider = ScriptedProvider()
+
+    async def main() -> Outcome:
+        async with engine_over({M: provider}, tmp_path) as bench:
+            await bench.scheduler.ask(Call(M, "another"))  # from here on it is alone
+            pending = bench.scheduler.look_up(SAME)
+            assert isinstance(pending, PendingCall)
+            await bench.scheduler.ask(SAME)
+            return await bench.scheduler.fetch(pending, None)
+
+    assert run_virtually(main()).cached
+    assert len(provider.arrivals) == 2
+
+
+def test_an_answer_of_an_engine_that_came_and_went_since_the_look_up_is_not_paid_for_again(tmp_path: Path) -> None:
+    provider = ScriptedProvider()
+
+    async def main() -> Outcome:
+        async with engine_over({M: provider}, tmp_path) as bench:
+            await bench.scheduler.ask(Call(M, "another"))
+            pending = bench.scheduler.look_up(SAME)
+            assert isinstance(pending, PendingCall)
+            async with engine_over({M: provider}, tmp_path) as other:
+                await other.scheduler.ask(SAME)
+            return await bench.scheduler.fetch(pending, None)
+
+    assert run_virtually(main()).cached
+    assert len(provider.arrivals) == 2
+
+
 def test_who_waits_has_no_place_no_quota_and_no_money(tmp_path: Path) -> None:
     provider = ScriptedProvider(latency_s=10.0)
 
@@ -161,13 +194,13 @@ def test_a_holder_that_stands_still_is_waited_for_no_longer_than_patience(tmp_pa
     provider = ScriptedProvider(latency_s=1.0)
 
     async def main() -> tuple[Outcome, float]:
-        holder, other = FolderLeases(tmp_path), FolderLeases(tmp_path)
+        holder, other = Claims(tmp_path), Claims(tmp_path)
         async with engine_over({M: provider}, tmp_path, policy=RetryPolicy(patience_s=30.0)) as bench:
             pending = bench.scheduler.look_up(SAME)
-            assert isinstance(pending, PendingCall) and holder.try_take(pending.key)
+            assert isinstance(pending, PendingCall) and holder.take(pending.key)
             found = await bench.scheduler.ask(SAME)
             # It took no lease, so it gave none back either.
-            assert not other.try_take(pending.key)
+            assert not other.take(pending.key)
             holder.close()
             return found, asyncio.get_running_loop().time()
 

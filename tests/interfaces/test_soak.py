@@ -37,7 +37,7 @@ FAULTS = (
 OUTAGE = "down,until=2"
 # What may be open once all is over: a kept connection to the provider and the timer that closes it, the thread that
 # read the input.
-# Of the files sixteen are leases of two engines, which are opened as keys are taken.
+# Of the files some are those of two engines' leases, which are opened as keys are taken.
 LEFT = {"files": 32, "threads": 2, "tasks": 0, "timers": 4}
 PROGRAM = Path(__file__).parent.parent / "support" / "soaked.py"
 

@@ -13,6 +13,7 @@ from millstream.engine.attempts.money import CostBudget
 from millstream.engine.attempts.prices import Price
 from millstream.engine.attempts.retry import RetryPolicy
 from millstream.engine.call import WEB, Call, Outcome, Reply, Usage
+from millstream.engine.claims import Claims
 from millstream.engine.endpoint import AwaitingEndpoint, Cleared, Fault, Request, Response, SendError
 from millstream.engine.events import Events
 from millstream.engine.fault import LocalFault
@@ -25,7 +26,6 @@ from millstream.engine.routes import is_host
 from millstream.engine.scheduler import Route, Scheduler
 from millstream.engine.store.cache import Cache, Mode
 from millstream.engine.store.cache_policy import Ages, CachePolicy, StoreReader
-from millstream.engine.store.leases import FolderLeases
 
 Script = Callable[[str, float], Fault | str | None]
 """Given a prompt and the time of arrival: the fault it gets, or the answer; None: the prompt itself as the answer."""
@@ -177,16 +177,15 @@ async def engine_over(
     cache = Cache(folder, scope=scope)
     recall = CachePolicy(cache, mode, ages, snapshot=snapshot)
     chance = random.Random(seed)
-    leases = None if scope else FolderLeases(folder)
+    claims = Claims(folder, is_shared=not scope)
     scheduler = Scheduler(
-        route, cache=cache, mode=mode, policy=policy, events=events, random=chance, recall=recall, leases=leases
+        route, cache=cache, claims=claims, mode=mode, policy=policy, events=events, random=chance, recall=recall
     )
     try:
         yield Bench(scheduler, purse, events)
     finally:
         cache.close()
-        if leases is not None:
-            leases.close()
+        claims.close()
 
 
 def prompts(count: int, model: str = "script/m") -> Iterator[Call]:
