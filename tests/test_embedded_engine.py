@@ -21,7 +21,7 @@ from recorder import recording
 
 import millstream as ms
 from millstream.fixtures.provider import ModelProvider, Options, parse_latency
-from millstream.providers.transport.pools import KEEPALIVE_S
+from millstream.providers.transport.transport import KEEPALIVE_S
 
 M = "openai/open"
 CHAT = (

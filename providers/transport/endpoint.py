@@ -25,7 +25,8 @@ from .rate_limit_headers import limits_of
 from .secrets import SPELLED_OUT, Secrets
 
 if TYPE_CHECKING:
-    from .transport import Channel, Transport
+    from .exchange import Channel
+    from .transport import Transport
 
 USER_AGENT = "millstream/0.1"
 # A run has a few forms of calls; one with a seed of its own for each call has as many as calls.
@@ -55,7 +56,7 @@ class ModelEndpoint:
         self._has_decoded = False
         self._channel: Channel | None = None
         if transport is not None:
-            from .transport import Channel  # here, since loading aiohttp takes longer than all of this
+            from .exchange import Channel  # here, since loading aiohttp takes longer than all of this
 
             self._channel = Channel(transport, headers, timeout_s, authorizer, self._secrets, protocol.listen)
 

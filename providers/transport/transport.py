@@ -1,285 +1,201 @@
-"""Sends requests to providers and reads their responses, over connections that aiohttp's connector opens.
+"""The transport of one engine: pools of connections by server, and how many may be open at once.
 
-Owns the deadline for a whole call. Connections and their pools: pools. Follows no redirect, reads no environment, knows
-no protocol. API keys travel only in headers. Which fault a broken connection is: connection_faults.
+Connections belong to a server, not to a lane or a key, so that thousands of lanes need few. Idle ones are closed soon;
+where this machine allows no more, calls wait for room. Knows HTTP's connection and nothing above it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from typing import cast
 
 import aiohttp
-from msgspec import Struct
 from yarl import URL
 
-from ...engine.endpoint import Receiver, Request, Response, SendError
-from ..credentials.authorizer import Authorizer
-from ..llm.protocol import AnswerListener
-from .connection_faults import fault_of
-from .deadlines import Deadlines
-from .http_connection import ExchangeError, HttpAnswer, HttpConnection, Tap
-from .pools import LOOK_EVERY_S as LOOK_EVERY_S
-from .pools import Pool
-from .pools import Transport as Transport
-from .rate_limit_headers import is_told_in
-from .secrets import SPELLED_OUT, Secrets
-from .text_listener import TextListener
+from .connection_faults import silent_address
+from .http_connection import HttpConnection
+from .unanswered import UnansweredAddresses
 
-CONNECT_S = 30.0
-# llama.cpp promises to keep a connection open and closes it after a streamed reply. For this many seconds after that
-# was seen, each stream gets a connection of its own, beginning with the one that is sent again.
-FICKLE_S = 60.0
-_HEADERS_KEPT = frozenset({"retry-after", "retry-after-ms", "date", "location", "x-amzn-errortype", "x-request-id"})
-_COPIED_MAX = 1 << 18
-# What the connector and a connection raise; other errors are not the connection's.
-_BROKEN = (TimeoutError, aiohttp.ClientError, ExchangeError, OSError)
+# An address that has never answered is named after so many seconds without a connection.
+SILENT_S = 4.0
+# Below the five seconds after which common servers close an idle connection.
+KEEPALIVE_S = 4.0
+# The seconds between two answers with status 200 whose headers are read for quotas: reading costs a hundredth of a
+# call.
+LOOK_EVERY_S = 0.1
+
+Take = Callable[[HttpConnection | None], None]
+"""Takes what a call has waited for: an idle connection of its pool, or None, which is the room for a new one. Calls
+nothing back before it returns."""
 
 
-class Channel:
-    """The sender of requests to one provider with one set of credentials, with its headers and `timeout_s` for a whole
-    call. `secrets` are struck out of all that is received. `listen` makes a listener to a streamed answer; None: the
-    protocol has none."""
+class LineConnector(aiohttp.TCPConnector):
+    """A connector that makes connections and keeps none: its caller pools or closes them."""
+
+    def __init__(self) -> None:
+        # Only lanes decide how many calls are in flight: the connector must not queue as well.
+        super().__init__(limit=0, ttl_dns_cache=60)
+        self._factory = functools.partial(HttpConnection, self._loop)  # type: ignore[assignment, arg-type]
+        self.turn = asyncio.Lock()
+
+
+class Transport:
+    """What all channels of one engine share: its pools of connections, and the addresses that have never answered. The
+    headers of sound answers, which hardly change, are read once in `look_every_s` seconds. `patience_s`: how long calls
+    to an address without answers are repeated (None: not). `connections_max`: how many connections may be open at
+    once. The connector is made with the first call, since it belongs to a running loop."""
 
     def __init__(
         self,
-        transport: Transport,
-        headers: Mapping[str, str],
-        timeout_s: float,
-        authorizer: Authorizer,
-        secrets: Secrets,
-        listen: Callable[[], AnswerListener] | None,
+        look_every_s: float = LOOK_EVERY_S,
+        patience_s: float | None = None,
+        connections_max: int = 1 << 14,
     ) -> None:
-        self.transport = transport
-        self.authorizer = authorizer
-        self.secrets = secrets
-        self.deadlines = Deadlines(timeout_s)
-        # By URL: the pool of its connections, and the start of every request to it, up to the length of the body.
-        self._heads: dict[str, tuple[Pool, bytes]] = {}
-        # Before this time the headers of sound answers are not read again.
-        self.look_at = 0.0
-        self._headers = {**headers, "Accept": "*/*", "Accept-Encoding": "gzip, deflate"}
-        self._timeout_s = timeout_s
-        self._listen = listen
-        self._is_fixed = authorizer.fixed is not None
-        self._hung_up_at: dict[str, float] = {}
-
-    def begin(self, request: Request, receiver: Receiver) -> Exchange:
-        pool, head = self._heads.get(request.url) or self._head_of(request)
-        tap = None
-        if request.hear is not None and request.stream and self._listen is not None:
-            tap = TextListener(self._listen(), self.secrets, request.hear).take
-        exchange = Exchange(self, request, receiver, tap, pool, head)
-        if self._is_fixed:
-            exchange.start()
-        else:
-            exchange.wait = making = asyncio.get_running_loop().create_task(self._own_lines(request))
-            making.add_done_callback(exchange.made)
-        return exchange
-
-    def _head_of(self, request: Request) -> tuple[Pool, bytes]:
-        """Returns the head of a request, and keeps it for others to the same URL; a GET's holds the query, which none
-        repeats."""
-        is_fickle = time.monotonic() - self._hung_up_at.get(request.url, float("-inf")) < FICKLE_S
-        is_alone = is_fickle and request.stream
-        # The URL is not rewritten: a signature covers exactly what is sent.
-        url = URL(request.url, encoded=request.url.isascii())
-        headers = {**self._headers, "Connection": "close"} if is_alone else self._headers
-        lines = f"{request.method} {url.raw_path_qs} HTTP/1.1\r\nHost: {url.host_port_subcomponent}\r\n"
-        # A shorter time to connect than the timeout of the call, so that a call that was never sent differs from one
-        # without an answer.
-        pool = self.transport.pool(url, min(CONNECT_S, self._timeout_s / 2), is_alone=is_alone)
-        head = pool, lines.encode() + _lines(headers) + b"Content-Length: "
-        if request.method != "GET" and not is_fickle:
-            self._heads[request.url] = head
-        return head
-
-    async def _own_lines(self, request: Request) -> bytes:
-        """Returns the headers of one attempt's own."""
-        try:
-            return _lines(await self.authorizer.headers(request))
-        finally:
-            self.secrets.learn(self.authorizer.secrets)
-
-    def headers_of(self, answer: HttpAnswer, began: float) -> dict[str, str]:
-        """Returns the headers that are used later, with names in lower case."""
-        if answer.status == 200:
-            self.look_at = began + self.transport.look_every_s
-        kept: dict[str, str] = {}
-        for name_bytes, value in answer.headers.items():
-            name = name_bytes.decode("latin-1").lower()
-            if name in _HEADERS_KEPT or is_told_in(name):
-                kept.setdefault(name, self.secrets.struck_text(value.decode("utf-8", "surrogateescape")))
-        return kept
-
-    def fault_of(self, error: Exception, request: Request, pool: Pool) -> Exception:
-        """Returns the fault of a broken connection; any other error as it is."""
-        if not isinstance(error, _BROKEN):
-            return error
-        fault = fault_of(error, self._timeout_s, pool.url)
-        if not pool.has_answered:
-            self.transport.unanswered.note_fault(pool.url, fault)
-        if fault.kind == "disconnected" and request.stream:
-            self._hung_up_at[request.url] = time.monotonic()
-            self._heads.pop(request.url, None)
-        return SendError(fault)
-
-
-class Exchange(Struct, eq=False):
-    """One request under way, which is its `Attempt`: it waits for headers of its own, for room, for a connection and to
-    be cleared, whichever it must, then for the answer. `receiver` None: it is over. `began` 0: it waits for headers."""
-
-    channel: Channel
-    request: Request
-    receiver: Receiver | None
-    tap: Tap | None
-    pool: Pool
-    head: bytes
-    lines: bytes = b""
-    began: float = 0.0
-    line: HttpConnection | None = None
-    wait: asyncio.Task[Any] | asyncio.Handle | None = None
-    is_written: bool = False
+        self.look_every_s = look_every_s
+        self.unanswered = UnansweredAddresses(patience_s)
+        self._connector: LineConnector | None = None
+        self._pools: dict[tuple[URL, bool, float], Pool] = {}
+        self.sweep: asyncio.TimerHandle | None = None
+        self._room = connections_max
+        self.waiting: OrderedDict[Take, Pool] = OrderedDict()
 
     def __repr__(self) -> str:
-        if self.receiver is None:
-            state = "over"
-        elif self.line is not None:
-            state = "written" if self.is_written else "waits to be cleared"
-        elif self.wait is None:
-            state = "waits for room"
+        idle = sum(line.is_connected() for pool in self._pools.values() for line in pool.idle)
+        return f"<Transport [{f'{idle} idle' if self._connector is not None else 'closed'}]>"
+
+    def pool(self, url: URL, connect_s: float, *, is_alone: bool) -> Pool:
+        """Returns the pool of a URL's origin, which all channels share: many models of one server need no connection
+        each. Requests with a connection of their own (`is_alone`) have another."""
+        key = url.origin(), is_alone, connect_s
+        pool = self._pools.get(key)
+        if pool is None:
+            if self._connector is None:
+                self._connector = LineConnector()
+            pool = self._pools[key] = Pool(self, self._connector, url, connect_s)
+        return pool
+
+    def take_room(self, pool: Pool, take: Take) -> bool:
+        """Takes the room for one more connection. If there is none, `take` gets it later, or a connection of the pool
+        that has become idle, unless it is removed from `waiting`."""
+        if not self._room and (other := next((each for each in self._pools.values() if each.idle), None)) is not None:
+            other.close(other.idle.popleft())
+        if self._room:
+            self._room -= 1
+            return True
+        self.waiting[take] = pool
+        return False
+
+    def free_room(self) -> None:
+        """Gives the room of a closed connection to the first call that waits."""
+        if self.waiting:
+            self.waiting.popitem(last=False)[0](None)
         else:
-            state = "connects" if self.began else "waits for headers"
-        return f"<Exchange {self.request.url} [{state}]>"
+            self._room += 1
 
-    def abort(self) -> None:
-        self._leave()
+    def sweep_later(self) -> None:
+        """Closes idle connections when they are too old, so that an idle server keeps no descriptors."""
+        self.sweep = asyncio.get_running_loop().call_later(KEEPALIVE_S, self._close_old)
 
-    def made(self, making: asyncio.Task[bytes]) -> None:
-        """Goes on with the headers of its own."""
-        self.wait = None
-        if making.cancelled():
-            return
-        if (error := making.exception()) is not None:
-            self.failed(cast(Exception, error))
-        elif self.receiver is not None:
-            self.lines = making.result()
-            self.start()
+    def _close_old(self) -> None:
+        self.sweep = None
+        fresh_since = time.monotonic() - KEEPALIVE_S
+        for pool in self._pools.values():
+            while pool.idle and pool.idle[0].since <= fresh_since:
+                pool.close(pool.idle.popleft())
+        if any(pool.idle for pool in self._pools.values()):
+            self.sweep_later()
 
-    def start(self) -> None:
-        """Sends the request, at once if it can."""
-        self.began = time.perf_counter()
-        self.line = self.pool.take()
-        if self.line is not None:
-            self._write()
-        elif self.pool.transport.take_room(self.pool, self.take):
-            self.take(None)
+    async def close(self) -> None:
+        if self.sweep is not None:
+            self.sweep.cancel()
+            self.sweep = None
+        for pool in self._pools.values():
+            while pool.idle:
+                pool.close(pool.idle.popleft())
+        self._pools.clear()
+        if self._connector is not None:
+            await self._connector.close()
+            self._connector = None
 
-    def take(self, line: HttpConnection | None) -> None:
-        """Takes what it has waited for; see `Take`."""
-        self.line, loop = line, asyncio.get_running_loop()
-        if line is not None:
-            self.wait = loop.call_soon(self._write)
-        else:
-            self.channel.deadlines.watch(self)
-            self.wait = connecting = loop.create_task(self.pool.connect())
-            connecting.add_done_callback(self._connected)
 
-    def _connected(self, connecting: asyncio.Task[HttpConnection]) -> None:
-        if connecting.cancelled():
-            self.pool.transport.free_room()
-        elif (error := connecting.exception()) is not None:
-            self.pool.transport.free_room()
-            self.failed(cast(Exception, error))
-        elif self.receiver is None:
-            self.pool.close(connecting.result())
-        else:
-            self.line = connecting.result()
-            self._write()
+class Pool:
+    """Connections to one address, those in `idle` from the oldest on. Kept here, since taking one from aiohttp's
+    connector and giving it back costs as much as parsing an answer. `url`: that of the first request, whose origin all
+    of them share."""
 
-    def _write(self) -> None:
-        """Writes the request when it is cleared."""
-        receiver, line, body = self.receiver, self.line, self.request.wire
-        assert receiver is not None and line is not None
+    def __init__(self, transport: Transport, connector: LineConnector, url: URL, connect_s: float) -> None:
+        self.transport = transport
+        self.url = url
+        self.has_answered = False
+        self.idle: deque[HttpConnection] = deque()
+        self._connector = connector
+        self._request = aiohttp.ClientRequest("POST", url, loop=asyncio.get_running_loop())
+        self._timeout = aiohttp.ClientTimeout(total=None, connect=connect_s)
+
+    def take(self) -> HttpConnection | None:
+        """Returns an idle connection that can be used, None if there is none; closes those that are too old."""
+        idle = self.idle
+        if idle:
+            fresh_since = time.monotonic() - KEEPALIVE_S
+            while idle:
+                line = idle.popleft()
+                wire = line.transport
+                if line.since > fresh_since and not line.should_close and wire is not None and not wire.is_closing():
+                    return line
+                self.close(line)
+        return None
+
+    async def connect(self) -> HttpConnection:
+        """Returns a connection, for which there is room, which its caller frees if this fails: a new one, or one that
+        was given back meanwhile."""
+        # They are opened one in each turn of the loop: a server may hold only a few that it has not accepted yet, and a
+        # call on one beyond them waits for as long as its system tries again.
+        is_first = not self._connector.turn.locked()
+        async with self._connector.turn:
+            if is_first:
+                await asyncio.sleep(0)
+        if (line := self.take()) is not None:
+            self.transport.free_room()
+            return line
+        silent = None
+        if not self.has_answered:
+            loop, note = asyncio.get_running_loop(), self.transport.unanswered.note_fault
+            silent = loop.call_later(SILENT_S, note, self.url, silent_address(self.url, SILENT_S))
         try:
-            wait_s = receiver.clear()
-        except Exception as error:  # noqa: BLE001 (the receiver's own)
-            if self._leave() is not None:
-                receiver.broke(error)
-            return
-        if self.receiver is None:
-            return  # aborted while it was cleared
-        if wait_s > 0:
-            self.wait = asyncio.get_running_loop().call_later(wait_s, self._write)
-            return
-        first, rest = (body, b"") if len(body) <= _COPIED_MAX else (b"", body)
-        self.is_written = True
-        self.channel.deadlines.watch(self)
-        line.ask(self, b"%b%d\r\n%b\r\n%b" % (self.head, len(body), self.lines, first), self.tap, rest)
+            handle = await self._connector.connect(self._request, [], self._timeout)
+        except TimeoutError as error:
+            raise aiohttp.ConnectionTimeoutError(f"no connection to {self.url.origin()}") from error
+        finally:
+            if silent is not None:
+                silent.cancel()
+        line = cast(HttpConnection, handle.protocol)
+        line.handle = handle
+        return line
 
-    def answered(self, answer: HttpAnswer) -> None:
-        channel, request, receiver, pool, line = self.channel, self.request, self.receiver, self.pool, self.line
-        assert receiver is not None and line is not None
-        self.receiver = None
-        channel.deadlines.pop(self, None)
-        # First, since the receiver may begin another.
-        pool.give_back(line)
-        try:
-            if not pool.has_answered:
-                pool.has_answered = True
-                channel.transport.unanswered.note_answer(pool.url)
-            status, first_at, began = answer.status, answer.first_byte_at, self.began
-            # A stream may have been complete before it was cut, as its own marks show; an error's status shows what it
-            # is.
-            if answer.broken is not None and not request.stream and status == 200:
-                raise channel.fault_of(answer.broken, request, pool)
-            if status == 401:
-                channel.authorizer.refused()
-            body = channel.secrets.struck(answer.body)
-            if request.stream and body is not answer.body and channel.secrets.are_spelled_in(body):
-                # The secret was whole in one event, and in pieces in others with the same text.
-                raise SendError(SPELLED_OUT)
-            response = Response(
-                status,
-                body,
-                request.stream,
-                answer.broken is not None,
-                (time.perf_counter() - began) * 1000,
-                None if first_at is None else (first_at - began) * 1000,
-                {} if status == 200 and began < channel.look_at else channel.headers_of(answer, began),
-            )
-        except Exception as error:  # noqa: BLE001 (the receiver decides what it means)
-            self._tell(receiver, error)
+    def give_back(self, line: HttpConnection) -> None:
+        """Keeps a connection for the next call, the first that waits, unless it must be closed."""
+        transport = self.transport
+        if line.should_close:
+            self.close(line)
+        elif transport.waiting:
+            take, pool = next(iter(transport.waiting.items()))
+            if pool is self:
+                del transport.waiting[take]
+                take(line)
+            else:
+                self.close(line)  # its room is for the other server
         else:
-            receiver.received(response)
+            line.since = time.monotonic()
+            self.idle.append(line)
+            if transport.sweep is None:
+                transport.sweep_later()
 
-    def failed(self, error: Exception) -> None:
-        if (receiver := self._leave()) is not None:
-            # An error before was no connection's.
-            self._tell(receiver, self.channel.fault_of(error, self.request, self.pool) if self.began else error)
-
-    def _tell(self, receiver: Receiver, error: Exception) -> None:
-        if isinstance(error, SendError):
-            error = SendError(self.channel.secrets.struck_fault(error.fault))
-        receiver.broke(error)
-
-    def _leave(self) -> Receiver | None:
-        """Ends it wherever it is. Returns the receiver, which has heard nothing yet; None if it was over."""
-        receiver, self.receiver = self.receiver, None
-        if receiver is None:
-            return None
-        self.channel.deadlines.pop(self, None)
-        self.pool.transport.waiting.pop(self.take, None)
-        if self.wait is not None:
-            self.wait.cancel()
-        if self.line is not None:
-            if self.is_written:
-                self.line.abort()  # bytes that still arrive belong to no call
-            self.pool.give_back(self.line)
-        return receiver
-
-
-def _lines(headers: Mapping[str, str]) -> bytes:
-    return "".join([f"{name}: {value}\r\n" for name, value in headers.items()]).encode()
+    def close(self, line: HttpConnection) -> None:
+        """Closes a connection, whose room is free then."""
+        assert line.handle is not None
+        line.handle.close()
+        self.transport.free_room()
