@@ -105,8 +105,8 @@ class WireProtocol(Struct, frozen=True):
     opens_any_file: bool = False
     """Whether what an image's address leads to may be a video or a document, which it reads too."""
     is_verbatim: bool = False
-    """Whether a prompt that is a text stands in a request as it is, and nothing else of it depends on that text: calls
-    that differ in the text alone are then written from one."""
+    """Whether a prompt that is a text, or one turn of the user, stands in a request as it is, and nothing else of it
+    depends on that text: calls that differ in the text alone are then written from one."""
 
     def efforts_among(self, levels: Collection[str] | None) -> tuple[str, ...]:
         """Returns its reasoning efforts that are among a model's levels; None: these are not known."""

@@ -6,6 +6,7 @@ Pure. A protocol's encoder writes the first of such calls, and the others get th
 from __future__ import annotations
 
 from operator import attrgetter
+from typing import Any
 
 from msgspec import Struct
 
@@ -13,7 +14,7 @@ from ...engine.call import Call
 from ...engine.endpoint import Request
 
 # What calls of one form have in common: all but the prompt, and what no request holds.
-_PARAMETERS = attrgetter(*(name for name in Call.__struct_fields__ if name not in ("input", "trial", "tag")))
+parameters_of = attrgetter(*(name for name in Call.__struct_fields__ if name not in ("input", "trial", "tag")))
 
 
 class RequestForm(Struct, frozen=True):
@@ -40,13 +41,14 @@ class RequestForm(Struct, frozen=True):
         )
 
 
-def parameters_of(call: Call) -> tuple[object, ...] | None:
-    """Returns what a call must have in common with others to be written by the same form; None: it is written by none.
-    Mappings may be changed by their owner, and compare as equal where their JSON is not."""
-    if call.input.__class__ is not str or not (call.extra is None and call.json_schema is None and call.tools is None):
-        return None
-    parameters: tuple[object, ...] = _PARAMETERS(call)
-    return parameters
+def plain_prompt_of(call: Call) -> str | None:
+    """Returns the prompt of a call that a form can write: a text, or one turn of the user; None for any other call."""
+    if call.extra is not None or call.json_schema is not None or call.tools is not None:
+        return None  # their owner may change them, and they compare as equal where their JSON is not
+    text: Any = call.input
+    if text.__class__ is tuple and len(text) == 1 and text[0].role == "user":
+        text = text[0].content
+    return text if text.__class__ is str else None
 
 
 def form_of(request: Request, prompt: bytes) -> RequestForm | None:

@@ -20,7 +20,7 @@ from ...engine.endpoint import Attempt, EncodeError, Fault, Receiver, Request, R
 from ...engine.limits import Limit
 from ..credentials.authorizer import Authorizer
 from ..llm.protocol import Target, WireProtocol
-from ..llm.request_form import RequestForm, form_of, parameters_of
+from ..llm.request_form import RequestForm, form_of, parameters_of, plain_prompt_of
 from .rate_limit_headers import limits_of
 from .secrets import SPELLED_OUT, Secrets
 
@@ -68,15 +68,18 @@ class ModelEndpoint:
         return self._target.base_url
 
     def encode(self, call: Call) -> Request:
-        parameters = parameters_of(call) if self._protocol.is_verbatim else None
+        text = plain_prompt_of(call) if self._protocol.is_verbatim else None
+        if text is None:
+            return self._encoded(call)
+        parameters = parameters_of(call)
         form = self._forms.get(parameters)
         if form is not None:
             try:
-                return form.filled(orjson.dumps(call.input))
+                return form.filled(orjson.dumps(text))
             except orjson.JSONEncodeError:
                 pass  # the protocol's encoder says what is wrong
         request = self._encoded(call)
-        if parameters is not None and (form := form_of(request, orjson.dumps(call.input))) is not None:
+        if (form := form_of(request, orjson.dumps(text))) is not None:
             if len(self._forms) >= _FORMS_KEPT:
                 self._forms.clear()
             self._forms[parameters] = form

@@ -107,7 +107,9 @@ def test_a_protocol_writes_the_first_call_of_a_form(name: str) -> None:
     counted = Counted(PROTOCOLS[name])
     at = endpoint(counted.protocol)
     for number in range(20):
-        at.encode(Call("p/m", f"prompt {number}", max_tokens=9, stream=number % 2 == 0, trial=number))
+        text = f"prompt {number}"
+        prompt = text if number % 3 else (Message("user", text),)
+        at.encode(Call("p/m", prompt, max_tokens=9, stream=number % 2 == 0, trial=number))
     assert counted.calls == 2
 
 
