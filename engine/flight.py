@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextvars import copy_context
 from functools import partial
 
 from msgspec import structs
 
-from .attempts.retry import Tries
 from .call import Failure, Outcome, Reply
 from .claims import look_again_in_s
 from .endpoint import Attempt, Fault, Response, SendError, Withdrawn
 from .fault import Stop, StopReason
 from .lanes.key_gate import Payer, Permit
 from .lanes.lane_queue import LaneStopped
+from .limits import Tokens
 from .own_machine import own_fault_of
-from .shared_calls import At, Parts, SharedCall, Waiter
+from .shared_calls import At, SharedCall
 from .verdict import verdict
 
 # Stops that the host did not cause: calls that were not sent stay pending.
@@ -31,25 +30,16 @@ _OUR_OWN: tuple[StopReason, ...] = ("budget", "interrupted", "local_fault")
 _STORED_AFTER_S = 0.002
 
 
-class Flight(SharedCall):
-    """One call on its way."""
+class Flight(SharedCall, eq=False, kw_only=True):
+    """One call on its way. `tokens`, `cost` and `refused_by` are what its lane reads; `is_written`: its attempt has
+    been sent; `failed`: the permit of the latest attempt that failed."""
 
-    cost = 0.0
-    refused_by = 0
-    _is_written = False
-    _attempt: Attempt | None = None
-    _failed: Permit
-
-    def __init__(self, parts: Parts, first: Waiter) -> None:
-        self.parts, self.pending, self.first, self.waiters = parts, first.pending, first, [first]
-        pending = first.pending
-        self.payers = () if pending.payer is None else (pending.payer,)
-        self.tokens = pending.tokens
-        self.tries = Tries(pending.route.policy or parts.policy)
-        self._context = copy_context()
-        self.since = parts.loop.time()
-        self._pieces = []
-        self._request = pending.request if first.hear is None else structs.replace(pending.request, hear=self.hear)
+    tokens: Tokens
+    cost: float = 0.0
+    refused_by: int = 0
+    is_written: bool = False
+    attempt: Attempt | None = None
+    failed: Permit | None = None
 
     def __repr__(self) -> str:
         seconds = self.parts.loop.time() - self.since
@@ -62,11 +52,13 @@ class Flight(SharedCall):
     def begin(self) -> None:
         """Begins the flight. Never raises, and tells its waiter nothing before it returns."""
         self.pending.route.under_way += 1  # a route that is in use is not forgotten
+        if self.first is not None and self.first.hear is not None:
+            self.request = structs.replace(self.request, hear=self.hear)
         try:
             self._claim()
         except BaseException as error:  # noqa: BLE001 (raised to those who wait)
             self._crash(error)
-        self._has_begun = True
+        self.has_begun = True
 
     def _claim(self) -> None:
         """Takes the key, or waits for the engine that has it, which stores, then lets go."""
@@ -75,7 +67,7 @@ class Flight(SharedCall):
         if not pending.route.is_kept:
             self._admit()
         elif lease := claims.take(pending.key):
-            self._lease = lease
+            self.lease = lease
             if claims.changes == pending.changes or not self._is_stored():
                 self._admit()
         else:
@@ -88,8 +80,8 @@ class Flight(SharedCall):
 
     def _claim_again(self) -> None:
         waited = self.parts.loop.time() - self.since
-        self._lease = self.parts.claims.take(self.pending.key)
-        if not self._lease and waited < self.tries.policy.patience_s:
+        self.lease = self.parts.claims.take(self.pending.key)
+        if not self.lease and waited < self.tries.policy.patience_s:
             self._wait_for_claim(waited)
         elif not self._is_stored():
             self._admit()
@@ -132,8 +124,8 @@ class Flight(SharedCall):
 
     def _send(self, permit: Permit) -> None:
         assert self.at is At.LANE, self
-        pending, parts, request = self.pending, self.parts, self._request
-        self._permit, self._is_written = permit, False
+        pending, parts, request = self.pending, self.parts, self.request
+        self.permit, self.is_written = permit, False
         parts.events.tell("sent", pending.call.model)
         self.at, self.since = At.SENT, permit.sent_at
         parts.out += 1
@@ -141,9 +133,9 @@ class Flight(SharedCall):
             if request.hear is not None:
                 request.hear(None)
             if self.at is At.SENT:  # who listens may have left
-                attempt = self._context.run(pending.route.endpoints[permit.lane.number].begin, request, self)
-                if self._permit is permit and self.at is At.SENT:
-                    self._attempt = attempt
+                attempt = self.context.run(pending.route.endpoints[permit.lane.number].begin, request, self)
+                if self.permit is permit and self.at is At.SENT:
+                    self.attempt = attempt
         except Exception as error:  # noqa: BLE001 (it may be billed, and must not end the others)
             self._broken(error)
         except BaseException:
@@ -151,15 +143,15 @@ class Flight(SharedCall):
             raise
 
     def clear(self) -> float:
-        assert self._permit is not None
-        wait_s = self._permit.lane.clear(self._permit)
-        self._is_written = wait_s == 0.0
+        assert self.permit is not None
+        wait_s = self.permit.lane.clear(self.permit)
+        self.is_written = wait_s == 0.0
         return wait_s
 
     def received(self, response: Response) -> None:
         if self.at is not At.SENT:
             return
-        permit, parts, endpoints = self._permit, self.parts, self.pending.route.endpoints
+        permit, parts, endpoints = self.permit, self.parts, self.pending.route.endpoints
         assert permit is not None
         try:
             try:
@@ -172,7 +164,7 @@ class Flight(SharedCall):
                 self._broken(error)
                 return
             parts.out -= 1
-            self._attempt = None
+            self.attempt = None
             if isinstance(result, Reply):
                 self._land(permit, result, response)
             else:
@@ -186,10 +178,10 @@ class Flight(SharedCall):
 
     def _broken(self, error: Exception) -> None:
         """Ends an attempt without a response. Any error becomes a fault."""
-        permit, parts = self._permit, self.parts
+        permit, parts = self.permit, self.parts
         assert permit is not None
         parts.out -= 1
-        self._attempt = None
+        self.attempt = None
         if isinstance(error, Withdrawn):
             permit.lane.withdraw(permit, parts.loop.time())
             parts.events.tell("retried", self.pending.call.model, detail="withdrawn")
@@ -209,7 +201,7 @@ class Flight(SharedCall):
         assert self.at is At.SENT, self
         parts, route, tries, now = self.parts, self.pending.route, self.tries, self.parts.loop.time()
         lane, route.latest_fault = route.lane, fault
-        decided = verdict(fault, lane.history(permit, tries, self._request))
+        decided = verdict(fault, lane.history(permit, tries, self.request))
         lane.failed(permit, fault, decided, now)
         tries.note(decided, permit.lane.number)
         self.refused_by = tries.refused_by
@@ -218,9 +210,9 @@ class Flight(SharedCall):
             return
         self._release()
         parts.events.tell("retried", lane.lane.model, detail=fault.kind)
-        self._request = self._request.after(decided.again)
+        self.request = self.request.after(decided.again)
         self.at, self.since = At.PAUSE, now
-        self._failed = permit
+        self.failed = permit
         if not lane.wait_to_repeat(self, permit, decided.again, tries, parts.random):
             self._repeat()
 
@@ -231,7 +223,8 @@ class Flight(SharedCall):
             self._fly(self._repeat_if_granted)
 
     def _repeat_if_granted(self) -> None:
-        if not self.pending.route.lane.wait_for_grant(self, self._failed):
+        assert self.failed is not None
+        if not self.pending.route.lane.wait_for_grant(self, self.failed):
             self._repeat()
 
     def _repeat(self) -> None:
@@ -315,12 +308,12 @@ class Flight(SharedCall):
     def abort(self) -> None:
         """Ends the flight without an outcome, wherever it is."""
         if self.at is At.SENT:
-            permit = self._permit
+            permit = self.permit
             assert permit is not None
             self.parts.out -= 1
-            if self._attempt is not None:
-                self._attempt.abort()
-            if self._is_written:
+            if self.attempt is not None:
+                self.attempt.abort()
+            if self.is_written:
                 self.tries.maybe_billed += 1  # the provider may finish it all the same
             else:
                 permit.lane.withdraw(permit, self.parts.loop.time())

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from random import Random
 
-from .attempts.retry import RetryPolicy
+from .attempts.retry import RetryPolicy, Tries
 from .call import Call, Outcome
 from .call_lookup import CallEncoding as CallEncoding
 from .call_lookup import CallLookup, PendingCall
@@ -121,13 +121,23 @@ class Scheduler:
 
     def begin(self, waiter: Waiter) -> None:
         """Sends a call for a waiter, or joins it to the identical call that is under way. Never raises."""
-        pending, under_way = waiter.pending, self._parts.under_way
+        pending, parts, under_way = waiter.pending, self._parts, self._parts.under_way
         call = under_way.get(pending.key)
         waiter.is_joining = call is not None
         if call is not None:
             call.add(waiter)
             return
-        flight = waiter.call = under_way[pending.key] = Flight(self._parts, waiter)
+        flight = waiter.call = under_way[pending.key] = Flight(
+            parts=parts,
+            pending=pending,
+            waiters=[waiter],
+            first=waiter,
+            payers=() if pending.payer is None else (pending.payer,),
+            tries=Tries(pending.route.policy or parts.policy),
+            request=pending.request,
+            since=parts.loop.time(),
+            tokens=pending.tokens,
+        )
         flight.begin()
 
     async def fetch(self, pending: PendingCall, sink: Sink | None, hear: Hear | None = None) -> Outcome:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextvars import Context
+from contextvars import Context, copy_context
 from enum import Enum
 from random import Random
 from typing import Protocol
@@ -138,7 +138,7 @@ class Parts(Struct, eq=False, kw_only=True):
                 self.halt("local_fault", str(sink.fault))
 
 
-class SharedCall:
+class SharedCall(Struct, eq=False, kw_only=True):
     """A call that is under way: `at` one of its stations, `since` when. `outcome` is known before it is stored; from
     then on the call goes to its end, even if all leave. `first`: the waiter that began it, None if that has left;
     `payers`: those who wait have these, of whom one pays for the next attempt, empty if one has none."""
@@ -149,17 +149,17 @@ class SharedCall:
     first: Waiter | None
     payers: tuple[Payer, ...]
     tries: Tries
-    at = At.BEGUN
+    request: Request
     since: float
+    at: At = At.BEGUN
     outcome: Outcome | None = None
-    _lease = 0
-    _request: Request
-    _context: Context
-    _pieces: list[str]
-    _has_begun = False
-    _permit: Permit | None = None
-    _line: SinkLine | None = None
-    _over: asyncio.Event | None = None
+    lease: int = 0
+    context: Context = field(default_factory=copy_context)
+    pieces: list[str] = field(default_factory=list)
+    has_begun: bool = False
+    permit: Permit | None = None
+    line: SinkLine | None = None
+    over: asyncio.Event | None = None
 
     # Those who wait
 
@@ -172,8 +172,8 @@ class SharedCall:
         if self.payers:
             self.payers = _payers_of(self.waiters)
             self.parts.loop.call_soon(self.pending.route.lane.serve)  # who joins may pay for it now
-        if waiter.hear is not None and self._pieces:
-            waiter.hear("".join(self._pieces))  # the text that was streamed before it joined
+        if waiter.hear is not None and self.pieces:
+            waiter.hear("".join(self.pieces))  # the text that was streamed before it joined
 
     def remove(self, waiter: Waiter) -> None:
         """Removes a waiter. Ends the call if nobody else waits for it and its outcome is not known."""
@@ -183,17 +183,17 @@ class SharedCall:
         self.payers = _payers_of(self.waiters)
         if waiter is self.first:
             self.first = None
-            if self._line is not None:
-                self._line.sink = None
+            if self.line is not None:
+                self.line.sink = None
         if not self.waiters and self.outcome is None:
             self.abort()
 
     def hear(self, piece: str | None) -> None:
         """Passes a piece of the answer's text to all listeners; None: a new attempt begins."""
         if piece is None:
-            self._pieces.clear()
+            self.pieces.clear()
         else:
-            self._pieces.append(piece)
+            self.pieces.append(piece)
         for waiter in tuple(self.waiters):
             if waiter.hear is not None:
                 waiter.hear(piece)
@@ -208,8 +208,8 @@ class SharedCall:
     async def until_over(self) -> None:
         """Waits until the call has ended and nothing of it is left."""
         if self.at is not At.OVER:
-            self._over = self._over or asyncio.Event()
-            await self._over.wait()
+            self.over = self.over or asyncio.Event()
+            await self.over.wait()
 
     # Its outcome
 
@@ -218,35 +218,30 @@ class SharedCall:
         assert self.at not in (At.BEGUN, At.OVER), self
         self.outcome, self.at, self.since = outcome, At.KEPT, self.parts.loop.time()
         pending, cache, first, route = self.pending, self.parts.cache, self.first, self.pending.route
-        if not route.is_kept:
-            self._write_first(outcome)
-            self._kept(None)
-            return
-        line: SinkLine | None = None
-        if first is not None and first.sink is not None:
-            line = self._line = SinkLine(first.sink, outcome, self._context)
-        url = pending.request.url if route.is_page else ""
+        if route.is_kept and first is not None and first.sink is not None:
+            self.line = SinkLine(first.sink, outcome, self.context)
+        key, request, done, line = pending.key, pending.request, self._kept, self.line
+        url = request.url if route.is_page else ""
         try:
-            if outcome.failure is not None:
-                done = self._kept
-                cache.put_failure(pending.key, pending.request, outcome.failure, response, done, url=url, line=line)
+            if route.is_kept and outcome.failure is not None:
+                cache.put_failure(key, request, outcome.failure, response, done, url=url, line=line)
                 return
-            assert response is not None
-            if response.headers and not route.is_page:
-                # These headers are about quotas at this moment; a page's describe the page.
-                response = structs.replace(response, headers={})
-            is_last = self.parts.out == 0  # no other answer is on its way that could share the commit
-            trial, done = pending.call.trial, self._kept
-            cache.put(pending.key, pending.request, trial, response, done, is_last=is_last, url=url, line=line)
+            if route.is_kept and response is not None:
+                if response.headers and not route.is_page:
+                    # These headers are about quotas at this moment; a page's describe the page.
+                    response = structs.replace(response, headers={})
+                is_last = self.parts.out == 0  # no other answer is on its way that could share the commit
+                cache.put(key, request, pending.call.trial, response, done, is_last=is_last, url=url, line=line)
+                return
         except _NOT_ENCODED:
             # It reaches its caller but is not stored: the next identical call is sent again.
-            self._line = None
-            self._write_first(outcome)
-            self._kept(None)
+            self.line = None
+        self._write_first(outcome)
+        self._kept(None)
 
     def _kept(self, error: Exception | None) -> None:
         """Takes the end of storing and writing: the error of one of the two, if there was one."""
-        outcome, line, parts = self.outcome, self._line, self.parts
+        outcome, line, parts = self.outcome, self.line, self.parts
         assert outcome is not None and self.at is At.KEPT, self
         if isinstance(error, LocalFault):
             # The outcome still reaches the journal; nothing more is sent.
@@ -265,7 +260,7 @@ class SharedCall:
         if (first := self.first) is not None:
             try:
                 # The copy, since the attempt may be beginning in the context itself.
-                self._context.copy().run(self.parts.write, outcome, first.sink)
+                self.context.copy().run(self.parts.write, outcome, first.sink)
             except Exception as error:  # noqa: BLE001 (the sink's)
                 self._fail_first(error)
 
@@ -284,8 +279,8 @@ class SharedCall:
 
     def _release(self) -> None:
         """Frees the slot of the attempt, if there is one. What it may have cost is settled or stays counted."""
-        if (permit := self._permit) is not None:
-            self._permit = None
+        if (permit := self.permit) is not None:
+            self.permit = None
             self.pending.route.lane.release(permit, self.parts.loop.time())
 
     def _end(self, end: Outcome | BaseException) -> None:
@@ -295,14 +290,14 @@ class SharedCall:
         pending, parts = self.pending, self.parts
         self.at = At.OVER
         self._release()
-        parts.claims.release(pending.key, self._lease)
+        parts.claims.release(pending.key, self.lease)
         if isinstance(end, BaseException):
             # The call stays pending, so no record will tell of what was sent for it.
             parts.maybe_billed_pending += self.tries.maybe_billed
         del parts.under_way[pending.key]
         pending.route.under_way -= 1
-        self._request = pending.request  # it may have had this call's listener
-        if self._has_begun:
+        self.request = pending.request  # it may have had this call's listener
+        if self.has_begun:
             self._tell(end)
         else:
             parts.loop.call_soon(self._tell, end)
@@ -316,8 +311,8 @@ class SharedCall:
                 self.parts.begin(waiter)
             else:
                 waiter.end(end)
-        if self._over is not None:
-            self._over.set()
+        if self.over is not None:
+            self.over.set()
 
 
 def _payers_of(waiters: Sequence[Waiter]) -> tuple[Payer, ...]:
