@@ -144,12 +144,22 @@ class CallRun:
         """Raises what ended the run before each call had its outcome."""
         if self._error is not None:
             raise self._error
-        self._note_stops()
-        for stop in self._stops.values():
+        stops, halted, routes = self._stops, self._scheduler.halted, self._scheduler.routes
+        if halted is not None and halted[0] != "local_fault" and not (stops or self._is_cut) and self._is_at_end():
+            return
+        # What the iterator still had for lanes that have stopped by now is pending.
+        for name in self._lanes:
+            if name in routes and (stop := routes[name].lane.stopped) is not None:
+                stops[name] = stop
+            elif name == WEB and halted is not None:
+                stops[name] = Stop(name, *halted)
+        if halted is not None and not stops:
+            stops[""] = Stop("", *halted)
+        for stop in stops.values():
             if stop.reason == "local_fault":
                 raise LocalFault(stop.detail)
-        if self._stops:
-            raise Stopped(list(self._stops.values()))
+        if stops:
+            raise Stopped(list(stops.values()))
 
     def close(self) -> None:
         """Begins no more calls, those read ahead included; those in flight go on."""
@@ -239,20 +249,6 @@ class CallRun:
             self._is_over = True
         self._changed.set()
 
-    def _note_stops(self) -> None:
-        """Notes the lanes that have stopped by now: what an iterator still had for them is pending."""
-        halted, routes = self._scheduler.halted, self._scheduler.routes
-        is_stopped = self._is_cut or bool(self._stops) or halted is None or halted[0] == "local_fault"
-        if not is_stopped and self._is_at_end():
-            return
-        for name in self._lanes:
-            if name in routes and (stop := routes[name].lane.stopped) is not None:
-                self._stops[name] = stop
-            elif name == WEB and halted is not None:
-                self._stops[name] = Stop(name, *halted)
-        if halted is not None and not self._stops:
-            self._stops[""] = Stop("", *halted)
-
     def _is_at_end(self) -> bool:
         """Whether no call is left: one more shows. Of an async iterator nobody can say when that one comes."""
         return self._is_read or (self._iterator is not None and next(self._iterator, None) is None)
@@ -276,7 +272,8 @@ class CallRun:
                 self._pump_soon()
                 await asyncio.sleep(0)  # the iterator may never let the loop go on
                 await self._until(self._may_read)
-            self._keep(None)
+            else:
+                self._keep(None)
         except BaseException as error:  # noqa: BLE001 (raised to the consumer)
             if not self._is_exhausted:
                 self._break(error)
