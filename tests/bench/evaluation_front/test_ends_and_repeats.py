@@ -113,23 +113,18 @@ def test_a_judge_that_fails_is_named_and_the_answer_is_not_paid_for_twice(toys: 
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "more", "said"),
-    [
-        ("sums", ("--limit", "9"), "items: 8 in that run, 9 in this"),
-        ("sums", ("--temperature", "1"), "temperature"),
-        ("sums", ("--max-tokens", "7"), "max_tokens"),
-        ("twins", (), "benchmark: sums in that run, twins in this"),
-    ],
-)
-def test_another_run_in_the_same_folder_is_refused_and_the_folder_stays(
-    toys: Toys, server: ToyServer, name: str, more: tuple[str, ...], said: str
-) -> None:
+def test_another_run_in_the_same_folder_is_refused_and_the_folder_stays(toys: Toys, server: ToyServer) -> None:
     toys.run("sums")
     before = {path: path.read_bytes() for path in (toys.home / "run").iterdir()}
     server.asked.clear()
-    done = toys.run(name, *more)
-    assert done.code == 2 and said in done.err and "choose another --out" in done.err
+    for name, option, value, said in (
+        ("sums", "--limit", "9", "items: 8 in that run, 9 in this"),
+        ("sums", "--temperature", "1", "temperature"),
+        ("sums", "--max-tokens", "7", "max_tokens"),
+        ("twins", "--limit", "8", "benchmark: sums in that run, twins in this"),
+    ):
+        done = toys.run(name, option, value)
+        assert done.code == 2 and said in done.err and "choose another --out" in done.err
     assert server.asked == [] and {path: path.read_bytes() for path in (toys.home / "run").iterdir()} == before
 
 

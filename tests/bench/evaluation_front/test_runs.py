@@ -161,6 +161,30 @@ def test_a_word_that_is_no_number_is_refused_before_anything_is_sent(toys: Toys,
     assert server.asked == [] and not (toys.home / "run").exists()
 
 
+def test_a_run_file_asks_the_same_as_the_command_line(toys: Toys, server: ToyServer) -> None:
+    toys.run("sums", "--limit", "3", out="alone")
+    asked = server.prompts()
+    server.asked.clear()
+    (toys.home / "sweep.toml").write_text(
+        (toys.home / "lab.toml").read_text()
+        + '[run]\nout = "sweep"\ncache = "other"\n[[run.sums]]\nname = "few"\nmodel = "lab/good"\nlimit = 3\n'
+        '[[run.doubts]]\nname = "talks"\nmodel = "lab/good"\nlimit = 2\n'
+    )
+    assert toys.cli("run", "sweep.toml", "--no-report", "--no-progress").code == 0
+    assert toys.answers("sweep/few") == toys.answers("alone") and len(toys.lines(out="sweep/talks")) == 6
+    assert asked.items() <= server.prompts().items() and len(server.asked) <= 3 + 12
+    assert (
+        toys.file("manifest.json", "sweep/few")["specification"] == toys.file("manifest.json", "alone")["specification"]
+    )
+
+
+def test_help_lists_the_options_of_the_author(toys: Toys) -> None:
+    done = toys.cli("run", "doubts", "--help")
+    assert done.code == 0 and all(
+        option in done.out for option in ("--offset N", "--judge PROVIDER/MODEL", "--lenient")
+    )
+
+
 def test_several_models_and_temperatures_are_asked_side_by_side_each_prompt_once(toys: Toys, server: ToyServer) -> None:
     done = toys.run("sums", "--temperature", "0", "1", model="lab/good lab/firm lab/poor")
     assert done.code == 0
