@@ -213,35 +213,28 @@ class AwaitingEndpoint(Endpoint, Protocol):
         ...
 
     def begin(self, request: Request, receiver: Receiver) -> Attempt:
-        return _AttemptTask(self.send, request, receiver)
+        return _AttemptTask(self, request, receiver)
 
 
 class _AttemptTask:
     """An attempt that awaits, in a task."""
 
-    def __init__(
-        self, send: Callable[[Request, Cleared], Awaitable[Response]], request: Request, receiver: Receiver
-    ) -> None:
-        self._send = send
+    def __init__(self, endpoint: AwaitingEndpoint, request: Request, receiver: Receiver) -> None:
         self._receiver = receiver
-        self._is_over = False
-        self._task = asyncio.get_running_loop().create_task(self._run(request))
+        self._task = asyncio.get_running_loop().create_task(self._run(endpoint, request))
 
     def __repr__(self) -> str:
-        return f"<Attempt [{'over' if self._is_over else 'under way'}]>"
+        return f"<Attempt [{'over' if self._task.done() else 'under way'}]>"
 
     def abort(self) -> None:
-        if not self._is_over:
-            self._is_over = True
-            self._task.cancel()
+        self._task.cancel()
 
-    async def _run(self, request: Request) -> None:
+    async def _run(self, endpoint: AwaitingEndpoint, request: Request) -> None:
         try:
-            tell = partial(self._receiver.received, await self._send(request, self._cleared))
+            tell = partial(self._receiver.received, await endpoint.send(request, self._cleared))
         except Exception as error:  # noqa: BLE001 (the receiver decides what it means)
             tell = partial(self._receiver.broke, error)
-        if not self._is_over:
-            self._is_over = True
+        if not self._task.cancelling():  # else it was aborted, and ended in another way
             tell()
 
     async def _cleared(self) -> None:

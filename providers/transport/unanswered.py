@@ -25,19 +25,15 @@ class UnansweredAddresses:
     them are repeated, to be logged with a cause; None: they are not."""
 
     def __init__(self, patience_s: float | None = None) -> None:
-        self._patience_s = patience_s
+        self._advice = ""
+        if patience_s is not None:
+            self._advice = f" Calls are repeated for {rough_time(patience_s)} (--patience); stop with Ctrl-C."
         self._answered: set[URL] = set()
         self._latest: dict[URL, str] = {}
         self._seen: Counter[str] = Counter()
 
     def __repr__(self) -> str:
         return f"<UnansweredAddresses [{len(self._latest)}]>"
-
-    @property
-    def _repeated(self) -> str:
-        if self._patience_s is None:
-            return ""
-        return f" Calls are repeated for {rough_time(self._patience_s)} (--patience); stop with Ctrl-C."
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -60,7 +56,7 @@ class UnansweredAddresses:
         if self._seen[text] >= least:
             self._latest[origin] = text
         if self._seen[text] == least:
-            trouble(f"{text}{self._repeated}")
+            trouble(f"{text}{self._advice}")
 
     async def look_at(self, address: str) -> None:
         """Opens a connection to an address and closes it, so that a refusal is logged before the first call, which may
