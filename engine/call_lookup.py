@@ -60,7 +60,7 @@ class PendingCall(Struct):
     @property
     def worst_cost(self) -> float | None:
         """The most that an attempt can cost, in dollars; None if there is no price, or no bound."""
-        least = self.route.estimate.most_input(self.weight)
+        least = self.route.estimate.most_by_weight(self.weight)
         return max([bound.dollars(least) for bound in self.bounds], default=None)
 
     @property

@@ -107,7 +107,7 @@ class TokenEstimate:
         read = max(1, math.ceil(weight * self.tokens_per_char - _ROUNDING))
         return Tokens(read, self.output_p95 if call.max_tokens is None else call.max_tokens)
 
-    def most_input(self, weight: int) -> int:
+    def most_by_weight(self, weight: int) -> int:
         """Returns the most tokens that a prompt of this weight should have by what was reported of others: a provider
         may count more than their text explains."""
         return math.ceil(1.5 * weight * self.tokens_per_char)

@@ -62,7 +62,7 @@ def worst_cost(call: Call, price: Price, estimate: TokenEstimate) -> float | Non
     """Returns the most that one attempt of this call can cost, in dollars, which a budget has to reserve before it is
     sent; None: there is no bound."""
     bound = cost_bound(call, price)
-    return None if bound is None else bound.dollars(estimate.most_input(call_weight(call)))
+    return None if bound is None else bound.dollars(estimate.most_by_weight(call_weight(call)))
 
 
 def _as_sent(call: Call, price: Price) -> Call:
@@ -368,7 +368,7 @@ def bill_of(reply: Reply, call: Call, price: Price | None, estimate: TokenEstima
     most, rate = _most_sent(call, price), price.input_most(_marks_in(call))
     if most is not None:
         # What a provider counted for this lane's prompts may be more than their text explains.
-        most = Tokens(max(most.input, estimate.most_input(call_weight(call))), most.output)
+        most = Tokens(max(most.input, estimate.most_by_weight(call_weight(call))), most.output)
     if usage is not None and usage.total is not None:
         output = usage.total if most is None else min(usage.total, most.output)
         ends = (Tokens(usage.total, 0), Tokens(usage.total - output, output))
