@@ -116,7 +116,7 @@ class Claims:
             return _UNLOCKED
         try:
             if time.monotonic() >= self._look_round_at:
-                self._look_round()
+                self._look_round() if self._words else self._enter()
             if (word := _WORD.unpack_from(key)[0]) in self._theirs and word in self._words.tolist():
                 self._look_round()  # its owner may have ended
                 if not self._is_owner:
@@ -129,9 +129,6 @@ class Claims:
     def _look_round(self) -> None:
         """Takes the table over if it has no owner; as its owner, finds out whether another engine is present."""
         self._look_round_at = time.monotonic() + self._look_round_s
-        is_new = not self._words
-        if is_new:
-            self._enter()
         if not self._is_owner and _lock(self._fds[_TABLE], fcntl.F_WRLCK, _OWNER):
             # What is in it was taken by an owner that has ended.
             self._words[_SHARED + 1 :] = memoryview(bytes(self._words.nbytes - _WORD.size)).cast("q")
@@ -141,19 +138,19 @@ class Claims:
             self._words[_SHARED] = 0
             if _is_locked(self._fds[_TABLE], _PRESENT):
                 self._words[_SHARED] = 1
-        elif is_new:
-            time.sleep(_SEEN_AFTER_S)
-            self._theirs = set(self._words.tolist())
 
     def _enter(self) -> None:
-        """Opens the table, and lets its owner know that it is not alone."""
+        """Opens the table, lets its owner know that it is not alone, and notes which keys that has."""
         if not _SET_LOCK:
             raise OSError(errno.ENOTSUP, _NO_OFD)
         self._fds[_TABLE] = fd = open_to_map(self._path, _WORDS * _WORD.size, 0o644)
-        words = memoryview(mmap.mmap(fd, _WORDS * _WORD.size)).cast("q")
+        self._words = memoryview(mmap.mmap(fd, _WORDS * _WORD.size)).cast("q")
         _lock(fd, fcntl.F_RDLCK, _PRESENT)
-        words[_SHARED] = 1
-        self._words = words
+        self._words[_SHARED] = 1
+        self._look_round()
+        if not self._is_owner:
+            time.sleep(_SEEN_AFTER_S)
+            self._theirs = set(self._words.tolist())
 
     def _lock_key(self, kind: int, key: bytes) -> bool:
         file = key[-1] % _FILES

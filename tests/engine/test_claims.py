@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import resource
 import subprocess
 import sys
@@ -220,22 +219,27 @@ def test_a_full_disk_lets_every_call_go_out(tmp_path: Path) -> None:
     assert ended.stderr.count("can't be locked") == 1
 
 
+FORKED = """
+import os, sys
+from pathlib import Path
+from millstream.engine.claims import Claims
+claims = Claims(Path(sys.argv[1]))
+for number in (1, 2):
+    assert claims.take(bytes([number]) * 32)
+if (child := os.fork()) == 0:
+    sys.stdin.read()
+    os._exit(0)
+claims.close()
+print("closed", flush=True)
+os.waitpid(child, 0)
+"""
+
+
+@pytest.mark.process
 def test_a_fork_keeps_no_lease_of_an_engine_that_is_closed(tmp_path: Path) -> None:
-    claims = Claims(tmp_path)
-    is_free(claims, 0)
-    assert claims.take(key(1))
-    release, wait = os.pipe()
-    child = os.fork()
-    if not child:
-        os.close(wait)
-        os.read(release, 1)
-        os._exit(0)
-    try:
+    program = [sys.executable, "-c", FORKED, str(tmp_path)]
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None and parent.stdout.readline() == "closed\n"
+        claims = Claims(tmp_path)
+        assert all(claims.take(bytes([number]) * 32) for number in (1, 2)) and is_alone(claims)
         claims.close()
-        other = Claims(tmp_path)
-        assert is_free(other, 1) and is_alone(other)
-        other.close()
-    finally:
-        os.close(wait)
-        os.waitpid(child, 0)
-        os.close(release)

@@ -37,7 +37,7 @@ def url() -> Iterator[str]:
 
 
 # What is reached, and 5% more for frames.
-@pytest.mark.parametrize(("verb", "frames", "tasks", "futures"), [("run", 121, 0, 0), ("ask", 131, 0, 1)])
+@pytest.mark.parametrize(("verb", "frames", "tasks", "futures"), [("run", 105, 0, 0), ("ask", 112, 0, 1)])
 def test_a_call_costs_no_more_frames_tasks_and_futures_than_before(
     url: str, verb: str, frames: float, tasks: float, futures: float
 ) -> None:
