@@ -123,17 +123,18 @@ class ToyServer:
 
     def await_waiting(self, count: int) -> None:
         """Wait until so many requests are held."""
-        self._await(lambda: self.waiting >= count)
+        self.await_that(lambda: self.waiting >= count)
 
     def await_gone(self) -> None:
         """Wait until whoever was held has hung up."""
-        self._await(lambda: self.waiting == 0)
+        self.await_that(lambda: self.waiting == 0)
 
     def prompts(self) -> Counter[tuple[str, str]]:
         """How often each model was asked each last message."""
         return Counter((asked.model, asked.prompt) for asked in self.asked)
 
-    def _await(self, holds: Callable[[], bool]) -> None:
+    def await_that(self, holds: Callable[[], bool]) -> None:
+        """Wait for something that nobody tells."""
         end = time.monotonic() + 20
         while not holds():
             assert time.monotonic() < end, f"{self.waiting} requests wait, {len(self.asked)} came"

@@ -187,11 +187,13 @@ def test_a_budget_is_never_passed_and_a_raised_one_finishes(toys: Toys, server: 
 
 
 @pytest.mark.parametrize("name", ["sums", "doubts"])
-def test_a_budget_counts_what_the_folder_cost_before(toys: Toys, server: ToyServer, name: str) -> None:
-    toys.run(name, "--max-tokens", "5", "--max-cost", "25", "--limit", "20")
-    before = len(server.asked)
-    assert toys.again("resume", "--max-cost", str(COST * before + 1)).code == 4
-    assert len(server.asked) == before
+def test_a_budget_counts_what_the_folder_cost_before_it_had_one(toys: Toys, server: ToyServer, name: str) -> None:
+    with server.failing("What is 6 ", 401):
+        assert toys.run(name, "--max-tokens", "5", "--concurrency", "1").code == 4
+    before, cost = len(server.asked), paid(toys)
+    assert cost > 5 * COST
+    assert toys.again("resume", "--max-cost", f"{cost + 1}").code == 4 and len(server.asked) == before
+    assert toys.again("resume", "--max-cost", "1000").code == 0
 
 
 def test_answers_that_say_nothing_end_with_3_and_a_reading_of_the_author_counts_them(toys: Toys) -> None:
