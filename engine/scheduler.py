@@ -84,6 +84,10 @@ class Scheduler:
         """The number of calls that are being sent or stored, however many wait for each."""
         return len(self._parts.under_way)
 
+    def is_under_way(self, pending: PendingCall) -> bool:
+        """Whether an identical call is being sent or stored, so that this one would join it."""
+        return pending.key in self._parts.under_way
+
     async def end(self) -> None:
         """Ends all runs (those that still wait get an error) and all calls, since the engine is about to be closed."""
         self._is_closed = True

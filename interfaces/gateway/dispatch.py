@@ -178,7 +178,9 @@ class Dispatch:
                 )
         if caller.purse is not None:
             most = _worst_cost(pending)
-            if caller.purse.charged + most * caller.purse.overrun > (caller.purse.limit or 0.0):
+            is_over = caller.purse.charged + most * caller.purse.overrun > (caller.purse.limit or 0.0)
+            # An answer that is not stored yet costs nothing either.
+            if is_over and not self._scheduler.is_under_way(pending):
                 raise caller.over_budget(most)
 
     # Lanes and disks in trouble

@@ -238,3 +238,18 @@ def test_a_budget_outlives_its_gateway(tmp_path: Path) -> None:
     for _ in range(3):
         scenario(tmp_path, check)
     assert spent == pytest.approx([PLENTY, PLENTY - COST, PLENTY - 2 * COST])
+
+
+def test_a_call_that_joins_one_under_way_needs_no_money(tmp_path: Path) -> None:
+    release = asyncio.Event()
+
+    async def check(at: ChatGateway) -> None:
+        of_bob = asyncio.create_task(at.ask("call", BOB))
+        await until(lambda: at.server.in_flight == 1)
+        mine = asyncio.create_task(at.ask("call"))
+        refused = await at.ask("another")
+        release.set()
+        assert is_spent(refused) and (await of_bob).status == (await mine).status == 200
+        assert at.server.counts() == {"call": 1} and await at.left() == pytest.approx(0.01)
+
+    scenario(tmp_path, check, lambda asked: held(release), max_cost=0.01)
