@@ -48,8 +48,8 @@ class Permit(Struct, eq=False):
     """The right to make one attempt, held from admission until the answer is safe on disk. `tokens` and `cost`
     (dollars) are reserved for it; `sent_at` is when it was admitted and, once its request is written, when that was, in
     seconds of the clock that its gate reads; `is_probe`: it tests a lane that its breaker holds back. `payer`: the
-    budget that pays for the attempt beside the engine's, None: there is none. `used`: the tokens that count, None: all
-    that are reserved; `is_counted` False: not even the request does. `limits`: those that its answer reported."""
+    budget that pays for the attempt beside the engine's; None: there is none. `limits`: those that its answer reported.
+    """
 
     lane: KeyGate
     tokens: Tokens
@@ -58,8 +58,6 @@ class Permit(Struct, eq=False):
     is_probe: bool = False
     is_settled: bool = False
     payer: Payer | None = None
-    used: Tokens | None = None
-    is_counted: bool = True
     limits: tuple[Limit, ...] = ()
 
 
@@ -85,9 +83,10 @@ class Payer(Protocol):
         """Counts the send of an attempt now, as it is about to be written. Raises Withdrawn if the budget is
         overdrawn."""
 
-    def settle(self, permit: Permit, cost: float, *, is_sure: bool) -> None:
-        """Replaces what is reserved by what the attempt used and its cost in dollars; called once for each. `is_sure`
-        False: the cost is not confirmed by an answer (assumed, or the attempt failed)."""
+    def settle(self, permit: Permit, used: Tokens | None, cost: float, *, is_sure: bool) -> None:
+        """Replaces what is reserved by the tokens that the attempt used (None: not even the request counts) and its
+        cost in dollars; called once for each. `is_sure` False: the cost is not confirmed by an answer (assumed, or the
+        attempt failed)."""
 
     def release(self) -> None:
         """Frees an attempt's place."""
@@ -226,10 +225,9 @@ class KeyGate:
 
     def withdraw(self, permit: Permit, now: float) -> None:
         """Gives back all that was reserved for an attempt that was not written."""
-        self._refund(permit)
         if permit.is_probe:
             self.breaker.abandon_probe(now)
-        self._pay(permit, 0.0, is_sure=True)
+        self._settle(permit, None, 0.0, is_sure=True)
         self.on_change()
 
     # What becomes of an attempt
@@ -238,7 +236,7 @@ class KeyGate:
         """Frees the slot. A permit that was never settled was cancelled: its tokens and its cost stay counted."""
         self.in_flight -= 1
         if not permit.is_settled:
-            self._pay(permit, None, is_sure=False)
+            self._settle(permit, permit.tokens, None, is_sure=False)
             if permit.is_probe:
                 self.breaker.abandon_probe(now)
                 self.on_change()
@@ -250,24 +248,23 @@ class KeyGate:
         False: the provider reported only a part of the tokens, and the others count at their worst."""
         self.trouble_since = None
         self.is_suspect = False
-        if self.breaker.record_success():
-            self.on_change()
+        is_closed = self.breaker.record_success()
         if self._adaptive.cut_at is not None:
             self._adaptive.note_answer(permit.sent_at)
-        self._settle_tokens(permit, tokens)
-        self._pay(permit, cost, is_sure=cost is not None, is_reported=is_reported)
+        self._settle(permit, tokens, cost, is_sure=cost is not None, is_reported=is_reported)
+        if is_closed or tokens.input + tokens.output < permit.tokens.input + permit.tokens.output:
+            self.on_change()
 
     def failed(self, permit: Permit, fault: Fault, verdict: Verdict, now: float) -> None:
         """Carries out a verdict: returns reserved tokens, pauses, cuts the rate, opens the breaker or stops."""
         learns, is_pause = verdict.learns, verdict.learns in ("pause", "rest")
         if learns in ("refusal", "pause"):
             self._ledger.make_up_less()
-        if verdict.quota == "refund":
-            self._refund(permit)
-        elif verdict.quota == "settle" and fault.usage_tokens is not None:
+        used = None if verdict.quota == "refund" else permit.tokens
+        if verdict.quota == "settle" and fault.usage_tokens is not None:
             # A fault reports one sum of tokens: the reserved input is taken from it first, the rest is output.
             read = min(permit.tokens.input, fault.usage_tokens)
-            self._settle_tokens(permit, Tokens(read, fault.usage_tokens - read))
+            used = Tokens(read, fault.usage_tokens - read)
         if verdict.cuts_rate and self._adaptive.cut(now, permit.sent_at, is_again=is_pause):
             self.events.tell("cut", self.lane.model, self._adaptive.rate or 0.0, fault.kind)
         if is_pause or learns in ("failure", "refusal"):
@@ -292,7 +289,7 @@ class KeyGate:
                 self.stop(learns, fault.detail)
         if permit.is_probe and (is_pause or learns == "nothing"):
             self.breaker.abandon_probe(now)  # it showed nothing; a pause decides when the next one goes
-        self._pay(permit, 0.0 if verdict.money == "none" else None, is_sure=False)
+        self._settle(permit, used, 0.0 if verdict.money == "none" else None, is_sure=False)
         self.on_change()
 
     def empty_in_s(self, now: float) -> float:
@@ -354,25 +351,18 @@ class KeyGate:
                 f"({self._patience_s / 60:g} min) in all: try again later. It said: {fault.detail}",
             )
 
-    def _refund(self, permit: Permit) -> None:
-        permit.is_counted = False
-        self._ledger.settle(permit.sent_at, permit.tokens, _NO_TOKENS, requests=0)
-
-    def _settle_tokens(self, permit: Permit, tokens: Tokens) -> None:
-        if tokens != permit.tokens:
-            permit.used = tokens
-            self._ledger.settle(permit.sent_at, permit.tokens, tokens)
-            if tokens.total < permit.tokens.total:
-                self.on_change()
-
-    def _pay(self, permit: Permit, cost: float | None, *, is_sure: bool, is_reported: bool = True) -> None:
-        """Replaces what was reserved by the cost in dollars; None: all of it counts."""
-        if not permit.is_settled:
-            permit.is_settled = True
-            cost = permit.cost * self.purse.overrun if cost is None else cost
-            if permit.cost or cost:
-                unsure, at_worst = 0.0 if is_sure else cost, 0.0 if is_reported else cost
-                self.purse.settle(permit.cost, cost, unsure=unsure, at_worst=at_worst)
-                self.events.tell("spent", self.lane.model, cost, "" if is_sure else "unsure")
-            if permit.payer is not None:
-                permit.payer.settle(permit, cost, is_sure=is_sure)
+    def _settle(
+        self, permit: Permit, used: Tokens | None, cost: float | None, *, is_sure: bool, is_reported: bool = True
+    ) -> None:
+        """Replaces the tokens that were reserved by those that were used (None: not even the request counts), and the
+        money by the cost in dollars (None: all of it counts)."""
+        permit.is_settled = True
+        if used != permit.tokens:
+            self._ledger.settle(permit.sent_at, permit.tokens, used or _NO_TOKENS, requests=int(used is not None))
+        cost = permit.cost * self.purse.overrun if cost is None else cost
+        if permit.cost or cost:
+            unsure, at_worst = 0.0 if is_sure else cost, 0.0 if is_reported else cost
+            self.purse.settle(permit.cost, cost, unsure=unsure, at_worst=at_worst)
+            self.events.tell("spent", self.lane.model, cost, "" if is_sure else "unsure")
+        if permit.payer is not None:
+            permit.payer.settle(permit, used, cost, is_sure=is_sure)

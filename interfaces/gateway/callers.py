@@ -104,14 +104,13 @@ class Caller:
         if self._ledger is not None:
             self._ledger.move(permit.sent_at, now, self._quota.cut_to_fit(permit.tokens))
 
-    def settle(self, permit: Permit, cost: float, *, is_sure: bool) -> None:
+    def settle(self, permit: Permit, used: Tokens | None, cost: float, *, is_sure: bool) -> None:
         self.spent += cost
         if self.purse is not None:
             self.purse.settle(permit.cost, cost, unsure=0.0 if is_sure else cost)
         if self._ledger is not None:
-            used = (permit.used or permit.tokens) if permit.is_counted else Tokens()
-            reserved = self._quota.cut_to_fit(permit.tokens)
-            self._ledger.settle(permit.sent_at, reserved, used, requests=int(permit.is_counted))
+            reserved, requests = self._quota.cut_to_fit(permit.tokens), int(used is not None)
+            self._ledger.settle(permit.sent_at, reserved, used or Tokens(), requests=requests)
         self._wake()
 
     def release(self) -> None:

@@ -55,7 +55,7 @@ class ScriptedPayer:
     def clear(self, permit: Permit, now: float) -> None:
         assert self.places
 
-    def settle(self, permit: Permit, cost: float, *, is_sure: bool) -> None:
+    def settle(self, permit: Permit, used: Tokens | None, cost: float, *, is_sure: bool) -> None:
         self.paid += 1
 
     def release(self) -> None:

@@ -1,4 +1,4 @@
-"""Callers with a token each: their own models, lane and budget, and what is stored costs neither."""
+"""Callers with a token each: their own models, quota and budget, and what is stored costs neither."""
 
 from __future__ import annotations
 
