@@ -172,8 +172,8 @@ class Exchange(Struct, eq=False):
         self.line = self.pool.take()
         if self.line is not None:
             self._write()
-        elif self.pool.transport.take_room(self.pool, self.take):
-            self.take(None)
+        else:
+            self.pool.transport.wait(self.take, self.pool)
 
     def take(self, line: HttpConnection | None) -> None:
         """Takes what it has waited for; see `Take`."""

@@ -40,7 +40,6 @@ class LineConnector(aiohttp.TCPConnector):
         # Only lanes decide how many calls are in flight: the connector must not queue as well.
         super().__init__(limit=0, ttl_dns_cache=60)
         self._factory = functools.partial(HttpConnection, self._loop)  # type: ignore[assignment, arg-type]
-        self.turn = asyncio.Lock()
 
 
 class Transport:
@@ -61,6 +60,7 @@ class Transport:
         self._pools: dict[tuple[URL, bool, float], Pool] = {}
         self.sweep: asyncio.TimerHandle | None = None
         self._room = connections_max
+        self._is_opening = False
         self.waiting: OrderedDict[Take, Pool] = OrderedDict()
 
     def __repr__(self) -> str:
@@ -78,23 +78,38 @@ class Transport:
             pool = self._pools[key] = Pool(self, self._connector, url, connect_s)
         return pool
 
-    def take_room(self, pool: Pool, take: Take) -> bool:
-        """Takes the room for one more connection. If there is none, `take` gets it later, or a connection of the pool
-        that has become idle, unless it is removed from `waiting`."""
-        if not self._room and (other := next((each for each in self._pools.values() if each.idle), None)) is not None:
-            other.close(other.idle.popleft())
-        if self._room:
-            self._room -= 1
-            return True
+    def wait(self, take: Take, pool: Pool) -> None:
+        """Calls `take` when it is its turn, unless it is removed from `waiting`. Connections are opened one in each
+        turn of the loop: a server may hold only a few that it has not accepted yet, and a call on one beyond them waits
+        for as long as its system tries again."""
         self.waiting[take] = pool
-        return False
+        self.open_soon()
 
     def free_room(self) -> None:
-        """Gives the room of a closed connection to the first call that waits."""
-        if self.waiting:
-            self.waiting.popitem(last=False)[0](None)
-        else:
-            self._room += 1
+        """Frees the room of a closed connection."""
+        self._room += 1
+        self.open_soon()
+
+    def open_soon(self) -> None:
+        if self.waiting and not self._is_opening and (self._room or any(pool.idle for pool in self._pools.values())):
+            self._is_opening = True
+            asyncio.get_running_loop().call_soon(self._open_next)
+
+    def _open_next(self) -> None:
+        self._is_opening = False
+        if not self.waiting:
+            return
+        take, pool = next(iter(self.waiting.items()))
+        line = pool.take()  # given back meanwhile
+        if line is None:
+            if not self._room and (other := next((each for each in self._pools.values() if each.idle), None)):
+                other.close(other.idle.popleft())
+            if not self._room:
+                return
+            self._room -= 1
+        del self.waiting[take]
+        take(line)
+        self.open_soon()
 
     def sweep_later(self) -> None:
         """Closes idle connections when they are too old, so that an idle server keeps no descriptors."""
@@ -150,17 +165,7 @@ class Pool:
         return None
 
     async def connect(self) -> HttpConnection:
-        """Returns a connection, for which there is room, which its caller frees if this fails: a new one, or one that
-        was given back meanwhile."""
-        # They are opened one in each turn of the loop: a server may hold only a few that it has not accepted yet, and a
-        # call on one beyond them waits for as long as its system tries again.
-        is_first = not self._connector.turn.locked()
-        async with self._connector.turn:
-            if is_first:
-                await asyncio.sleep(0)
-        if (line := self.take()) is not None:
-            self.transport.free_room()
-            return line
+        """Opens and returns a new connection, for which there is room, which its caller frees if this fails."""
         silent = None
         if not self.has_answered:
             loop, note = asyncio.get_running_loop(), self.transport.unanswered.note_fault
@@ -179,20 +184,19 @@ class Pool:
     def give_back(self, line: HttpConnection) -> None:
         """Keeps a connection for the next call, the first that waits, unless it must be closed."""
         transport = self.transport
+        take, pool = next(iter(transport.waiting.items())) if transport.waiting else (None, None)
         if line.should_close:
             self.close(line)
-        elif transport.waiting:
-            take, pool = next(iter(transport.waiting.items()))
-            if pool is self:
-                del transport.waiting[take]
-                take(line)
-            else:
-                self.close(line)  # its room is for the other server
+        elif take is not None and pool is self:
+            del transport.waiting[take]
+            take(line)
         else:
             line.since = time.monotonic()
             self.idle.append(line)
             if transport.sweep is None:
                 transport.sweep_later()
+            if take is not None:
+                transport.open_soon()  # its room is for another server
 
     def close(self, line: HttpConnection) -> None:
         """Closes a connection, whose room is free then."""

@@ -17,7 +17,12 @@ def url() -> Iterator[str]:
     """The address of a server in a thread of its own, whose frames don't count."""
 
     async def handle(visit: Visit) -> None:
+        is_new = True
         while await visit.request() is not None:
+            if is_new:
+                # All connections are opened while the program warms up, and none while its calls are counted.
+                await asyncio.sleep(0.5)
+                is_new = False
             await visit.send(http(answer("yes")))
 
     async def serve() -> None:
@@ -37,7 +42,7 @@ def url() -> Iterator[str]:
 
 
 # What is reached, and 5% more for frames.
-@pytest.mark.parametrize(("verb", "frames", "tasks", "futures"), [("run", 105, 0, 0), ("ask", 112, 0, 1)])
+@pytest.mark.parametrize(("verb", "frames", "tasks", "futures"), [("run", 90, 0, 0), ("ask", 97, 0, 1)])
 def test_a_call_costs_no_more_frames_tasks_and_futures_than_before(
     url: str, verb: str, frames: float, tasks: float, futures: float
 ) -> None:
