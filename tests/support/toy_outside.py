@@ -48,12 +48,20 @@ class Asked(NamedTuple):
         return self.texts[-1]
 
 
-class Rule(NamedTuple):
-    """Requests that meet with an error, by a pattern of `model: last message`."""
+class Rule:
+    """Requests that meet with an error, by a pattern of `model: last message`; the first `after` of them don't."""
 
-    pattern: str
-    status: int
-    is_off: threading.Event
+    def __init__(self, pattern: str, status: int, after: int) -> None:
+        self.pattern = pattern
+        self.status = status
+        self.after = after
+        self.seen = 0
+
+    def strikes(self, asked: Asked) -> bool:
+        if not re.search(self.pattern, f"{asked.model}: {asked.prompt}"):
+            return False
+        self.seen += 1
+        return self.seen > self.after
 
 
 def answer(model: str, texts: tuple[str, ...]) -> str:
@@ -71,14 +79,16 @@ def answer(model: str, texts: tuple[str, ...]) -> str:
 
 
 class ToyServer:
-    """Runs while its block lasts. `asked` has every request, in the order of arrival."""
+    """Runs while its block lasts. `asked` has every request, in the order of arrival; `refused` those that met with an
+    error."""
 
     def __init__(self) -> None:
         self.asked: list[Asked] = []
+        self.refused: list[Asked] = []
         self.base_url = ""
         self.delay_s = 0.0
         self.waiting = 0
-        self._rules: list[Rule] = []
+        self._rules: tuple[Rule, ...] = ()
         self._gate: tuple[str, int] = ("", 0)
         self._opened: asyncio.Event | None = None
         self._passed = 0
@@ -104,14 +114,15 @@ class ToyServer:
         self._loop.close()
 
     @contextmanager
-    def failing(self, pattern: str, status: int = 400) -> Iterator[None]:
-        """Answer with an error whatever matches, as `good: What is 3`, while the block lasts."""
-        rule = Rule(pattern, status, threading.Event())
-        self._rules.append(rule)
+    def failing(self, pattern: str, status: int = 400, *, after: int = 0) -> Iterator[None]:
+        """Answer with an error whatever matches, as `good: What is 3`, while the block lasts; the first `after` of
+        these requests soundly."""
+        rule = Rule(pattern, status, after)
+        self._rules = (*self._rules, rule)
         try:
             yield
         finally:
-            rule.is_off.set()
+            self._rules = tuple(each for each in self._rules if each is not rule)
 
     def hold(self, after: int = 0, pattern: str = "") -> None:
         """From now on answer so many requests that match, and let the others of them wait for `release`."""
@@ -172,7 +183,8 @@ class ToyServer:
 
     def _reply(self, asked: Asked) -> bytes:
         for rule in self._rules:
-            if not rule.is_off.is_set() and re.search(rule.pattern, f"{asked.model}: {asked.prompt}"):
+            if rule.strikes(asked):
+                self.refused.append(asked)
                 error = {"error": {"message": "told to fail"}}
                 return http(json.dumps(error).encode(), status=f"{rule.status} Told")
         message = {"role": "assistant", "content": answer(asked.model, asked.texts)}

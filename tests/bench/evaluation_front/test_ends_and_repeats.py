@@ -129,36 +129,38 @@ def test_another_run_in_the_same_folder_is_refused_and_the_folder_stays(toys: To
 
 
 def test_options_of_sending_and_readings_make_no_other_run(toys: Toys, server: ToyServer) -> None:
-    with server.failing("good: What is 3 ", 401):
+    with server.failing("good: ", 401, after=3):
         assert toys.run("sums", "--concurrency", "1").code == 4
     done = toys.run("sums", "--concurrency", "7", "--lenient")
     assert done.code == 0, done.err
     assert len(toys.lines()) == 8
 
 
-def test_a_dead_key_stops_its_model_with_4_and_resume_finishes(toys: Toys, server: ToyServer) -> None:
+# So many conversations that some wait until others have ended.
+@pytest.mark.parametrize(("name", "items", "lines", "calls"), [("sums", 30, 30, 30), ("doubts", 40, 120, 240)])
+def test_a_dead_key_stops_its_model_with_4_and_resume_finishes(
+    toys: Toys, server: ToyServer, name: str, items: int, lines: int, calls: int
+) -> None:
     with server.failing("good: ", 401):
-        done = toys.run("sums", "--limit", "30", "--json", model="lab/good lab/poor")
+        done = toys.run(name, "--limit", str(items), "--json", model="lab/good lab/weak")
     assert done.code == 4
     (summary,) = json.loads(done.out)["runs"]
     assert [(stop["lane"], stop["reason"]) for stop in summary["stops"]] == [("lab/good", "dead_key")]
-    assert {row["model"]: (row["ok"], row["pending"]) for row in summary["counts"]} == {
-        "lab/good": (0, 30),
-        "lab/poor": (30, 0),
-    }
+    counts = {row["model"]: (row["ok"], row["pending"]) for row in summary["counts"]}
+    assert counts == {"lab/good": (0, lines), "lab/weak": (lines, 0)}
     # Those in flight, and one or two that confirm it.
     assert sum(asked.model == "good" for asked in server.asked) <= 8
     assert toys.lines("failures") == []
     server.asked.clear()
     assert toys.again("resume").code == 0
-    assert {asked.model for asked in server.asked} == {"good"} and len(server.asked) == 30
-    assert toys.scores() == {"lab/good": 1.0, "lab/poor": 0.5}
+    assert {asked.model for asked in server.asked} <= {"good", "judge"} and len(server.asked) <= calls
+    assert toys.scores()["lab/good"] == 1.0 and len(toys.lines()) == 2 * lines
 
 
 def test_a_judge_whose_key_is_dead_stops_the_conversations_and_resume_pays_no_answer_again(
     toys: Toys, server: ToyServer
 ) -> None:
-    with server.failing("judge: Answer 2", 401):
+    with server.failing("judge: ", 401, after=6):
         assert toys.run("doubts").code == 4
     assert toys.lines("failures") == [] and 0 < len(toys.lines()) < 24
     assert toys.again("resume").code == 0
@@ -188,10 +190,10 @@ def test_a_budget_is_never_passed_and_a_raised_one_finishes(toys: Toys, server: 
 
 @pytest.mark.parametrize("name", ["sums", "doubts"])
 def test_a_budget_counts_what_the_folder_cost_before_it_had_one(toys: Toys, server: ToyServer, name: str) -> None:
-    with server.failing("What is 6 ", 401):
+    with server.failing("good: ", 401, after=6):
         assert toys.run(name, "--max-tokens", "5", "--concurrency", "1").code == 4
     before, cost = len(server.asked), paid(toys)
-    assert cost > 5 * COST
+    assert cost >= 5 * COST
     assert toys.again("resume", "--max-cost", f"{cost + 1}").code == 4 and len(server.asked) == before
     assert toys.again("resume", "--max-cost", "1000").code == 0
 
