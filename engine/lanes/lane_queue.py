@@ -81,6 +81,8 @@ class LaneQueue:
         self.waiting_for = ""
         self._events = keys[0].events
         self._queue: dict[Waiting, None] = {}
+        # The payers for whom all in the queue wait; None: one waits for a key.
+        self._unpaid: set[Payer] | None = set()
         self._resting: dict[Waiting, asyncio.TimerHandle] = {}
         self._turn = 0
         self._holds_since = 0.0
@@ -126,7 +128,7 @@ class LaneQueue:
         may `leave`. Raises LaneStopped."""
         if self.stopped is not None:
             raise LaneStopped(self.stopped)
-        if not self._queue:
+        if self._unpaid is not None and self._unpaid.isdisjoint(waiter.payers):
             now = asyncio.get_running_loop().time()
             permit = self._place(now, waiter, set(), set())
             if isinstance(permit, Permit):
@@ -368,6 +370,7 @@ class LaneQueue:
                 taken.update(key for key in self.keys if key.stopped is not None)
         for waiter in served:
             self._queue.pop(waiter, None)
+        self._unpaid = None if looked_at else unpaid
         self._note_hold(why if self._queue else "", now, is_served=bool(served))
         if self._queue and wait != _FOR_EVER:
             self._timer = asyncio.get_running_loop().call_later(wait, self.serve)
@@ -382,7 +385,7 @@ class LaneQueue:
             self.stop(stops[-1][1].reason, detail if len(stops) > 1 else stops[0][1].detail)
 
     def _changed(self) -> None:
-        if self._queue:
+        if self._unpaid is None:
             self.serve()
 
     # What the head of the queue waits for

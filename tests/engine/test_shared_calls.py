@@ -120,6 +120,24 @@ def test_a_payer_that_grants_nothing_in_the_end_takes_nothing_of_the_lanes_quota
     assert len(provider.arrivals) == 1
 
 
+def test_calls_that_wait_for_their_payer_are_not_looked_at_again_for_each_call_of_another(tmp_path: Path) -> None:
+    slow, quick = ScriptedPayer("slow", waits_s=1e6), ScriptedPayer("quick", most=50)
+
+    async def main() -> None:
+        async with engine_over({M: ScriptedProvider()}, tmp_path, Lane(M, concurrency=4)) as bench:
+            waiters = [waiting(bench, slow, f"slow {number}") for number in range(100)]
+            before = slow.asked
+            await asyncio.gather(*(text_of(waiting(bench, quick, f"quick {number}")) for number in range(4)))
+            for number in range(40):
+                await text_of(waiting(bench, quick, f"next {number}"))
+            assert slow.asked - before <= 4 and bench.lane(M).queued == 100
+            for waiter in waiters:
+                waiter.leave()
+            assert bench.lane(M).queued == 0
+
+    run_virtually(main())
+
+
 WHO: ContextVar[str] = ContextVar("who", default="nobody")
 
 
