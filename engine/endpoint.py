@@ -172,7 +172,8 @@ class Endpoint(Protocol):
     def encode(self, call: Call) -> Request: ...
 
     def begin(self, request: Request, receiver: Receiver) -> Attempt:
-        """Sends a request; exactly one of the receiver's `received` and `broke` follows, unless it is aborted."""
+        """Sends a request; exactly one of the receiver's `received` and `broke` follows, unless this raises or it is
+        aborted."""
         ...
 
     def decode(self, response: Response) -> Reply | Fault: ...
