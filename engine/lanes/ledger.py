@@ -246,11 +246,11 @@ class Ledger:
 
     def _end_block(self) -> None:
         """Gives back what is left of the block, with the next lock."""
-        if self._left:
-            read, written = -self._left_input, -self._left_output
+        read, written = -self._left_input, -self._left_output
+        if self._left or read or written:
             self._owed.append((self._tick, (-self._left, read, written), (-self._left, read, written, read + written)))
             self._size -= self._left
-            self._left = 0
+            self._left = self._left_input = self._left_output = 0
 
     def move(self, granted_at: float, now: float, tokens: Tokens) -> None:
         """Counts a send, granted less than a minute ago, from `now` on: its request is written only now."""

@@ -238,3 +238,13 @@ def test_a_block_is_at_most_twice_what_was_sent_from_the_one_before(tmp_path: Pa
     assert max(ahead) == 31 and ahead.count(31) >= 14
     ledger.close()
     other.close()
+
+
+def test_what_smaller_sends_leave_of_a_block_is_given_back() -> None:
+    ledger, chance, now, sent = Ledger(Quota(tpm=60_000_000)), random.Random(SEED), 1000.0, Tokens()
+    for _ in range(2_000):
+        tokens = Tokens(chance.choice((4_000, 100, 100)), chance.choice((10, 1_000)))
+        assert ledger.take(now, tokens)[0] <= 0
+        sent = Tokens(sent.input + tokens.input, sent.output + tokens.output)
+        now += 0.005
+    assert ledger.used(now) == (2_000, sent)
