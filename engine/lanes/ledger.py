@@ -35,6 +35,8 @@ _FIELDS = 16
 _WORDS = _FIELDS + _COUNTED * _SLOTS
 _MINUTE_US = 61_000_000
 _LAYOUT = 2
+# No quarter of a second has so many requests or tokens.
+_SLOT_MOST = 1 << 40
 
 PACED_SHARE = 0.995 / 60.5
 BURST_SHARE = 1 / 200
@@ -49,6 +51,7 @@ SPACED_BURST_S = 0.05
 _BLOCK_MOST = 32
 _BLOCK_SHARE = 1 / 16
 _AT_ONCE = (0.0, "")
+_EMPTY = memoryview(bytes(8 * _COUNTED)).cast("q")
 _CLOSED = -1
 
 
@@ -64,14 +67,19 @@ def _boot_mark() -> int:
 
 def _is_sound(words: memoryview) -> bool:
     """Whether the words of a ledger fit together; a damaged ledger could make a lane wait for ever."""
-    tail, head = words[_TAIL], words[_HEAD]
-    sums, slots = words[_SUMS : _SUMS + _COUNTED].tolist(), words[_FIELDS:].tolist()
+    tail, head, slots = words[_TAIL], words[_HEAD], words[_FIELDS:].tolist()
     return (
         0 <= tail <= head + 1 <= tail + _SLOTS
-        and min(slots) >= 0
-        and [sum(slots[kind::_COUNTED]) for kind in range(_COUNTED)] == sums
+        and 0 <= min(slots) <= max(slots) < _SLOT_MOST
         and max(words[_NEXT_US : _WAITED_US + 1].tolist()) <= head * TICK_S * 1e6 + 2 * _MINUTE_US
     )
+
+
+def _add_up(words: memoryview) -> None:
+    """Sums the slots up anew: a process that was killed between two writes leaves a sum that does not fit."""
+    slots = words[_FIELDS:].tolist()
+    for kind in range(_COUNTED):
+        words[_SUMS + kind] = sum(slots[kind::_COUNTED])
 
 
 def _amounts(words: memoryview, place: int) -> tuple[int, int, int, int]:
@@ -93,10 +101,11 @@ def _advance(words: memoryview, tick: int) -> None:
         words[_BOOT] = boot
         words[_TAIL] = max(0, tick - TICKS_COUNTED + 1)
     while words[_TAIL] <= tick - TICKS_COUNTED:
-        for kind in range(_COUNTED):
-            _count(words, words[_TAIL], kind, -words[_FIELDS + _COUNTED * (words[_TAIL] % _SLOTS) + kind])
+        place = _FIELDS + _COUNTED * (words[_TAIL] % _SLOTS)
+        words[place : place + _COUNTED] = _EMPTY
         words[_TAIL] += 1
     words[_HEAD] = max(words[_HEAD], tick)
+    _add_up(words)
 
 
 def _until_free(words: memoryview, now: float, kind: int, excess: float) -> float:
@@ -189,6 +198,7 @@ class Ledger:
             if words[_BOOT] != boot or not _is_sound(words):
                 words[:] = memoryview(bytes(8 * _WORDS)).cast("q")
                 words[_BOOT] = boot
+            _add_up(words)
 
     def set_quota(self, quota: Quota) -> None:
         """Keeps to another quota from now on; what the last minute holds already counts under it too."""
