@@ -8,7 +8,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ...engine.call import Call
 from ...engine.endpoint import Request
@@ -18,13 +18,14 @@ parameters_of = attrgetter(*(name for name in Call.__struct_fields__ if name not
 
 
 class RequestForm(Struct, frozen=True):
-    """A request around its prompt: the first one, and of its fields what stands before and after the prompt in them."""
+    """A request around its prompt: the first one without its bytes, which may be large, and of them what stands before
+    and after the prompt. `wire` and `instead` None: that is `body` itself, or there is none."""
 
     first: Request
     body: list[bytes]
-    wire: list[bytes]
+    wire: list[bytes] | None
     prompt: list[bytes]
-    instead: list[bytes]
+    instead: list[bytes] | None
 
     def filled(self, prompt: bytes) -> Request:
         """Returns the request with another prompt, given as JSON."""
@@ -33,11 +34,11 @@ class RequestForm(Struct, frozen=True):
             first.url,
             first.identity,
             body,
-            body if first.wire is first.body else prompt.join(self.wire),
+            body if self.wire is None else prompt.join(self.wire),
             prompt.join(self.prompt),
             first.params,
             first.stream,
-            instead=None if first.instead is None else prompt.join(self.instead),
+            instead=None if self.instead is None else prompt.join(self.instead),
         )
 
 
@@ -54,7 +55,11 @@ def plain_prompt_of(call: Call) -> str | None:
 def form_of(request: Request, prompt: bytes) -> RequestForm | None:
     """Returns the form of a request that holds this prompt as it stands, given as JSON; None if another value of the
     request has the same bytes."""
-    every = request.body, request.wire, request.prompt, request.instead or b""
+    wire = b"" if request.wire is request.body else request.wire
+    every = request.body, wire, request.prompt, request.instead or b""
     # `rfind` finds places that overlap, too: a prompt may look like the JSON between two values.
-    is_cut = all(whole.find(prompt) == whole.rfind(prompt) for whole in every)
-    return RequestForm(request, *(whole.split(prompt) for whole in every)) if is_cut else None
+    if any(whole.find(prompt) != whole.rfind(prompt) for whole in every):
+        return None
+    first = structs.replace(request, body=b"", wire=b"", prompt=b"", instead=None)
+    body, wires, prompts, instead = (whole.split(prompt) for whole in every)
+    return RequestForm(first, body, wires if wire else None, prompts, instead if request.instead else None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -127,3 +128,14 @@ def test_any_number_of_forms_needs_no_more_memory() -> None:
     for seed in (0, 0, *range(1, 300), 0):
         at.encode(Call("p/m", "any prompt", seed=seed))
     assert counted.calls == 301
+
+
+def test_a_form_does_not_keep_the_prompt_it_was_made_from() -> None:
+    at = endpoint(openai_chat.PROTOCOL, TARGETS[1])
+    tracemalloc.start()
+    try:
+        for seed in range(8):
+            at.encode(Call("p/m", "long " * 100_000, seed=seed, stream=True))
+        assert tracemalloc.get_traced_memory()[0] < 500_000
+    finally:
+        tracemalloc.stop()
