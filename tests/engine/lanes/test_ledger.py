@@ -378,26 +378,6 @@ def test_a_damaged_ledger_never_makes_a_lane_wait_for_ever(tmp_path: Path) -> No
         ledger.close()
 
 
-@pytest.mark.parametrize("is_open", [True, False])
-def test_a_kill_between_two_writes_of_a_send_forgets_no_send(is_open: bool, tmp_path: Path) -> None:
-    """A send is counted in its slot, then in the sum: a kill leaves the slot alone."""
-    path = tmp_path / "l"
-    ledger, now = Ledger(Quota(60), path), 1000.0
-    for _ in range(50):
-        now = wait_and_take(ledger, now, 0, patience_s=2)
-    words = words_of(path)
-    slots = range(len(words) - 3 * 256, len(words), 3)
-    words[next(slot for slot in slots if words[slot])] += 1
-    with path.open("r+b") as file:  # the same file, which is mapped
-        file.write(struct.pack(f"={len(words)}q", *words))
-    if not is_open:
-        ledger.close()
-        ledger = Ledger(Quota(60), path)
-    assert ledger.used(now + 1)[0] == 51
-    assert ledger.used(now + 62)[0] == 0
-    ledger.close()
-
-
 def test_a_full_disk_is_an_error_and_not_the_end_of_the_process(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", 64 << 10) as disk:
         with (disk / "filler").open("wb", buffering=0) as filler, pytest.raises(OSError, match="No space"):

@@ -248,3 +248,23 @@ def test_what_smaller_sends_leave_of_a_block_is_given_back() -> None:
         sent = Tokens(sent.input + tokens.input, sent.output + tokens.output)
         now += 0.005
     assert ledger.used(now) == (2_000, sent)
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_a_kill_between_two_writes_of_a_send_forgets_no_send(is_open: bool, tmp_path: Path) -> None:
+    """A send is counted in its slot, then in the sum: a kill leaves the slot alone."""
+    path = tmp_path / "l"
+    ledger = Ledger(Quota(60), path)
+    for number in range(50):
+        assert ledger.take(1000.0 + 1.1 * number, Tokens()) == (0.0, "")
+    words = memoryview(bytearray(path.read_bytes())).cast("q")
+    requests = range(len(words) - 3 * 256, len(words), 3)
+    words[next(slot for slot in requests if words[slot])] += 1
+    with path.open("r+b") as file:  # the same file, which is mapped
+        file.write(words)
+    if not is_open:
+        ledger.close()
+        ledger = Ledger(Quota(60), path)
+    assert ledger.used(1056.0)[0] == 51
+    assert ledger.used(1117.0)[0] == 0
+    ledger.close()
