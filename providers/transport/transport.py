@@ -59,7 +59,7 @@ class Transport:
         self._connector: LineConnector | None = None
         self._pools: dict[tuple[URL, bool, float], Pool] = {}
         self.sweep: asyncio.TimerHandle | None = None
-        self._room = connections_max
+        self.room = connections_max
         self._is_opening = False
         self.waiting: OrderedDict[Take, Pool] = OrderedDict()
 
@@ -83,15 +83,15 @@ class Transport:
         turn of the loop: a server may hold only a few that it has not accepted yet, and a call on one beyond them waits
         for as long as its system tries again."""
         self.waiting[take] = pool
-        self.open_soon()
+        self._open_soon()
 
     def free_room(self) -> None:
         """Frees the room of a closed connection."""
-        self._room += 1
-        self.open_soon()
+        self.room += 1
+        self._open_soon()
 
-    def open_soon(self) -> None:
-        if self.waiting and not self._is_opening and (self._room or any(pool.idle for pool in self._pools.values())):
+    def _open_soon(self) -> None:
+        if self.waiting and not self._is_opening and (self.room or any(pool.idle for pool in self._pools.values())):
             self._is_opening = True
             asyncio.get_running_loop().call_soon(self._open_next)
 
@@ -102,14 +102,14 @@ class Transport:
         take, pool = next(iter(self.waiting.items()))
         line = pool.take()  # given back meanwhile
         if line is None:
-            if not self._room and (other := next((each for each in self._pools.values() if each.idle), None)):
+            if not self.room and (other := next((each for each in self._pools.values() if each.idle), None)):
                 other.close(other.idle.popleft())
-            if not self._room:
+            if not self.room:
                 return
-            self._room -= 1
+            self.room -= 1
         del self.waiting[take]
         take(line)
-        self.open_soon()
+        self._open_soon()
 
     def sweep_later(self) -> None:
         """Closes idle connections when they are too old, so that an idle server keeps no descriptors."""
@@ -184,19 +184,20 @@ class Pool:
     def give_back(self, line: HttpConnection) -> None:
         """Keeps a connection for the next call, the first that waits, unless it must be closed."""
         transport = self.transport
-        take, pool = next(iter(transport.waiting.items())) if transport.waiting else (None, None)
         if line.should_close:
             self.close(line)
-        elif take is not None and pool is self:
-            del transport.waiting[take]
-            take(line)
-        else:
+        elif transport.waiting and not transport.room:
+            take, pool = next(iter(transport.waiting.items()))
+            if pool is self:
+                del transport.waiting[take]
+                take(line)
+            else:
+                self.close(line)  # its room is for the other server
+        else:  # while there is room, those that wait are served in their turn, and a call that begins need not wait
             line.since = time.monotonic()
             self.idle.append(line)
             if transport.sweep is None:
                 transport.sweep_later()
-            if take is not None:
-                transport.open_soon()  # its room is for another server
 
     def close(self, line: HttpConnection) -> None:
         """Closes a connection, whose room is free then."""
