@@ -105,8 +105,8 @@ def decode(response: Response) -> Reply | Fault:
     if response.status != 200:
         return refusal_or_fault(response, response.body)
     if response.stream and not response.body.lstrip().startswith((b"{", b"[")):
-        return _decode_stream(response)
-    answer, is_strict = _read(response.body)
+        return decode_stream(response, _ChatChunks())
+    answer, is_strict = read_answer(response.body)
     if answer is None:
         return unreadable(response.body)
     if answer.error:
@@ -175,7 +175,7 @@ def _reply(
     )
 
 
-def _read(data: bytes) -> tuple[ChatAnswer | None, bool]:
+def read_answer(data: bytes) -> tuple[ChatAnswer | None, bool]:
     """Returns the answer in the JSON, None if it can't be read, and whether it is JSON as the standard defines it."""
     try:
         return _decode_answer(data), True
@@ -184,27 +184,53 @@ def _read(data: bytes) -> tuple[ChatAnswer | None, bool]:
         return (None if parsed is None else answer_of(parsed)), is_strict
 
 
-class _ChatChunks:
+class Chunks:
     """The chunks of a stream, joined into one answer."""
 
     def __init__(self) -> None:
-        self.spoken: list[str | dict[str, Any]] = []
-        self.said: MessageParts | None = None
-        self.tools: Any = None
-        self.refusals: list[str] = []
-        self.notes: list[Any] = []
         self.logprobs: list[TokenLogprob] | None = None
         self.finish: str | None = None
         self.usage: Usage | None = None
         self.citations: list[Any] | None = None
         self.results: list[Any] | None = None
         self.origin = ChatAnswer()
+        self.has_choices = False
 
-    def take(self, chunk: ChatAnswer) -> None:
+    def take(self, chunk: ChatAnswer, response: Response, said: bytes) -> Reply | Fault | None:
+        """Adds a chunk, of whose choices only the first counts. Returns the reply or fault of an error in it, whose
+        JSON is `said`, else None."""
+        if chunk.error:
+            return refusal_or_fault(response, said)
         self.usage = later_usage(self.usage, usage_of(chunk.usage), has_more=bool(chunk.choices))
         self.citations = chunk.citations or self.citations
         self.results = chunk.search_results or self.results
         self.origin = joined_origin(self.origin, chunk)
+        for choice in chunk.choices or ():
+            self.has_choices = True
+            if choice.index == 0:
+                if choice.error:
+                    return error_within(response, choice.error)
+                self.take_choice(choice)
+                self.finish = choice.finish_reason or self.finish
+        return None
+
+    def take_choice(self, choice: ChatChoice) -> None:
+        raise NotImplementedError
+
+    def reply(self, response: Response, *, is_strict: bool) -> Reply | Fault:
+        raise NotImplementedError
+
+
+class _ChatChunks(Chunks):
+    """Those of a chat completion."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.spoken: list[str | dict[str, Any]] = []
+        self.said: MessageParts | None = None
+        self.tools: Any = None
+        self.refusals: list[str] = []
+        self.notes: list[Any] = []
 
     def take_choice(self, choice: ChatChoice) -> None:
         delta = choice.delta or choice.message or CompletionMessage()
@@ -221,7 +247,6 @@ class _ChatChunks:
         if choice.logprobs is not None:
             self.logprobs = [] if self.logprobs is None else self.logprobs
             self.logprobs += logprobs_of(choice.logprobs, delta.content) or ()
-        self.finish = choice.finish_reason or self.finish
 
     def reply(self, response: Response, *, is_strict: bool) -> Reply | Fault:
         texts = [one for one in self.spoken if isinstance(one, str)]
@@ -233,30 +258,22 @@ class _ChatChunks:
         return _reply(choice, answer, self.usage, self.logprobs, response, self.said, is_strict=is_strict)
 
 
-def _decode_stream(response: Response) -> Reply | Fault:
+def decode_stream(response: Response, joined: Chunks) -> Reply | Fault:
     """Returns the reply or the fault of a stream, which is complete only with a finish reason."""
-    joined = _ChatChunks()
-    is_ended, has_choices, are_strict = False, False, True
+    is_ended, are_strict = False, True
     for data in events_of(response.body):
         if data == b"[DONE]":
             is_ended = True
             break
-        chunk, is_strict = _read(data)
+        chunk, is_strict = read_answer(data)
         if chunk is None:
             return bad_json("a stream with a chunk that is no JSON")
-        if chunk.error:
-            return refusal_or_fault(response, data)
         are_strict = are_strict and is_strict
-        joined.take(chunk)
-        for choice in chunk.choices or ():
-            has_choices = True
-            if choice.index == 0:
-                if choice.error:
-                    return error_within(response, choice.error)
-                joined.take_choice(choice)
+        if (result := joined.take(chunk, response, data)) is not None:
+            return result
     if joined.finish is not None:
         return joined.reply(response, is_strict=are_strict)
-    if is_ended and not has_choices:
+    if is_ended and not joined.has_choices:
         return empty_answer("a stream without a choice", joined.usage)
     return cut_stream("its finish reason")
 

@@ -10,16 +10,15 @@ import math
 from hashlib import sha256
 from typing import Any
 
-from ....engine.call import Call, Reply, TokenLogprob, Usage
+from ....engine.call import Call, Reply, TokenLogprob
 from ....engine.endpoint import EncodeError, Fault, Request, Response
 from ..answer_listeners import completion_text, listener_of
-from ..answer_values import is_number, later_usage
-from ..faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault, unreadable
+from ..answer_values import is_number
+from ..faults import bad_json, broken_answer, empty_answer, refusal_or_fault, unreadable
 from ..protocol import Target, WireProtocol, add_extra, check_absent, request_of, sampling_of
-from ..repair import mended, read_object
-from ..sse import events_of
-from .chat import BROKEN, FINISHES, STREAM, STREAM_ALONE
-from .shapes import ChatAnswer, alternatives_of, answer_of, joined_origin, logprobs_of, usage_of
+from ..repair import mended
+from .chat import BROKEN, FINISHES, STREAM, STREAM_ALONE, Chunks, decode_stream, read_answer
+from .shapes import ChatChoice, alternatives_of, logprobs_of
 
 PATH = "/completions"
 _NOT_EXTRA = ("prompt", "model", "stream")
@@ -52,88 +51,40 @@ def decode(response: Response) -> Reply | Fault:
     if response.status != 200:
         return refusal_or_fault(response, response.body)
     if response.stream and not response.body.lstrip().startswith((b"{", b"[")):
-        return _decode_stream(response)
-    answer, is_strict = read_object(response.body)
+        return decode_stream(response, _CompletionChunks())
+    answer, is_strict = read_answer(response.body)
     if answer is None:
         return unreadable(response.body)
     joined = _CompletionChunks()
-    fault = joined.take(answer, response, response.body)
-    if fault is not None:
-        return fault
-    if not joined.is_one:
+    if (result := joined.take(answer, response, response.body)) is not None:
+        return result
+    if answer.choices is None:
         return bad_json("200 with JSON that is no completion")
     if not joined.has_choices:
         return empty_answer("an empty list of choices", joined.usage)
     if not joined.texts and joined.finish != "stop":
         return bad_json("200 with a choice that holds no text")
-    return joined.reply(response, None if is_strict else response.body)
+    return joined.reply(response, is_strict=is_strict)
 
 
-def _decode_stream(response: Response) -> Reply | Fault:
-    """Returns the reply or the fault of a stream, which is complete only with a finish reason."""
-    joined = _CompletionChunks()
-    raw: bytes | None = None
-    is_ended = False
-    for data in events_of(response.body):
-        if data == b"[DONE]":
-            is_ended = True
-            break
-        chunk, is_strict = read_object(data)
-        if chunk is None:
-            return bad_json("a stream with a chunk that is no JSON")
-        if not is_strict:
-            raw = response.body
-        fault = joined.take(chunk, response, data)
-        if fault is not None:
-            return fault
-    if joined.finish is not None:
-        return joined.reply(response, raw)
-    if is_ended and not joined.has_choices:
-        return empty_answer("a stream without a choice", joined.usage)
-    return cut_stream("its finish reason")
-
-
-class _CompletionChunks:
-    """The chunks of a stream, joined into one answer, or a whole answer as the only chunk."""
+class _CompletionChunks(Chunks):
+    """The chunks of a stream, or a whole answer as the only chunk."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.texts: list[str] = []
-        self.logprobs: list[TokenLogprob] | None = None
-        self.finish: str | None = None
-        self.usage: Usage | None = None
-        self.origin = ChatAnswer()
-        self.is_one = self.has_choices = False
 
-    def take(self, given: dict[str, Any], response: Response, said: bytes) -> Reply | Fault | None:
-        """Adds the first choice of a chunk. Returns the reply or fault of an error in it, else None."""
-        answer = answer_of(given)
-        if answer.error:
-            return refusal_or_fault(response, said)
-        self.usage = later_usage(self.usage, usage_of(answer.usage), has_more=bool(answer.choices))
-        self.origin = joined_origin(self.origin, answer)
-        self.is_one = self.is_one or answer.choices is not None
-        raw_choices = [one for one in given.get("choices") or () if isinstance(one, dict)] if answer.choices else []
-        for choice, raw in zip(answer.choices or (), raw_choices, strict=True):
-            self.has_choices = True
-            if choice.index != 0:
-                continue
-            if choice.error:
-                return error_within(response, choice.error)
-            text = raw.get("text")
-            if isinstance(text, str):
-                self.texts.append(text)
-            self._take_logprobs(choice.logprobs, text if isinstance(text, str) else None)
-            self.finish = choice.finish_reason or self.finish
-        return None
-
-    def _take_logprobs(self, given: Any, text: str | None) -> None:
-        rows = aligned_logprobs(given)
-        if rows is None and given is not None:
-            rows = logprobs_of(given, text)
+    def take_choice(self, choice: ChatChoice) -> None:
+        text = choice.text if isinstance(choice.text, str) else None
+        if text is not None:
+            self.texts.append(text)
+        rows = aligned_logprobs(choice.logprobs)
+        if rows is None:
+            rows = logprobs_of(choice.logprobs, text)
         if rows is not None:
             self.logprobs = [*(self.logprobs or ()), *rows]
 
-    def reply(self, response: Response, raw: bytes | None) -> Reply | Fault:
+    def reply(self, response: Response, *, is_strict: bool) -> Reply | Fault:
         finish = self.finish
         if finish in BROKEN:
             return broken_answer(f"finish reason is `{finish}`")
@@ -145,13 +96,13 @@ class _CompletionChunks:
             None if finish is None else FINISHES.get(finish, finish),
             finish == "content_filter",
             sha256(response.body).hexdigest(),
-            raw,
+            None if is_strict else response.body,
             None if self.logprobs is None else tuple(self.logprobs),
-            answer_id=self.origin.id,
-            served=self.origin.model,
-            fingerprint=self.origin.system_fingerprint,
-            tier=self.origin.service_tier,
-            router=self.origin.provider,
+            answer_id=self.origin.id or None,
+            served=self.origin.model or None,
+            fingerprint=self.origin.system_fingerprint or None,
+            tier=self.origin.service_tier or None,
+            router=self.origin.provider or None,
         )
 
 

@@ -52,7 +52,8 @@ class CompletionMessageOfParts(CompletionMessage, frozen=True):
 
 
 class ChatChoice(Struct, frozen=True):
-    """One choice of an answer: with a `message`, or with a `delta` in a chunk of a stream."""
+    """One choice of an answer: with a `message`, with a `delta` in a chunk of a stream, or with the `text` of an older
+    completion."""
 
     index: int = 0
     message: CompletionMessage | None = None
@@ -60,6 +61,7 @@ class ChatChoice(Struct, frozen=True):
     finish_reason: str | None = None
     logprobs: Any = None
     error: Any = None
+    text: Any = None
 
 
 _MORE = ("tool_calls", "function_call", "reasoning_content", "reasoning", "reasoning_details")
@@ -225,6 +227,7 @@ def _choice_of(choice: dict[str, Any]) -> ChatChoice:
         mended(finish) if isinstance(finish, str) else None,
         choice.get("logprobs"),
         choice.get("error"),
+        choice.get("text"),
     )
 
 
