@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from msgspec import Struct, field, structs
 from msgspec.structs import force_setattr
@@ -35,6 +36,8 @@ from ..providers.table import TIERS, Provider
 from ..providers.unsized import unsized_in
 from .file_limits import capped_by_files
 from .plugins import Others
+
+_T = TypeVar("_T")
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -246,16 +249,16 @@ class Settings(Struct, frozen=True, kw_only=True):
         return (protocol := self._protocol_of(model)) is not None and protocol.opens_any_file
 
     def _protocol_of(self, model: str) -> WireProtocol | None:
-        """Returns a model's wire protocol; None: there is none, as of a search, or it is not known."""
-        try:
-            return None if is_search(model) or is_page(model) else protocol_of(model, self.means)
-        except ConfigurationError:
-            return None
+        return self._of_provider(protocol_of, model)
 
     def is_regional(self, model: str) -> bool | None:
         """Returns whether a model is asked at an address for one region; None: not known."""
+        return self._of_provider(is_regional, model)
+
+    def _of_provider(self, asked: Callable[[str, ReachSettings], _T], model: str) -> _T | None:
+        """Returns what is asked of a model's provider; None: there is none, as of a search, or it is not known."""
         try:
-            return None if is_search(model) or is_page(model) else is_regional(model, self.means)
+            return None if is_search(model) or is_page(model) else asked(model, self.means)
         except ConfigurationError:
             return None
 
@@ -275,12 +278,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         pass the limit."""
         if self.tier is not None:
             return self.tier.rpartition("-then-")[2]
-        if not self.is_capped or is_search(model) or is_page(model):
-            return None
-        try:
-            return "auto" if has_default_tier(model, self.means) else None
-        except ConfigurationError:
-            return None
+        return "auto" if self.is_capped and self._of_provider(has_default_tier, model) else None
 
     def cache_folder(self) -> Path:
         """Returns the folder that `cache` names, else the user's cache folder; does not create it."""
