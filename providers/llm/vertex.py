@@ -12,7 +12,6 @@ from msgspec import structs
 
 from ...engine.call import Call, Reply
 from ...engine.endpoint import Fault, Request, Response
-from .answer_listeners import chat_text, listener_of
 from .google import generate as gemini
 from .google.errors import google_refusal_or_fault
 from .google.generate import version_of
@@ -50,7 +49,7 @@ def decode_open(response: Response) -> Reply | Fault:
 
 
 GEMINI = structs.replace(gemini.PROTOCOL, kind="vertex", encode=encode_gemini)
-OPEN = WireProtocol("vertex", encode_open, decode_open, listen=listener_of(chat_text), is_verbatim=True)
+OPEN = structs.replace(openai_chat.PROTOCOL, kind="vertex", encode=encode_open, decode=decode_open)
 
 
 def protocol_of(model: str) -> WireProtocol:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ...engine.call import Reply
 from ...engine.endpoint import Fault, Response
-from ..llm.faults import bad_json
+from ..llm.faults import bad_json, unreadable
 from ..llm.repair import read_object
 from .faults import EngineError, error_in, search_fault
 from .results import hits_of
@@ -58,7 +58,7 @@ class AnswerLayout(Struct, frozen=True):
             error = None if answer is None else self.error(answer)
             return self.fault(response, error or EngineError.of_text(body))
         if answer is None:
-            return bad_json(f"200 with JSON that {'ends in the middle or is none' if body else 'is empty'}")
+            return unreadable(body)
         if (told := self.error(answer)) is not None:
             return self.fault(response, told)
         rows = self.rows(answer)

@@ -27,10 +27,6 @@ _ENDED = b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
 _NOT_STOPPED = {"stop_reason": None, "stop_sequence": None, "stop_details": None}
 
 
-def stream(asked: ServedRequest) -> MessageStream:
-    return MessageStream(asked)
-
-
 def _event(kind: str, **fields: Any) -> bytes:
     return b"event: %b\ndata: %b\n\n" % (kind.encode(), dumps({"type": kind, **fields}))
 

@@ -14,7 +14,7 @@ from ....engine.call import Call
 from ..serve_dialect import Dialect, RequestRefusal, ServedRequest
 from .serve_answers import whole
 from .serve_errors import THREAD, listed, listing, problem
-from .serve_events import stream
+from .serve_events import MessageStream
 from .serve_fields import AnthropicFields
 from .serve_turns import tools_of, turns_of
 
@@ -147,4 +147,4 @@ def _choice(body: AnthropicFields, extra: dict[str, Any]) -> tuple[str | None, b
     return name, None if is_single is None else not is_single
 
 
-DIALECT = Dialect("anthropic-messages", read, whole, stream, problem, listing, listed)
+DIALECT = Dialect("anthropic-messages", read, whole, MessageStream, problem, listing, listed)

@@ -209,10 +209,6 @@ def _model(model: ServedModel) -> dict[str, Any]:
     }
 
 
-def stream(asked: ServedRequest) -> CandidateStream:
-    return CandidateStream(asked)
-
-
 class CandidateStream:
     """The stream of one response. The last chunk has finish reasons, the rest of the texts, and token counts."""
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ....engine.call import Call
 from ..serve_dialect import Dialect, RequestRefusal, ServedRequest
-from .serve_answers import listed, listing, problem, stream, whole
+from .serve_answers import CandidateStream, listed, listing, problem, whole
 from .serve_fields import GeminiFields, camel
 from .serve_schema import json_schema
 from .serve_turns import choice_of, tools_of, turns_of
@@ -130,4 +130,4 @@ def _thoughts(config: GeminiFields, rest: dict[str, Any]) -> str | None:
     return effort
 
 
-DIALECT = Dialect("gemini-generate", read, whole, stream, problem, listing, listed)
+DIALECT = Dialect("gemini-generate", read, whole, CandidateStream, problem, listing, listed)

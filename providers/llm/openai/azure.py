@@ -13,8 +13,7 @@ from msgspec import structs
 
 from ....engine.call import Call
 from ....engine.endpoint import Request
-from ..answer_listeners import chat_text, listener_of
-from ..protocol import Target, WireProtocol
+from ..protocol import Target
 from . import chat as openai_chat
 
 _V1 = "/openai/v1"
@@ -37,4 +36,4 @@ def path_of(target: Target) -> str:
     return f"{_V1}{openai_chat.PATH}?api-version={quote(version)}"
 
 
-PROTOCOL = WireProtocol("azure", encode, openai_chat.decode, listen=listener_of(chat_text), is_verbatim=True)
+PROTOCOL = structs.replace(openai_chat.PROTOCOL, kind="azure", encode=encode)

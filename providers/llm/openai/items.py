@@ -11,7 +11,7 @@ from typing import Any
 from ....engine.call import Call, Message
 from ....engine.content import Image, Native, Part, Tool, ToolCall, ToolResult
 from ....engine.endpoint import EncodeError
-from ..blocks import native_of
+from ..blocks import beside, native_of
 from ..protocol import as_it_stands
 from ..repair import mended
 from ..tool_ids import shortened
@@ -77,10 +77,9 @@ def _item(call: Call, part: Part, role: str) -> Any:
         case ToolCall():
             if role != "assistant":
                 raise EncodeError(f"a call to {call.model}: a tool is called in a turn of `assistant`, not of `{role}`")
-            beside = part.native.value if part.native is not None and part.native.protocol == FAMILY else {}
             told = {"type": "function_call", "call_id": shortened(part.id, _ID_MOST)}
             told |= {"name": part.name, "arguments": part.arguments}
-            return {**beside, **told}
+            return {**beside(part, FAMILY), **told}
         case ToolResult():
             if role == "assistant":
                 raise EncodeError(f"a call to {call.model}: a tool's result stands in a turn of `tool` or `user`")
@@ -132,7 +131,8 @@ def parts_of(output: Sequence[Any], text: str, raw_hash: str) -> tuple[Part, ...
     """Returns the parts of an answer in their order; an empty tuple if it is text alone. `text` is the whole text, for
     answers whose messages leave it out."""
     # A refusal counts as the text if there is no other.
-    kind = "output_text" if any(_said(part, "output_text") for item in output for part in _content(item)) else "refusal"
+    has_text = any(_said(part, "output_text") for item in output for part in content_of(item))
+    kind = "output_text" if has_text else "refusal"
     parts: list[Part] = []
     for number, item in enumerate(output):
         if isinstance(item, dict):
@@ -145,7 +145,7 @@ def parts_of(output: Sequence[Any], text: str, raw_hash: str) -> tuple[Part, ...
 def _parts_in(item: dict[str, Any], made_id: str, kind: str) -> Iterator[Part]:
     match item.get("type"):
         case "message":
-            for part in _content(item):
+            for part in content_of(item):
                 if said := _said(part, kind):
                     yield mended(said)
                 elif isinstance(part, dict) and part.get("type") not in ("output_text", kind):
@@ -156,7 +156,8 @@ def _parts_in(item: dict[str, Any], made_id: str, kind: str) -> Iterator[Part]:
             yield from _native(item)
 
 
-def _content(item: Any) -> list[Any]:
+def content_of(item: Any) -> list[Any]:
+    """Returns the parts of a message; reasoning and tool calls have no visible ones."""
     content = item.get("content") if isinstance(item, dict) and item.get("type") == "message" else None
     return content if isinstance(content, list) else []
 
@@ -176,10 +177,10 @@ def _native(value: dict[str, Any]) -> Iterator[Native]:
 
 def _call(item: dict[str, Any], made_id: str) -> ToolCall:
     call_id, name = item.get("call_id") or item.get("id"), item.get("name")
-    beside = {key: value for key, value in item.items() if key not in _OF_A_CALL and value is not None}
+    rest = {key: value for key, value in item.items() if key not in _OF_A_CALL and value is not None}
     return ToolCall(
         mended(call_id) if isinstance(call_id, str) else made_id,
         mended(name) if isinstance(name, str) else "",
         mended(arguments_text(item.get("arguments"))) or "{}",
-        native_of(FAMILY, beside) if beside else None,
+        native_of(FAMILY, rest) if rest else None,
     )

@@ -12,13 +12,13 @@ from typing import Any
 from ....engine.call import Call, Citation, Reply, TokenLogprob, Usage
 from ....engine.endpoint import Fault, Request, Response
 from ..answer_listeners import listener_of, response_text
-from ..answer_values import as_object, as_text, count_in, origin_of, usage_of
+from ..answer_values import as_object, as_text, count_in, objects_in, origin_of, usage_of
 from ..families import written_for
 from ..faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault, unreadable
 from ..protocol import Target, WireProtocol, add_extra, check_absent, named_schema, request_of, sampling_of
 from ..repair import mended, read_object
 from ..sse import events_of
-from .items import FAMILY, add_tools, is_call, items_of, parts_of
+from .items import FAMILY, add_tools, content_of, is_call, items_of, parts_of
 from .shapes import billed_of, citations_of, logprobs_of
 
 PATH = "/responses"
@@ -126,7 +126,7 @@ def _reply(answer: dict[str, Any], pieces: _Pieces, response: Response, raw: byt
     finish = "stop" if status == "completed" else _end_of(answer) if status == "incomplete" else None
     if finish is None:
         return broken_answer(f"status is `{mended(status[:40])}`")
-    parts = [part for item in output for part in _parts_of(item)]
+    parts = [part for item in output for part in objects_in(content_of(item))]
     refusal = "".join(_texts(parts, "refusal", "refusal"))
     told = "".join(pieces.texts)
     if not parts and not told and finish == "stop" and not any(map(_is_a_tools, output)):
@@ -155,14 +155,6 @@ def _end_of(answer: dict[str, Any]) -> str | None:
     details = answer.get("incomplete_details")
     reason = details.get("reason") if isinstance(details, dict) else None
     return "length" if reason is None else _FINISHES.get(str(reason))
-
-
-def _parts_of(item: Any) -> list[dict[str, Any]]:
-    """Returns the parts of a message; reasoning and tool calls have no visible ones."""
-    if not isinstance(item, dict) or item.get("type") != "message":
-        return []
-    content = item.get("content")
-    return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
 
 
 def _is_a_tools(item: Any) -> bool:

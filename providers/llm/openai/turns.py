@@ -12,6 +12,7 @@ from typing import Any
 from ....engine.call import Call, Message
 from ....engine.content import Image, Native, Part, Tool, ToolCall, ToolResult
 from ....engine.endpoint import EncodeError
+from ..blocks import beside
 from ..protocol import as_it_stands
 from ..tool_ids import shortened
 
@@ -79,9 +80,8 @@ def _image(image: Image) -> dict[str, Any]:
 
 def _tool_call(asked: ToolCall) -> dict[str, Any]:
     """Returns a tool call with the fields beside it, if they are this family's own."""
-    beside = asked.native.value if asked.native is not None and asked.native.protocol == FAMILY else {}
     function = {"name": asked.name, "arguments": asked.arguments}
-    return {"id": shortened(asked.id, _ID_MOST), "type": "function", **beside, "function": function}
+    return {"id": shortened(asked.id, _ID_MOST), "type": "function", **beside(asked, FAMILY), "function": function}
 
 
 def _result(result: ToolResult) -> str | list[dict[str, Any]]:
