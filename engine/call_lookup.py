@@ -72,19 +72,18 @@ class PendingCall(Struct):
         return self.worst_cost or 0.0
 
 
-class CallLookup:
-    """The look-up of calls in the store, under one mode; `policy` decides which stored entries may be used."""
+class CallLookup(Struct, eq=False, kw_only=True):
+    """The look-up of calls in the store, under one mode; `recall` decides which stored entries may be used."""
 
-    def __init__(self, routes: Routes, policy: CachePolicy, claims: Claims, events: Events, mode: Mode) -> None:
-        self._routes = routes
-        self._policy = policy
-        self._claims = claims
-        self._events = events
-        self._mode = mode
+    ways: Routes
+    recall: CachePolicy
+    claims: Claims
+    events: Events
+    mode: Mode
 
     def encoded(self, call: Call) -> CallEncoding:
         """Returns the encoding that all trials of a call share; may open a stopped lane anew. Raises EncodeError."""
-        route = self._routes.of(call.lane)
+        route = self.ways.of(call.lane)
         request = route.endpoints[0].encode(call)
         return CallEncoding(route, request, question_of(request))
 
@@ -95,7 +94,7 @@ class CallLookup:
             route, request, key = encoded.route, encoded.request, sample_of(encoded.question, call.trial)
         else:
             # A model's lane has the model's name: the shortest path, for the commonest calls.
-            route = self._routes.lasting.get(call.model) or self._routes.of(call.lane)
+            route = self.ways.lasting.get(call.model) or self.ways.of(call.lane)
             try:
                 request = route.endpoints[0].encode(call)
             except EncodeError as error:
@@ -103,9 +102,9 @@ class CallLookup:
             key = key_of(request, call.trial)
         if (stored := self.stored(call, route, key)) is not None:
             return stored
-        if self._mode == "strict":
+        if self.mode == "strict":
             detail = (
-                f"call {key.hex()[:12]} to {call.model} is not in {self._policy.place} and mode strict sends nothing"
+                f"call {key.hex()[:12]} to {call.model} is not in {self.recall.place} and mode strict sends nothing"
             )
             return self._unsent(call, Failure("not_cached", detail), key.hex())
         weight, lane = call_weight(call), route.lane
@@ -116,18 +115,18 @@ class CallLookup:
                 f"{lack.most:,.0f} a minute: raise {lack.name} or cut the prompt"
             )
             return self._unsent(call, Failure("rejected", detail), key.hex())
-        pending = PendingCall(call, route, request, key, weight, tokens, self._claims.changes)
+        pending = PendingCall(call, route, request, key, weight, tokens, self.claims.changes)
         if lane.purse.limit is not None and route.price is not None and not pending.bounds:
             return self._unsent(call, Failure("rejected", why_unbounded(call, route.price)), key.hex())
         return pending
 
     def stored(self, call: Call, route: Route, key: bytes) -> Outcome | None:
         """Returns the outcome that the store has for a call, an answer or a failure; None if it has none."""
-        entry = self._policy.retrieval(key) if route.is_retrieval else self._policy.answer(key)
+        entry = self.recall.retrieval(key) if route.is_retrieval else self.recall.answer(key)
         if isinstance(entry, StoredAnswer):
             reply = route.endpoints[0].decode(entry.response)
             if isinstance(reply, Reply):
-                self._events.tell("cached", call.model)
+                self.events.tell("cached", call.model)
                 route.lane.note_answer(reply)
                 cost = None if route.price is None else 0.0
                 # The time spent on a page is added up over its redirects, and must be the same when they are read from
@@ -140,5 +139,5 @@ class CallLookup:
         return None
 
     def _unsent(self, call: Call, failure: Failure, key: str = "") -> Outcome:
-        self._events.tell("unsent", call.model, detail=failure.kind)
+        self.events.tell("unsent", call.model, detail=failure.kind)
         return Outcome(call, failure=failure, key=key)

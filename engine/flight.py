@@ -89,7 +89,7 @@ class Flight(SharedCall, eq=False, kw_only=True):
     def _is_stored(self) -> bool:
         """Returns whether another engine has stored the outcome meanwhile, which ends the flight."""
         pending, tries = self.pending, self.tries
-        stored = self.parts.lookup.stored(pending.call, pending.route, pending.key)
+        stored = self.parts.stored(pending.call, pending.route, pending.key)
         if stored is None:
             return False
         if tries.sent:

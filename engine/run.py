@@ -11,16 +11,16 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
 from contextvars import copy_context
+from functools import partial
 
 from msgspec import Struct, field
 
 from .call import WEB, Call, Outcome
 from .call_lookup import PendingCall
-from .endpoint import Hear
 from .fault import LocalFault, Stop, Stopped
 from .lanes.lane_queue import LaneStopped
 from .scheduler import Scheduler
-from .shared_calls import SharedCall
+from .shared_calls import Waiter
 from .sink import Sink
 
 OUTLET_SIZE = 256
@@ -65,22 +65,6 @@ class RunLane(Struct, eq=False):
     ahead: deque[Call] = field(default_factory=deque)
 
 
-class RunWaiter(Struct, eq=False):
-    """Waits for one call of a run, without a coroutine or a future of its own."""
-
-    run: CallRun
-    lane: RunLane
-    pending: PendingCall
-    sink: Sink | None
-    hear: Hear | None = None
-    is_early: bool = False
-    is_joining: bool = False
-    call: SharedCall | None = None
-
-    def end(self, end: Outcome | BaseException) -> None:
-        self.run.end_call(self, end)
-
-
 class CallRun:
     """One run over many calls. `outlet` has the outcomes that the consumer has not taken yet."""
 
@@ -97,7 +81,7 @@ class CallRun:
         self._ready: deque[RunLane] = deque()
         # The look-ahead that took the latest call: no other one can be full, since nothing is read while one is.
         self._filled: deque[Call] = deque()
-        self._waiters: set[RunWaiter] = set()
+        self._waiters: set[Waiter] = set()
         self._error: BaseException | None = None
         # Reading has ended; at the iterator's end; calls that were read have been dropped.
         self._is_exhausted = self._is_read = self._is_cut = False
@@ -188,17 +172,18 @@ class CallRun:
         if self._reader is not None:
             await asyncio.wait([self._reader])
 
-    def end_call(self, waiter: RunWaiter, end: Outcome | BaseException) -> None:
-        """Takes the end of a call, which may have ended before with an error of the sink."""
+    def _end_call(self, lane: RunLane, waiter: Waiter) -> None:
+        """Takes the end of a call, unless the run has left it."""
         if waiter not in self._waiters:
             return
         self._waiters.remove(waiter)
         waiter.call = None  # no cycle is left, which would wait for the garbage collector
-        lane = waiter.lane
+        end = waiter.ended
+        assert end is not None
         if isinstance(end, Outcome):
             try:
                 if waiter.is_joining:
-                    end = self._context.copy().run(self._scheduler.joined, waiter, end)
+                    self._context.copy().run(self._scheduler.note_joined, end, self._sink)
                 self.outlet.append(end)
             except BaseException as error:  # noqa: BLE001 (the sink's: raised to the consumer)
                 self._break(error)
@@ -305,7 +290,7 @@ class CallRun:
         if isinstance(result, PendingCall):
             lane.in_work += 1
             self._busy += lane.in_work == lane.most
-            waiter = RunWaiter(self, lane, result, self._sink)
+            waiter = Waiter(result, partial(self._end_call, lane), self._sink)
             self._waiters.add(waiter)
             self._scheduler.begin(waiter)
             return

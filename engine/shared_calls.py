@@ -11,20 +11,16 @@ from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
 from enum import Enum
 from random import Random
-from typing import Protocol
 
 from msgspec import MsgspecError, Struct, field, structs
 
 from .attempts.retry import RetryPolicy, Tries
 from .call import Call, Outcome
 from .call_lookup import CallLookup, PendingCall
-from .claims import Claims
 from .endpoint import Hear, Request, Response
-from .events import Events
 from .fault import LocalFault, StopReason
 from .lanes.key_gate import Payer, Permit
 from .lanes.lane_queue import LaneStopped
-from .routes import Routes
 from .sink import Sink, SinkLine
 from .store.cache import Cache
 
@@ -44,90 +40,80 @@ class At(Enum):
     OVER = "over"
 
 
-class Waiter(Protocol):
-    """Who waits for a shared call. `sink` takes the outcome of a call that this waiter began; `is_early`: the outcome
-    is passed on before it is stored. The call sets `is_joining` (it was under way before) and `call`; a waiter leaves
-    by `call.remove`."""
+class Waiter(Struct, eq=False):
+    """One that waits for a shared call, until `leave`. `sink` takes the outcome of a call that this one began; `on_end`
+    is called at the instant when the end of the call is known, and must not raise; `is_early`: that is before the
+    outcome is stored. The call sets `is_joining` (it was under way before) and `call`, and at last `ended`."""
 
     pending: PendingCall
-    hear: Hear | None
-    sink: Sink | None
-    is_early: bool
-    is_joining: bool
-    call: SharedCall | None
-
-    def end(self, end: Outcome | BaseException) -> None:
-        """Takes the end of the call; the first counts. Must not raise."""
-
-
-def _future() -> asyncio.Future[Outcome]:
-    return asyncio.get_running_loop().create_future()
-
-
-class CallWaiter(Struct, eq=False):
-    """One caller that waits for a shared call in a coroutine, until `leave`. `on_end` is called at the instant when the
-    outcome or an error is known, and must not raise."""
-
-    pending: PendingCall
-    hear: Hear | None = None
+    on_end: Callable[[Waiter], None] | None = None
     sink: Sink | None = None
-    on_end: Callable[[], None] | None = None
+    hear: Hear | None = None
     is_early: bool = False
     is_joining: bool = False
     call: SharedCall | None = None
-    future: asyncio.Future[Outcome] = field(default_factory=_future)
+    ended: Outcome | BaseException | None = None
+    _future: asyncio.Future[None] | None = None
 
     @property
     def known(self) -> Outcome | None:
-        """The outcome, as this caller's own; None if it is not known yet, or the call ended with an error."""
-        future = self.future
-        if not future.done() or future.cancelled() or future.exception() is not None:
-            return None
-        return future.result()
+        """The outcome, as this one's own; None if it is not known yet, or the call ended with an error."""
+        return self.ended if isinstance(self.ended, Outcome) else None
 
     async def outcome(self) -> Outcome:
-        """Waits for the call to end and returns its outcome, as this caller's own. Raises the error that ended the
-        call, or CancelledError if the call or this waiter was cancelled. In each case the waiter leaves the call."""
+        """Waits for the call to end and returns its outcome, as this one's own. Raises the error that ended the call,
+        or CancelledError if the call or this wait was cancelled. In each case it leaves the call."""
         try:
-            return await self.future
+            if self.ended is None:
+                self._future = asyncio.get_running_loop().create_future()
+                await self._future
         finally:
             self.leave()
+        assert self.ended is not None
+        if isinstance(self.ended, BaseException):
+            raise self.ended
+        return self.ended
 
     def end(self, end: Outcome | BaseException) -> None:
-        future = self.future
-        if future.done():
+        """Takes the end of the call; the first counts."""
+        if self.ended is not None:
             return
-        if isinstance(end, Outcome):
-            future.set_result(shared_outcome(self.pending.call, end) if self.is_joining else end)
-        else:
-            future.cancel() if isinstance(end, asyncio.CancelledError) else future.set_exception(end)
+        if self.is_joining and isinstance(end, Outcome):
+            end = shared_outcome(self.pending.call, end)
+        self.ended = end
+        if self._future is not None and not self._future.done():
+            self._future.set_result(None)
         if self.on_end is not None:
-            self.on_end()
+            self.on_end(self)
 
     def leave(self) -> None:
         if self.call is not None:
             self.call.remove(self)
-        if self.future.done() and not self.future.cancelled():
-            self.future.exception()  # a waiter that leaves in the same instant never looks at it
 
 
-class Parts(Struct, eq=False, kw_only=True):
-    """What all calls under way in one engine share. `begin` begins a call for a waiter, `halt` ends all sending; `out`
-    counts the attempts whose answer has not arrived; `under_way` has each call by its key."""
+class Parts(CallLookup, eq=False, kw_only=True):
+    """What all calls under way in one engine share. `out` counts the attempts whose answer has not arrived;
+    `maybe_billed_pending` those that may have been billed, of calls that ended without an outcome; `calls` has each
+    call under way by its key; `on_halt` are told when all sending ends."""
 
-    ways: Routes
-    lookup: CallLookup
     cache: Cache
-    claims: Claims
     policy: RetryPolicy
-    events: Events
     random: Random
-    begin: Callable[[Waiter], None]
-    halt: Callable[[StopReason, str], None]
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     out: int = 0
     maybe_billed_pending: int = 0
-    under_way: dict[bytes, SharedCall] = field(default_factory=dict)
+    calls: dict[bytes, SharedCall] = field(default_factory=dict)
+    on_halt: set[Callable[[], None]] = field(default_factory=set)
+
+    def begin(self, waiter: Waiter) -> None:
+        """Sends a call for a waiter, or joins it to the identical call that is under way. Never raises."""
+        raise NotImplementedError
+
+    def halt(self, reason: StopReason, detail: str) -> None:
+        """Stops sending on all lanes; calls in flight are finished."""
+        self.ways.halt(reason, detail)
+        for listener in tuple(self.on_halt):
+            listener()
 
     def write(self, outcome: Outcome, sink: Sink | None) -> None:
         """Writes an outcome to a sink, at once."""
@@ -294,7 +280,7 @@ class SharedCall(Struct, eq=False, kw_only=True):
         if isinstance(end, BaseException):
             # The call stays pending, so no record will tell of what was sent for it.
             parts.maybe_billed_pending += self.tries.maybe_billed
-        del parts.under_way[pending.key]
+        del parts.calls[pending.key]
         pending.route.under_way -= 1
         self.request = pending.request  # it may have had this call's listener
         if self.has_begun:

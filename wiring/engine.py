@@ -22,6 +22,7 @@ from ..engine.events import Events
 from ..engine.fault import LocalFault, StopReason
 from ..engine.key import key_of
 from ..engine.lane import Lane
+from ..engine.routes import Routes
 from ..engine.run import run_calls
 from ..engine.scheduler import Scheduler
 from ..engine.sink import Sink
@@ -127,7 +128,7 @@ class Engine:
         ages = Ages(max_age_s=settings.max_age_s, run_started=started, retry_started=settings.retry_started or started)
         recall = CachePolicy(self._cache, settings.mode, ages, snapshot=self._snapshot)
         self._scheduler = Scheduler(
-            self._routing.route,
+            ways=Routes(self._routing.route, settings.policy.reopened_s),
             cache=self._cache,
             claims=self._claims,
             mode=settings.mode,
@@ -158,7 +159,7 @@ class Engine:
         await self._extraction.close()
         await self._routing.close()
         if self._scheduler is not None:
-            self._scheduler.close()
+            self._scheduler.ways.close()
             self._scheduler = None
         self.purse.detach()
         self._retrieval.close()

@@ -22,7 +22,7 @@ from ...engine.endpoint import EncodeError, Hear
 from ...engine.fault import Stop
 from ...engine.key import question_of
 from ...engine.scheduler import CallEncoding, Scheduler
-from ...engine.shared_calls import CallWaiter
+from ...engine.shared_calls import Waiter
 from ...providers.llm.serve_dialect import Problem, RequestRefusal, ServedRequest
 from ...providers.llm.serve_naming import request_for_family
 from ...wiring import Settings
@@ -42,12 +42,12 @@ class CallGroup(Struct, eq=False):
 
     asked: ServedRequest
     taken: RequestTrials
-    parts: list[Outcome | PendingCall | CallWaiter]
+    parts: list[Outcome | PendingCall | Waiter]
 
     @property
     def known(self) -> list[Outcome] | None:
         """All outcomes; None while one is missing."""
-        found = [part.known if isinstance(part, CallWaiter) else part for part in self.parts]
+        found = [part.known if isinstance(part, Waiter) else part for part in self.parts]
         known = [one for one in found if isinstance(one, Outcome)]
         return known if len(known) == len(found) else None
 
@@ -56,11 +56,11 @@ class CallGroup(Struct, eq=False):
         first = self.parts[0]
         if isinstance(first, Outcome):
             return first.key
-        return (first.pending if isinstance(first, CallWaiter) else first).key.hex()
+        return (first.pending if isinstance(first, Waiter) else first).key.hex()
 
     async def outcomes(self) -> list[Outcome]:
         """Waits for all outcomes and returns them. Raises LaneStopped, RequestRefusal, LocalFault."""
-        waiting = [part.outcome() for part in self.parts if isinstance(part, CallWaiter)]
+        waiting = [part.outcome() for part in self.parts if isinstance(part, Waiter)]
         if len(waiting) == len(self.parts) == 1:
             return [await waiting[0]]
         found = iter(await asyncio.gather(*waiting))
@@ -69,7 +69,7 @@ class CallGroup(Struct, eq=False):
     def leave(self) -> None:
         """Stops waiting for these calls; one that nobody else waits for is cancelled."""
         for part in self.parts:
-            if isinstance(part, CallWaiter):
+            if isinstance(part, Waiter):
                 part.leave()
 
 
@@ -121,7 +121,7 @@ class Dispatch:
 
         return self._looked_up(caller, question, asked, await run(encoded))
 
-    def begin(self, caller: Caller, group: CallGroup, hear: Hear | None, on_end: Callable[[], None] | None) -> None:
+    def begin(self, caller: Caller, group: CallGroup, hear: Hear | None, on_end: Callable[[Waiter], None]) -> None:
         """Sends the calls that have to be sent, or joins those under way. `hear` listens to the first one; `on_end` is
         called whenever a call has ended, with an outcome or an error. Raises RequestRefusal, LocalFault."""
         for number, part in enumerate(group.parts):
@@ -129,7 +129,7 @@ class Dispatch:
                 continue
             self._refuse_what_no_budget_bears(caller, part)
             part.payer = caller
-            waiter = CallWaiter(part, hear=None if number else hear, on_end=on_end, is_early=True)
+            waiter = Waiter(part, hear=None if number else hear, on_end=on_end, is_early=True)
             group.parts[number] = waiter
             self._scheduler.begin(waiter)
 
@@ -180,7 +180,7 @@ class Dispatch:
             most = _worst_cost(pending)
             is_over = caller.purse.charged + most * caller.purse.overrun > (caller.purse.limit or 0.0)
             # An answer that is not stored yet costs nothing either.
-            if is_over and not self._scheduler.is_under_way(pending):
+            if is_over and pending.key not in self._scheduler.calls:
                 raise caller.over_budget(most)
 
     # Lanes and disks in trouble
@@ -205,7 +205,7 @@ class Dispatch:
             return
         self._next_look = now + (self._settings.policy.reopened_s or 0.0)
         if await asyncio.to_thread(_has_room, self._settings.cache_folder()):
-            self._scheduler.resume()
+            self._scheduler.ways.resume()
 
 
 def _worst_cost(pending: PendingCall) -> float:

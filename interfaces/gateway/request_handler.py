@@ -17,6 +17,7 @@ from msgspec import Struct, structs
 from ...engine.call import Outcome
 from ...engine.fault import LocalFault, Stop
 from ...engine.lanes.lane_queue import LaneStopped
+from ...engine.shared_calls import Waiter
 from ...providers.llm.serve_dialect import AnswerStream, Dialect, Problem, RequestRefusal, ServedModel, ServedRequest
 from ...providers.llm.serve_problems import problem_of_failure, problem_of_stop
 from ...providers.llm.serve_replies import model_of
@@ -158,7 +159,7 @@ class RequestHandler:
         if known is not None:
             self._tell(known)
 
-    def _heard(self) -> None:
+    def _heard(self, _: Waiter) -> None:
         if self.told is not None:
             self.told()
 

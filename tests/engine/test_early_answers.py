@@ -13,7 +13,7 @@ from millstream.engine.call import Call, Outcome, Reply, Usage
 from millstream.engine.endpoint import Fault, Response
 from millstream.engine.lane import Lane
 from millstream.engine.lanes.lane_queue import LaneStopped
-from millstream.engine.shared_calls import CallWaiter
+from millstream.engine.shared_calls import Waiter
 
 M = "script/m"
 
@@ -35,7 +35,7 @@ def test_the_call_after_one_that_passed_the_limit_is_not_sent(tmp_path: Path) ->
             async def ask(prompt: str) -> Outcome:
                 pending = bench.scheduler.look_up(Call(M, prompt, max_tokens=1))
                 assert not isinstance(pending, Outcome)
-                waiter = CallWaiter(pending, is_early=True)
+                waiter = Waiter(pending, is_early=True)
                 bench.scheduler.begin(waiter)
                 return await waiter.outcome()
 

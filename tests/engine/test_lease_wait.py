@@ -22,7 +22,7 @@ from millstream.engine.endpoint import Fault
 from millstream.engine.fault import Stopped
 from millstream.engine.limits import Tokens
 from millstream.engine.run import run_calls
-from millstream.engine.shared_calls import CallWaiter
+from millstream.engine.shared_calls import Waiter
 
 M = "script/m"
 SAME = Call(M, "same")
@@ -321,7 +321,7 @@ def test_a_payers_place_is_free_while_its_call_waits_and_taken_for_a_call_that_i
             pending = second.scheduler.look_up(SAME)
             assert isinstance(pending, PendingCall)
             pending.payer = payer
-            waiter = CallWaiter(pending, is_early=True)
+            waiter = Waiter(pending, is_early=True)
             second.scheduler.begin(waiter)
             await asyncio.sleep(5)
             assert (payer.granted, payer.places) == (0, 0)

@@ -16,23 +16,23 @@ from millstream.engine.call_lookup import PendingCall
 from millstream.engine.endpoint import Fault
 from millstream.engine.lane import Lane
 from millstream.engine.run import run_calls
-from millstream.engine.shared_calls import CallWaiter
+from millstream.engine.shared_calls import Waiter
 
 M = "script/m"
 REFUSED = Fault("rejected", "400", "never", 400)
 
 
-def waiting(bench: Bench, payer: ScriptedPayer, prompt: str = "same") -> CallWaiter:
+def waiting(bench: Bench, payer: ScriptedPayer, prompt: str = "same") -> Waiter:
     """Begins or joins a call at this payer's expense, as the gateway does."""
     pending = bench.scheduler.look_up(Call(M, prompt))
     assert isinstance(pending, PendingCall)
     pending.payer = payer
-    waiter = CallWaiter(pending, is_early=True)
+    waiter = Waiter(pending, is_early=True)
     bench.scheduler.begin(waiter)
     return waiter
 
 
-async def text_of(waiter: CallWaiter) -> str:
+async def text_of(waiter: Waiter) -> str:
     reply = (await waiter.outcome()).reply
     assert reply is not None
     return reply.text

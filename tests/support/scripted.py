@@ -22,7 +22,7 @@ from millstream.engine.lanes.key_gate import KeyGate
 from millstream.engine.lanes.lane_queue import LaneQueue
 from millstream.engine.lanes.ledger import Ledger
 from millstream.engine.limits import Limit, declared_quota
-from millstream.engine.routes import is_host
+from millstream.engine.routes import Routes, is_host
 from millstream.engine.scheduler import Route, Scheduler
 from millstream.engine.store.cache import Cache, Mode
 from millstream.engine.store.cache_policy import Ages, CachePolicy, StoreReader
@@ -179,7 +179,14 @@ async def engine_over(
     chance = random.Random(seed)
     claims = Claims(folder, is_shared=not scope)
     scheduler = Scheduler(
-        route, cache=cache, claims=claims, mode=mode, policy=policy, events=events, random=chance, recall=recall
+        ways=Routes(route, policy.reopened_s),
+        cache=cache,
+        claims=claims,
+        mode=mode,
+        policy=policy,
+        events=events,
+        random=chance,
+        recall=recall,
     )
     try:
         yield Bench(scheduler, purse, events)
