@@ -16,7 +16,7 @@ from .call import Call, Outcome
 from .call_lookup import CallEncoding as CallEncoding
 from .call_lookup import PendingCall
 from .endpoint import Hear
-from .fault import Stopped, StopReason
+from .fault import Stopped
 from .flight import Flight
 from .lanes.lane_queue import LaneStopped
 from .routes import Route as Route
@@ -32,7 +32,7 @@ class Scheduler(Parts, eq=False, kw_only=True):
 
     def __repr__(self) -> str:
         in_flight = sum(route.lane.in_flight for route in self.ways)
-        hosts = f"{len(self.hosts)} hosts, " if self.hosts else ""
+        hosts = f"{len(self.ways.hosts)} hosts, " if self.ways.hosts else ""
         calls = f"{self.under_way} calls under way, {in_flight} in flight"
         longest = min(self.calls.values(), key=lambda call: call.since, default="nothing")
         return f"<Scheduler [{len(self.routes)} lanes, {hosts}{calls}, mode {self.mode}, waits longest: {longest}]>"
@@ -41,19 +41,6 @@ class Scheduler(Parts, eq=False, kw_only=True):
     def routes(self) -> Mapping[str, Route]:
         """The routes of models and searches, by lane."""
         return self.ways.lasting
-
-    @property
-    def hosts(self) -> Mapping[str, Route]:
-        """The routes of web hosts, by lane; they come and go."""
-        return self.ways.hosts
-
-    def route_of(self, lane: str) -> Route:
-        """Returns a lane's route, made when it is first used."""
-        return self.ways.of(lane)
-
-    @property
-    def halted(self) -> tuple[StopReason, str] | None:
-        return self.ways.halted
 
     @property
     def under_way(self) -> int:

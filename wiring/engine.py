@@ -242,7 +242,7 @@ class Engine:
         """Returns the call's cache key, the same as in its outcome; empty if the call can't be encoded. Sends
         nothing."""
         try:
-            request = self.scheduler.route_of(call.lane).endpoint.encode(call)
+            request = self.scheduler.ways.of(call.lane).endpoint.encode(call)
         except EncodeError:
             return ""
         return key_of(request, call.trial).hex()

@@ -71,6 +71,6 @@ def statistics_of(scheduler: Scheduler, purse: CostBudget) -> Statistics:
                 "" if group.stopped is None else group.stopped.detail,
             )
         )
-    at_hosts = sum(route.lane.in_flight for route in scheduler.hosts.values())
+    at_hosts = sum(route.lane.in_flight for route in scheduler.ways.hosts.values())
     in_flight = at_hosts + sum(lane.in_flight for lane in lanes)
-    return Statistics(tuple(lanes), in_flight, len(scheduler.hosts), purse.spent, purse.reserved)
+    return Statistics(tuple(lanes), in_flight, len(scheduler.ways.hosts), purse.spent, purse.reserved)

@@ -202,9 +202,9 @@ async def _send(folder: RunFolder, prepared: PreparedRun, done: FinishedItems, m
             pair.model for pair in work.pairs() if len(done.of(pair)) < work.items
         }
         for lane in (done.answered - finished) & set(work.lanes):
-            engine.scheduler.route_of(lane).lane.note_answer()
+            engine.scheduler.ways.of(lane).lane.note_answer()
         for lane in (done.cut.keys() - finished) & set(work.lanes):
-            engine.scheduler.route_of(lane).lane.note_cut(done.cut[lane])
+            engine.scheduler.ways.of(lane).lane.note_cut(done.cut[lane])
 
         async def send() -> None:
             item = "" if work.is_item_a_call else work.item

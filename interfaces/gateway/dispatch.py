@@ -110,7 +110,7 @@ class Dispatch:
     ) -> CallGroup:
         """Returns the same as `prepare`, for a long body; `run` runs its encoding in a thread."""
         asked = self._checked(caller, question)
-        route = self._scheduler.route_of(asked.call.lane)
+        route = self._scheduler.ways.of(asked.call.lane)
 
         def encoded() -> CallEncoding | None:
             try:
@@ -193,11 +193,11 @@ class Dispatch:
     @property
     def is_halted(self) -> bool:
         """Whether sending has stopped for all models."""
-        return self._scheduler.halted is not None
+        return self._scheduler.ways.halted is not None
 
     async def resume(self) -> None:
         """Ends a halt that a full disk caused, if the disk has room again; looks only now and then."""
-        halted = self._scheduler.halted
+        halted = self._scheduler.ways.halted
         if halted is None or halted[0] != "local_fault":
             return
         now = asyncio.get_running_loop().time()

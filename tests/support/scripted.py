@@ -124,7 +124,7 @@ class Bench:
         self.events = events
 
     def lane(self, model: str) -> LaneQueue:
-        return self.scheduler.route_of(model).lane
+        return self.scheduler.ways.of(model).lane
 
 
 @asynccontextmanager

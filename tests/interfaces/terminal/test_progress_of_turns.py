@@ -57,7 +57,7 @@ def test_pages_that_are_held_back_to_spare_their_host_are_waited_for_out_of_poli
     async def main() -> RunView:
         async with engine_over({WEB: ScriptedProvider(latency_s=0.05)}, tmp_path / "cache") as bench:
             headway = RunProgress(
-                1, 0, bench.scheduler.routes, bench.purse, 0.0, hosts=bench.scheduler.hosts, item="turn"
+                1, 0, bench.scheduler.routes, bench.purse, 0.0, hosts=bench.scheduler.ways.hosts, item="turn"
             )
             bench.events.subscribe(headway.hear)
             asking = [
