@@ -43,22 +43,14 @@ class FixedHeaders:
     """Headers that never change: an API key in one of them, or none at all."""
 
     def __init__(self, headers: Mapping[str, str], *secrets: str) -> None:
-        self._headers = headers
-        self._secrets = secrets
+        self.fixed = headers
+        self.secrets = secrets
 
     def __repr__(self) -> str:
-        return f"<FixedHeaders [{', '.join(self._headers) or 'none'}]>"
-
-    @property
-    def fixed(self) -> Mapping[str, str]:
-        return self._headers
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        return self._secrets
+        return f"<FixedHeaders [{', '.join(self.fixed) or 'none'}]>"
 
     async def headers(self, request: Request) -> Mapping[str, str]:
-        return self._headers
+        return self.fixed
 
     def refused(self) -> None:
         return None

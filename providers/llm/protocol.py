@@ -15,6 +15,7 @@ import orjson
 from msgspec import Struct
 
 from ...engine.call import Call, Reply
+from ...engine.content import Tool
 from ...engine.endpoint import EncodeError, Fault, Request, Response
 
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
@@ -242,6 +243,17 @@ def add_object(call: Call, params: dict[str, Any], name: str, ours: Mapping[str,
         raise EncodeError(f"{call.model}: {name} in extra must be an object")
     if ours or own:
         params[name] = {**ours, **own}
+
+
+def described(tool: Tool, *, has_strict: bool = True) -> dict[str, Any]:
+    """Returns the fields of a tool that all protocols have, those that are set: its name, its description and, with
+    `has_strict`, whether its arguments follow their schema strictly."""
+    told: dict[str, Any] = {"name": tool.name}
+    if tool.description:
+        told["description"] = tool.description
+    if has_strict and tool.strict is not None:
+        told["strict"] = tool.strict
+    return told
 
 
 def as_it_stands(call: Call, name: str, value: Any) -> orjson.Fragment:

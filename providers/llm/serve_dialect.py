@@ -26,6 +26,9 @@ class ServedRequest(Struct, frozen=True):
     spare: frozenset[str] = frozenset()
 
 
+Read = Callable[[Mapping[str, Any], Callable[[str], str]], ServedRequest]
+
+
 class Problem(Struct, frozen=True):
     """The reason that there is no answer. `kind` is our own word (a failure's kind, a stop's reason, or `invalid`,
     `unknown_model`, `unauthorized`, `forbidden`, `not_found`, `conflict`, `too_large`, `over_budget`); `param` the
@@ -46,6 +49,18 @@ class RequestRefusal(Exception):
     def __init__(self, message: str, param: str | None = None, kind: str = "invalid", status: int = 400) -> None:
         super().__init__(message)
         self.problem = Problem(status, kind, message, param)
+
+
+def refusing(read: Read) -> Read:
+    """Returns a reader of requests that also refuses what the call itself refuses, as text that UTF-8 can't hold."""
+
+    def reading(request: Mapping[str, Any], named: Callable[[str], str]) -> ServedRequest:
+        try:
+            return read(request, named)
+        except (TypeError, ValueError) as error:
+            raise RequestRefusal(str(error)) from error
+
+    return reading
 
 
 class ServedModel(Struct, frozen=True):
@@ -79,7 +94,7 @@ class Dialect(Struct, frozen=True):
     `listing` and `listed` models."""
 
     name: str
-    read: Callable[[Mapping[str, Any], Callable[[str], str]], ServedRequest]
+    read: Read
     whole: Callable[[ServedRequest, Sequence[Outcome]], bytes]
     stream: Callable[[ServedRequest], AnswerStream]
     problem: Callable[[Problem], bytes]

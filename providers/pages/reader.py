@@ -17,12 +17,13 @@ from .endpoint import CRAWL_DELAY_S, HOP_S, WITHIN_S
 from .extraction import Extraction
 from .keyed_lock import KeyedLock
 from .page import Page, PageStatus, PageText
-from .robots import REDIRECTS_MAX, Ask, DerivedStore, PagePermission, Robots, cost_s
+from .robots import REDIRECTS_MAX, Ask, DerivedStore, PagePermission, Robots, cost_s, derived_in
 from .urls import UrlError, WebUrl, join_url, parse_url
 
 CORPUS = "corpus:"
 # The seconds for robots.txt and hops together: with extraction's eight seconds, a page costs twenty.
 FETCH_S = 12.0
+_NO_TEXT = PageText("empty")
 _LOCKED = (401, 402, 403, 407, 429, 451)
 
 
@@ -101,26 +102,17 @@ class PageReader:
     async def _extracted(self, body_hash: str, fetched: PageResponse) -> PageText:
         how = f"text {self._extraction.version}\n{fetched.content_type}\n{fetched.encoding}"
         key = derived_key(bytes.fromhex(body_hash), how.encode("utf-8", "surrogateescape"))
-        found = self._kept(key)
+        found = derived_in(self._derived, key, PageText)
         if found is not None:
             return found
         # If two conversations read a page at the same time, its text is extracted once.
         async with self._turns.at(key):
-            found = self._kept(key)
+            found = derived_in(self._derived, key, PageText)
             if found is None:
                 found = await self._extraction.extract(fetched)
                 # A timeout is stored too: when a run is repeated from a snapshot, the prompt must be the same.
                 self._derived.keep(key, msgspec.msgpack.encode(found))
         return found
-
-    def _kept(self, key: bytes) -> PageText | None:
-        kept = self._derived.derived(key)
-        if kept is None:
-            return None
-        try:
-            return msgspec.msgpack.decode(kept, type=PageText)
-        except msgspec.DecodeError:
-            return None
 
 
 class _Trail:
@@ -148,13 +140,13 @@ class _Trail:
         self._keys += [key for key in keys if key not in self._keys]
 
     def ended(
-        self, status: PageStatus, detail: str, final_url: str = "", found: PageText | None = None, body_hash: str = ""
+        self, status: PageStatus, detail: str, final_url: str = "", found: PageText = _NO_TEXT, body_hash: str = ""
     ) -> Page:
         return Page(
             self._url,
             status,
-            found.text if found is not None else "",
-            found.title if found is not None else "",
+            found.text,
+            found.title,
             final_url or self._url,
             body_hash,
             detail,

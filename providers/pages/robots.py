@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -22,6 +22,7 @@ from .page import PageStatus
 from .robots_rules import RobotsVerdict
 from .urls import UrlError, WebUrl, join_url, parse_url
 
+_Derived = TypeVar("_Derived")
 Ask = Callable[[Call], Awaitable[Outcome]]
 REDIRECTS_MAX = 5
 # The seconds for one host's robots.txt with all its redirects.
@@ -35,6 +36,15 @@ class DerivedStore(Protocol):
     def derived(self, key: bytes) -> bytes | None: ...
 
     def keep(self, key: bytes, value: bytes) -> None: ...
+
+
+def derived_in(store: DerivedStore, key: bytes, kind: type[_Derived]) -> _Derived | None:
+    """Returns the value of this kind in a store; None if there is none that can be read."""
+    kept = store.derived(key)
+    try:
+        return None if kept is None else msgspec.msgpack.decode(kept, type=kind)
+    except msgspec.DecodeError:
+        return None
 
 
 class HostRules(Struct, frozen=True):
@@ -96,14 +106,10 @@ class Robots:
     async def _judged(self, file: PageResponse, file_hash: str, url: WebUrl) -> RobotsVerdict:
         how = f"robots {self._extraction.robots_version} {ROBOT_NAME} {file.encoding} {url.target}".encode()
         key = derived_key(bytes.fromhex(file_hash), how)
-        kept = self._derived.derived(key)
-        if kept is not None:
-            try:
-                return msgspec.msgpack.decode(kept, type=RobotsVerdict)
-            except msgspec.DecodeError:
-                pass
-        judged = await self._extraction.judge(file, url.text)
-        self._derived.keep(key, msgspec.msgpack.encode(judged))
+        judged = derived_in(self._derived, key, RobotsVerdict)
+        if judged is None:
+            judged = await self._extraction.judge(file, url.text)
+            self._derived.keep(key, msgspec.msgpack.encode(judged))
         return judged
 
     async def _rules(self, url: WebUrl) -> tuple[HostRules, bool]:

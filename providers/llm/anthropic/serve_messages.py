@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ....engine.call import Call
-from ..serve_dialect import Dialect, RequestRefusal, ServedRequest
+from ..serve_dialect import Dialect, RequestRefusal, ServedRequest, refusing
 from .serve_answers import whole
 from .serve_errors import THREAD, listed, listing, problem
 from .serve_events import MessageStream
@@ -35,16 +35,10 @@ _BUDGET_LEAST, _BUDGET_MOST = 1_024, 999_999_999
 _EFFORT = re.compile(r"(?!none$)[a-z]{1,20}")
 
 
+@refusing
 def read(request: Mapping[str, Any], named: Callable[[str], str]) -> ServedRequest:
     """Returns a request as a call; raises RequestRefusal. `named` returns the model for a client's name."""
-    try:
-        return _read(AnthropicFields(request), named)
-    except (TypeError, ValueError) as error:
-        # The call's own checks, as for text that UTF-8 can't hold.
-        raise RequestRefusal(str(error)) from error
-
-
-def _read(body: AnthropicFields, named: Callable[[str], str]) -> ServedRequest:
+    body = AnthropicFields(request)
     model = body.text("model")
     body.required("max_tokens")
     if body.has(THREAD):

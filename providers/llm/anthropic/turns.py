@@ -11,7 +11,7 @@ from ....engine.call import Call, Message
 from ....engine.content import Image, Native, Part, Tool, ToolCall, ToolResult, unmarked
 from ....engine.endpoint import EncodeError
 from ..blocks import PromptTurn, arguments_in, beside, data_of, own, schema_of_tool, together, turn_of, unsayable
-from ..protocol import as_it_stands
+from ..protocol import as_it_stands, described
 from ..tool_ids import with_sound_ids
 
 FAMILY = "anthropic"
@@ -120,9 +120,4 @@ def add_tools(call: Call, params: dict[str, Any]) -> None:
 def _tool(call: Call, tool: Tool | Native) -> Any:
     if isinstance(tool, Native):
         return _own(call, tool)
-    told = {"name": tool.name, "input_schema": schema_of_tool(call, tool)}
-    if tool.description:
-        told["description"] = tool.description
-    if tool.strict is not None:
-        told["strict"] = tool.strict
-    return told
+    return {**described(tool), "input_schema": schema_of_tool(call, tool)}

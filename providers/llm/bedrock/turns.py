@@ -23,7 +23,7 @@ from ..blocks import (
     turn_of,
     unsayable,
 )
-from ..protocol import as_it_stands
+from ..protocol import as_it_stands, described
 from ..tool_ids import with_sound_ids
 
 FAMILY = "bedrock"
@@ -155,9 +155,4 @@ def _parts(message: Message) -> tuple[Part, ...]:
 def _tool(call: Call, tool: Tool | Native) -> Any:
     if isinstance(tool, Native):
         return own(call, tool, FAMILY, _WORDS)
-    told: dict[str, Any] = {"inputSchema": {"json": schema_of_tool(call, tool)}, "name": tool.name}
-    if tool.description:
-        told["description"] = tool.description
-    if tool.strict is not None:
-        told["strict"] = tool.strict
-    return {"toolSpec": told}
+    return {"toolSpec": {**described(tool), "inputSchema": {"json": schema_of_tool(call, tool)}}}

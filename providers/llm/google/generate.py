@@ -141,10 +141,7 @@ def decode(response: Response) -> Reply | Fault:
         chunks = parsed if isinstance(parsed, list) else [parsed]
     for chunk in chunks:
         if not isinstance(chunk, dict):
-            what = (
-                "a stream with an event that is no JSON" if is_stream else "200 with JSON that is no answer of Gemini's"
-            )
-            return bad_json(what)
+            return bad_json("a stream with an event that is no JSON" if is_stream else _NO_ANSWER)
         if chunk.get("error"):
             return google_error_within(response, chunk["error"])
     return _answer(candidate_answer(chunks), response, is_stream, None if is_sound else body)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ....engine.call import Call
-from ..serve_dialect import Dialect, RequestRefusal, ServedRequest
+from ..serve_dialect import Dialect, ServedRequest, refusing
 from .serve_answers import CandidateStream, listed, listing, problem, whole
 from .serve_fields import GeminiFields, camel
 from .serve_schema import json_schema
@@ -29,16 +29,10 @@ _JSON, _PLAIN = "application/json", "text/plain"
 _BUDGET_MOST = 999_999_999
 
 
+@refusing
 def read(request: Mapping[str, Any], named: Callable[[str], str]) -> ServedRequest:
     """Returns a request as a call; raises RequestRefusal. `named` returns the model for a client's name."""
-    try:
-        return _read(GeminiFields(request), named)
-    except (TypeError, ValueError) as error:
-        # The call's own checks, as for text that UTF-8 can't hold.
-        raise RequestRefusal(str(error)) from error
-
-
-def _read(body: GeminiFields, named: Callable[[str], str]) -> ServedRequest:
+    body = GeminiFields(request)
     model = body.text("model", "")
     if not model:
         raise body.refused("model", "unexpected model name format")

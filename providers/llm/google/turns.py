@@ -18,7 +18,7 @@ from ....engine.call import Call, Message
 from ....engine.content import Image, Native, Part, Tool, ToolCall, ToolResult
 from ....engine.endpoint import EncodeError
 from ..blocks import arguments_in, beside, check_parallel_tools, data_of, object_in, own, unsayable
-from ..protocol import as_it_stands
+from ..protocol import as_it_stands, described
 
 FAMILY = "gemini"
 MADE_ID = "call_"
@@ -231,9 +231,7 @@ def add_tools(call: Call, params: dict[str, Any]) -> None:
 
 def _function(call: Call, tool: Tool) -> dict[str, Any]:
     """Returns the declaration of a tool; `strict` is left out, since Gemini has no such field."""
-    told: dict[str, Any] = {"name": tool.name}
-    if tool.description:
-        told["description"] = tool.description
+    told = described(tool, has_strict=False)
     if tool.parameters is not None:
         told["parametersJsonSchema"] = as_it_stands(call, f"the parameters of tool {tool.name}", tool.parameters)
     return told

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ....engine.call import Call, Outcome
-from ..serve_dialect import Dialect, RequestRefusal, ServedRequest
+from ..serve_dialect import Dialect, RequestRefusal, ServedRequest, refusing
 from ..serve_replies import dumps
 from .serve_answers import completion
 from .serve_chat_stream import ChatStream
@@ -47,6 +47,7 @@ _READ = frozenset(
 _NOT_EXTRA = _READ | DROPPED.keys()
 
 
+@refusing
 def read(request: Mapping[str, Any], named: Callable[[str], str]) -> ServedRequest:
     """Returns a request as a call; raises RequestRefusal. `named` returns the model for a client's name."""
     body = OpenAIFields(request)
@@ -58,10 +59,7 @@ def read(request: Mapping[str, Any], named: Callable[[str], str]) -> ServedReque
     spare = {name for name in extra if name in SPARE or (name in _DEFAULTS and extra[name] == _DEFAULTS[name])}
     settings = _settings(body, extra, spare)
     is_streamed = body.boolean("stream") or False
-    try:
-        call = Call(named(model), turns(body), stream=is_streamed, extra=extra or None, **settings)
-    except (TypeError, ValueError) as error:
-        raise RequestRefusal(str(error)) from error
+    call = Call(named(model), turns(body), stream=is_streamed, extra=extra or None, **settings)
     count = body.integer("n", 1, COUNT_MAX) or 1
     return ServedRequest(call, model, is_streamed, count, _told(body), frozenset(spare))
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ....engine.call import Call, Outcome
-from ..serve_dialect import Dialect, RequestRefusal, ServedRequest
+from ..serve_dialect import Dialect, RequestRefusal, ServedRequest, refusing
 from ..serve_replies import dumps
 from .serve_chat import DROPPED, TOP_LOGPROBS_MAX
 from .serve_fields import OpenAIFields
@@ -40,6 +40,7 @@ _READ = frozenset(
 _NOT_EXTRA = _READ | DROPPED.keys()
 
 
+@refusing
 def read(request: Mapping[str, Any], named: Callable[[str], str]) -> ServedRequest:
     """Returns a request as a call; raises RequestRefusal. `named` returns the model for a client's name."""
     body = OpenAIFields(request)
@@ -61,10 +62,7 @@ def read(request: Mapping[str, Any], named: Callable[[str], str]) -> ServedReque
     body.optional_object("stream_options")
     is_streamed = body.boolean("stream") or False
     messages = turns(body)
-    try:
-        call = Call(named(model), messages, stream=is_streamed, extra=extra or None, **settings)
-    except (TypeError, ValueError) as error:
-        raise RequestRefusal(str(error)) from error
+    call = Call(named(model), messages, stream=is_streamed, extra=extra or None, **settings)
     told = {name: body.kept(name) for name in ECHOED if body.has(name)}
     return ServedRequest(call, model, is_streamed, 1, told, frozenset(spare))
 

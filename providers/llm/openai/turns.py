@@ -13,7 +13,7 @@ from ....engine.call import Call, Message
 from ....engine.content import Image, Native, Part, Tool, ToolCall, ToolResult
 from ....engine.endpoint import EncodeError
 from ..blocks import beside
-from ..protocol import as_it_stands
+from ..protocol import as_it_stands, described
 from ..tool_ids import shortened
 
 FAMILY = "openai"
@@ -121,13 +121,9 @@ def _tool(call: Call, tool: Tool | Native) -> Any:
 
 def function_of(call: Call, tool: Tool) -> dict[str, Any]:
     """Returns a tool as OpenAI's function object, without fields that are not set."""
-    function: dict[str, Any] = {"name": tool.name}
-    if tool.description:
-        function["description"] = tool.description
+    function = described(tool)
     if tool.parameters is not None:
         function["parameters"] = as_it_stands(call, f"the parameters of tool {tool.name}", tool.parameters)
-    if tool.strict is not None:
-        function["strict"] = tool.strict
     return function
 
 
