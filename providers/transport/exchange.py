@@ -201,6 +201,12 @@ class Exchange(Struct, eq=False):
         """Writes the request when it is cleared."""
         receiver, line, body = self.receiver, self.line, self.request.wire
         assert receiver is not None and line is not None
+        if line.since and ((wire := line.transport) is None or wire.is_closing()):
+            # A connection that was used before has closed while this waited for its turn or to be cleared.
+            self.line = None
+            self.pool.close(line)
+            self.start()
+            return
         try:
             wait_s = receiver.clear()
         except Exception as error:  # noqa: BLE001 (the receiver's own)

@@ -183,7 +183,7 @@ class Pool:
 
     def give_back(self, line: HttpConnection) -> None:
         """Keeps a connection for the next call, the first that waits, unless it must be closed."""
-        transport = self.transport
+        transport, line.since = self.transport, time.monotonic()
         if line.should_close:
             self.close(line)
         elif transport.waiting and not transport.room:
@@ -194,7 +194,6 @@ class Pool:
             else:
                 self.close(line)  # its room is for the other server
         else:  # while there is room, those that wait are served in their turn, and a call that begins need not wait
-            line.since = time.monotonic()
             self.idle.append(line)
             if transport.sweep is None:
                 transport.sweep_later()
