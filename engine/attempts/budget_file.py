@@ -147,7 +147,7 @@ class BudgetFile:
     def all(self) -> Amounts:
         """The amounts that count against the limit: this file's and those of other folders."""
         with self._locked():
-            elsewhere = [self._elsewhere(path, known) for path, known in self._beside.items()]
+            elsewhere = self._elsewhere()
             granted = self._state.granted + sum(state.granted for state in elsewhere)
             spent = self._state.spent + sum(state.spent for state in elsewhere)
             return Amounts(granted / _NANO, spent / _NANO)
@@ -164,7 +164,7 @@ class BudgetFile:
         with self._locked():
             room, overrun = _nano_down(self.limit) - self._state.granted, self._state.overrun
             if room >= 0:
-                elsewhere = [self._elsewhere(path, known) for path, known in self._beside.items()]
+                elsewhere = self._elsewhere()
                 room -= sum(state.granted for state in elsewhere)
                 overrun = max(overrun, *(state.overrun for state in elsewhere), 0)
             wanted = _nano_up(least)
@@ -198,9 +198,8 @@ class BudgetFile:
                 os.close(fd)
         self._fd = self._lock_fd = None
 
-    def _elsewhere(self, path: Path, known: float) -> _State:
-        found = _state_in(path)
-        return _State(_nano_up(known), 0) if found is None else found
+    def _elsewhere(self) -> list[_State]:
+        return [_state_in(path) or _State(_nano_up(known), 0) for path, known in self._beside.items()]
 
     # The file
 
