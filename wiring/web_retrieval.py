@@ -16,7 +16,7 @@ from ..providers.access import ConfigurationError
 from ..providers.pages.connections import PageConnections
 from ..providers.pages.endpoint import PageEndpoint
 from ..providers.pages.guard import Guard, parse_allowed
-from ..providers.pages.page_limits import HostEndpoint, PageLimits
+from ..providers.pages.page_limits import PageLimits
 from ..providers.retrieval import CORPUS_LANE, NO_HOST
 from ..providers.search.documents import CorpusError
 
@@ -36,7 +36,6 @@ class WebRetrieval:
         self._connections = PageConnections(guard)
         self._pages = PageEndpoint(self._connections)
         self._lane = lane
-        self._together: PageLimits | None = None
         self._folder = corpus
         self._corpus: Corpus | None = None
 
@@ -61,9 +60,9 @@ class WebRetrieval:
             from ..providers.search.corpus import CorpusEndpoint
 
             return CorpusEndpoint(self._corpus)
-        if self._together is None:
-            self._together = PageLimits(self._lane.concurrency, self._lane.rpm)
-        return HostEndpoint(self._pages, self._together)
+        if self._pages.together is None:
+            self._pages.together = PageLimits(self._lane.concurrency, self._lane.rpm)
+        return self._pages
 
     def corpus_search(self) -> Endpoint:
         if self._corpus is None:

@@ -25,6 +25,7 @@ from .connections import NotPublic, PageConnections
 from .guard import PageRefusal
 from .hop import BODY_MAX, HopProgress, PageTooLarge, fetch
 from .page import reply_of
+from .page_limits import PageLimits
 from .urls import UrlError, parse_url
 
 HOP_S = 10.0
@@ -54,10 +55,12 @@ _PAUSES_MAX = 10_000
 
 
 class PageEndpoint(AwaitingEndpoint):
-    """The endpoint for all pages. `timeout_s`: the most seconds that one hop may take."""
+    """The endpoint for all pages. `timeout_s`: the most seconds that one hop may take. `together`: the limits of all
+    hosts together; None: there are none."""
 
     def __init__(self, connections: PageConnections, timeout_s: float = HOP_S) -> None:
         self._connections = connections
+        self.together: PageLimits | None = None
         self._timeout_s = timeout_s
         self._paused_until: dict[str, float] = {}
 
@@ -84,6 +87,11 @@ class PageEndpoint(AwaitingEndpoint):
         return Request(url.text, _IDENTITY, body, wire, body, b"{}", method="GET")
 
     async def send(self, request: Request, cleared: Cleared) -> Response:
+        if self.together is None:
+            return await self._hop(request, cleared)
+        return await self.together.send(self._hop, request, cleared)
+
+    async def _hop(self, request: Request, cleared: Cleared) -> Response:
         try:
             url = parse_url(request.url)
         except UrlError as error:

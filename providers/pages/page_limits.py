@@ -1,17 +1,18 @@
 """The limits for all pages of an engine, whatever their hosts: hops at once, and hops a minute.
 
-Applied between a host's lane and the endpoint, so a hop that waits here has passed its lane.
+Applied between a host's lane and its connection, so a hop that waits here has passed its lane.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 from aiolimiter import AsyncLimiter
 
-from ...engine.call import Call, Reply
-from ...engine.endpoint import AwaitingEndpoint, Cleared, Fault, Request, Response
-from ...engine.limits import Limit
+from ...engine.endpoint import Cleared, Request, Response
+
+Send = Callable[[Request, Cleared], Awaitable[Response]]
 
 # With these values no sliding minute holds more than the quota, even if a start is half a second late.
 _BURST_SHARE = 1 / 200
@@ -28,35 +29,13 @@ class PageLimits:
             burst = 1 + rpm * _BURST_SHARE
             self.pace = AsyncLimiter(burst, burst / (rpm * _RATE))
 
+    async def send(self, send: Send, request: Request, cleared: Cleared) -> Response:
+        """Sends a request by `send` when both limits allow it."""
 
-class HostEndpoint(AwaitingEndpoint):
-    """The endpoint for one host's pages, which obeys the shared limits."""
-
-    def __init__(self, endpoint: AwaitingEndpoint, together: PageLimits) -> None:
-        self._endpoint = endpoint
-        self._together = together
-
-    def __repr__(self) -> str:
-        return f"<HostEndpoint over {self._endpoint}>"
-
-    @property
-    def base_url(self) -> str:
-        return self._endpoint.base_url
-
-    def encode(self, call: Call) -> Request:
-        return self._endpoint.encode(call)
-
-    async def send(self, request: Request, cleared: Cleared) -> Response:
         async def paced() -> None:
-            if self._together.pace is not None:
-                await self._together.pace.acquire()
+            if self.pace is not None:
+                await self.pace.acquire()
             await cleared()
 
-        async with self._together.slots:
-            return await self._endpoint.send(request, paced)
-
-    def decode(self, response: Response) -> Reply | Fault:
-        return self._endpoint.decode(response)
-
-    def limits(self, response: Response) -> tuple[Limit, ...]:
-        return self._endpoint.limits(response)
+        async with self.slots:
+            return await send(request, paced)

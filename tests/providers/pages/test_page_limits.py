@@ -8,17 +8,16 @@ import pytest
 from scripted import ScriptedProvider, worst_minute
 from virtual_time import run_virtually
 
-from millstream.engine import endpoint as outside
 from millstream.engine.call import WEB, Call
-from millstream.providers.pages.page_limits import HostEndpoint, PageLimits
+from millstream.providers.pages.page_limits import PageLimits
 
 
-def host(provider: ScriptedProvider, together: PageLimits) -> HostEndpoint:
-    return HostEndpoint(provider, together)
+async def cleared() -> None:
+    return None
 
 
-async def send(endpoint: HostEndpoint, url: str) -> None:
-    await outside.send(endpoint, endpoint.encode(Call(WEB, url)))
+async def send(provider: ScriptedProvider, together: PageLimits, url: str) -> None:
+    await together.send(provider.send, provider.encode(Call(WEB, url)), cleared)
 
 
 @pytest.mark.parametrize("rpm", [60, 1800])
@@ -27,8 +26,7 @@ def test_no_sliding_minute_holds_more_than_the_quota_and_nearly_all_of_it_is_use
 
     async def main() -> None:
         together = PageLimits(64, rpm)
-        hosts = [host(provider, together) for _ in range(50)]
-        await asyncio.gather(*(send(hosts[n % 50], f"http://h{n % 50}/{n}") for n in range(rpm * 3)))
+        await asyncio.gather(*(send(provider, together, f"http://h{n % 50}/{n}") for n in range(rpm * 3)))
 
     run_virtually(main())
     times = [(at, 1) for at, _ in provider.arrivals]
@@ -41,8 +39,7 @@ def test_no_more_are_in_flight_together_than_are_allowed() -> None:
 
     async def main() -> float:
         together = PageLimits(7)
-        hosts = [host(provider, together) for _ in range(70)]
-        await asyncio.gather(*(send(hosts[n], f"http://h{n}/") for n in range(70)))
+        await asyncio.gather(*(send(provider, together, f"http://h{n}/") for n in range(70)))
         return asyncio.get_running_loop().time()
 
     assert run_virtually(main()) == pytest.approx(10.0, abs=0.01)
@@ -54,8 +51,7 @@ def test_who_leaves_while_waiting_takes_no_place() -> None:
 
     async def main() -> None:
         together = PageLimits(2)
-        one = host(provider, together)
-        tasks = [asyncio.create_task(send(one, f"http://h/{n}")) for n in range(20)]
+        tasks = [asyncio.create_task(send(provider, together, f"http://h/{n}")) for n in range(20)]
         await asyncio.sleep(0.5)
         for task in tasks[:15]:
             task.cancel()
