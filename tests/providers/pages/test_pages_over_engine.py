@@ -104,3 +104,28 @@ def test_the_pause_that_a_host_asks_for_is_kept_between_its_pages(tmp_path: Path
     pages = run_on("asyncio", work(), within_s=60)
     assert [page.status for page in pages] == ["ok"] * 3 and len(came) == 3
     assert all(later - earlier > 1.9 for earlier, later in pairwise(came)), came
+
+
+def test_the_lane_of_the_web_holds_the_pages_of_all_hosts_together(tmp_path: Path) -> None:
+    present: set[Visit] = set()
+    most = 0
+
+    async def handle(visit: Visit) -> None:
+        nonlocal most
+        request = await visit.request()
+        if request is None:
+            return
+        present.add(visit)
+        most = max(most, len(present))
+        await asyncio.sleep(0.1)
+        present.remove(visit)
+        await visit.send(http(PAGE, HTML) if request.startswith(b"GET /x ") else http(status=404))
+
+    async def work() -> list[Page]:
+        async with RawServer(handle) as server:
+            lane = ms.Lane("web", concurrency=2)
+            async with ms.Engine(settings=settings(tmp_path, server.port, lane)) as engine:
+                return await asyncio.gather(*(engine.read(f"http://{host}.example/x") for host in "abcdef"))
+
+    pages = run_on("asyncio", work(), within_s=60)
+    assert [page.status for page in pages] == ["ok"] * 6 and most == 2
