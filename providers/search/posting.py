@@ -7,7 +7,7 @@ from typing import Any
 from ...engine.call import Call
 from ...engine.endpoint import Request
 from ..llm.protocol import Target, WireProtocol, request_of
-from .answer import AnswerLayout, list_at
+from .answer import AnswerLayout, Object, list_at
 from .query import Reach, search_query
 
 PATH = "/search"
@@ -17,44 +17,36 @@ SERPER_REACH = Reach(10, 10)
 TAVILY_REACH = Reach(20, characters_max=400)
 
 
-def encode_exa(call: Call, target: Target) -> Request:
-    """Returns the request. It asks for passages of the pages (`highlights`), since Exa has no other snippets."""
-    asked = search_query(call, EXA_REACH, ("query", "numResults"))
-    params: dict[str, Any] = {"contents": {"highlights": True}, **asked.more, **_number("numResults", asked.count)}
-    return request_of(call, target, PATH, params, {"query": asked.query})
+def _protocol(
+    kind: str, reach: Reach, query: str, count: str, layout: AnswerLayout, *taken: str, page: str = "", **fixed: Any
+) -> WireProtocol:
+    """Returns the protocol of an engine with these names for the query, the number of results and the page; empty: it
+    has one page. A call must not set the fields in `taken`; `fixed` are sent unless a call sets them."""
+
+    def encode(call: Call, target: Target) -> Request:
+        asked = search_query(call, reach, (query, count, *taken))
+        params = {**fixed, **asked.more}
+        if asked.count is not None:
+            params[count] = asked.count
+        if page and asked.page > 1:
+            params[page] = asked.page
+        return request_of(call, target, PATH, params, {query: asked.query})
+
+    return WireProtocol(kind, encode, layout.decode)
 
 
-def encode_serper(call: Call, target: Target) -> Request:
-    asked = search_query(call, SERPER_REACH, ("q", "num"))
-    page = _number("page", asked.page if asked.page > 1 else None)
-    params = {**asked.more, **_number("num", asked.count), **page}
-    return request_of(call, target, PATH, params, {"q": asked.query})
+def _results(answer: Object) -> list[Any] | None:
+    return list_at(answer, "results")
 
 
-def encode_tavily(call: Call, target: Target) -> Request:
-    asked = search_query(call, TAVILY_REACH, ("query", "max_results", "api_key"))
-    params = {**asked.more, **_number("max_results", asked.count)}
-    return request_of(call, target, PATH, params, {"query": asked.query})
+def _has_more(answer: Object) -> bool:
+    return False
 
 
-def _number(name: str, value: int | None) -> dict[str, int]:
-    return {} if value is None else {name: value}
-
-
-EXA = WireProtocol(
-    "exa",
-    encode_exa,
-    AnswerLayout(
-        lambda answer: list_at(answer, "results"), "url", "title", "highlights", has_more=lambda answer: False
-    ).decode,
-)
-SERPER = WireProtocol(
-    "serper", encode_serper, AnswerLayout(lambda answer: list_at(answer, "organic"), "link", "title", "snippet").decode
-)
-TAVILY = WireProtocol(
-    "tavily",
-    encode_tavily,
-    AnswerLayout(
-        lambda answer: list_at(answer, "results"), "url", "title", "content", has_more=lambda answer: False
-    ).decode,
-)
+_EXA = AnswerLayout(_results, "url", "title", "highlights", has_more=_has_more)
+_SERPER = AnswerLayout(lambda answer: list_at(answer, "organic"), "link", "title", "snippet")
+_TAVILY = AnswerLayout(_results, "url", "title", "content", has_more=_has_more)
+# Passages of the pages, since Exa has no other snippets.
+EXA = _protocol("exa", EXA_REACH, "query", "numResults", _EXA, contents={"highlights": True})
+SERPER = _protocol("serper", SERPER_REACH, "q", "num", _SERPER, page="page")
+TAVILY = _protocol("tavily", TAVILY_REACH, "query", "max_results", _TAVILY, "api_key")
