@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ....engine.call import Citation, Outcome, Reply, Usage
+from ....engine.call import Outcome, Reply, Usage
 from ....engine.content import Native, Part, ToolCall
 from ..families import parts_for
 from ..serve_dialect import ServedRequest
 from ..serve_replies import digest, is_writable, reply_of
-from .serve_answers import is_refusal, logprobs
+from .serve_answers import is_refusal, logprobs, notes_of
 from .serve_items import FAMILY
 from .serve_turns import BESIDE
 
@@ -134,7 +134,8 @@ def _message(reply: Reply, text: str, id_: str, is_first: bool) -> dict[str, Any
     if is_refusal(reply):
         part: dict[str, Any] = {"type": "refusal", "refusal": text}
     else:
-        notes = notes_of(reply.citations) if is_first else []
+        # The same as a chat completion's, but flat.
+        notes = [{"type": one["type"], **one["url_citation"]} for one in notes_of(reply.citations)] if is_first else []
         tokens = logprobs(reply.logprobs) if is_first and reply.logprobs else []
         part = {"type": "output_text", "annotations": notes, "logprobs": tokens, "text": text}
     return {"id": id_, "type": "message", "status": status_of(reply), "content": [part], "role": "assistant"}
@@ -156,12 +157,3 @@ def _call(call: ToolCall, id_: str, status: str) -> dict[str, Any]:
         return {BESIDE: {native.protocol: native.value}, **said}
     # An id that the call's own server gave it is kept.
     return {**native.value, **said, "id": native.value.get("id") or said["id"]}
-
-
-def notes_of(citations: Sequence[Citation]) -> list[dict[str, Any]]:
-    """Returns the citations as annotations. Their places in the text are unknown: the two that the protocol requires
-    are 0."""
-    return [
-        {"type": "url_citation", "start_index": 0, "end_index": 0, "title": one.title or "", "url": one.url}
-        for one in citations
-    ]
