@@ -121,12 +121,10 @@ class ModelEndpoint:
         url = self._target.base_url
         if self._has_decoded or self._protocol.kind not in _UNDER_V1 or urlsplit(url).path.strip("/"):
             return fault
-        advice = f"{url} has no path: try {url.rstrip('/')}/v1"
+        advice = f"has no path: try {url.rstrip('/')}/v1"
         if self._channel is not None:
-            self._channel.transport.unanswered.note_path(
-                f"{url} answers 404, and has no path: try {url.rstrip('/')}/v1"
-            )
-        return structs.replace(fault, detail=f"{fault.detail} ({advice})")
+            self._channel.transport.unanswered.note_path(f"{url} answers 404, and {advice}")
+        return structs.replace(fault, detail=f"{fault.detail} ({url} {advice})")
 
     def _is_in_a_source(self, reply: Reply) -> bool:
         cited = (f"{one.url} {one.title}" for one in reply.citations)

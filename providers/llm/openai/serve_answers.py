@@ -5,7 +5,7 @@ Pure: values in, values out. The events of a stream: serve_chat_stream.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ....engine.call import Citation, Outcome, Reply, TokenLogprob, Usage
@@ -98,19 +98,20 @@ def tool_calls(reply: Reply) -> list[dict[str, Any]]:
     calls: list[dict[str, Any]] = []
     for part in reply.parts:
         if isinstance(part, ToolCall):
-            calls.append(_tool_call(part))
+            function = {"name": part.name, "arguments": part.arguments}
+            calls.append({**beside_of(part, FAMILY), "id": part.id, "type": "function", "function": function})
         elif isinstance(part, Native) and part.protocol == FAMILY and part.value.get("type") == "custom":
             calls.append(dict(part.value))
     return calls
 
 
-def _tool_call(call: ToolCall) -> dict[str, Any]:
-    said = {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+def beside_of(call: ToolCall, family: str) -> Mapping[str, Any]:
+    """Returns the fields beside a tool call; those of another family than this under its name, as they are wanted
+    back."""
     native = call.native
     if native is None or not is_writable(native.value):
-        return said
-    beside = native.value if native.protocol == FAMILY else {BESIDE: {native.protocol: native.value}}
-    return {**beside, **said}
+        return {}
+    return native.value if native.protocol == family else {BESIDE: {native.protocol: native.value}}
 
 
 def notes_of(citations: Sequence[Citation]) -> list[dict[str, Any]]:

@@ -13,9 +13,8 @@ from ....engine.content import Native, Part, ToolCall
 from ..families import parts_for
 from ..serve_dialect import ServedRequest
 from ..serve_replies import digest, is_writable, reply_of
-from .serve_answers import is_refusal, logprobs, notes_of
+from .serve_answers import beside_of, is_refusal, logprobs, notes_of
 from .serve_items import FAMILY
-from .serve_turns import BESIDE
 
 _ID_CHARS = 48
 # The fields of a request that its response repeats, with their defaults.
@@ -150,10 +149,6 @@ def _call(call: ToolCall, id_: str, status: str) -> dict[str, Any]:
         "call_id": call.id,
         "name": call.name,
     }
-    native = call.native
-    if native is None or not is_writable(native.value):
-        return said
-    if native.protocol != FAMILY:
-        return {BESIDE: {native.protocol: native.value}, **said}
+    beside = beside_of(call, FAMILY)
     # An id that the call's own server gave it is kept.
-    return {**native.value, **said, "id": native.value.get("id") or said["id"]}
+    return {**beside, **said, "id": beside.get("id") or said["id"]}

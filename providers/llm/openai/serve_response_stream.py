@@ -31,12 +31,8 @@ class ResponseStream:
         self._said = ""
 
     def begin(self) -> bytes:
-        return b"".join(
-            (
-                self._event("response.created", response=self._begun),
-                self._event("response.in_progress", response=self._begun),
-            )
-        )
+        created = self._event("response.created", response=self._begun)
+        return created + self._event("response.in_progress", response=self._begun)
 
     def text(self, piece: str) -> bytes:
         if not piece:
