@@ -66,18 +66,13 @@ def together(turns: Sequence[PromptTurn], block_of: Callable[[str], Any], *, are
     said: list[PromptTurn] = []
     for turn in [turn for turn in turns if turn.says_something] or turns:
         last = said[-1] if said else None
-        is_one = (
-            last is not None and last.role == turn.role and (are_all or (turn.role == "user" and _answer(last, turn)))
-        )
-        if last is not None and is_one:
+        if last is None or last.role != turn.role:
+            said.append(turn)
+        elif are_all or (turn.role == "user" and (last.results or turn.results)):
             said[-1] = _joined(last, turn, block_of)
         else:
             said.append(turn)
     return said
-
-
-def _answer(one: PromptTurn, other: PromptTurn) -> bool:
-    return bool(one.results or other.results)
 
 
 def _joined(one: PromptTurn, other: PromptTurn, block_of: Callable[[str], Any]) -> PromptTurn:

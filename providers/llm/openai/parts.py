@@ -84,15 +84,15 @@ class MessageParts:
         before = {name: mended("".join(pieces)) for name, pieces in self._thoughts.items()}
         details = {"reasoning_details": self._details} if self._details else {}
         thought = native_of(FAMILY, {**before, **details}) if before or details else None
-        told = [part for one in joined(spoken) if (part := mended(one) if isinstance(one, str) else _native(one))]
+        told = [
+            part for one in joined(spoken) if (part := mended(one) if isinstance(one, str) else native_of(FAMILY, one))
+        ]
+        in_order = sorted(self._calls, key=lambda one: one.index)
         # Made from the answer's bytes, so that the ids are the same whenever it is read again.
-        calls = [one.part(f"call_{raw_hash[:20]}{number}") for number, one in enumerate(self._in_order())]
+        calls = [one.part(f"call_{raw_hash[:20]}{number}") for number, one in enumerate(in_order)]
         if thought is None and not calls and all(isinstance(one, str) for one in told):
             return ()
         return tuple(one for one in (thought, *told, *calls) if one is not None)
-
-    def _in_order(self) -> list[_ToolCallBuilder]:
-        return sorted(self._calls, key=lambda one: one.index)
 
     def _take_detail(self, detail: dict[str, Any], is_whole: bool) -> None:
         last = self._details[-1] if self._details and not is_whole else None
@@ -189,10 +189,6 @@ def _grown(thoughts: list[Any], more: list[Any]) -> list[Any]:
 
 def _are_texts(*parts: dict[str, Any]) -> bool:
     return all(part.get("type") == "text" and isinstance(part.get("text"), str) for part in parts)
-
-
-def _native(value: Any) -> Native | None:
-    return native_of(FAMILY, value)
 
 
 def _objects(given: Any) -> list[dict[str, Any]]:

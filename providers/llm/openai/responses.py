@@ -152,8 +152,7 @@ def _reply(answer: dict[str, Any], pieces: _Pieces, response: Response, raw: byt
 def _end_of(answer: dict[str, Any]) -> str | None:
     """Returns the finish reason of an incomplete answer; None if it is unusable. An answer without a reason has run out
     of tokens: some servers know no other."""
-    details = answer.get("incomplete_details")
-    reason = details.get("reason") if isinstance(details, dict) else None
+    reason = as_object(answer.get("incomplete_details")).get("reason")
     return "length" if reason is None else _FINISHES.get(str(reason))
 
 
@@ -170,16 +169,12 @@ def _texts(parts: list[dict[str, Any]], kind: str, field: str) -> list[str]:
 
 
 def _logprobs_of(parts: list[dict[str, Any]]) -> tuple[TokenLogprob, ...] | None:
-    tokens: list[TokenLogprob] = []
-    for part in parts:
-        if isinstance(part.get("logprobs"), list):
-            tokens += logprobs_of({"content": part["logprobs"]}, None) or []
-    return tuple(tokens) or None
+    tokens = [one for part in parts for one in objects_in(part.get("logprobs"))]
+    return tuple(logprobs_of({"content": tokens}, None) or ()) or None
 
 
 def _citations_of(parts: list[dict[str, Any]]) -> tuple[Citation, ...]:
-    notes = [part["annotations"] for part in parts if isinstance(part.get("annotations"), list)]
-    return citations_of([one for some in notes for one in some], None, None)
+    return citations_of([one for part in parts for one in objects_in(part.get("annotations"))], None, None)
 
 
 def _usage_of(usage: Any) -> Usage | None:
