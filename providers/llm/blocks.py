@@ -39,6 +39,10 @@ class PromptTurn(Struct):
     def says_something(self) -> bool:
         return bool(self.content.strip() if isinstance(self.content, str) else self.content)
 
+    def blocks(self, block_of: Callable[[str], Any]) -> list[Any]:
+        """Returns the content as a list, in which `block_of` writes a text."""
+        return [block_of(self.content)] if isinstance(self.content, str) else self.content
+
 
 def turn_of(role: str, parts: Sequence[Part], block: Callable[[Part], Any], own_result: str) -> PromptTurn:
     """Returns the turn of these parts, each written by `block`. Results of tools go first and blank texts are left out,
@@ -76,13 +80,9 @@ def together(turns: Sequence[PromptTurn], block_of: Callable[[str], Any], *, are
 
 
 def _joined(one: PromptTurn, other: PromptTurn, block_of: Callable[[str], Any]) -> PromptTurn:
-    first, second = (_blocks(turn, block_of) for turn in (one, other))
+    first, second = (turn.blocks(block_of) for turn in (one, other))
     results = first[: one.results] + second[: other.results]
     return PromptTurn(one.role, results + first[one.results :] + second[other.results :], len(results))
-
-
-def _blocks(turn: PromptTurn, block_of: Callable[[str], Any]) -> list[Any]:
-    return [block_of(turn.content)] if isinstance(turn.content, str) else turn.content
 
 
 def own(call: Call, part: Native, family: str, words: str) -> orjson.Fragment:

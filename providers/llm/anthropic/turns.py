@@ -31,13 +31,11 @@ def prompt_of(call: Call) -> dict[str, Any]:
     if not turns:
         raise EncodeError(f"{call.model}: Anthropic wants at least one message of a user besides the system prompt")
     messages = [{"content": turn.content, "role": turn.role} for turn in together(turns, _text)]
-    told = [turn.content for turn in system if turn.says_something]
+    told = [turn for turn in system if turn.says_something]
     if not told:
         return {"messages": messages}
-    if len(told) == 1:
-        return {"messages": messages, "system": told[0]}
-    blocks = [block for one in told for block in ([_text(one)] if isinstance(one, str) else one)]
-    return {"messages": messages, "system": blocks}
+    whole = told[0].content if len(told) == 1 else [block for turn in told for block in turn.blocks(_text)]
+    return {"messages": messages, "system": whole}
 
 
 def _turn(call: Call, message: Message) -> PromptTurn:

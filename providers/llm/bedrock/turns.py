@@ -44,15 +44,11 @@ def prompt_of(call: Call) -> dict[str, Any]:
         if turn.role != "system":
             turns.append(turn)
         elif turn.says_something:
-            system += _content(turn)
+            system += turn.blocks(_text)
     if not turns:
         raise EncodeError(f"{call.model}: Bedrock wants at least one message of a user besides the system prompt")
-    messages = [{"content": _content(turn), "role": turn.role} for turn in together(turns, _text, are_all=True)]
+    messages = [{"content": turn.blocks(_text), "role": turn.role} for turn in together(turns, _text, are_all=True)]
     return {"messages": messages, "system": system} if system else {"messages": messages}
-
-
-def _content(turn: PromptTurn) -> list[Any]:
-    return [_text(turn.content)] if isinstance(turn.content, str) else turn.content
 
 
 def _turn(call: Call, message: Message) -> PromptTurn:
@@ -141,15 +137,12 @@ def tools_of(call: Call, model: str) -> tuple[Mapping[str, Any], Mapping[str, An
 
 
 def _check_no_tools_used(call: Call) -> None:
-    if any(isinstance(part, ToolCall | ToolResult) for message in call.messages() for part in _parts(message)):
+    listed = (message.content for message in call.messages() if not isinstance(message.content, str))
+    if any(isinstance(part, ToolCall | ToolResult) for content in listed for part in content):
         raise EncodeError(
             f"{call.model}: Bedrock can't be told to call no tool where the conversation holds calls of some: leave "
             "tool_choice out"
         )
-
-
-def _parts(message: Message) -> tuple[Part, ...]:
-    return () if isinstance(message.content, str) else message.content
 
 
 def _tool(call: Call, tool: Tool | Native) -> Any:
