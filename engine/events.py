@@ -5,6 +5,7 @@ The engine says what happened; it keeps no totals and formats nothing. Without a
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Literal
 
@@ -41,7 +42,8 @@ class Event(Struct, frozen=True):
 
 
 class Events:
-    """The publisher of events. Listeners are called at once, within `tell`, and must not block."""
+    """The publisher of events. Listeners are called at once, within `tell`, and must not block. What one raises is
+    raised in a turn of the loop of its own: it stops no call, and is reported as asyncio reports it."""
 
     def __init__(self) -> None:
         self._listeners: list[Callable[[Event], None]] = []
@@ -55,4 +57,11 @@ class Events:
         if self._listeners:
             event = Event(kind, lane, value, detail)
             for listener in self._listeners:
-                listener(event)
+                try:
+                    listener(event)
+                except BaseException as error:  # noqa: BLE001 (raised by the loop)
+                    asyncio.get_running_loop().call_soon(_raise, error)
+
+
+def _raise(error: BaseException) -> None:
+    raise error

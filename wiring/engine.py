@@ -296,7 +296,7 @@ class GuardedListener:
 
     def __init__(self, hear: Hear) -> None:
         self._hear = hear
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
 
     def __repr__(self) -> str:
         return f"<GuardedListener [{self.error or 'no error'}]>"
@@ -305,7 +305,7 @@ class GuardedListener:
         if self.error is None:
             try:
                 self._hear(piece)
-            except Exception as error:  # noqa: BLE001  (the caller's own code; it is raised where that waits)
+            except BaseException as error:  # noqa: BLE001  (the caller's own code; it is raised where that waits)
                 self.error = error
 
 

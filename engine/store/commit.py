@@ -13,7 +13,7 @@ from ..fault import LocalFault
 from ..sink import Sink, SinkLine
 
 # What is called when an entry is stored and its line written, with the error if one of the two failed.
-Done = Callable[[Exception | None], None]
+Done = Callable[[BaseException | None], None]
 
 
 class StoreRow(NamedTuple):
@@ -40,16 +40,16 @@ class CommitGroup(NamedTuple):
         for number, row in enumerate(self.rows):
             row.done(fault if fault is not None else errors.get(number))
 
-    def _write_lines(self) -> dict[int, Exception]:
+    def _write_lines(self) -> dict[int, BaseException]:
         """Writes the lines; returns the errors of their sinks, by the number of the row."""
-        errors: dict[int, Exception] = {}
+        errors: dict[int, BaseException] = {}
         written: dict[int, tuple[SinkLine, Sink, list[int]]] = {}
         for number, (_, _, _, _, line) in enumerate(self.rows):
             if line is None or (sink := line.sink) is None:
                 continue
             try:
                 line.context.run(sink.write, line.outcome)
-            except Exception as error:  # noqa: BLE001 (raised where this one is waited for)
+            except BaseException as error:  # noqa: BLE001 (raised where this one is waited for)
                 errors[number] = error
                 continue
             of_sink = written.get(id(sink))
@@ -59,7 +59,7 @@ class CommitGroup(NamedTuple):
         for line, sink, numbers in written.values():
             try:
                 line.context.run(sink.flush)
-            except Exception as error:  # noqa: BLE001 (raised where each of these is waited for)
+            except BaseException as error:  # noqa: BLE001 (raised where each of these is waited for)
                 errors |= dict.fromkeys(numbers, error)
         return errors
 

@@ -31,7 +31,7 @@ def put(
     """Stores an answer; the future ends as that does."""
     stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def done(error: Exception | None) -> None:
+    def done(error: BaseException | None) -> None:
         if not stored.done():
             stored.set_result(None) if error is None else stored.set_exception(error)
 
