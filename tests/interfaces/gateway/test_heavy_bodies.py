@@ -45,6 +45,7 @@ STATUSES = {
 
 @pytest.fixture(scope="module")
 def served(running_provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    running_provider.reset()  # what another file's last test has set holds no answer back here
     with gateway_process(tmp_path_factory.mktemp("gateway"), running_provider) as found:
         yield found
 
