@@ -273,6 +273,7 @@ class KeyGate:
         match learns:
             case "success" | "rejection":
                 self.trouble_since = None
+                self.is_suspect = False
                 self.breaker.record_success()
             case "failure" | "refusal":
                 if self.breaker.record_failure(now, was_probe=permit.is_probe):

@@ -145,6 +145,18 @@ def test_one_refusal_of_a_key_that_lives_stops_nothing(tmp_path: Path) -> None:
     assert Counter(asked.prompt for asked in ended.asked) == Counter([*PROMPTS, "prompt 3"])
 
 
+def test_a_key_that_dies_after_its_probe_was_rejected_stops_the_lane(tmp_path: Path) -> None:
+    def script(asked: Asked) -> Step | None:
+        # The probe of the first refusal shows that the key lives: only what it asks is wrong.
+        return status(400) if asked.prompt == "prompt 0" and asked.number == 2 else DEAD
+
+    ended = ran(tmp_path, script, concurrency=1)
+    assert [outcome.status for outcome in ended.outcomes] == ["rejected"]
+    assert [stop.reason for stop in ended.stops] == ["dead_key"]
+    # Another refusal, and its probe.
+    assert [asked.prompt for asked in ended.asked] == ["prompt 0"] * 2 + ["prompt 1"] * 2
+
+
 def test_a_limit_of_cost_is_never_passed_and_stops_the_run(tmp_path: Path) -> None:
     # A call costs at most some 20 tokens of output and few of input; its answer has 15 in all.
     ended = ran(tmp_path, lambda asked: None, concurrency=1, prices={MODEL: PRICE}, max_cost=8 * COST)
