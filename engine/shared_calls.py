@@ -226,25 +226,21 @@ class SharedCall(Struct, eq=False, kw_only=True):
         self._kept(None)
 
     def _kept(self, error: BaseException | None) -> None:
-        """Takes the end of storing and writing: the error of one of the two, if there was one. Never raises, since
+        """Takes the end of storing and writing: the error of one of the two, if there was one. Must not raise, since
         others were stored by the same commit."""
         outcome, line, parts = self.outcome, self.line, self.parts
         assert outcome is not None and self.at is At.KEPT, self
-        end: Outcome | BaseException = outcome
-        try:
-            if isinstance(error, LocalFault):
-                # The outcome still reaches the journal; nothing more is sent.
-                parts.halt("local_fault", str(error))
-                self._write_first(outcome)
-            elif error is not None:
-                self._fail_first(error)  # its sink's; the others have their answer
-            if line is not None and line.sink is not None and line.sink.fault is not None:
-                parts.halt("local_fault", str(line.sink.fault))
-            if outcome.reply is not None:
-                parts.events.tell("answered", self.pending.call.model, outcome.latency_ms or 0.0, outcome.status)
-        except BaseException as fault:  # noqa: BLE001 (a listener's: raised to those who wait)
-            end = fault
-        self._end(end)
+        if isinstance(error, LocalFault):
+            # The outcome still reaches the journal; nothing more is sent.
+            parts.halt("local_fault", str(error))
+            self._write_first(outcome)
+        elif error is not None:
+            self._fail_first(error)  # its sink's; the others have their answer
+        if line is not None and line.sink is not None and line.sink.fault is not None:
+            parts.halt("local_fault", str(line.sink.fault))
+        if outcome.reply is not None:
+            parts.events.tell("answered", self.pending.call.model, outcome.latency_ms or 0.0, outcome.status)
+        self._end(outcome)
 
     def _write_first(self, outcome: Outcome) -> None:
         """Writes an outcome to the first waiter's sink, at once; the others write it to their own."""
