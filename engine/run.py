@@ -177,7 +177,6 @@ class CallRun:
         if waiter not in self._waiters:
             return
         self._waiters.remove(waiter)
-        waiter.call = None  # no cycle is left, which would wait for the garbage collector
         end = waiter.ended
         assert end is not None
         if isinstance(end, Outcome):

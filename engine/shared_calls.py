@@ -292,7 +292,7 @@ class SharedCall(Struct, eq=False, kw_only=True):
     def _tell(self, end: Outcome | BaseException) -> None:
         """Passes the end on to those who wait. Who waited by a lane that has stopped while its own has not begins
         anew."""
-        waiters, self.waiters = self.waiters, []
+        waiters, self.waiters, self.first = self.waiters, [], None  # no cycle is left for the garbage collector
         for waiter in waiters:
             if isinstance(end, LaneStopped) and waiter.pending.route is not self.pending.route:
                 self.parts.begin(waiter)

@@ -169,20 +169,20 @@ class Exchange(Struct, eq=False):
     def start(self) -> None:
         """Sends the request, at once if it can."""
         self.began = time.perf_counter()
-        self.line = self.pool.take()
+        self.line = self.pool.take_first()
         if self.line is not None:
             self._write()
         else:
-            self.pool.transport.wait(self.take, self.pool)
+            self.pool.transport.wait(self, self.pool)
 
     def take(self, line: HttpConnection | None) -> None:
-        """Takes what it has waited for; see `Take`."""
-        self.line, loop = line, asyncio.get_running_loop()
+        """Sends the request over a connection that it has waited for, or opens one; see `Taker`."""
+        self.line = line
         if line is not None:
-            self.wait = loop.call_soon(self._write)
+            self._write()
         else:
             self.channel.deadlines.watch(self)
-            self.wait = connecting = loop.create_task(self.pool.connect())
+            self.wait = connecting = asyncio.get_running_loop().create_task(self.pool.connect())
             connecting.add_done_callback(self._connected)
 
     def _connected(self, connecting: asyncio.Task[HttpConnection]) -> None:
@@ -199,6 +199,7 @@ class Exchange(Struct, eq=False):
 
     def _write(self) -> None:
         """Writes the request when it is cleared."""
+        self.wait = None  # no cycle is left, which would wait for the garbage collector
         receiver, line, body = self.receiver, self.line, self.request.wire
         assert receiver is not None and line is not None
         if line.since and ((wire := line.transport) is None or wire.is_closing()):
@@ -275,7 +276,7 @@ class Exchange(Struct, eq=False):
         if receiver is None:
             return None
         self.channel.deadlines.pop(self, None)
-        self.pool.transport.waiting.pop(self.take, None)
+        self.pool.transport.waiting.pop(self, None)
         if self.wait is not None:
             self.wait.cancel()
         if self.line is not None:

@@ -10,8 +10,7 @@ import asyncio
 import functools
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable
-from typing import cast
+from typing import Protocol, cast
 
 import aiohttp
 from yarl import URL
@@ -28,9 +27,12 @@ KEEPALIVE_S = 4.0
 # call.
 LOOK_EVERY_S = 0.1
 
-Take = Callable[[HttpConnection | None], None]
-"""Takes what a call has waited for: an idle connection of its pool, or None, which is the room for a new one. Calls
-nothing back before it returns."""
+
+class Taker(Protocol):
+    """A call that waits for a connection."""
+
+    def take(self, line: HttpConnection | None) -> None:
+        """Takes an idle connection of its pool, or None, which is the room for a new one."""
 
 
 class LineConnector(aiohttp.TCPConnector):
@@ -60,8 +62,8 @@ class Transport:
         self._pools: dict[tuple[URL, bool, float], Pool] = {}
         self.sweep: asyncio.TimerHandle | None = None
         self.room = connections_max
-        self._is_opening = False
-        self.waiting: OrderedDict[Take, Pool] = OrderedDict()
+        self._is_serving = False
+        self.waiting: OrderedDict[Taker, Pool] = OrderedDict()
 
     def __repr__(self) -> str:
         idle = sum(line.is_connected() for pool in self._pools.values() for line in pool.idle)
@@ -78,38 +80,43 @@ class Transport:
             pool = self._pools[key] = Pool(self, self._connector, url, connect_s)
         return pool
 
-    def wait(self, take: Take, pool: Pool) -> None:
+    def wait(self, taker: Taker, pool: Pool) -> None:
         """Calls `take` when it is its turn, unless it is removed from `waiting`. Connections are opened one in each
-        turn of the loop: a server may hold only a few that it has not accepted yet, and a call on one beyond them waits
-        for as long as its system tries again."""
-        self.waiting[take] = pool
-        self._open_soon()
+        turn of the loop, and only where none was given back: a server may hold only a few that it has not accepted
+        yet, and a call on one beyond them waits for as long as its system tries again."""
+        self.waiting[taker] = pool
+        self.serve_soon()
 
     def free_room(self) -> None:
         """Frees the room of a closed connection."""
         self.room += 1
-        self._open_soon()
+        self.serve_soon()
 
-    def _open_soon(self) -> None:
-        if self.waiting and not self._is_opening and (self.room or any(pool.idle for pool in self._pools.values())):
-            self._is_opening = True
-            asyncio.get_running_loop().call_soon(self._open_next)
+    def serve_soon(self) -> None:
+        """Serves those that wait in the next turn of the loop."""
+        if self.waiting and not self._is_serving and (self.room or any(pool.idle for pool in self._pools.values())):
+            self._is_serving = True
+            asyncio.get_running_loop().call_soon(self._serve)
 
-    def _open_next(self) -> None:
-        self._is_opening = False
-        if not self.waiting:
-            return
-        take, pool = next(iter(self.waiting.items()))
-        line = pool.take()  # given back meanwhile
-        if line is None:
-            if not self.room and (other := next((each for each in self._pools.values() if each.idle), None)):
-                other.close(other.idle.popleft())
-            if not self.room:
-                return
-            self.room -= 1
-        del self.waiting[take]
-        take(line)
-        self._open_soon()
+    def _serve(self) -> None:
+        self._is_serving = has_served = False
+        while self.waiting:
+            taker, pool = next(iter(self.waiting.items()))
+            line = pool.take()
+            if line is None:
+                if has_served:
+                    break
+                if not self.room and (other := next((each for each in self._pools.values() if each.idle), None)):
+                    other.close(other.idle.popleft())
+                if not self.room:
+                    return
+                self.room -= 1
+            del self.waiting[taker]
+            taker.take(line)
+            if line is None:
+                break
+            has_served = True
+        self.serve_soon()
 
     def sweep_later(self) -> None:
         """Closes idle connections when they are too old, so that an idle server keeps no descriptors."""
@@ -151,6 +158,10 @@ class Pool:
         self._request = aiohttp.ClientRequest("POST", url, loop=asyncio.get_running_loop())
         self._timeout = aiohttp.ClientTimeout(total=None, connect=connect_s)
 
+    def take_first(self) -> HttpConnection | None:
+        """Returns an idle connection for a call that begins. While there is room, those that wait need none of them."""
+        return self.take() if self.transport.room or not self.transport.waiting else None
+
     def take(self) -> HttpConnection | None:
         """Returns an idle connection that can be used, None if there is none; closes those that are too old."""
         idle = self.idle
@@ -186,15 +197,11 @@ class Pool:
         transport, line.since = self.transport, time.monotonic()
         if line.should_close:
             self.close(line)
-        elif transport.waiting and not transport.room:
-            take, pool = next(iter(transport.waiting.items()))
-            if pool is self:
-                del transport.waiting[take]
-                take(line)
-            else:
-                self.close(line)  # its room is for the other server
-        else:  # while there is room, those that wait are served in their turn, and a call that begins need not wait
+        elif transport.waiting and not transport.room and next(iter(transport.waiting.values())) is not self:
+            self.close(line)  # its room is for the other server
+        else:
             self.idle.append(line)
+            transport.serve_soon()
             if transport.sweep is None:
                 transport.sweep_later()
 
