@@ -79,7 +79,8 @@ class Claims:
         return f"<Claims {self._path} [{'off' if self._is_off else state}]>"
 
     def take(self, key: bytes) -> int:
-        """Takes the lease of a key. Returns what it is released by; 0 if another engine has it."""
+        """Takes the lease of a key. Returns what it is released by; 0 if another engine has it, or this machine has no
+        file descriptor to find that out with."""
         if self._free:
             words, slot = self._words, self._free.pop()
             (words[slot],) = _WORD.unpack_from(key)
@@ -123,6 +124,8 @@ class Claims:
                     return _NONE
             return _LOCKED if self._lock_key(fcntl.F_WRLCK, key) else _NONE
         except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                return _NONE  # this passes, and another engine may have the key
             self._turn_off(error)
             return _UNLOCKED
 

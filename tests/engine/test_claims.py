@@ -8,6 +8,8 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -184,6 +186,28 @@ def test_where_nothing_can_be_locked_every_call_goes_out_and_it_is_told_once(
         f"send the same call twice"
     ]
     claims.close()
+
+
+@contextmanager
+def no_file_can_be_opened() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_lack_of_file_descriptors_makes_keys_wait_until_it_has_passed(tmp_path: Path) -> None:
+    first, second = Claims(tmp_path), Claims(tmp_path)
+    with no_file_can_be_opened():
+        assert not second.take(key(1))
+    assert first.take(key(1)) and not second.take(key(1))
+    with no_file_can_be_opened():
+        assert not second.take(key(2))
+    assert second.take(key(2)) and not first.take(key(2)) and not second.take(key(1))
+    first.close()
+    second.close()
 
 
 def test_a_table_that_was_copied_with_holes_is_filled_and_what_is_in_it_is_nobodys(tmp_path: Path) -> None:
