@@ -157,7 +157,7 @@ class SharedCall(Struct, eq=False, kw_only=True):
         self.waiters.append(waiter)
         if self.payers:
             self.payers = _payers_of(self.waiters)
-            self.parts.loop.call_soon(self.pending.route.lane.serve)  # who joins may pay for it now
+            self.parts.loop.call_soon(self.pending.route.lane.regroup, self)  # who joins may pay for it now
         if waiter.hear is not None and self.pieces:
             waiter.hear("".join(self.pieces))  # the text that was streamed before it joined
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from random import Random
-from typing import Protocol
 
 from ..attempts.money import over_budget
 from ..attempts.retry import EarlyStop, Tries
@@ -21,6 +20,7 @@ from ..lane import Lane
 from ..limits import Quota, Tokens, declared_quota, pause_of, summed
 from ..verdict import Again, History, Verdict
 from .key_gate import FULL, Hold, KeyGate, Payer, Permit
+from .waiting_line import Waiting, WaitingLine
 
 _NO_TOKENS = Tokens()
 _FOR_EVER = float("inf")
@@ -38,35 +38,6 @@ class LaneStopped(Exception):
         self.stop = stop
 
 
-class Waiting(Protocol):
-    """Who waits at a lane, with the tokens and dollars that are to be reserved for it. One of the `payers` pays, the
-    first that can; empty: nobody needs to, beside the engine. `refused_by` has a bit for each API key that has refused
-    it: key n has bit n."""
-
-    cost: float
-
-    @property
-    def tokens(self) -> Tokens: ...
-
-    @property
-    def refused_by(self) -> int: ...
-
-    @property
-    def payers(self) -> Sequence[Payer]: ...
-
-    def admitted(self, permit: Permit) -> None:
-        """Takes the permit for one attempt, which must come back through `release`."""
-
-    def refused(self, payer: Payer, error: Exception) -> None:
-        """Is called if a payer will never pay; perhaps also after it has left."""
-
-    def rested(self) -> None:
-        """Is called when the time to `rest` is over."""
-
-    def stopped(self, stop: Stop) -> None:
-        """Is called if the lane stops first; perhaps also after it has left."""
-
-
 class LaneQueue:
     """The queue of calls that wait for one lane, served by the gates of all its API keys (`keys`)."""
 
@@ -80,7 +51,7 @@ class LaneQueue:
         self.stopped_at = 0.0
         self.waiting_for = ""
         self._events = keys[0].events
-        self._queue: dict[Waiting, None] = {}
+        self._line = WaitingLine()
         # The payers for whom all in the queue wait; None: one waits for a key.
         self._unpaid: set[Payer] | None = set()
         self._resting: dict[Waiting, asyncio.TimerHandle] = {}
@@ -102,7 +73,7 @@ class LaneQueue:
 
     @property
     def queued(self) -> int:
-        return len(self._queue)
+        return len(self._line)
 
     @property
     def in_flight(self) -> int:
@@ -135,9 +106,14 @@ class LaneQueue:
                 return permit
             if self.stopped is not None:
                 raise LaneStopped(self.stopped)
-        self._queue[waiter] = None
+        self._line.add(waiter)
         self.serve()
         return None
+
+    def regroup(self, waiter: object) -> None:
+        """Takes over the payers that one has now: another may pay for it at once. It keeps its place in the queue."""
+        self._line.regroup(waiter)
+        self.serve()
 
     def rest(self, waiter: Waiting, seconds: float, reason: str = "retry") -> None:
         """Lets `waiter` rest for `seconds`, before a retry or for another `reason`. Raises LaneStopped."""
@@ -155,8 +131,7 @@ class LaneQueue:
         """Forgets who waits here; it is told nothing more."""
         if (timer := self._resting.pop(waiter, None)) is not None:
             timer.cancel()
-        elif waiter in self._queue:
-            del self._queue[waiter]
+        elif self._line.remove(waiter):
             self.serve()
 
     def release(self, permit: Permit, now: float) -> None:
@@ -181,7 +156,7 @@ class LaneQueue:
             has_instead=request.instead is not None,
             is_suspect=key.is_suspect,
             is_probe=permit.is_probe,
-            is_again=is_paused and (self.in_flight > 1 or bool(self._queue)),
+            is_again=is_paused and (self.in_flight > 1 or bool(self._line)),
             pause_s=pause_of(permit.limits),
         )
 
@@ -200,10 +175,10 @@ class LaneQueue:
         self.stopped, self.stopped_at = Stop(self.lane.model, reason, detail), asyncio.get_running_loop().time()
         for key in self.keys:
             key.stop(reason, detail)
-        waiting = (*self._queue, *self._resting)
+        waiting = (*(waiter for _, waiter in self._line.in_order(set())), *self._resting)
         for timer in self._resting.values():
             timer.cancel()
-        self._queue, self._resting = {}, {}
+        self._line, self._resting = WaitingLine(), {}
         for waiter in waiting:
             # Not at once: whoever stops the lane has not finished, and they begin other calls.
             asyncio.get_running_loop().call_soon(waiter.stopped, self.stopped)
@@ -354,7 +329,7 @@ class LaneQueue:
         taken: set[KeyGate] = set()
         unpaid: set[Payer] = set()
         looked_at = 0
-        for waiter in self._queue:
+        for _, waiter in self._line.in_order(unpaid):
             if self.stopped is not None or len(taken) == len(self.keys) or looked_at == _LOOKED_AT:
                 break
             if unpaid and waiter.payers and unpaid.issuperset(waiter.payers):
@@ -369,10 +344,10 @@ class LaneQueue:
                 taken.update(self.keys if place.reason == "budget" else self._in_turn(waiter))
                 taken.update(key for key in self.keys if key.stopped is not None)
         for waiter in served:
-            self._queue.pop(waiter, None)
+            self._line.remove(waiter)
         self._unpaid = None if looked_at else unpaid
-        self._note_hold(why if self._queue else "", now, is_served=bool(served))
-        if self._queue and wait != _FOR_EVER:
+        self._note_hold(why if self._line else "", now, is_served=bool(served))
+        if self._line and wait != _FOR_EVER:
             self._timer = asyncio.get_running_loop().call_later(wait, self.serve)
         return served
 

@@ -1,0 +1,100 @@
+"""The order of those who wait at a lane: first come, first served, except that calls whose payers can't pay are passed
+over.
+
+They stand by who may pay for them, so that thousands at the expense of one payer who can't are passed over in one step.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from heapq import merge
+from typing import Protocol
+
+from ..fault import Stop
+from ..limits import Tokens
+from .key_gate import Payer, Permit
+
+
+class Waiting(Protocol):
+    """Who waits at a lane, with the tokens and dollars that are to be reserved for it. One of the `payers` pays, the
+    first that can; empty: nobody needs to, beside the engine. `refused_by` has a bit for each API key that has refused
+    it: key n has bit n."""
+
+    cost: float
+
+    @property
+    def tokens(self) -> Tokens: ...
+
+    @property
+    def refused_by(self) -> int: ...
+
+    @property
+    def payers(self) -> Sequence[Payer]: ...
+
+    def admitted(self, permit: Permit) -> None:
+        """Takes the permit for one attempt, which must come back through `release`."""
+
+    def refused(self, payer: Payer, error: Exception) -> None:
+        """Is called if a payer will never pay; perhaps also after it has left."""
+
+    def rested(self) -> None:
+        """Is called when the time to `rest` is over."""
+
+    def stopped(self, stop: Stop) -> None:
+        """Is called if the lane stops first; perhaps also after it has left."""
+
+
+class WaitingLine:
+    """Those who wait, each with the number of its arrival, by their payers."""
+
+    def __init__(self) -> None:
+        self._arrivals = 0
+        self._places: dict[object, tuple[tuple[Payer, ...], int]] = {}
+        # Not plain dicts: those pass over every entry that was removed, so that a long line would take ever longer.
+        self._groups: dict[tuple[Payer, ...], OrderedDict[int, Waiting]] = {}
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def add(self, waiter: Waiting) -> None:
+        self._arrivals += 1
+        self._put(waiter, tuple(waiter.payers), self._arrivals)
+
+    def _put(self, waiter: Waiting, payers: tuple[Payer, ...], number: int) -> None:
+        self._places[waiter] = (payers, number)
+        self._groups.setdefault(payers, OrderedDict())[number] = waiter
+
+    def remove(self, waiter: object) -> bool:
+        """Returns whether it waited here."""
+        if waiter not in self._places:
+            return False
+        payers, number = self._places.pop(waiter)
+        del self._groups[payers][number]
+        if not self._groups[payers]:
+            del self._groups[payers]
+        return True
+
+    def regroup(self, waiter: object) -> None:
+        """Takes over the payers that one has now, if it waits here; it keeps its place."""
+        if waiter in self._places:
+            payers, number = self._places[waiter]
+            one = self._groups[payers][number]
+            self.remove(one)
+            payers = tuple(one.payers)
+            self._put(one, payers, number)
+            self._groups[payers] = OrderedDict(sorted(self._groups[payers].items()))
+
+    def in_order(self, unpaid: set[Payer]) -> Iterator[tuple[int, Waiting]]:
+        """Returns those who wait with their numbers, in the order of their arrival, without those whose payers are all
+        in `unpaid`, which may grow meanwhile."""
+        return merge(*(_while_paid(payers, group, unpaid) for payers, group in self._groups.items()))
+
+
+def _while_paid(
+    payers: tuple[Payer, ...], group: OrderedDict[int, Waiting], unpaid: set[Payer]
+) -> Iterator[tuple[int, Waiting]]:
+    for place in group.items():
+        if payers and unpaid.issuperset(payers):
+            return
+        yield place
