@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
-from command_line import CommandLine, Provider, lines_of
+from command_line import CommandLine, Provider, environment, lines_of
 from distributions import install
 
 RIDDLES = """
@@ -91,6 +93,28 @@ def run(cli: CommandLine, provider: Provider, name: str, *more: str) -> None:
     where = ("--base-url", provider.base_url, "--cache", "cache", "--out", "run", "--no-report", "--no-progress")
     done = cli("run", name, "--model", "sim/open", *where, *more)
     assert done.code == 0, done.err
+
+
+WATCHED = """
+import sys
+looked_at = []
+def watch(event, arguments):
+    if event == "open" and str(arguments[0]).endswith("others_riddles-1.0.dist-info/entry_points.txt"):
+        looked_at.append(arguments[0])
+
+sys.addaudithook(watch)
+from millstream.interfaces.cli.command import main
+print(main(sys.argv[1:]), len(looked_at))
+"""
+
+
+def test_a_command_reads_once_what_is_installed(provider: Provider, home: Path) -> None:
+    variables = environment(home)
+    variables["PYTHONPATH"] = os.pathsep.join(filter(None, (str(home / "site"), variables["PYTHONPATH"])))
+    words = ("run", "riddles", "--model", "sim/open", "--base-url", provider.base_url, "--out", "run", "--no-report")
+    command = [sys.executable, "-P", "-c", WATCHED, *words]
+    done = subprocess.run(command, cwd=home, env=variables, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.splitlines()[-1] == "0 1", done.stderr
 
 
 def test_its_label_says_what_people_are_asked(cli: CommandLine, provider: Provider, home: Path) -> None:
