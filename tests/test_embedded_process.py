@@ -149,6 +149,33 @@ def test_the_first_use_changes_nothing_either(provider: Provider, tmp_path: Path
     assert (done.returncode, done.stdout, done.stderr) == (0, "ok True\n", "")
 
 
+MODELS_ONLY = """
+import asyncio, sys
+import millstream as ms
+
+async def main():
+    async with ms.Engine(base_url=sys.argv[1], cache="cache") as engine:
+        print((await engine.ask(ms.Call("openai/open", "A?"))).status)
+
+asyncio.run(main())
+unused = {"aiolimiter", "charset_normalizer", "importlib.metadata", "lxml", "pebble", "protego"}
+print(*sorted(unused & set(sys.modules)))
+"""
+
+
+def test_a_program_that_asks_only_models_loads_no_library_for_pages(provider: Provider, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", MODELS_ONLY, provider.base_url],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ok\n\n", "")
+
+
 LIMITED = """
 import asyncio, resource, sys
 import millstream as ms

@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Iterable
 from pathlib import Path
 from random import Random
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from ..engine.attempts.money import CostBudget
 from ..engine.call import WEB, Call, Outcome
@@ -30,9 +31,7 @@ from ..engine.store.cache import Cache, Mode
 from ..engine.store.cache_policy import Ages, CachePolicy
 from ..engine.store.snapshot import Snapshot
 from ..providers.access import ConfigurationError
-from ..providers.pages.extraction import Extraction
 from ..providers.pages.page import Page
-from ..providers.pages.reader import PageReader
 from ..providers.retrieval import is_page
 from ..providers.search.access import is_search
 from ..providers.search.joined import COUNT, Found, search
@@ -44,6 +43,9 @@ from .settings import Settings
 from .sinks import InTurn, OpenedSink, opened_sink
 from .statistics import Statistics, statistics_of
 from .web_retrieval import WebRetrieval
+
+if TYPE_CHECKING:
+    from ..providers.pages.reader import PageReader
 
 # Bytes held on the cache's disk: more than the calls in flight can bring at once.
 _SPARE_BYTES = 16 << 20
@@ -88,7 +90,6 @@ class Engine:
         self._claims: Claims | None = None
         self._snapshot: Snapshot | None = None
         self._scheduler: Scheduler | None = None
-        self._extraction = Extraction()
         self._reader: PageReader | None = None
         self._sink: OpenedSink | None = None
         self._retrieval = WebRetrieval(settings.allow_hosts, settings.lane_of(WEB), settings.corpus)
@@ -137,7 +138,6 @@ class Engine:
             random=Random(),
             recall=recall,
         )
-        self._reader = PageReader(self.ask, recall, self._extraction)
         attach_budget(self.purse, settings)
         if settings.measures:
             # The first call of a measurement may be due many seconds later.
@@ -153,10 +153,12 @@ class Engine:
         # If its loop is closed, nothing can use the engine any more: then it may be closed from anywhere.
         if self._loop is not None and not self._loop.is_closed():
             self._check_loop()
-        self._reader = self._loop = None
+        self._loop = None
         if self._scheduler is not None:
             await self._scheduler.end()
-        await self._extraction.close()
+        if self._reader is not None:
+            await self._reader.extraction.close()
+            self._reader = None
         await self._routing.close()
         if self._scheduler is not None:
             self._scheduler.ways.close()
@@ -229,14 +231,23 @@ class Engine:
         too, without a text and with the reason in `status` and `detail`. Raises LocalFault if this machine can't
         read pages, and Stopped if nothing more is sent."""
         self._check_loop()
-        if self._reader is None:
-            raise RuntimeError(_CLOSED)
-        return await self._reader.read(url)
+        return await self._pages().read(url)
 
     async def check_pages(self) -> None:
         """Raises LocalFault if this machine can't read pages, as without a parser. Sends nothing."""
         self._check_loop()
-        await self._extraction.start()
+        await self._pages().extraction.start()
+
+    def _pages(self) -> PageReader:
+        if self._loop is None:
+            raise RuntimeError(_CLOSED)
+        if self._reader is None:
+            # Here, since an engine that reads no pages starts sooner without their libraries.
+            from ..providers.pages.extraction import Extraction
+            from ..providers.pages.reader import PageReader
+
+            self._reader = PageReader(self.ask, self.scheduler.recall, Extraction())
+        return self._reader
 
     def key_of(self, call: Call) -> str:
         """Returns the call's cache key, the same as in its outcome; empty if the call can't be encoded. Sends

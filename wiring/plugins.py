@@ -7,8 +7,7 @@ are kept with the settings. No package is trusted to work: an error in one is re
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib.metadata import EntryPoint, entry_points
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ..engine.page_urls import with_shown_addresses
 from ..engine.sink import Sink
@@ -16,6 +15,9 @@ from ..providers.access import ConfigurationError
 from ..providers.kinds import KINDS
 from ..providers.search.table import SearchEngine
 from ..providers.table import Provider
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 PROVIDERS = "millstream.providers"
 SEARCHES = "millstream.searches"
@@ -119,6 +121,8 @@ class Others:
 
     def _points(self, group: str) -> dict[str, list[EntryPoint]]:
         if group not in self._offered:
+            from importlib.metadata import entry_points  # here, since only names that are not ours need it
+
             offered: dict[str, list[EntryPoint]] = {}
             for point in entry_points(group=group):
                 offered.setdefault(point.name, []).append(point)

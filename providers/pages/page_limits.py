@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-
-from aiolimiter import AsyncLimiter
+from typing import TYPE_CHECKING
 
 from ...engine.endpoint import Cleared, Request, Response
+
+if TYPE_CHECKING:
+    from aiolimiter import AsyncLimiter
 
 Send = Callable[[Request, Cleared], Awaitable[Response]]
 
@@ -26,6 +28,8 @@ class PageLimits:
         self.slots = asyncio.Semaphore(concurrency)
         self.pace: AsyncLimiter | None = None
         if rpm is not None:
+            from aiolimiter import AsyncLimiter  # here, since it reads its package's metadata when it is imported
+
             burst = 1 + rpm * _BURST_SHARE
             self.pace = AsyncLimiter(burst, burst / (rpm * _RATE))
 

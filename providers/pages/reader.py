@@ -33,13 +33,13 @@ class PageReader:
     def __init__(self, ask: Ask, derived: DerivedStore, extraction: Extraction) -> None:
         self._ask = ask
         self._derived = derived
-        self._extraction = extraction
+        self.extraction = extraction
         self._robots = Robots(ask, derived, extraction)
         self._turns = KeyedLock()
         self._door = asyncio.Lock()
 
     def __repr__(self) -> str:
-        return f"<PageReader {self._robots} {self._extraction}>"
+        return f"<PageReader {self._robots} {self.extraction}>"
 
     async def read(self, url: str) -> Page:
         """Returns the page, which says why if it has no text. Raises only those exceptions of `ask` that stop a run."""
@@ -100,7 +100,7 @@ class PageReader:
         return trail.ended(found.status, found.detail, final_url, found, reply.raw_hash)
 
     async def _extracted(self, body_hash: str, fetched: PageResponse) -> PageText:
-        how = f"text {self._extraction.version}\n{fetched.content_type}\n{fetched.encoding}"
+        how = f"text {self.extraction.version}\n{fetched.content_type}\n{fetched.encoding}"
         key = derived_key(bytes.fromhex(body_hash), how.encode("utf-8", "surrogateescape"))
         found = derived_in(self._derived, key, PageText)
         if found is not None:
@@ -109,7 +109,7 @@ class PageReader:
         async with self._turns.at(key):
             found = derived_in(self._derived, key, PageText)
             if found is None:
-                found = await self._extraction.extract(fetched)
+                found = await self.extraction.extract(fetched)
                 # A timeout is stored too: when a run is repeated from a snapshot, the prompt must be the same.
                 self._derived.keep(key, msgspec.msgpack.encode(found))
         return found
