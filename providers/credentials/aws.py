@@ -11,7 +11,6 @@ import re
 import shlex
 import time
 from collections.abc import Callable, Mapping
-from configparser import Error, RawConfigParser
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -245,6 +244,8 @@ def _files(variables: Mapping[str, str]) -> tuple[Path, Path]:
 
 def _sections(path: Path, *, is_config: bool) -> dict[str, dict[str, str]]:
     """Returns each profile's fields, by name; none without a file. Raises CredentialsError if it can't be read."""
+    from configparser import Error, RawConfigParser  # here, since only a file of profiles needs it
+
     # No section stands for all others, whatever its name.
     parser = RawConfigParser(default_section="", strict=False)
     try:
