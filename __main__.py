@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 
@@ -12,7 +13,10 @@ def main() -> int:
         from .interfaces.cli.command import main as command
 
         forbid_core_dumps()
-        return command()
+        code = command()
+        # The process ends: Python's last collections would only look through all that was loaded.
+        gc.freeze()
+        return code
     except KeyboardInterrupt:
         # While it still loads, before the command line can say so.
         print("millstream: interrupted", file=sys.stderr)

@@ -176,6 +176,14 @@ def test_help_answers_in_a_fifth_of_a_second(tmp_path: Path) -> None:
     assert min(seconds() for _ in range(5)) < 0.2
 
 
+def test_a_command_leaves_little_to_the_last_collections_of_its_process(tmp_path: Path) -> None:
+    ended = "import gc; from millstream.__main__ import main; print(main(), len(gc.get_objects()))"
+    command = [sys.executable, "-P", "-c", ended, "models"]
+    done = subprocess.run(command, env=environment(tmp_path), capture_output=True, text=True, check=True)
+    code, objects = done.stdout.splitlines()[-1].split()
+    assert code == "0" and int(objects) < 1_000
+
+
 def test_the_front_door_is_the_same_from_python_and_from_a_shell(tmp_path: Path) -> None:
     done = subprocess.run(
         [*COMMAND, "--version"], env=environment(tmp_path), capture_output=True, text=True, check=True
