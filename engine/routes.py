@@ -17,7 +17,7 @@ from .attempts.estimate import TokenEstimate
 from .attempts.money import Bill, CostBound, bill_of, cost_bound
 from .attempts.prices import Price
 from .attempts.retry import RetryPolicy
-from .call import WEB, Call, Reply
+from .call import Call, Reply
 from .endpoint import Endpoint, Fault
 from .fault import StopReason
 from .lanes.key_gate import Permit
@@ -33,11 +33,6 @@ FORGIVEN_S = 300.0
 _LOOKED_AT = 16
 # Reasons that may have passed since: these lanes may be opened anew.
 _REOPENED: tuple[StopReason, ...] = ("dead_key", "empty_account", "redirect", "patience")
-_HOST = f"{WEB}/"
-
-
-def is_host(lane: str) -> bool:
-    return lane.startswith(_HOST)
 
 
 class Route(Struct):
@@ -112,14 +107,14 @@ class Routes:
 
     def of(self, lane: str) -> Route:
         """Returns a lane's route, which is opened anew if it stopped long enough ago."""
-        route = self.lasting.get(lane)
-        if route is None and is_host(lane):
-            return self._of_host(lane)
+        route = self.lasting.get(lane) or self.hosts.get(lane)
         if route is not None and self._is_reopened(route):
-            route.lane.close()
+            self._forget(lane)
             route = None
         if route is None:
-            route = self.lasting[lane] = self._built(lane)
+            route = self._opened(lane)
+        elif route.is_page:
+            self.hosts.move_to_end(lane)
         return route
 
     def halt(self, reason: StopReason, detail: str) -> None:
@@ -132,29 +127,21 @@ class Routes:
         self.halted = None
         for lane, route in tuple(self.lasting.items()):
             if route.lane.stopped is not None and not route.under_way:
-                route.lane.close()
-                del self.lasting[lane]
+                self._forget(lane)
 
     def close(self) -> None:
         for route in self:
             route.lane.close()
 
-    def _built(self, lane: str) -> Route:
+    def _opened(self, lane: str) -> Route:
         route = self._build(lane)
         if self.halted is not None:
             route.lane.stop(*self.halted)
-        return route
-
-    def _of_host(self, lane: str) -> Route:
-        now = asyncio.get_running_loop().time()
-        route = self.hosts.get(lane)
-        if route is not None and self._is_reopened(route):
-            self._forget(lane, now)
-            route = None
-        if route is not None:
-            self.hosts.move_to_end(lane)
+        if not route.is_page:
+            self.lasting[lane] = route
             return route
-        route = self.hosts[lane] = self._built(lane)
+        self.hosts[lane] = route
+        now = asyncio.get_running_loop().time()
         wait_s = self._resting.pop(lane, now) - now
         if wait_s > 0:
             route.lane.keys[0].learn((Limit("requests", wait_s, remaining=0, reset_s=wait_s),), now)
@@ -183,12 +170,14 @@ class Routes:
             if route.under_way or not (route.lane.keys[0].is_healthy or self._is_reopened(route)):
                 self.hosts.move_to_end(lane)
             else:
-                self._forget(lane, now)
+                self._forget(lane)
         while self._resting and next(iter(self._resting.values())) <= now:
             self._resting.popitem(last=False)
 
-    def _forget(self, lane: str, now: float) -> None:
-        """Forgets a host. Its last call may have been sent just now, so its spacing is remembered until it is over."""
-        route = self.hosts.pop(lane)
-        self._resting[lane] = now + route.lane.keys[0].quota.spacing_s
+    def _forget(self, lane: str) -> None:
+        """Forgets a route. A host's last call may have been sent just now, so its spacing is remembered until it is
+        over."""
+        route = self.lasting.pop(lane, None) or self.hosts.pop(lane)
+        if route.is_page:
+            self._resting[lane] = asyncio.get_running_loop().time() + route.lane.keys[0].quota.spacing_s
         route.lane.close()

@@ -22,10 +22,11 @@ from millstream.engine.lanes.key_gate import KeyGate
 from millstream.engine.lanes.lane_queue import LaneQueue
 from millstream.engine.lanes.ledger import Ledger
 from millstream.engine.limits import Limit, declared_quota
-from millstream.engine.routes import Routes, is_host
+from millstream.engine.routes import Routes
 from millstream.engine.scheduler import Route, Scheduler
 from millstream.engine.store.cache import Cache, Mode
 from millstream.engine.store.cache_policy import Ages, CachePolicy, StoreReader
+from millstream.providers.retrieval import is_page
 
 Script = Callable[[str, float], Fault | str | None]
 """Given a prompt and the time of arrival: the fault it gets, or the answer; None: the prompt itself as the answer."""
@@ -155,7 +156,7 @@ async def engine_over(
         return Route((served,), group, None, TokenEstimate(), policy=PAGES, is_retrieval=True, is_page=True)
 
     def route(model: str) -> Route:
-        if is_host(model):
+        if is_page(model):
             return host(model)
         lane = declared.get(model, Lane(model, concurrency=8))
         served = providers[model]
