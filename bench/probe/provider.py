@@ -92,7 +92,7 @@ class EngineProvider:
 
     def quiet_in_s(self, model: str) -> float:
         [key] = self._engine.scheduler.ways.of(model).lane.keys
-        return key.empty_in_s(self.now())
+        return key.ledger.empty_in_s(self.now())
 
     async def ask(self, model: str, tokens: int) -> Answer:
         heard = _AttemptLog(self._engine, model)

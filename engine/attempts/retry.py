@@ -7,12 +7,12 @@ policy is a frozen struct; the other classes count, and answer questions about t
 from __future__ import annotations
 
 from random import Random
-from typing import Literal
 
 from msgspec import Struct
 
 from ..alike import without_ids
 from ..endpoint import Fault
+from ..fault import StopReason
 from ..verdict import Verdict
 
 # A rejection with one of these statuses concerns the one call's size, not the lane.
@@ -97,26 +97,20 @@ class Breaker:
         self._row = 0
         self._is_probing = False
         self._next_probe = 0.0
-        self.opened_at: float | None = None
+        self.is_open = False
 
     @property
     def is_failing(self) -> bool:
         return self._health < 0.5
-
-    @property
-    def is_open(self) -> bool:
-        return self.opened_at is not None
 
     def record_success(self) -> bool:
         """Records a success; returns whether it closed the breaker."""
         self._health += (1.0 - self._health) / 32
         self._credit += self._policy.budget_share
         self._row = 0
-        if self.opened_at is None:
-            return False
+        was_open, self.is_open = self.is_open, False
         self._is_probing = False
-        self.opened_at = None
-        return True
+        return was_open
 
     def record_failure(self, now: float, *, was_probe: bool) -> bool:
         """Records a failure, of a probe or of an ordinary attempt; returns whether it opened the breaker."""
@@ -126,20 +120,20 @@ class Breaker:
         if was_probe:
             self._is_probing = False
             self._next_probe = now + self._policy.probe_every_s
-        if self.opened_at is None and self._row >= self._policy.breaker_failures:
+        if not self.is_open and self._row >= self._policy.breaker_failures:
             self.open(now, probe_in_s=self._policy.probe_every_s)
             return True
         return False
 
     def open(self, now: float, *, probe_in_s: float) -> None:
-        self.opened_at = now
+        self.is_open = True
         self._is_probing = False
         self._next_probe = now + probe_in_s
 
     def wait_s(self, now: float) -> float:
         """Returns the seconds until a call may be sent. 0.0: now (if open, as the probe); infinite: a probe is in
         flight."""
-        if self.opened_at is None:
+        if not self.is_open:
             return 0.0
         return float("inf") if self._is_probing else max(0.0, self._next_probe - now)
 
@@ -208,19 +202,15 @@ class EarlyStop:
         self._alike.clear()
         return was_doubted
 
-    @property
-    def reason(self) -> Literal["rejected", "truncated"]:
-        return "rejected" if self._said else "truncated"
-
-    def detail(self, model: str) -> str:
-        """Returns the message that says why the lane stopped, and what to do."""
+    def why(self, model: str) -> tuple[StopReason, str]:
+        """Returns why the lane stops, and the message that says so and what to do."""
         if self._said:
             count = max(self._alike.values())
-            return (
+            return "rejected", (
                 f"{model} rejected {count:,} calls alike and answered none ({self._said}): check the model's name and "
                 f"what is sent to it"
             )
-        return (
+        return "truncated", (
             f"{model}: its first {self._cut:,} answers were all cut off at max_tokens before the first word, as those "
             f"of a model that thinks first: raise --max-tokens N (max_tokens of the calls), or leave it out"
         )

@@ -17,8 +17,7 @@ from ..attempts.retry import Breaker, RetryPolicy
 from ..call import Outcome
 from ..endpoint import Fault, Withdrawn
 from ..events import Events
-from ..fault import Stop as Stop
-from ..fault import StopReason as StopReason
+from ..fault import Stop, StopReason
 from ..lane import Lane
 from ..limits import Doubts, Limit, Tokens, declared_quota, quota_of
 from ..verdict import Verdict
@@ -124,7 +123,7 @@ class KeyGate:
         self.policy = policy
         self.purse = CostBudget() if purse is None else purse
         self.events = Events() if events is None else events
-        self._ledger = Ledger(declared_quota(lane)) if ledger is None else ledger
+        self.ledger = Ledger(declared_quota(lane)) if ledger is None else ledger
         self._memory = memory if memory is not None else LaneMemory(LaneNote(lane.model, key, "", lane))
         self.quota = declared_quota(lane)
         self._doubts = Doubts()
@@ -166,17 +165,16 @@ class KeyGate:
         if tokens.input + tokens.output > self._least_tokens:
             tokens = self.quota.cut_to_fit(tokens)
         # The ledger comes last, since what it grants can't be undone.
-        seconds, reason = self._ledger.take(now, tokens)
+        seconds, reason = self.ledger.take(now, tokens)
         if seconds > 0:
             return Hold(seconds, reason)
         self.in_flight += 1
         if cost:
             self.purse.reserve(cost)
         self._adaptive.note_send(now)
-        is_probe = self.breaker.opened_at is not None
-        if is_probe:
+        if self.breaker.is_open:
             self.breaker.begin_probe()
-        return Permit(self, tokens, cost, now, is_probe)
+        return Permit(self, tokens, cost, now, self.breaker.is_open)
 
     def _held(self, now: float) -> Hold:
         """Returns how long breaker, pause and back-off hold an attempt back (0 seconds: not at all). Stops the gate if
@@ -219,7 +217,7 @@ class KeyGate:
             self._next_write_at = now + spacing_s - SPACED_BURST_S
         if permit.payer is not None:
             permit.payer.clear(permit, now)
-        self._ledger.move(permit.sent_at, now, permit.tokens)
+        self.ledger.move(permit.sent_at, now, permit.tokens)
         permit.sent_at = now
         return 0.0
 
@@ -259,7 +257,7 @@ class KeyGate:
         """Carries out a verdict: returns reserved tokens, pauses, cuts the rate, opens the breaker or stops."""
         learns, is_pause = verdict.learns, verdict.learns in ("pause", "rest")
         if learns in ("refusal", "pause"):
-            self._ledger.make_up_less()
+            self.ledger.make_up_less()
         used = None if verdict.quota == "refund" else permit.tokens
         if verdict.quota == "settle" and fault.usage_tokens is not None:
             # A fault reports one sum of tokens: the reserved input is taken from it first, the rest is output.
@@ -293,10 +291,6 @@ class KeyGate:
         self._settle(permit, used, 0.0 if verdict.money == "none" else None, is_sure=False)
         self.on_change()
 
-    def empty_in_s(self, now: float) -> float:
-        """Returns the seconds until no request of the last minute, by any process, counts against the quota."""
-        return self._ledger.empty_in_s(now)
-
     def stop(self, reason: StopReason, detail: str) -> None:
         """Stops sending with this key. Calls in flight go on."""
         if self.stopped is None:
@@ -314,13 +308,9 @@ class KeyGate:
             # At most as long as patience: the next answer shows whether the limit is right.
             self._paused_until = max(self._paused_until, now + min(wait_s, self.policy.patience_s))
 
-    def used(self, now: float) -> tuple[int, Tokens]:
-        """Returns the requests and tokens of the last minute."""
-        return self._ledger.used(now)
-
     def close(self) -> None:
         self._memory.close()
-        self._ledger.close()
+        self.ledger.close()
 
     # What was learned
 
@@ -331,7 +321,7 @@ class KeyGate:
         if quota != self.quota:
             self.quota = quota
             self._least_tokens = quota.least_tokens
-            self._ledger.set_quota(quota)
+            self.ledger.set_quota(quota)
             self.events.tell("learned", self.lane.model, detail=self.key)
             self.on_change()
 
@@ -359,7 +349,7 @@ class KeyGate:
         money by the cost in dollars (None: all of it counts)."""
         permit.is_settled = True
         if used != permit.tokens:
-            self._ledger.settle(permit.sent_at, permit.tokens, used or _NO_TOKENS, requests=int(used is not None))
+            self.ledger.settle(permit.sent_at, permit.tokens, used or _NO_TOKENS, requests=int(used is not None))
         cost = permit.cost * self.purse.overrun if cost is None else cost
         if permit.cost or cost:
             unsure, at_worst = 0.0 if is_sure else cost, 0.0 if is_reported else cost

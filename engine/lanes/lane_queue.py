@@ -201,7 +201,7 @@ class LaneQueue:
     def _stop_if_useless(self) -> None:
         """Stops a doubted lane as soon as no call is in flight that could still have a useful answer."""
         if self._early.is_doubted and self.in_flight == 0:
-            self.stop(self._early.reason, self._early.detail(self.lane.model))
+            self.stop(*self._early.why(self.lane.model))
 
     def has_another(self, refused_by: int) -> bool:
         """Whether there is a healthy key that has not refused the call."""
@@ -224,7 +224,7 @@ class LaneQueue:
 
     def used(self, now: float) -> tuple[int, Tokens]:
         """Returns the requests and tokens of the last minute, over all API keys."""
-        used = [key.used(now) for key in self.keys]
+        used = [key.ledger.used(now) for key in self.keys]
         tokens = Tokens(sum(one.input for _, one in used), sum(one.output for _, one in used))
         return sum(requests for requests, _ in used), tokens
 

@@ -154,7 +154,7 @@ def test_the_breaker_opens_at_the_twentieth_failure_in_a_row_and_not_before() ->
         assert not breaker.record_failure(5.0, was_probe=False)
     assert breaker.wait_s(5.0) == 0.0
     assert breaker.record_failure(5.0, was_probe=False)
-    assert breaker.opened_at == 5.0
+    assert breaker.is_open
     assert breaker.wait_s(5.0) == 10.0 and breaker.wait_s(15.0) == 0.0
     # Those that were in flight when it opened neither open it again nor put the probe off.
     assert not breaker.record_failure(12.0, was_probe=False)

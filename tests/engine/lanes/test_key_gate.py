@@ -75,7 +75,7 @@ def test_a_faults_tokens_and_cost_are_those_of_its_kind(fault: Fault, counted: t
     assert isinstance(permit, Permit)
     key.failed(permit, fault, verdict(fault), 1.0)
     key.release(permit, 1.0)
-    requests, tokens = key.used(1.0)
+    requests, tokens = key.ledger.used(1.0)
     assert (requests, tokens.total) == counted
     assert (purse.spent, purse.reserved) == (paid, 0.0)
 
