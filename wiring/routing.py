@@ -18,8 +18,7 @@ from ..engine.endpoint import Endpoint
 from ..engine.events import Events
 from ..engine.lane import TIMEOUT_DEFAULT_S, Lane
 from ..engine.lanes.key_gate import KeyGate
-from ..engine.lanes.lane_files import open_lane_files
-from ..engine.lanes.lane_memory import LaneNote
+from ..engine.lanes.lane_files import LaneNote, open_lane_files
 from ..engine.lanes.lane_queue import LaneQueue
 from ..engine.lanes.ledger import LedgerFiles
 from ..engine.remarks import remark

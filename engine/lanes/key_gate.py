@@ -22,7 +22,7 @@ from ..lane import Lane
 from ..limits import Doubts, Limit, Tokens, declared_quota, quota_of
 from ..verdict import Verdict
 from .adaptive import AdaptiveRate
-from .lane_memory import LaneMemory, LaneNote
+from .lane_files import LaneMemory, LaneNote
 from .ledger import SPACED_BURST_S, Ledger
 
 _NO_TOKENS = Tokens()

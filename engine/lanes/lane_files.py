@@ -1,19 +1,129 @@
-"""The two files of a lane beside the cache: the ledger of its last minute, and the note of its limits.
+"""The two files of a lane beside the cache: the ledger of its last minute (see ledger), and a note of its API key's
+variable, its declaration, and the limits that answers reported.
 
-Owns their names and what an unwritable folder means. Their contents are the business of `ledger` and `lane_memory`.
+Owns their names and what an unwritable folder means. The note is a small file, replaced whole, so that the next process
+starts with what this one learned. It holds nothing of the API key itself. If it is lost, the next answers report the
+same again.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+import msgspec
+from msgspec import Struct, structs
+
 from ..fault import LocalFault
-from ..limits import declared_quota
-from .lane_memory import SUFFIX, LaneMemory, LaneNote
+from ..lane import Lane
+from ..limits import DAY_S, Limit, declared_quota
 from .ledger import Ledger, LedgerFiles
 
 _LEDGER = ".ledger"
+_NOTE = ".lane"
+# A limit that no answer has reported for this long may have been changed.
+FORGOTTEN_AFTER_S = DAY_S
+# A changed limit is written at once, unless the file was written just before; an unchanged one gets a new date once a
+# minute.
+_WRITE_EVERY_S = 5.0
+_REFRESH_EVERY_S = 60.0
+
+
+class ReportedLimit(Struct, frozen=True):
+    """A limit, and when an answer reported it (seconds since 1970)."""
+
+    limit: Limit
+    at: float
+
+
+class LaneNote(Struct, frozen=True):
+    """The content of a lane's note file. `key`: the environment variable that holds the API key, empty if there is
+    none. `opened_at`: when a process last opened the lane with this declaration, in seconds since 1970."""
+
+    model: str
+    key: str
+    address: str
+    declared: Lane
+    seen: tuple[ReportedLimit, ...] = ()
+    opened_at: float = 0.0
+
+    def fresh(self, now: float) -> tuple[ReportedLimit, ...]:
+        """Returns the reported limits that are less than a day old; `now` is in seconds since 1970."""
+        return tuple(seen for seen in self.seen if -FORGOTTEN_AFTER_S < now - seen.at < FORGOTTEN_AFTER_S)
+
+
+class LaneMemory:
+    """One process's open lane note. `path` None: it is kept in memory alone. `clock` returns seconds since 1970."""
+
+    def __init__(self, note: LaneNote, path: Path | None = None, *, clock: Callable[[], float] = time.time) -> None:
+        self._path = path
+        self._clock = clock
+        now = clock()
+        before = None if path is None else read_note(path)
+        self._note = structs.replace(note, seen=() if before is None else before.fresh(now), opened_at=now)
+        self._is_changed = False
+        self._write(now)
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        return tuple(seen.limit for seen in self._note.seen)
+
+    def see(self, limits: Iterable[Limit]) -> bool:
+        """Takes in the limits that an answer reported; they replace all earlier limits of the same amount. Returns
+        whether any of them is new."""
+        told = [limit for limit in limits if limit.limit is not None]
+        if not told:
+            return False
+        now = self._clock()
+        amounts = {limit.of for limit in told}
+        others = [seen for seen in self._note.seen if seen.limit.of not in amounts]
+        before = {(seen.limit.of, seen.limit.window_s, seen.limit.limit) for seen in self._note.seen}
+        is_new = not before.issuperset((limit.of, limit.window_s, limit.limit) for limit in told)
+        self._note = structs.replace(self._note, seen=(*others, *(ReportedLimit(limit, now) for limit in told)))
+        self._is_changed |= is_new
+        since = now - self._written_at
+        if since >= (_WRITE_EVERY_S if self._is_changed else _REFRESH_EVERY_S) or since < 0:
+            self._write(now)
+        return is_new
+
+    def close(self) -> None:
+        if self._note.seen:
+            self._write(self._clock())
+
+    def _write(self, now: float) -> None:
+        self._written_at = now
+        self._is_changed = False
+        if self._path is None:
+            return
+        draft = self._path.with_name(f"{self._path.name}.{os.getpid()}")
+        try:
+            draft.write_bytes(msgspec.json.encode(self._note))
+            draft.replace(self._path)
+        except OSError:
+            # A full disk costs what was learned, not the run.
+            with contextlib.suppress(OSError):
+                draft.unlink()
+
+
+def read_note(path: Path) -> LaneNote | None:
+    """Returns the note in a file; None if the file is missing, unreadable or no note."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=LaneNote)
+    except (OSError, msgspec.MsgspecError, UnicodeError):
+        return None
+
+
+def notes_in(folder: Path) -> Iterator[tuple[Path, LaneNote]]:
+    """Yields the path and the note of every lane that was ever opened beside one cache, sorted by model and key."""
+    found = ((path, read_note(path)) for path in folder.glob(f"*{_NOTE}"))
+    yield from sorted(
+        ((path, note) for path, note in found if note is not None),
+        key=lambda one: (one[1].model, one[1].key, one[1].address),
+    )
 
 
 def lane_stem(cache: Path, address: str, model: str, account: str) -> Path:
@@ -31,7 +141,7 @@ def ledger_path(stem: Path) -> Path:
 
 
 def note_path(stem: Path) -> Path:
-    return stem.with_suffix(SUFFIX)
+    return stem.with_suffix(_NOTE)
 
 
 def open_lane_files(stem: Path, note: LaneNote, files: LedgerFiles | None = None) -> tuple[Ledger, LaneMemory]:

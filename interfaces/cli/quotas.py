@@ -15,8 +15,15 @@ from msgspec import Struct
 
 from ...engine.call import WEB
 from ...engine.lane import Lane
-from ...engine.lanes.lane_files import lanes_folder, ledger_path, note_path
-from ...engine.lanes.lane_memory import LaneNote, ReportedLimit, notes_in, read_note
+from ...engine.lanes.lane_files import (
+    LaneNote,
+    ReportedLimit,
+    lanes_folder,
+    ledger_path,
+    note_path,
+    notes_in,
+    read_note,
+)
 from ...engine.lanes.ledger import Ledger
 from ...engine.limits import DAY_S, Limit, Quota, Tokens, declared_quota, quota_of
 from ...format import decimal_text, rough_time

@@ -18,7 +18,7 @@ from torture import IS_LONG, record, times
 from millstream import Call, Engine, Lane, Outcome, Settings
 from millstream.engine.attempts.retry import RetryPolicy
 from millstream.engine.endpoint import send
-from millstream.engine.lanes.lane_memory import notes_in
+from millstream.engine.lanes.lane_files import notes_in
 from millstream.engine.limits import Limit
 from millstream.fixtures.provider import AccountQuota, ModelProvider, Options
 from millstream.providers.table import Provider

@@ -8,7 +8,7 @@ import pytest
 from places import make_read_only, small_disk
 
 from millstream.engine.lane import Lane
-from millstream.engine.lanes.lane_memory import FORGOTTEN_AFTER_S, LaneMemory, LaneNote, notes_in, read_note
+from millstream.engine.lanes.lane_files import FORGOTTEN_AFTER_S, LaneMemory, LaneNote, notes_in, read_note
 from millstream.engine.limits import Limit
 
 LANE = Lane("a/b", rpm=100, concurrency=7)
