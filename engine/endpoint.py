@@ -25,7 +25,7 @@ throttle  send again when the whole lane has waited; not an attempt where the pr
 wait      our own machine ran out of something; send again, not an attempt
 otherwise send again at once, as the request's `instead`; not an attempt, and no trouble of the lane
 confirm   the API key looks dead: one confirming probe, then stop
-stop      the account or the address is unusable: nothing more is sent on this lane
+stop      the account is unusable: nothing more is sent with this API key; or the address: nothing more on this lane
 """
 
 Quota = Literal["keep", "refund", "settle"]
@@ -107,7 +107,7 @@ class Fault(Struct, frozen=True):
     is_billed_maybe: bool = False
     """Whether the provider may have billed the attempt."""
     is_immediate: bool = False
-    """Whether the repeat needs no back-off."""
+    """Whether the first repeat needs no back-off."""
     cuts_rate: bool = False
     """Whether an adaptive lane lowers its rate."""
     attempts_max: int | None = None

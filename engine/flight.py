@@ -32,14 +32,14 @@ _STORED_AFTER_S = 0.002
 
 class Flight(SharedCall, eq=False, kw_only=True):
     """One call on its way. `tokens`, `cost` and `refused_by` are what its lane reads; `is_written`: its attempt has
-    been sent; `failed`: the permit of the latest attempt that failed."""
+    been sent; `failed_permit`: that of the latest attempt that failed."""
 
     tokens: Tokens
     cost: float = 0.0
     refused_by: int = 0
     is_written: bool = False
     attempt: Attempt | None = None
-    failed: Permit | None = None
+    failed_permit: Permit | None = None
 
     def __repr__(self) -> str:
         seconds = self.parts.loop.time() - self.since
@@ -212,7 +212,7 @@ class Flight(SharedCall, eq=False, kw_only=True):
         parts.events.tell("retried", lane.lane.model, detail=fault.kind)
         self.request = self.request.after(decided.again)
         self.at, self.since = At.PAUSE, now
-        self.failed = permit
+        self.failed_permit = permit
         if not lane.wait_to_repeat(self, permit, decided.again, tries, parts.random):
             self._repeat()
 
@@ -223,13 +223,13 @@ class Flight(SharedCall, eq=False, kw_only=True):
             self._fly(self._repeat_if_granted)
 
     def _repeat_if_granted(self) -> None:
-        assert self.failed is not None
-        if not self.pending.route.lane.wait_for_grant(self, self.failed):
+        assert self.failed_permit is not None
+        if not self.pending.route.lane.wait_for_grant(self, self.failed_permit):
             self._repeat()
 
     def _repeat(self) -> None:
         assert self.at is At.PAUSE, self
-        # An engine that has waited too long for this key's lease may have sent the call too.
+        # An engine that has waited too long for the lease of this cache key may have sent the call too.
         if not self.pending.route.is_kept or not self._is_stored():
             self._admit()
 

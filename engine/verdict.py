@@ -12,9 +12,9 @@ from msgspec import Struct, structs
 from .endpoint import Fault, Quota
 
 Again = Literal["never", "pending", "now", "otherwise", "soon", "later"]
-"""Whether the call is sent again, and when. `now`: as soon as its lane admits it; `otherwise`: the same, at the next
-tier of service; `soon`: when the retry budget grants it; `later`: the same, after a back-off. `pending`: it stays
-pending if its lane has stopped, else it fails."""
+"""Whether the call is sent again, and when. `now`: it queues at once, and goes when its lane admits it; `otherwise`:
+the same, at the next tier of service; `soon`: when the retry budget grants it; `later`: the same, after a back-off.
+`pending`: it stays pending if its lane has stopped, else it fails."""
 
 Trouble = Literal["failure", "refusal", "pause", "rest"]
 Learns = Literal["nothing", "success", "rejection", Trouble, "doubt", "dead_key", "empty_account", "redirect"]
@@ -28,10 +28,10 @@ class History(Struct, frozen=True):
     """What counts beside a fault; the defaults are those of a first attempt with the only API key. `attempts`: those
     before it that counted, `maybe_billed` those that may have been billed; their limits are the policy's.
 
-    `is_refused`: the API key has refused the call before, `is_doubted`: since it looked dead. `has_another`: a healthy
-    key has not refused it. `has_instead`: the request has another tier of service. `is_suspect`: the key looks dead to
-    its gate. `is_again`: the attempt was sent after a pause, beside others, and nothing has been answered since.
-    `pause_s`: the seconds that the limits beside the answer imply.
+    `is_refused`: the API key has refused the call before, `is_doubted`: because it looked dead. `has_another`: a
+    healthy key has not refused it. `has_instead`: the request has another tier of service. `is_suspect`: the key looks
+    dead to its gate. `is_again`: the attempt was sent after the key's troubles had begun, beside others, and nothing
+    has been answered since. `pause_s`: the seconds that the limits beside the answer imply.
     """
 
     attempts: int = 0
@@ -71,15 +71,15 @@ def verdict(fault: Fault, history: History = FIRST) -> Verdict:
     attempts_max = min(history.attempts_max, fault.attempts_max or history.attempts_max)
     billed = history.maybe_billed + fault.is_billed_maybe
     is_spent = history.attempts + 1 >= attempts_max or billed > history.billed_repeats_max
-    later: Again = "never" if is_spent else "soon" if fault.is_immediate and not history.attempts else "later"
-    # Another key may take what this one refuses for the first time.
-    is_moved = history.has_another and not history.is_refused
+    repeat: Again = "never" if is_spent else "soon" if fault.is_immediate and not history.attempts else "later"
+    # Another key may take what this one refuses for the first time, which costs no attempt.
+    is_free = history.has_another and not history.is_refused
     pause_s = history.pause_s if fault.retry_after_s is None else fault.retry_after_s or 1.0
     match fault.action:
         case _ if fault.action == "otherwise" or (history.has_instead and (fault.is_full or fault.kind == "timeout")):
             row = Verdict("otherwise", "nothing", counts=False)
         case "retry":
-            row = Verdict(later, "failure", cuts_rate=fault.cuts_rate)
+            row = Verdict(repeat, "failure", cuts_rate=fault.cuts_rate)
         case "never":
             row = Verdict("never", "rejection" if fault.kind == "rejected" else "success")
         case "wait":
@@ -88,16 +88,16 @@ def verdict(fault: Fault, history: History = FIRST) -> Verdict:
             # Refused again after a pause: too many calls were let go after it, so fewer go next time.
             row = Verdict("now", "pause", counts=False, mark="refused", cuts_rate=history.is_again, pause_s=pause_s)
         case "throttle":
-            again = "now" if is_moved or (history.has_another and not is_spent) else later
-            row = Verdict(again, "refusal", counts=not is_moved, mark="refused", cuts_rate=fault.cuts_rate)
+            again = "now" if is_free or (history.has_another and not is_spent) else repeat
+            row = Verdict(again, "refusal", counts=not is_free, mark="refused", cuts_rate=fault.cuts_rate)
         case "confirm":
             learns: Learns = "doubt" if not history.is_suspect else "dead_key" if history.is_probe else "nothing"
             # Where the probe found the key alive, it is this call alone that is forbidden: that one counts.
-            counts = history.is_doubted and not is_moved
+            counts = history.is_doubted and not is_free
             row = Verdict("pending" if counts and is_spent else "now", learns, counts=counts, mark="doubted")
         case "stop" if fault.kind == "redirect":
             row = Verdict("never", "redirect")
         case _:
-            row = Verdict("now", "empty_account", counts=not is_moved, mark="refused")
+            row = Verdict("now", "empty_account", counts=not is_free, mark="refused")
     money = "maybe" if fault.is_billed_maybe else "sure" if fault.quota == "settle" else "none"
     return structs.replace(row, quota=fault.quota, money=money)

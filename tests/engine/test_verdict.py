@@ -47,7 +47,7 @@ REDIRECT = Fault("redirect", "302", "stop", 302)
 NO_FILES = Fault("connect", "out of file descriptors", "wait", quota="refund", retry_after_s=1.0)
 
 TABLE: list[tuple[str, Fault, History, Verdict]] = [
-    # Y: again after a back-off, at most 6 attempts, one more failure in a row.
+    # Again after a back-off, at most 6 attempts, one more failure in a row.
     ("refused connection", REFUSES_CONNECTIONS, FIRST, Verdict("later", "failure", quota="refund")),
     ("no such host", NAMELESS, FIRST, Verdict("later", "failure", quota="refund")),
     ("500", BROKEN, FIRST, Verdict("later", "failure")),
@@ -55,7 +55,7 @@ TABLE: list[tuple[str, Fault, History, Verdict]] = [
     ("500, the sixth", BROKEN, SIXTH, Verdict("never", "failure")),
     ("529", OVERLOADED, FIRST, Verdict("later", "failure", cuts_rate=True)),
     ("another key does not mend it", BROKEN, TWO_KEYS, Verdict("later", "failure")),
-    # Y and B: at most two repeats of what may have been billed.
+    # The same, and at most two repeats of what may have been billed.
     ("reset in the body", CUT, FIRST, Verdict("later", "failure", money="maybe")),
     ("reset, the third", CUT, BILLED_TWICE, Verdict("never", "failure", money="maybe")),
     ("truncated JSON", BAD_JSON, FIRST, Verdict("later", "failure", money="maybe")),
@@ -101,6 +101,12 @@ TABLE: list[tuple[str, Fault, History, Verdict]] = [
         Verdict("now", "refusal", counts=False, mark="refused", cuts_rate=True),
     ),
     ("429 without, refused before", UNTOLD, REFUSED, Verdict("now", "refusal", mark="refused", cuts_rate=True)),
+    (
+        "429 without, refused before, the sixth",
+        UNTOLD,
+        structs.replace(REFUSED, attempts=5),
+        Verdict("never", "refusal", mark="refused", cuts_rate=True),
+    ),
     # An empty account stops its key, a redirect the lane.
     ("insufficient_quota", UNPAID, FIRST, Verdict("now", "empty_account", mark="refused")),
     ("insufficient_quota, the sixth", UNPAID, SIXTH, Verdict("now", "empty_account", mark="refused")),
@@ -123,7 +129,7 @@ TABLE: list[tuple[str, Fault, History, Verdict]] = [
         History(attempts=5, is_refused=True, is_doubted=True),
         Verdict("pending", "doubt", mark="doubted"),
     ),
-    # N: the lane answers.
+    # Not again; the lane answers.
     ("400", REJECTED, FIRST, Verdict("never", "rejection")),
     ("400, with another key", REJECTED, TWO_KEYS, Verdict("never", "rejection")),
     ("an answer without a page", NO_PAGE, FIRST, Verdict("never", "success")),
