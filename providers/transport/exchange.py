@@ -126,8 +126,8 @@ class Channel:
 
 
 class Exchange(Struct, eq=False):
-    """One request under way, which is its `Attempt`: it waits for headers of its own, for room, for a connection and to
-    be cleared, whichever it must, then for the answer. `receiver` None: it is over. `began` 0: it waits for headers."""
+    """One request under way, which is its `Attempt`: it waits for headers of its own, for a connection and to be
+    cleared, whichever it must, then for the answer. `receiver` None: it is over. `began` 0: it waits for headers."""
 
     channel: Channel
     request: Request
@@ -146,10 +146,8 @@ class Exchange(Struct, eq=False):
             state = "over"
         elif self.line is not None:
             state = "written" if self.is_written else "waits to be cleared"
-        elif self.wait is None:
-            state = "waits for room"
         else:
-            state = "connects" if self.began else "waits for headers"
+            state = "waits for a connection" if self.began else "waits for headers"
         return f"<Exchange {self.request.url} [{state}]>"
 
     def abort(self) -> None:
@@ -173,29 +171,13 @@ class Exchange(Struct, eq=False):
         if self.line is not None:
             self._write()
         else:
-            self.pool.transport.wait(self, self.pool)
+            self.pool.wait(self)
 
-    def take(self, line: HttpConnection | None) -> None:
-        """Sends the request over a connection that it has waited for, or opens one; see `Taker`."""
+    def take(self, line: HttpConnection) -> None:
+        """Sends the request over the connection that it has waited for."""
         self.line = line
-        if line is not None:
-            self._write()
-        else:
-            self.channel.deadlines.watch(self)
-            self.wait = connecting = asyncio.get_running_loop().create_task(self.pool.connect())
-            connecting.add_done_callback(self._connected)
-
-    def _connected(self, connecting: asyncio.Task[HttpConnection]) -> None:
-        if connecting.cancelled():
-            self.pool.transport.free_room()
-        elif (error := connecting.exception()) is not None:
-            self.pool.transport.free_room()
-            self.failed(cast(Exception, error))
-        elif self.receiver is None:
-            self.pool.close(connecting.result())
-        else:
-            self.line = connecting.result()
-            self._write()
+        self.channel.deadlines.watch(self)
+        self._write()
 
     def _write(self) -> None:
         """Writes the request when it is cleared."""
@@ -276,7 +258,7 @@ class Exchange(Struct, eq=False):
         if receiver is None:
             return None
         self.channel.deadlines.pop(self, None)
-        self.pool.transport.waiting.pop(self, None)
+        self.pool.leave(self)
         if self.wait is not None:
             self.wait.cancel()
         if self.line is not None:

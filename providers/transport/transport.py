@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 import functools
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from typing import Protocol, cast
 
 import aiohttp
 from yarl import URL
 
 from .connection_faults import silent_address
-from .http_connection import HttpConnection
+from .http_connection import HttpConnection, NeverSent
 from .unanswered import UnansweredAddresses
 
 # An address that has never answered is named after so many seconds without a connection.
@@ -28,11 +28,12 @@ KEEPALIVE_S = 4.0
 LOOK_EVERY_S = 0.1
 
 
-class Taker(Protocol):
-    """A call that waits for a connection."""
+class Waiter(Protocol):
+    """A call that waits for a connection; exactly one of its methods is called, once, unless it leaves."""
 
-    def take(self, line: HttpConnection | None) -> None:
-        """Takes an idle connection of its pool, or None, which is the room for a new one."""
+    def take(self, line: HttpConnection) -> None: ...
+
+    def failed(self, error: Exception) -> None: ...
 
 
 class LineConnector(aiohttp.TCPConnector):
@@ -62,8 +63,9 @@ class Transport:
         self._pools: dict[tuple[URL, bool, float], Pool] = {}
         self.sweep: asyncio.TimerHandle | None = None
         self.room = connections_max
+        # The pools in which calls wait, in their turn.
+        self.waiting: dict[Pool, None] = {}
         self._is_serving = False
-        self.waiting: OrderedDict[Taker, Pool] = OrderedDict()
 
     def __repr__(self) -> str:
         idle = sum(line.is_connected() for pool in self._pools.values() for line in pool.idle)
@@ -80,43 +82,33 @@ class Transport:
             pool = self._pools[key] = Pool(self, self._connector, url, connect_s)
         return pool
 
-    def wait(self, taker: Taker, pool: Pool) -> None:
-        """Calls `take` when it is its turn, unless it is removed from `waiting`. Connections are opened one in each
-        turn of the loop, and only where none was given back: a server may hold only a few that it has not accepted
-        yet, and a call on one beyond them waits for as long as its system tries again."""
-        self.waiting[taker] = pool
-        self.serve_soon()
-
     def free_room(self) -> None:
         """Frees the room of a closed connection."""
         self.room += 1
         self.serve_soon()
 
     def serve_soon(self) -> None:
-        """Serves those that wait in the next turn of the loop."""
-        if self.waiting and not self._is_serving and (self.room or any(pool.idle for pool in self._pools.values())):
+        """Serves those that wait in the next turn of the loop, if anything can be done for them then."""
+        is_roomy = self._can_make_room
+        if not self._is_serving and any(pool.idle or (is_roomy and pool.wants_more) for pool in self.waiting):
             self._is_serving = True
             asyncio.get_running_loop().call_soon(self._serve)
 
     def _serve(self) -> None:
-        self._is_serving = has_served = False
-        while self.waiting:
-            taker, pool = next(iter(self.waiting.items()))
-            line = pool.take()
-            if line is None:
-                if has_served:
-                    break
-                if not self.room and (other := next((each for each in self._pools.values() if each.idle), None)):
-                    other.close(other.idle.popleft())
-                if not self.room:
-                    return
-                self.room -= 1
-            del self.waiting[taker]
-            taker.take(line)
-            if line is None:
-                break
-            has_served = True
+        self._is_serving = False
+        for pool in tuple(self.waiting):
+            pool.serve()
         self.serve_soon()
+
+    @property
+    def _can_make_room(self) -> bool:
+        return self.room > 0 or any(pool.idle for pool in self._pools.values())
+
+    def make_room(self) -> bool:
+        """Returns whether one more connection may be opened; closes an idle one for it if it must."""
+        if not self.room and (other := next((pool for pool in self._pools.values() if pool.idle), None)):
+            other.close(other.idle.popleft())
+        return self.room > 0
 
     def sweep_later(self) -> None:
         """Closes idle connections when they are too old, so that an idle server keeps no descriptors."""
@@ -136,8 +128,7 @@ class Transport:
             self.sweep.cancel()
             self.sweep = None
         for pool in self._pools.values():
-            while pool.idle:
-                pool.close(pool.idle.popleft())
+            await pool.end()
         self._pools.clear()
         if self._connector is not None:
             await self._connector.close()
@@ -147,20 +138,26 @@ class Transport:
 class Pool:
     """Connections to one address, those in `idle` from the oldest on. Kept here, since taking one from aiohttp's
     connector and giving it back costs as much as parsing an answer. `url`: that of the first request, whose origin all
-    of them share."""
+    of them share.
+
+    A call that waits gets the first connection that is opened or given back, whichever it was opened for: a server
+    holds only a few connections that it has not accepted yet, and one beyond them is opened only when its system tries
+    again, after one second, three, seven and so on."""
 
     def __init__(self, transport: Transport, connector: LineConnector, url: URL, connect_s: float) -> None:
         self.transport = transport
         self.url = url
         self.has_answered = False
         self.idle: deque[HttpConnection] = deque()
+        self._waiting: dict[Waiter, None] = {}
+        self._opening: set[asyncio.Task[HttpConnection]] = set()
         self._connector = connector
         self._request = aiohttp.ClientRequest("POST", url, loop=asyncio.get_running_loop())
         self._timeout = aiohttp.ClientTimeout(total=None, connect=connect_s)
 
-    def take_first(self) -> HttpConnection | None:
-        """Returns an idle connection for a call that begins. While there is room, those that wait need none of them."""
-        return self.take() if self.transport.room or not self.transport.waiting else None
+    def __repr__(self) -> str:
+        counts = f"{len(self.idle)} idle, {len(self._opening)} opening, {len(self._waiting)} calls waiting"
+        return f"<Pool {self.url.origin()} [{counts}]>"
 
     def take(self) -> HttpConnection | None:
         """Returns an idle connection that can be used, None if there is none; closes those that are too old."""
@@ -175,8 +172,68 @@ class Pool:
                 self.close(line)
         return None
 
-    async def connect(self) -> HttpConnection:
-        """Opens and returns a new connection, for which there is room, which its caller frees if this fails."""
+    def take_first(self) -> HttpConnection | None:
+        """Returns an idle connection for a call that begins. While there is room, those that wait need none of them."""
+        return self.take() if self.transport.room or not self._waiting else None
+
+    def wait(self, waiter: Waiter) -> None:
+        """Calls `take` when a connection is there, or `failed` if one can't be opened."""
+        self._waiting[waiter] = self.transport.waiting[self] = None
+        self.transport.serve_soon()
+
+    def leave(self, waiter: Waiter) -> None:
+        """Forgets who waits here, if it does, and ends the opening of a connection that nobody waits for."""
+        if waiter in self._waiting:
+            self._forget(waiter)
+            if len(self._opening) > len(self._waiting):
+                self._opening.pop().cancel()
+
+    def _forget(self, waiter: Waiter) -> Waiter:
+        del self._waiting[waiter]
+        if not self._waiting:
+            del self.transport.waiting[self]
+        return waiter
+
+    def _first(self) -> Waiter:
+        """Returns who has waited for longest, and forgets it."""
+        return self._forget(next(iter(self._waiting)))
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether fewer connections are being opened than calls wait."""
+        return len(self._opening) < len(self._waiting)
+
+    def serve(self) -> None:
+        """Hands out the idle connections. Where there are none, opens one in each turn of the loop. Then it is the
+        others' turn."""
+        transport = self.transport
+        if self.idle:
+            while self._waiting and (line := self.take()) is not None:
+                self._first().take(line)
+        elif self.wants_more and transport.make_room():
+            transport.room -= 1
+            task = asyncio.get_running_loop().create_task(self._connect())
+            self._opening.add(task)
+            task.add_done_callback(self._opened)
+        else:
+            return
+        if self._waiting:
+            del transport.waiting[self]
+            transport.waiting[self] = None
+
+    def _opened(self, task: asyncio.Task[HttpConnection]) -> None:
+        self._opening.discard(task)
+        if not task.cancelled() and task.exception() is None:
+            if self._waiting:
+                self._first().take(task.result())
+            else:
+                self.give_back(task.result())
+            return
+        self.transport.free_room()
+        if not task.cancelled() and self._waiting:
+            self._first().failed(cast(Exception, task.exception()))
+
+    async def _connect(self) -> HttpConnection:
         silent = None
         if not self.has_answered:
             loop, note = asyncio.get_running_loop(), self.transport.unanswered.note_fault
@@ -197,16 +254,29 @@ class Pool:
         transport, line.since = self.transport, time.monotonic()
         if line.should_close:
             self.close(line)
-        elif transport.waiting and not transport.room and next(iter(transport.waiting.values())) is not self:
-            self.close(line)  # its room is for the other server
-        else:
-            self.idle.append(line)
+            return
+        if not transport.room and transport.waiting and next(iter(transport.waiting)) is not self:
+            self.close(line)  # its room is for another server
+            return
+        self.idle.append(line)
+        if self._waiting:
             transport.serve_soon()
-            if transport.sweep is None:
-                transport.sweep_later()
+        if transport.sweep is None:
+            transport.sweep_later()
 
     def close(self, line: HttpConnection) -> None:
         """Closes a connection, whose room is free then."""
         assert line.handle is not None
         line.handle.close()
         self.transport.free_room()
+
+    async def end(self) -> None:
+        """Closes what nobody uses. Who waits hears that nothing was sent."""
+        while self._waiting:
+            self._first().failed(NeverSent("the transport was closed"))
+        while self.idle:
+            self.close(self.idle.popleft())
+        opening = tuple(self._opening)
+        for task in opening:
+            task.cancel()
+        await asyncio.gather(*opening, return_exceptions=True)

@@ -18,6 +18,7 @@ from raw_server import RawServer, Visit, answer, http
 from millstream.engine.call import Reply
 from millstream.engine.endpoint import Fault
 from millstream.providers.transport.http_connection import BODY_MAX
+from millstream.providers.transport.transport import Transport
 
 # --- nothing was sent ---
 
@@ -271,3 +272,25 @@ def test_a_call_carries_its_key_in_one_header_and_no_cookie_ever() -> None:
         assert head.count(CANARY.encode()) == 1
         assert f"\r\nAuthorization: Bearer {CANARY}\r\n".encode() in head
         assert b"cookie" not in head.lower()
+
+
+@on_each_loop
+def test_two_servers_share_the_room_for_one_connection_in_turn(loop: str) -> None:
+    async def scenario() -> None:
+        async def handler(visit: Visit) -> None:
+            while await visit.request() is not None:
+                await visit.send(http(answer("A")))
+
+        async with RawServer(handler) as first, RawServer(handler) as second:
+            over, order = Transport(connections_max=1), list[str]()
+
+            async def one(server: RawServer, name: str) -> None:
+                assert text_of(await ask(endpoint(over, server.base_url))) == "A"
+                order.append(name)
+
+            calls = [one(first, "first") for _ in range(20)] + [one(second, "second") for _ in range(20)]
+            await asyncio.wait_for(asyncio.gather(*calls), 10)
+            assert "second" in order[:4] and "first" in order[20:]
+            await over.close()
+
+    run_on(loop, scenario())
