@@ -22,7 +22,7 @@ from .lanes.lane_queue import LaneStopped
 from .limits import Tokens
 from .own_machine import own_fault_of
 from .shared_calls import At, SharedCall
-from .verdict import verdict
+from .verdict import Again, verdict
 
 # Stops that the host did not cause: calls that were not sent stay pending.
 _OUR_OWN: tuple[StopReason, ...] = ("budget", "interrupted", "local_fault")
@@ -213,22 +213,18 @@ class Flight(SharedCall, eq=False, kw_only=True):
         self.request = self.request.after(decided.again)
         self.at, self.since = At.PAUSE, now
         self.failed_permit = permit
-        if not lane.wait_to_repeat(self, permit, decided.again, tries, parts.random):
-            self._repeat()
+        self._repeat(decided.again)
 
     def rested(self) -> None:
         if self.at is At.CLAIM:
             self._fly(self._claim_again)
         elif self.at is At.PAUSE:
-            self._fly(self._repeat_if_granted)
+            self._fly(self._repeat, "soon")
 
-    def _repeat_if_granted(self) -> None:
-        assert self.failed_permit is not None
-        if not self.pending.route.lane.wait_for_grant(self, self.failed_permit):
-            self._repeat()
-
-    def _repeat(self) -> None:
-        assert self.at is At.PAUSE, self
+    def _repeat(self, again: Again) -> None:
+        assert self.at is At.PAUSE and self.failed_permit is not None, self
+        if self.pending.route.lane.wait_to_repeat(self, self.failed_permit, again, self.tries, self.parts.random):
+            return
         # An engine that has waited too long for the lease of this cache key may have sent the call too.
         if not self.pending.route.is_kept or not self._is_stored():
             self._admit()

@@ -208,19 +208,18 @@ class LaneQueue:
         return any(key.is_healthy and not refused_by >> key.number & 1 for key in self.keys)
 
     def wait_to_repeat(self, waiter: Waiting, permit: Permit, again: Again, tries: Tries, random: Random) -> bool:
-        """Lets a call rest before a repeat, without a slot; returns False if it need not. Pauses and the breaker are
-        waited for in the queue. Raises LaneStopped."""
+        """Lets a call rest before a repeat, without a slot; returns False if it need not. "later" is a back-off, "soon"
+        the wait until the retry budget grants a repeat; pauses and the breaker are waited for in the queue. Raises
+        LaneStopped."""
+        seconds = 0.0
         if again == "later":
-            self.rest(waiter, tries.policy.wait_s(tries.attempts, random))
-            return True
-        return again == "soon" and self.wait_for_grant(waiter, permit)
-
-    def wait_for_grant(self, waiter: Waiting, permit: Permit) -> bool:
-        """Lets a call rest until the retry budget grants a repeat; returns False if it does now."""
-        seconds = permit.lane.breaker.repeat_in_s(asyncio.get_running_loop().time())
-        if seconds > 0:
+            seconds = tries.policy.wait_s(tries.attempts, random)
+        elif again == "soon":
+            seconds = permit.lane.breaker.repeat_in_s(asyncio.get_running_loop().time())
+        if seconds > 0 or again == "later":
             self.rest(waiter, seconds)
-        return seconds > 0
+            return True
+        return False
 
     def used(self, now: float) -> tuple[int, Tokens]:
         """Returns the requests and tokens of the last minute, over all API keys."""
