@@ -154,9 +154,10 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.transport = None
-        self._cut(error)
+        # First: whoever closes the connector waits for it, and who asked might raise.
         if self.closed is not None and not self.closed.done():
             self.closed.set_result(None)
+        self._cut(error)
 
     def eof_received(self) -> bool:
         self._cut(None)
