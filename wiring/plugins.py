@@ -7,6 +7,7 @@ are kept with the settings. No package is trusted to work: an error in one is re
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 from ..engine.page_urls import with_shown_addresses
@@ -55,14 +56,10 @@ class Others:
     def search(self, name: str) -> SearchEngine | None:
         return self._found(SEARCHES, name, SearchEngine)
 
-    def benchmark(self, name: str) -> object:
-        """Returns the object registered under this name, unchecked; None: there is none."""
-        return self._load(BENCHMARKS, name)
-
     def sink(self, name: str) -> Callable[[str], Sink]:
-        made = self._load(SINKS, name)
+        made = self.load(SINKS, name)
         if made is None:
-            known = ", ".join(self.names(SINKS)) or "none"
+            known = ", ".join(sorted(self._points(SINKS))) or "none"
             raise ConfigurationError(
                 f"no sink {name!r}: installed packages offer {known}; one is an entry point of the group {SINKS}"
             )
@@ -72,9 +69,6 @@ class Others:
 
     def package_of(self, group: str, name: str) -> str:
         return _package_of(self._points(group)[name][0])
-
-    def names(self, group: str) -> list[str]:
-        return sorted(self._points(group))
 
     def all_providers(self, known: Sequence[str]) -> tuple[dict[str, Provider], list[str]]:
         """Returns providers whose names are not in `known`, and a line for each that can't be used."""
@@ -88,7 +82,7 @@ class Others:
     ) -> tuple[dict[str, _T], list[str]]:
         found: dict[str, _T] = {}
         troubles = []
-        for name in self.names(group):
+        for name in sorted(self._points(group)):
             if name in known:
                 troubles.append(f"{_named(self._points(group)[name][0])} is not used: millstream has one of this name")
                 continue
@@ -102,12 +96,12 @@ class Others:
         return found, troubles
 
     def _found(self, group: str, name: str, wanted: type[_T]) -> _T | None:
-        made = self._load(group, name)
+        made = self.load(group, name)
         if made is not None and not isinstance(made, wanted):
             raise self._wrong(group, name, made)
         return made
 
-    def _load(self, group: str, name: str) -> object:
+    def load(self, group: str, name: str) -> object:
         """Returns the object of an entry point, loading it first if needed; None: there is none of this name."""
         if (group, name) not in self._loaded:
             points = self._points(group).get(name)
@@ -146,6 +140,12 @@ class Others:
         if made is None:
             raise ConfigurationError(f"{_named(point)} is None; it must be {_WANTED[point.group]}")
         return made
+
+
+@cache
+def benchmark_of_packages(name: str) -> object:
+    """Returns the object registered under this name, unchecked; None: there is none. Looks once in a process."""
+    return Others().load(BENCHMARKS, name)
 
 
 def in_one_line(error: BaseException) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -51,17 +50,10 @@ def find(name: str) -> Declaration | None:
         return _declaration(name)
     if not _NAME.fullmatch(name):
         return None
-    made = of_packages(name)
+    from ...wiring.plugins import benchmark_of_packages
+
+    made = benchmark_of_packages(name)
     return None if made is None else _checked(name, made)
-
-
-@cache
-def of_packages(name: str) -> Any:
-    """Returns what an installed package registers as the benchmark of this name, unchecked; None: there is none. Looks
-    once in a process, since reading what is installed takes longer than most commands."""
-    from ...wiring.plugins import Others
-
-    return Others().benchmark(name)
 
 
 def of_word(word: str) -> tuple[Declaration, dict[str, Any]] | None:

@@ -15,8 +15,9 @@ from ...configuration.errors import UsageError
 from ...configuration.options import SendingOptions
 from ...engine.folder_file import lines_in
 from ...engine.runs.run_folder import MANIFEST, RECORDS, no_folder_at, read_manifest
+from ...wiring.plugins import benchmark_of_packages
 from .benchmark import Benchmark, Order
-from .declarations import BUILT_IN, declarations, find, of_packages
+from .declarations import BUILT_IN, declarations, find
 from .preparation import PreparedRun, check_hosts, check_sinks, check_snapshot, model_remarks
 
 
@@ -27,7 +28,7 @@ def benchmark_named(name: str) -> Benchmark:
         return benchmark
     if find(name) is None:
         raise UsageError(f"benchmark {name!r} is unknown; known: {', '.join(BUILT_IN)}")
-    made = of_packages(name)
+    made = benchmark_of_packages(name)
     if not isinstance(made, Benchmark):
         raise UsageError(f"benchmark {name}: expected a millstream.Benchmark, got {made!r}")
     return made

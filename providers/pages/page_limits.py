@@ -7,12 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
 
 from ...engine.endpoint import Cleared, Request, Response
-
-if TYPE_CHECKING:
-    from aiolimiter import AsyncLimiter
 
 Send = Callable[[Request, Cleared], Awaitable[Response]]
 
@@ -26,7 +22,7 @@ class PageLimits:
 
     def __init__(self, concurrency: int, rpm: float | None = None) -> None:
         self.slots = asyncio.Semaphore(concurrency)
-        self.pace: AsyncLimiter | None = None
+        self.pace = None
         if rpm is not None:
             from aiolimiter import AsyncLimiter  # here, since it reads its package's metadata when it is imported
 
