@@ -8,7 +8,7 @@ the others; the lane has stopped when all its API keys have.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from random import Random
 
 from ..attempts.money import over_budget
@@ -97,15 +97,12 @@ class LaneQueue:
     def admit(self, waiter: Waiting) -> Permit | None:
         """Returns a permit for one attempt, which must come back through `release`; None: `waiter` is told later, and
         may `leave`. Raises LaneStopped."""
-        if self.stopped is not None:
-            raise LaneStopped(self.stopped)
-        if self._unpaid is not None and self._unpaid.isdisjoint(waiter.payers):
-            now = asyncio.get_running_loop().time()
-            permit = self._place(now, waiter, set(), set())
+        if self.stopped is None and self._unpaid is not None and self._unpaid.isdisjoint(waiter.payers):
+            permit = self._place(asyncio.get_running_loop().time(), waiter, set(), set())
             if isinstance(permit, Permit):
                 return permit
-            if self.stopped is not None:
-                raise LaneStopped(self.stopped)
+        if self.stopped is not None:
+            raise LaneStopped(self.stopped)
         self._line.add(waiter)
         self.serve()
         return None
@@ -152,7 +149,7 @@ class LaneQueue:
             policy.billed_repeats_max,
             is_refused=bool(tries.refused_by & bit),
             is_doubted=bool(tries.doubted_by & bit),
-            has_another=self.has_another(tries.refused_by | bit),
+            has_another=bool(_sound(self.keys, tries.refused_by | bit)),
             has_instead=request.instead is not None,
             is_suspect=key.is_suspect,
             is_probe=permit.is_probe,
@@ -202,10 +199,6 @@ class LaneQueue:
         """Stops a doubted lane as soon as no call is in flight that could still have a useful answer."""
         if self._early.is_doubted and self.in_flight == 0:
             self.stop(*self._early.why(self.lane.model))
-
-    def has_another(self, refused_by: int) -> bool:
-        """Whether there is a healthy key that has not refused the call."""
-        return any(key.is_healthy and not refused_by >> key.number & 1 for key in self.keys)
 
     def wait_to_repeat(self, waiter: Waiting, permit: Permit, again: Again, tries: Tries, random: Random) -> bool:
         """Lets a call rest before a repeat, without a slot; returns False if it need not. "later" is a back-off, "soon"
@@ -297,7 +290,7 @@ class LaneQueue:
         turn, refused_by = self._turn % len(self.keys), waiter.refused_by
         keys = [key for key in (*self.keys[turn:], *self.keys[:turn]) if key.stopped is None]
         if refused_by:
-            keys = [key for key in keys if key.is_healthy and not refused_by >> key.number & 1] or keys
+            keys = _sound(keys, refused_by) or keys
         return [key for key in keys if key.holds(waiter.tokens)] or keys
 
     def serve(self) -> None:
@@ -369,3 +362,8 @@ class LaneQueue:
             if self.waiting_for and now > self._holds_since:
                 self._events.tell("waited", self.lane.model, now - self._holds_since, self.waiting_for)
             self.waiting_for, self._holds_since = why, now
+
+
+def _sound(keys: Iterable[KeyGate], refused_by: int) -> list[KeyGate]:
+    """Returns the healthy ones that have not refused the call."""
+    return [key for key in keys if key.is_healthy and not refused_by >> key.number & 1]
