@@ -88,21 +88,16 @@ class Transport:
         self.serve_soon()
 
     def serve_soon(self) -> None:
-        """Serves those that wait in the next turn of the loop, if anything can be done for them then."""
-        is_roomy = self._can_make_room
-        if not self._is_serving and any(pool.idle or (is_roomy and pool.wants_more) for pool in self.waiting):
+        """Serves those that wait in the next turn of the loop."""
+        if self.waiting and not self._is_serving:
             self._is_serving = True
             asyncio.get_running_loop().call_soon(self._serve)
 
     def _serve(self) -> None:
         self._is_serving = False
-        for pool in tuple(self.waiting):
-            pool.serve()
-        self.serve_soon()
-
-    @property
-    def _can_make_room(self) -> bool:
-        return self.room > 0 or any(pool.idle for pool in self._pools.values())
+        could = [pool.serve() for pool in tuple(self.waiting)]
+        if any(could):
+            self.serve_soon()
 
     def make_room(self) -> bool:
         """Returns whether one more connection may be opened; closes an idle one for it if it must."""
@@ -198,28 +193,24 @@ class Pool:
         """Returns who has waited for longest, and forgets it."""
         return self._forget(next(iter(self._waiting)))
 
-    @property
-    def wants_more(self) -> bool:
-        """Whether fewer connections are being opened than calls wait."""
-        return len(self._opening) < len(self._waiting)
-
-    def serve(self) -> None:
-        """Hands out the idle connections. Where there are none, opens one in each turn of the loop. Then it is the
-        others' turn."""
+    def serve(self) -> bool:
+        """Hands out the idle connections. Where there are none, opens one in each turn of the loop. Returns whether it
+        could do something; then it is the others' turn."""
         transport = self.transport
         if self.idle:
             while self._waiting and (line := self.take()) is not None:
                 self._first().take(line)
-        elif self.wants_more and transport.make_room():
+        elif len(self._opening) < len(self._waiting) and transport.make_room():
             transport.room -= 1
             task = asyncio.get_running_loop().create_task(self._connect())
             self._opening.add(task)
             task.add_done_callback(self._opened)
         else:
-            return
+            return False
         if self._waiting:
             del transport.waiting[self]
             transport.waiting[self] = None
+        return True
 
     def _opened(self, task: asyncio.Task[HttpConnection]) -> None:
         self._opening.discard(task)
