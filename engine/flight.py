@@ -61,29 +61,19 @@ class Flight(SharedCall, eq=False, kw_only=True):
         self.has_begun = True
 
     def _claim(self) -> None:
-        """Takes the key, or waits for the engine that has it, which stores, then lets go."""
-        assert self.at is At.BEGUN, self
-        pending, claims = self.pending, self.parts.claims
+        """Takes the key, or waits for the engine that has it, which stores, then lets go. A holder that was stopped
+        keeps its lease, so patience has an end: then the call is sent without one."""
+        assert self.at in (At.BEGUN, At.CLAIM), self
+        pending, claims, is_first = self.pending, self.parts.claims, self.at is At.BEGUN
         if not pending.route.is_kept:
             self._admit()
-        elif lease := claims.take(pending.key):
-            self.lease = lease
-            if claims.changes == pending.changes or not self._is_stored():
-                self._admit()
-        else:
-            self.at, self.since = At.CLAIM, self.parts.loop.time()
-            self._wait_for_claim(0.0)
-
-    def _wait_for_claim(self, waited_s: float) -> None:
-        # A holder that was stopped keeps its lease, so patience has an end: then the call is sent without one.
-        self.pending.route.lane.rest(self, look_again_in_s(waited_s, self.tries.policy.patience_s), "lease")
-
-    def _claim_again(self) -> None:
-        waited = self.parts.loop.time() - self.since
-        self.lease = self.parts.claims.take(self.pending.key)
-        if not self.lease and waited < self.tries.policy.patience_s:
-            self._wait_for_claim(waited)
-        elif not self._is_stored():
+            return
+        self.lease = claims.take(pending.key)
+        waited_s, patience_s = self.parts.loop.time() - self.since, self.tries.policy.patience_s
+        if not self.lease and (is_first or waited_s < patience_s):
+            self.at = At.CLAIM
+            pending.route.lane.rest(self, look_again_in_s(waited_s, patience_s), "lease")
+        elif (is_first and claims.changes == pending.changes) or not self._is_stored():
             self._admit()
 
     def _is_stored(self) -> bool:
@@ -217,7 +207,7 @@ class Flight(SharedCall, eq=False, kw_only=True):
 
     def rested(self) -> None:
         if self.at is At.CLAIM:
-            self._fly(self._claim_again)
+            self._fly(self._claim)
         elif self.at is At.PAUSE:
             self._fly(self._repeat, "soon")
 
