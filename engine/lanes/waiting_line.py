@@ -7,7 +7,7 @@ They stand by who may pay for them, so that thousands at the expense of one paye
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
 from typing import Protocol
 
@@ -85,16 +85,19 @@ class WaitingLine:
             self._put(one, payers, number)
             self._groups[payers] = OrderedDict(sorted(self._groups[payers].items()))
 
-    def in_order(self, unpaid: set[Payer]) -> Iterator[tuple[int, Waiting]]:
+    def in_order(self, unpaid: set[Payer]) -> Iterable[tuple[int, Waiting]]:
         """Returns those who wait with their numbers, in the order of their arrival, without those whose payers are all
         in `unpaid`, which may grow meanwhile."""
-        return merge(*(_while_paid(payers, group, unpaid) for payers, group in self._groups.items()))
+        groups = [
+            _while_paid(payers, group, unpaid) if payers else group.items() for payers, group in self._groups.items()
+        ]
+        return groups[0] if len(groups) == 1 else merge(*groups)
 
 
 def _while_paid(
     payers: tuple[Payer, ...], group: OrderedDict[int, Waiting], unpaid: set[Payer]
 ) -> Iterator[tuple[int, Waiting]]:
     for place in group.items():
-        if payers and unpaid.issuperset(payers):
+        if unpaid.issuperset(payers):
             return
         yield place
