@@ -101,7 +101,7 @@ class Flight(SharedCall, eq=False, kw_only=True):
         if self.at is At.LANE:
             self._fly(self._send, permit)
         else:
-            permit.lane.release(permit, self.parts.loop.time())  # it has left in the same instant
+            permit.gate.release(permit, self.parts.loop.time())  # it has left in the same instant
 
     def refused(self, payer: Payer, error: Exception) -> None:
         for waiter in [waiter for waiter in self.waiters if waiter.pending.payer is payer]:
@@ -123,7 +123,7 @@ class Flight(SharedCall, eq=False, kw_only=True):
             if request.hear is not None:
                 request.hear(None)
             if self.at is At.SENT:  # who listens may have left
-                attempt = self.context.run(pending.route.endpoints[permit.lane.number].begin, request, self)
+                attempt = self.context.run(pending.route.endpoints[permit.gate.number].begin, request, self)
                 if self.permit is permit and self.at is At.SENT:
                     self.attempt = attempt
         except Exception as error:  # noqa: BLE001 (it may be billed, and must not end the others)
@@ -134,7 +134,7 @@ class Flight(SharedCall, eq=False, kw_only=True):
 
     def clear(self) -> float:
         assert self.permit is not None
-        wait_s = self.permit.lane.clear(self.permit)
+        wait_s = self.permit.gate.clear(self.permit)
         self.is_written = wait_s == 0.0
         return wait_s
 
@@ -145,11 +145,11 @@ class Flight(SharedCall, eq=False, kw_only=True):
         assert permit is not None
         try:
             try:
-                endpoint = endpoints[permit.lane.number]
+                endpoint = endpoints[permit.gate.number]
                 result = endpoint.decode(response)
                 if response.headers and (limits := endpoint.limits(response)):
                     permit.limits = limits
-                    permit.lane.learn(limits, parts.loop.time())
+                    permit.gate.learn(limits, parts.loop.time())
             except Exception as error:  # noqa: BLE001 (as in _send)
                 self._broken(error)
                 return
@@ -173,7 +173,7 @@ class Flight(SharedCall, eq=False, kw_only=True):
         parts.out -= 1
         self.attempt = None
         if isinstance(error, Withdrawn):
-            permit.lane.withdraw(permit, parts.loop.time())
+            permit.gate.withdraw(permit, parts.loop.time())
             parts.events.tell("retried", self.pending.call.model, detail="withdrawn")
             self._release()
             self._admit()
@@ -193,7 +193,7 @@ class Flight(SharedCall, eq=False, kw_only=True):
         lane, route.latest_fault = route.lane, fault
         decided = verdict(fault, lane.history(permit, tries, self.request))
         lane.failed(permit, fault, decided, now)
-        tries.note(decided, permit.lane.number)
+        tries.note(decided, permit.gate.number)
         self.refused_by = tries.refused_by
         if decided.again == "never" or (decided.again == "pending" and lane.stopped is None):
             self._give_up(Failure(fault.kind, fault.detail, fault.status), response)
@@ -302,7 +302,7 @@ class Flight(SharedCall, eq=False, kw_only=True):
             if self.is_written:
                 self.tries.maybe_billed += 1  # the provider may finish it all the same
             else:
-                permit.lane.withdraw(permit, self.parts.loop.time())
+                permit.gate.withdraw(permit, self.parts.loop.time())
         elif self.at in (At.LANE, At.PAUSE, At.CLAIM):
             self.pending.route.lane.leave(self)
         self._end(asyncio.CancelledError())

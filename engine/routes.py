@@ -84,7 +84,7 @@ class Route(Struct):
                 bill = other
         if usage is not None:
             self.estimate.observe(weight, usage)
-        permit.lane.succeeded(permit, permit.tokens.settled(usage), bill.cost, is_reported=bill.is_reported)
+        permit.gate.succeeded(permit, permit.tokens.settled(usage), bill.cost, is_reported=bill.is_reported)
         self.lane.note_answer(reply)
         return bill.cost
 

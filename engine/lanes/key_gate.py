@@ -50,7 +50,7 @@ class Permit(Struct, eq=False):
     budget that pays for the attempt beside the engine's; None: there is none. `limits`: those that its answer reported.
     """
 
-    lane: KeyGate
+    gate: KeyGate
     tokens: Tokens
     cost: float
     sent_at: float

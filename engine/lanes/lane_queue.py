@@ -132,7 +132,7 @@ class LaneQueue:
             self.serve()
 
     def release(self, permit: Permit, now: float) -> None:
-        permit.lane.release(permit, now)
+        permit.gate.release(permit, now)
         if self._early.is_doubted:
             self._stop_if_useless()
         if self._is_slot_wanted:
@@ -140,7 +140,7 @@ class LaneQueue:
 
     def history(self, permit: Permit, tries: Tries, request: Request) -> History:
         """Returns what counts beside the fault of an attempt that has just failed."""
-        key, policy, bit = permit.lane, tries.policy, 1 << permit.lane.number
+        key, policy, bit = permit.gate, tries.policy, 1 << permit.gate.number
         is_paused = key.trouble_since is not None and permit.sent_at > key.trouble_since
         return History(
             tries.attempts,
@@ -163,7 +163,7 @@ class LaneQueue:
             self.stop("redirect", fault.detail)
         if verdict.learns == "rejection":
             self._early.add_rejection(fault)
-        permit.lane.failed(permit, fault, verdict, now)
+        permit.gate.failed(permit, fault, verdict, now)
 
     def stop(self, reason: StopReason, detail: str) -> None:
         """Stops sending. Calls in flight go on; every waiting caller gets LaneStopped."""
@@ -208,7 +208,7 @@ class LaneQueue:
         if again == "later":
             seconds = tries.policy.wait_s(tries.attempts, random)
         elif again == "soon":
-            seconds = permit.lane.breaker.repeat_in_s(asyncio.get_running_loop().time())
+            seconds = permit.gate.breaker.repeat_in_s(asyncio.get_running_loop().time())
         if seconds > 0 or again == "later":
             self.rest(waiter, seconds)
             return True

@@ -23,7 +23,7 @@ class _Place:
 
     def admitted(self, permit: Permit) -> None:
         if self.future.done():
-            permit.lane.release(permit, asyncio.get_running_loop().time())
+            permit.gate.release(permit, asyncio.get_running_loop().time())
         else:
             self.future.set_result(permit)
 

@@ -213,7 +213,7 @@ def test_calls_wait_first_come_first_served_for_whichever_key_is_free() -> None:
             permit = await admit(group, Tokens(1))
             order.append(number)
             await asyncio.sleep(0.3)
-            permit.lane.succeeded(permit, Tokens(1), 0.0)
+            permit.gate.succeeded(permit, Tokens(1), 0.0)
             group.release(permit, asyncio.get_running_loop().time())
 
         await asyncio.gather(*(one(number) for number in range(300)))
@@ -236,9 +236,9 @@ def test_a_call_that_one_key_alone_can_hold_waits_for_it_and_holds_nobody_up() -
 
         async def one(size: int) -> None:
             permit = await admit(group, Tokens(size))
-            sent.append((loop.time(), size, permit.lane.number))
+            sent.append((loop.time(), size, permit.gate.number))
             await asyncio.sleep(0.2)
-            permit.lane.succeeded(permit, Tokens(size), 0.0)
+            permit.gate.succeeded(permit, Tokens(size), 0.0)
             group.release(permit, loop.time())
 
         # Four of 60,000 fill the first key for four minutes; what is small goes on with the second meanwhile.
@@ -267,12 +267,12 @@ def test_a_reached_budget_stops_all_keys(tmp_path: Path) -> None:
         purse = CostBudget(limit=1.0)
         group = group_of(*[Lane(M)] * 2, purse=purse)
         first, second = [await admit(group, Tokens(1), 0.5) for _ in range(2)]
-        assert first.lane is not second.lane
+        assert first.gate is not second.gate
         waiting = asyncio.ensure_future(admit(group, Tokens(1), 0.5))
         await asyncio.sleep(1)
         assert not waiting.done() and group.waiting_for == "budget"
         for permit in (first, second):
-            permit.lane.succeeded(permit, Tokens(1), 0.5)
+            permit.gate.succeeded(permit, Tokens(1), 0.5)
             group.release(permit, 1.0)
         with pytest.raises(Exception, match=r"the next call to script/m may cost \$0.5000"):
             await waiting
@@ -286,19 +286,19 @@ def test_a_call_waits_for_a_sound_key_rather_than_go_back_to_the_one_that_refuse
         group = group_of(*[Lane(M, concurrency=1)] * 2)
         refusing, sound = group.keys
         one, first = [await admit(group) for _ in range(2)]
-        assert (one.lane, first.lane) == (refusing, sound)
+        assert (one.gate, first.gate) == (refusing, sound)
         group.release(one, 0.0)
         waiting = asyncio.ensure_future(admit(group, refused_by=1 << refusing.number))
         other = asyncio.ensure_future(admit(group))
         await asyncio.sleep(1)
         # Who comes later may have the key that the first in the queue must not.
-        assert not waiting.done() and (await other).lane is refusing
+        assert not waiting.done() and (await other).gate is refusing
         group.release(first, 1.0)
-        assert (await waiting).lane is sound
+        assert (await waiting).gate is sound
         # Where no sound key is left, one that refused it is better than none.
         sound.breaker.open(1.0, probe_in_s=1_000)
         group.release(await other, 1.0)
-        assert (await admit(group, refused_by=1 << refusing.number)).lane is refusing
+        assert (await admit(group, refused_by=1 << refusing.number)).gate is refusing
 
     run_virtually(main())
 
@@ -350,7 +350,7 @@ def test_a_cancelled_caller_gives_its_slot_back_whichever_key_it_has() -> None:
             permit = await admit(group, Tokens(chance.randint(1, 9_000)))
             try:
                 await asyncio.sleep(chance.uniform(0, 0.4))
-                permit.lane.succeeded(permit, permit.tokens, 0.0)
+                permit.gate.succeeded(permit, permit.tokens, 0.0)
             finally:
                 group.release(permit, loop.time())
 
