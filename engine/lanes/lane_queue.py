@@ -55,6 +55,8 @@ class LaneQueue:
         # The payers for whom all in the queue wait; None: one waits for a key.
         self._unpaid: set[Payer] | None = set()
         self._resting: dict[Waiting, asyncio.TimerHandle] = {}
+        # All keys are waited for: who comes now can't be next.
+        self._is_full = False
         self._turn = 0
         self._holds_since = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -104,7 +106,8 @@ class LaneQueue:
         if self.stopped is not None:
             raise LaneStopped(self.stopped)
         self._line.add(waiter)
-        self.serve()
+        if not self._is_full:
+            self.serve()
         return None
 
     def regroup(self, waiter: object) -> None:
@@ -338,6 +341,7 @@ class LaneQueue:
         for waiter in served:
             self._line.remove(waiter)
         self._unpaid = None if looked_at else unpaid
+        self._is_full = len(taken) == len(self.keys)
         self._note_hold(why if self._line else "", now, is_served=bool(served))
         if self._line and wait != _FOR_EVER:
             self._timer = asyncio.get_running_loop().call_later(wait, self.serve)
