@@ -221,7 +221,7 @@ class Pool:
                 self.give_back(task.result())
             return
         self.transport.free_room()
-        if not task.cancelled() and self._waiting:
+        if not task.cancelled() and len(self._opening) < len(self._waiting):
             self._first().failed(cast(Exception, task.exception()))
 
     async def _connect(self) -> HttpConnection:
