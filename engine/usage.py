@@ -37,11 +37,6 @@ class Usage(Struct, frozen=True, omit_defaults=True):
         return self.input is not None and self.output is not None
 
     @property
-    def is_priced(self) -> bool:
-        """Whether the provider reported all that a bill is made of, or the bill itself."""
-        return self.billed is not None or self.is_whole
-
-    @property
     def cache_written(self) -> int:
         """How many of the input tokens the provider wrote to its cache."""
         return self.cache_write_5m + (self.cache_write_1h or 0)

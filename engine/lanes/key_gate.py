@@ -146,10 +146,6 @@ class KeyGate:
         """Whether nothing but the quota holds back attempts here: not stopped, not in trouble, breaker closed."""
         return self.stopped is None and self.trouble_since is None and not self.breaker.is_open
 
-    def holds(self, tokens: Tokens) -> bool:
-        """Whether one minute's quota is large enough for a call of these tokens."""
-        return self.quota.lacks(tokens) is None
-
     # The decision
 
     def try_take(self, now: float, tokens: Tokens = _NO_TOKENS, cost: float = 0.0) -> Permit | Hold:
@@ -188,7 +184,7 @@ class KeyGate:
             left = self.trouble_since + self._patience_s - now
             if left <= 0:
                 return self._give_up()
-            return Hold(min(wait, left), why)
+            wait = min(wait, left)
         return Hold(wait, why)
 
     @property

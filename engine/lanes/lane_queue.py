@@ -294,7 +294,7 @@ class LaneQueue:
         keys = [key for key in (*self.keys[turn:], *self.keys[:turn]) if key.stopped is None]
         if refused_by:
             keys = _sound(keys, refused_by) or keys
-        return [key for key in keys if key.holds(waiter.tokens)] or keys
+        return [key for key in keys if key.quota.lacks(waiter.tokens) is None] or keys
 
     def serve(self) -> None:
         """Hands out all permits that can be had now, first come, first served."""

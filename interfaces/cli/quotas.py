@@ -15,15 +15,7 @@ from msgspec import Struct
 
 from ...engine.call import WEB
 from ...engine.lane import Lane
-from ...engine.lanes.lane_files import (
-    LaneNote,
-    ReportedLimit,
-    lanes_folder,
-    ledger_path,
-    note_path,
-    notes_in,
-    read_note,
-)
+from ...engine.lanes import lane_files
 from ...engine.lanes.ledger import Ledger
 from ...engine.limits import DAY_S, Limit, Quota, Tokens, declared_quota, quota_of
 from ...format import decimal_text, rough_time
@@ -44,7 +36,7 @@ class KnownLane(Struct, frozen=True):
     key: str
     address: str
     declared: Lane
-    seen: tuple[ReportedLimit, ...]
+    seen: tuple[lane_files.ReportedLimit, ...]
     used: tuple[int, Tokens] | None
 
     @property
@@ -57,17 +49,15 @@ def lanes_of(settings: Settings, models: Sequence[str]) -> list[KnownLane]:
     found = []
     for model in models:
         for access in accesses_to(model, settings):
-            stem = stem_of(access, settings)
-            found.append(
-                _known(LaneNote(model, access.variable, access.target.base_url, settings.lane_of(model)), stem)
-            )
+            note = lane_files.LaneNote(model, access.variable, access.target.base_url, settings.lane_of(model))
+            found.append(_known(note, stem_of(access, settings)))
     return found
 
 
 def recent_lanes(cache: Path, but: Iterable[KnownLane] = ()) -> list[KnownLane]:
     """Returns every lane that was used in the last day, except those in `but`, with the quotas declared then."""
     told = {(lane.model, lane.key, lane.address) for lane in but}
-    notes = [(path.with_suffix(""), note) for path, note in notes_in(lanes_folder(cache))]
+    notes = [(path.with_suffix(""), note) for path, note in lane_files.notes_in(lane_files.lanes_folder(cache))]
     return [
         _known(note, stem)
         for stem, note in notes
@@ -75,10 +65,10 @@ def recent_lanes(cache: Path, but: Iterable[KnownLane] = ()) -> list[KnownLane]:
     ]
 
 
-def _known(lane: LaneNote, stem: Path) -> KnownLane:
-    note = read_note(note_path(stem))
+def _known(lane: lane_files.LaneNote, stem: Path) -> KnownLane:
+    note = lane_files.read_note(lane_files.note_path(stem))
     seen = () if note is None else note.fresh(time.time())
-    return KnownLane(lane.model, lane.key, lane.address, lane.declared, seen, _used(ledger_path(stem)))
+    return KnownLane(lane.model, lane.key, lane.address, lane.declared, seen, _used(lane_files.ledger_path(stem)))
 
 
 def _used(path: Path) -> tuple[int, Tokens] | None:
@@ -133,7 +123,7 @@ def _amounts(quota: Quota) -> dict[str, float | None]:
     return {name: getattr(quota, name) for _, name in _AMOUNTS}
 
 
-def _seen_json(seen: ReportedLimit) -> dict[str, Any]:
+def _seen_json(seen: lane_files.ReportedLimit) -> dict[str, Any]:
     limit = seen.limit
     return {
         "of": limit.of,
@@ -184,7 +174,7 @@ def _named(lane: KnownLane) -> str:
     return f"{lane.model} ({lane.key})" if lane.key else lane.model
 
 
-def _learned(seen: ReportedLimit) -> str:
+def _learned(seen: lane_files.ReportedLimit) -> str:
     window = "" if seen.limit.window_s == 60 else f" {_window(seen.limit)}"
     return f"{seen.limit.limit or 0:,.0f}{window} ({rough_time(round(time.time() - seen.at))} ago)"
 

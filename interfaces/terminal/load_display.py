@@ -105,7 +105,6 @@ class LoadDisplay:
         self._cpu = cpu
         self._seen: dict[str, _ModelTally] = {}
         self._spent = 0.0
-        self._session: LoadSession | None = None
         self._lags: deque[float] = deque(maxlen=_LAGS)
         self._cpu_marks: deque[tuple[float, float]] = deque(maxlen=round(_CPU_OVER_S / _SAMPLE_S) + 1)
 
@@ -136,7 +135,6 @@ class LoadDisplay:
     @contextmanager
     def showing(self, session: LoadSession) -> Iterator[None]:
         """Shows the test from the first call to the last, and leaves the stream clean."""
-        self._session = session
         if self._stream is None:
             yield
             return

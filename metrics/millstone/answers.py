@@ -23,7 +23,6 @@ from .openness import CASES, CONFIGS, STANCES, case_of
 TEMPLATES = range(1, 7)
 # `recorded`: the stance that stands in the record, read as the run was told to. The others are read from the text.
 AnswerReading = Literal["recorded", "paper", "careful"]
-READINGS: tuple[AnswerReading, ...] = ("recorded", "paper", "careful")
 
 # What answering A means: an index into this is one into STANCES too; None: the record doesn't say.
 SIDES = ("pro", "con", None)

@@ -83,7 +83,6 @@ class Transport:
         return pool
 
     def free_room(self) -> None:
-        """Frees the room of a closed connection."""
         self.room += 1
         self.serve_soon()
 

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterable, Sequence
 from itertools import combinations, product
 from statistics import StatisticsError, correlation, fmean, median
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from surveys import IDS, Row, answers_of, surveys
 
-from millstream.metrics.millstone.answers import READINGS, AnswerReading
+from millstream.metrics.millstone.answers import AnswerReading
 from millstream.metrics.millstone.arguments import (
     ORDER_CASES,
     POSITIONS,
@@ -28,12 +29,12 @@ from millstream.metrics.millstone.arguments import (
 )
 from millstream.metrics.statistics.intervals import Correlation
 
-readings = st.sampled_from(READINGS)
+readings = st.sampled_from(get_args(AnswerReading))
 Name = tuple[str, str]
 
 
 def stance(row: Row, reading: AnswerReading) -> str:
-    return row.stances[READINGS.index(reading)]
+    return row.stances[get_args(AnswerReading).index(reading)]
 
 
 def pro_share(rows: Iterable[Row], reading: AnswerReading) -> float:
