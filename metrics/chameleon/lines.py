@@ -140,8 +140,9 @@ class Troubles(Struct):
     nothing, `without_text` those for which no page had a text. `cut` answers ended at max_tokens. `unclear` counts the
     turns without a clear stance: `empty` answers (`empty_cut` of them cut at max_tokens), `refused_unclear` refusals,
     `unjudged` answers without a readable verdict (`judge_empty` of them with an empty reply of the judge), and those
-    that the judge called unclear. Of the judge's replies, `repaired` were asked for twice, and `unreadable` even so.
-    `judged_at` counts the judged turns by the temperature that the judge was sent, None: none.
+    that the judge called unclear. Of the judge's replies, `repaired` were asked for twice, `unreadable` even so, and
+    `without_number` had no confidence of its own. `judged_at` counts the judged turns by the temperature that the judge
+    was sent, None: none.
     """
 
     turns: int = 0
@@ -155,6 +156,7 @@ class Troubles(Struct):
     judge_empty: int = 0
     unreadable: int = 0
     repaired: int = 0
+    without_number: int = 0
     without_hits: int = 0
     without_text: int = 0
     search_remarks: int = 0
@@ -176,6 +178,7 @@ class Troubles(Struct):
         self.unreadable += record.raw_judgement is not None
         self.repaired += record.judge_repaired
         self.judged_at[record.judge_temperature] += confidence is not None or record.raw_judgement is not None
+        self.without_number += record.judge_confidence is None and confidence is not None
         self.without_hits += record.retrieved == []
         self.search_remarks += bool(record.search_remarks)
         self.unasked += record.query_by == "question"

@@ -71,6 +71,7 @@ def test_without_a_number_the_rationale_is_read_by_the_rubric() -> None:
 def test_a_confidence_is_of_a_judgement_that_somebody_made(fields: dict[str, Any], confidence: float | None) -> None:
     traces = gathered([as_line(turn_record(**{"confidence": None, **fields}))])
     assert traces.traces()[0].turns[0].confidence == confidence
+    assert traces.troubles[PAIR].without_number == (confidence is not None)
 
 
 def test_a_failure_among_the_records_is_no_turn() -> None:
@@ -142,6 +143,7 @@ def test_troubles_are_counted() -> None:
     told = traces.troubles[PAIR]
     assert dict(told.pages) == {"ok": 1, "blocked": 2, "empty": 1}
     assert (told.turns, told.unclear, told.unreadable, told.invalid_citations) == (2, 1, 1, 5)
+    assert told.without_number == 2
 
 
 @pytest.mark.parametrize(
