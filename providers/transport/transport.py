@@ -242,7 +242,7 @@ class Pool:
     def give_back(self, line: HttpConnection) -> None:
         """Keeps a connection for the next call, the first that waits, unless it must be closed."""
         transport, line.since = self.transport, time.monotonic()
-        if line.should_close:
+        if line.should_close or self._connector.closed:
             self.close(line)
             return
         if not transport.room and transport.waiting and next(iter(transport.waiting)) is not self:
@@ -264,9 +264,8 @@ class Pool:
         """Closes what nobody uses. Who waits hears that nothing was sent."""
         while self._waiting:
             self._first().failed(NeverSent("the transport was closed"))
-        while self.idle:
-            self.close(self.idle.popleft())
-        opening = tuple(self._opening)
-        for task in opening:
+        for task in self._opening:
             task.cancel()
-        await asyncio.gather(*opening, return_exceptions=True)
+        await asyncio.gather(*self._opening, return_exceptions=True)
+        while self.idle:  # one that has just been opened among them
+            self.close(self.idle.popleft())

@@ -215,3 +215,34 @@ def test_a_receiver_that_raises_at_its_end_does_not_keep_the_transport_from_clos
             await asyncio.wait_for(over.close(), 2)
 
     run_on(loop, scenario())
+
+
+class Indifferent:
+    def clear(self) -> float:
+        return 0.0
+
+    def received(self, response: Response) -> None: ...
+
+    def broke(self, error: Exception) -> None: ...
+
+
+@on_each_loop
+@pytest.mark.parametrize("turns", range(24))
+def test_a_connection_that_opens_as_the_transport_closes_is_closed(turns: int, loop: str) -> None:
+    async def scenario() -> None:
+        async def handler(visit: Visit) -> None:
+            await visit.hung_up()
+
+        async with RawServer(handler) as server:
+            over, before = Transport(), open_files()
+            at = endpoint(over, server.base_url)
+            attempts = [at.begin(at.encode(Call("sim/steady", "hi")), Indifferent()) for _ in range(8)]
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            if turns % 2:
+                for attempt in attempts:
+                    attempt.abort()
+            await over.close()
+            await eventually(lambda: server.open == 0 and open_files() <= before, 2)
+
+    run_on(loop, scenario())
