@@ -23,6 +23,7 @@ from ..engine.events import Events
 from ..engine.fault import LocalFault, StopReason
 from ..engine.key import key_of
 from ..engine.lane import Lane
+from ..engine.missing import missing_told
 from ..engine.routes import Routes
 from ..engine.run import run_calls
 from ..engine.scheduler import Scheduler
@@ -230,22 +231,23 @@ class Engine:
         """Returns a web page; redirects are followed and robots.txt is obeyed. A page that can't be read is returned
         too, without a text and with the reason in `status` and `detail`. Raises LocalFault if this machine can't
         read pages, and Stopped if nothing more is sent."""
-        self._check_loop()
         return await self._pages().read(url)
 
     async def check_pages(self) -> None:
         """Raises LocalFault if this machine can't read pages, as without a parser. Sends nothing."""
-        self._check_loop()
         await self._pages().extraction.start()
 
     def _pages(self) -> PageReader:
+        self._check_loop()
         if self._loop is None:
             raise RuntimeError(_CLOSED)
         if self._reader is None:
             # Here, since an engine that reads no pages starts sooner without their libraries.
-            from ..providers.pages.extraction import Extraction
-            from ..providers.pages.reader import PageReader
-
+            try:
+                from ..providers.pages.extraction import Extraction
+                from ..providers.pages.reader import PageReader
+            except ImportError as error:
+                raise LocalFault(f"pages can't be read: {missing_told(error)}") from error
             self._reader = PageReader(self.ask, self.scheduler.recall, Extraction())
         return self._reader
 

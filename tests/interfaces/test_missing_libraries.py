@@ -9,6 +9,8 @@ import pytest
 from command_line import Done, finish, lines_of, start
 from simulated_outside import Outside
 
+from millstream.engine.runs.run_folder import read_manifest
+
 pytestmark = pytest.mark.needs_benchmark("millstone", "chameleon")
 
 RUN = ("run", "chameleon", "--model", "sim/open", "--judge", "sim/judge", "--temperature", "0", "--conversations", "1")
@@ -23,7 +25,7 @@ def hiding(home: Path, name: str, code: str) -> str:
     return str(folder)
 
 
-@pytest.mark.parametrize("name", ["msgspec", "aiohttp", "lmdb", "protego", "pebble", "charset_normalizer"])
+@pytest.mark.parametrize("name", ["msgspec", "aiohttp", "lmdb"])
 def test_a_command_that_needs_a_missing_library_says_so_in_one_line(name: str, tmp_path: Path) -> None:
     code = f"raise ModuleNotFoundError('hidden by the test', name={name!r})"
     command = ("run", "millstone", "--model", "sim/open", "--out", "run")
@@ -31,6 +33,18 @@ def test_a_command_that_needs_a_missing_library_says_so_in_one_line(name: str, t
     assert (done.code, done.out) == (5, "")
     assert done.err == f"millstream: {name} is missing: pip install {name}, or install Millstream anew\n"
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", ["protego", "pebble", "charset_normalizer"])
+def test_a_library_that_only_pages_need_is_missed_by_who_reads_pages(name: str, tmp_path: Path) -> None:
+    code = f"raise ModuleNotFoundError('hidden by the test', name={name!r})"
+    hidden = hiding(tmp_path, name, code)
+    done = finish(start(tmp_path, *RUN, *SIZE, "--base-url", "http://127.0.0.1:9/v1", PYTHONPATH=hidden))
+    told = f"pages can't be read: {name} is missing: pip install {name}, or install Millstream anew"
+    assert done.code == 5 and told in done.err
+    manifest = read_manifest(tmp_path / "run")
+    assert manifest["ended"] is not None and manifest["in_flight_at_kills"] == 0
+    assert lines_of(tmp_path / "run" / "records.jsonl") == [] == lines_of(tmp_path / "run" / "failures.jsonl")
 
 
 BROKEN = {
