@@ -287,7 +287,7 @@ class PageResponse(Struct, frozen=True):
     body: bytes
 
 
-class Reply(Struct, frozen=True):
+class Reply(Struct, frozen=True, gc=False):
     """A whole answer."""
 
     text: str

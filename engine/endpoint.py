@@ -70,7 +70,7 @@ class Request(Struct, frozen=True):
         return structs.replace(self, wire=self.instead, instead=None)
 
 
-class Response(Struct, frozen=True, array_like=True):
+class Response(Struct, frozen=True, array_like=True, gc=False):
     """The bytes of an HTTP response, its times, and the few headers that matter."""
 
     status: int

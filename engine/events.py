@@ -27,7 +27,7 @@ Kind = Literal[
 ]
 
 
-class Event(Struct, frozen=True):
+class Event(Struct, frozen=True, gc=False):
     """One fact about a call or a lane, for progress, metrics and logs."""
 
     kind: Kind

@@ -30,7 +30,7 @@ _NO_LIMIT = float("inf")
 MADE_UP_S = 10.0
 
 
-class Tokens(Struct, frozen=True):
+class Tokens(Struct, frozen=True, gc=False):
     """Tokens of one call: what is reserved for it, or what it used."""
 
     input: int = 0

@@ -7,7 +7,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 
-class Usage(Struct, frozen=True, omit_defaults=True):
+class Usage(Struct, frozen=True, omit_defaults=True, gc=False):
     """The tokens of a call, as the provider counted them; a count that it did not report is None and never 0. In files
     the fields after `output` are left out if they have their default."""
 

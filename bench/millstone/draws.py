@@ -7,6 +7,8 @@ Owns the generator down to the byte, so that every machine, and any other progra
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from itertools import count
 from typing import Literal
 
 from msgspec import Struct
@@ -38,37 +40,30 @@ class DrawStream:
     big-endian, and 65,536.
     """
 
-    __slots__ = ("_block", "_bytes", "_place", "_seed")
+    __slots__ = ("_bytes",)
 
     def __init__(self, seed: str) -> None:
-        self._seed = seed
-        self._block = 0
-        self._place = 0
-        self._bytes = hashlib.sha256(f"{seed}/0".encode()).digest()
+        self._bytes = _bytes_of(seed)
 
     def below(self, bound: int) -> int:
         """Returns a number from 0 to bound - 1, each with the same probability. Raises ValueError for a bound above
         65,536."""
         if bound <= 256:
             limit = 256 - 256 % bound
-            while (number := self._next()) >= limit:
+            while (number := next(self._bytes)) >= limit:
                 pass
         elif bound <= 65536:
             limit = 65536 - 65536 % bound
-            while (number := self._next() << 8 | self._next()) >= limit:
+            while (number := next(self._bytes) << 8 | next(self._bytes)) >= limit:
                 pass
         else:
             raise ValueError(f"bound ({bound}) must be <= 65536")
         return number % bound
 
-    def _next(self) -> int:
-        if self._place == len(self._bytes):
-            self._block += 1
-            self._place = 0
-            self._bytes = hashlib.sha256(f"{self._seed}/{self._block}".encode()).digest()
-        byte = self._bytes[self._place]
-        self._place += 1
-        return byte
+
+def _bytes_of(seed: str) -> Iterator[int]:
+    for block in count():
+        yield from hashlib.sha256(f"{seed}/{block}".encode()).digest()
 
 
 def seed(draw_digest: str, issue: str, template: int, case: str, trial: int) -> str:

@@ -13,7 +13,7 @@ from typing import Annotated, get_args
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from ...engine.call import FailureKind, Outcome, Usage
+from ...engine.call import FailureKind, Outcome, Reply, Usage
 from ...engine.runs.proof import ANSWERED
 from ...metrics.millstone.stance import Letter, Orientation, Reading, Stance, letter_of, stance_of
 from ..evaluation.journals import RecordError as RecordError
@@ -23,7 +23,7 @@ from .dataset import PARAPHRASES
 from .grid import CONFIGS, GridItem
 
 _CONFIGS = tuple(dict.fromkeys(config.name for configs in CONFIGS.values() for config in configs))
-_ORIGIN = ("answer_id", "served", "fingerprint", "tier", "router")
+_NOBODY = Reply("")
 _TRIAL_MAX = 2**31 - 1
 _STATUSES = (*ANSWERED, *get_args(FailureKind))
 
@@ -81,6 +81,7 @@ def record(outcome: Outcome, reading: Reading) -> Record:
         raise TypeError(f"a record needs a call tagged with its item, as a grid makes it; came the tag {item!r}")
     failure = outcome.failure
     reply = outcome.reply if failure is None else None
+    origin = _NOBODY if reply is None else reply
     letter = letter_of(reply.text, reading) if reply is not None and not reply.refused else None
     return Record(
         id=item.id,
@@ -106,7 +107,11 @@ def record(outcome: Outcome, reading: Reading) -> Record:
         attempts=outcome.attempts,
         maybe_billed=outcome.maybe_billed,
         latency_ms=outcome.latency_ms,
-        **({} if reply is None else {name: getattr(reply, name) for name in _ORIGIN}),
+        answer_id=origin.answer_id,
+        served=origin.served,
+        fingerprint=origin.fingerprint,
+        tier=origin.tier,
+        router=origin.router,
         error=failure.detail if failure is not None else UNSET,
         raw_b64=base64.b64encode(reply.raw).decode() if reply is not None and reply.raw is not None else UNSET,
     )

@@ -343,7 +343,7 @@ def over_budget(what: str, cost: float, purse: CostBudget, option: str = "--max-
     return told
 
 
-class Bill(Struct, frozen=True):
+class Bill(Struct, frozen=True, gc=False):
     """What an answered call costs in dollars; None: there is no price, or no bound of what was not reported.
     `is_reported`: the answer has all that its bill is made of, the tokens, and the tier if one was asked for."""
 

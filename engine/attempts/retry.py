@@ -64,7 +64,7 @@ class RetryPolicy(Struct, frozen=True):
         return random.uniform(self.wait_min_s, max(self.wait_min_s, ceiling))
 
 
-class Tries(Struct):
+class Tries(Struct, gc=False):
     """The attempts of one call. `attempts` are those that count, `sent` all. `refused_by` has a bit for each API key
     that has refused the call, `doubted_by` for each that looked dead: key n has bit n."""
 

@@ -24,7 +24,7 @@ KEPT_AT = struct.Struct("<d")
 _END_OF_TIME = 253_402_300_800
 
 
-class StoredAnswer(Struct, frozen=True, array_like=True):
+class StoredAnswer(Struct, frozen=True, array_like=True, gc=False):
     """One stored answer. `identity`, `params` and `prompt_mark` are its endpoint, its parameters and a checksum of its
     prompt, by which a later miss is explained; `sample` is the call's trial. `received_at`: seconds since 1970.
     `body_hash`: the SHA-256 of a body that is stored apart, else empty. `url`: a page's address, empty for models
