@@ -14,7 +14,7 @@ def main() -> int:
 
         forbid_core_dumps()
         code = command()
-        # The process ends: Python's last collections would only look through all that was loaded.
+        # The process ends, and Python's last garbage collections would walk through all that was loaded, for nothing.
         gc.freeze()
         return code
     except KeyboardInterrupt:

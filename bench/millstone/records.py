@@ -23,7 +23,7 @@ from .dataset import PARAPHRASES
 from .grid import CONFIGS, GridItem
 
 _CONFIGS = tuple(dict.fromkeys(config.name for configs in CONFIGS.values() for config in configs))
-_NOBODY = Reply("")
+_NO_REPLY = Reply("")
 _TRIAL_MAX = 2**31 - 1
 _STATUSES = (*ANSWERED, *get_args(FailureKind))
 
@@ -81,7 +81,7 @@ def record(outcome: Outcome, reading: Reading) -> Record:
         raise TypeError(f"a record needs a call tagged with its item, as a grid makes it; came the tag {item!r}")
     failure = outcome.failure
     reply = outcome.reply if failure is None else None
-    origin = _NOBODY if reply is None else reply
+    origin = _NO_REPLY if reply is None else reply
     letter = letter_of(reply.text, reading) if reply is not None and not reply.refused else None
     return Record(
         id=item.id,

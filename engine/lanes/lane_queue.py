@@ -55,7 +55,7 @@ class LaneQueue:
         # The payers for whom all in the queue wait; None: one waits for a key.
         self._unpaid: set[Payer] | None = set()
         self._resting: dict[Waiting, asyncio.TimerHandle] = {}
-        # All keys are waited for: who comes now can't be next.
+        # For each key an earlier call waits, so one that comes now can't be served.
         self._is_full = False
         self._turn = 0
         self._holds_since = 0.0
@@ -111,7 +111,7 @@ class LaneQueue:
         return None
 
     def regroup(self, waiter: object) -> None:
-        """Takes over the payers that one has now: another may pay for it at once. It keeps its place in the queue."""
+        """Looks anew who may pay for a waiting call, since its payers have changed; it keeps its place in the queue."""
         self._line.regroup(waiter)
         self.serve()
 
@@ -369,5 +369,5 @@ class LaneQueue:
 
 
 def _sound(keys: Iterable[KeyGate], refused_by: int) -> list[KeyGate]:
-    """Returns the healthy ones that have not refused the call."""
+    """Returns the healthy keys that have not refused the call."""
     return [key for key in keys if key.is_healthy and not refused_by >> key.number & 1]

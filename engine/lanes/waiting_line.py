@@ -1,7 +1,7 @@
-"""The order of those who wait at a lane: first come, first served, except that calls whose payers can't pay are passed
-over.
+"""The order of the calls that wait at a lane: first come, first served, but calls that none of their payers can pay for
+now are skipped.
 
-They stand by who may pay for them, so that thousands at the expense of one payer who can't are passed over in one step.
+Calls are grouped by their payers, so that thousands of calls of one payer are skipped in one step.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class Waiting(Protocol):
 
 
 class WaitingLine:
-    """Those who wait, each with the number of its arrival, by their payers."""
+    """The waiting calls, grouped by their payers; each has the number of its arrival."""
 
     def __init__(self) -> None:
         self._arrivals = 0
         self._places: dict[object, tuple[tuple[Payer, ...], int]] = {}
-        # Not plain dicts: those pass over every entry that was removed, so that a long line would take ever longer.
+        # Ordered dicts: to find its first entry, a plain dict passes over all that were removed before it.
         self._groups: dict[tuple[Payer, ...], OrderedDict[int, Waiting]] = {}
 
     def __len__(self) -> int:
@@ -66,7 +66,7 @@ class WaitingLine:
         self._groups.setdefault(payers, OrderedDict())[number] = waiter
 
     def remove(self, waiter: object) -> bool:
-        """Returns whether it waited here."""
+        """Removes a call; returns whether it was waiting here."""
         if waiter not in self._places:
             return False
         payers, number = self._places.pop(waiter)
@@ -76,7 +76,7 @@ class WaitingLine:
         return True
 
     def regroup(self, waiter: object) -> None:
-        """Takes over the payers that one has now, if it waits here; it keeps its place."""
+        """Moves a call to the group of its present payers, if it waits here; it keeps its number."""
         if waiter in self._places:
             payers, number = self._places[waiter]
             one = self._groups[payers][number]
@@ -86,8 +86,8 @@ class WaitingLine:
             self._groups[payers] = OrderedDict(sorted(self._groups[payers].items()))
 
     def in_order(self, unpaid: set[Payer]) -> Iterable[tuple[int, Waiting]]:
-        """Returns those who wait with their numbers, in the order of their arrival, without those whose payers are all
-        in `unpaid`, which may grow meanwhile."""
+        """Returns the calls with their numbers, in the order of arrival, without those whose payers are all in
+        `unpaid`; that set may grow meanwhile."""
         groups = [
             _while_paid(payers, group, unpaid) if payers else group.items() for payers, group in self._groups.items()
         ]

@@ -94,8 +94,7 @@ class Transport:
 
     def _serve(self) -> None:
         self._is_serving = False
-        could = [pool.serve() for pool in tuple(self.waiting)]
-        if any(could):
+        if sum(pool.serve() for pool in tuple(self.waiting)):  # all of them, whichever could do something
             self.serve_soon()
 
     def make_room(self) -> bool:
@@ -171,12 +170,12 @@ class Pool:
         return self.take() if self.transport.room or not self._waiting else None
 
     def wait(self, waiter: Waiter) -> None:
-        """Calls `take` when a connection is there, or `failed` if one can't be opened."""
+        """Calls the waiter's `take` when it gets a connection, or its `failed` if too few can be opened."""
         self._waiting[waiter] = self.transport.waiting[self] = None
         self.transport.serve_soon()
 
     def leave(self, waiter: Waiter) -> None:
-        """Forgets who waits here, if it does, and ends the opening of a connection that nobody waits for."""
+        """Forgets a waiter, if it waits here, and stops opening a connection that nobody waits for any more."""
         if waiter in self._waiting:
             self._forget(waiter)
             if len(self._opening) > len(self._waiting):
