@@ -11,7 +11,6 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
 from contextvars import copy_context
-from functools import partial
 
 from msgspec import Struct, field
 
@@ -81,7 +80,7 @@ class CallRun:
         self._ready: deque[RunLane] = deque()
         # The look-ahead that took the latest call: no other one can be full, since nothing is read while one is.
         self._filled: deque[Call] = deque()
-        self._waiters: set[Waiter] = set()
+        self._waiters: dict[Waiter, RunLane] = {}
         self._error: BaseException | None = None
         # Reading has ended; at the iterator's end; calls that were read have been dropped.
         self._is_exhausted = self._is_read = self._is_cut = False
@@ -172,11 +171,11 @@ class CallRun:
         if self._reader is not None:
             await asyncio.wait([self._reader])
 
-    def _end_call(self, lane: RunLane, waiter: Waiter) -> None:
+    def _end_call(self, waiter: Waiter) -> None:
         """Takes the end of a call, unless the run has left it."""
-        if waiter not in self._waiters:
+        lane = self._waiters.pop(waiter, None)
+        if lane is None:
             return
-        self._waiters.remove(waiter)
         end = waiter.ended
         assert end is not None
         if isinstance(end, Outcome):
@@ -289,8 +288,8 @@ class CallRun:
         if isinstance(result, PendingCall):
             lane.in_work += 1
             self._busy += lane.in_work == lane.most
-            waiter = Waiter(result, partial(self._end_call, lane), self._sink)
-            self._waiters.add(waiter)
+            waiter = Waiter(result, self._end_call, self._sink)
+            self._waiters[waiter] = lane
             self._scheduler.begin(waiter)
             return
         if self._sink is not None:

@@ -141,7 +141,7 @@ class SharedCall(Struct, eq=False, kw_only=True):
     outcome: Outcome | None = None
     lease: int = 0
     context: Context = field(default_factory=copy_context)
-    pieces: list[str] = field(default_factory=list)
+    pieces: list[str] | None = None
     has_begun: bool = False
     permit: Permit | None = None
     line: SinkLine | None = None
@@ -176,9 +176,9 @@ class SharedCall(Struct, eq=False, kw_only=True):
 
     def hear(self, piece: str | None) -> None:
         """Passes a piece of the answer's text to all listeners; None: a new attempt begins."""
-        if piece is None:
-            self.pieces.clear()
-        else:
+        if piece is None or self.pieces is None:
+            self.pieces = []
+        if piece is not None:
             self.pieces.append(piece)
         for waiter in tuple(self.waiters):
             if waiter.hear is not None:

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from ..fault import LocalFault
 from ..sink import Sink, SinkLine
 
@@ -16,7 +18,7 @@ from ..sink import Sink, SinkLine
 Done = Callable[[BaseException | None], None]
 
 
-class StoreRow(NamedTuple):
+class StoreRow(Struct, eq=False):
     """One entry to store. `line` is the journal line that follows."""
 
     db: Any
@@ -44,8 +46,8 @@ class CommitGroup(NamedTuple):
         """Writes the lines; returns the errors of their sinks, by the number of the row."""
         errors: dict[int, BaseException] = {}
         written: dict[int, tuple[SinkLine, Sink, list[int]]] = {}
-        for number, (_, _, _, _, line) in enumerate(self.rows):
-            if line is None or (sink := line.sink) is None:
+        for number, row in enumerate(self.rows):
+            if (line := row.line) is None or (sink := line.sink) is None:
                 continue
             try:
                 line.context.run(sink.write, line.outcome)

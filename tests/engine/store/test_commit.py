@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
+from msgspec import structs
 
 from millstream.engine.call import Call, Outcome
 from millstream.engine.fault import LocalFault
@@ -100,7 +101,7 @@ def test_a_flush_that_fails_is_told_to_all_whose_lines_it_had() -> None:
 def test_journals_are_flushed_one_by_one_and_who_has_none_is_woken_too(has_line: bool) -> None:
     told: list[str] = []
     rows = group_of(Journal(told), told, {}, 1) + group_of(Journal(told), told, {}, 1)
-    rows = rows if has_line else [row._replace(line=None) for row in rows]
+    rows = rows if has_line else [structs.replace(row, line=None) for row in rows]
     CommitGroup(rows, {}, {}).end(None)
     lines = ["line 0", "line 0", "flush", "flush"] if has_line else []
     assert told == [*lines, "woken 0", "woken 0"]
