@@ -80,6 +80,7 @@ coverage: tools ## lines and branches of engine and metrics that the tests in-pr
 
 bench: tools ## ms.Engine and run millstone beside the floor and bare aiohttp, memory, frames a call (ARGS="--rounds 3 --calls 10000 calls" for a look)
 	@sh speed/install-servers.sh
+	@$(compiled)
 	@$(PY) -m millstream.speed $(ARGS)
 
 gateway: tools ## the gateway's speed: stored answers a second, what it adds to a call, and ten heavy bodies at once (some 4 minutes)
