@@ -7,7 +7,8 @@ Writes no journal.
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Literal
+from collections.abc import Coroutine
+from typing import Any, Literal, TypeVar
 
 from msgspec import structs
 
@@ -22,6 +23,7 @@ from .record import StepSpent
 
 Role = Literal["subject", "judge", "search", "page"]
 SEARCH_COUNT = 20
+_T = TypeVar("_T")
 
 
 class CallFailed(Exception):
@@ -63,7 +65,7 @@ class Ask:
         self._item = item
         self._open: dict[int, StepSpent] = {}
         self._written: set[int] = set()
-        self._under_way: set[asyncio.Task[Reply]] = set()
+        self._under_way: set[asyncio.Task[Any]] = set()
         self._ends: dict[int, Stopped | LocalFault] = {}
 
     def __repr__(self) -> str:
@@ -80,10 +82,15 @@ class Ask:
         at = self.step if step is None else step
         self._check(call, role, at)
         # The awaiting code may be cancelled, but the call is paid for: its answer is kept.
-        task = asyncio.create_task(self._send(call, role, at))
+        return await asyncio.shield(self.begin(self._send(call, role, at)))
+
+    def begin(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
+        """Begins work whose result is awaited later, such as the retrieval for the next step. It belongs to the item:
+        after a stop it is finished, and it is cancelled with the item. Its calls say their step."""
+        task = asyncio.create_task(work)
         self._under_way.add(task)
         task.add_done_callback(self._over)
-        return await asyncio.shield(task)
+        return task
 
     @property
     def unrecorded(self) -> float:
@@ -126,7 +133,7 @@ class Ask:
                 raise error
 
     async def finish(self, *, cancel: bool = False) -> None:
-        """Waits until no call is in flight; with `cancel`, cancels them first."""
+        """Waits until no call and no other work of the item is under way; with `cancel`, cancels it first."""
         if cancel:
             for task in self._under_way:
                 task.cancel()
@@ -144,7 +151,7 @@ class Ask:
         if role == "subject":
             check_pair(call, self.pair, where)
 
-    def _over(self, task: asyncio.Task[Reply]) -> None:
+    def _over(self, task: asyncio.Task[Any]) -> None:
         self._under_way.discard(task)
         # The exception reaches the code that awaits the task; if the benchmark awaits it no longer, the loop must not
         # report it.

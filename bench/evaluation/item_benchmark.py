@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ...report.sections import PageContents
     from .ask import Ask
     from .item import Item
+    from .item_run import Made
     from .pilot import Pilot
     from .preparation import ItemsOfPilot, PreparedRun
     from .report.runs import ReadRun
@@ -61,9 +62,10 @@ class ItemBenchmark(Benchmark):
         """Returns the record made from the outcome of an item's call."""
         return self.Record()
 
-    def run(self, item: Item, ask: Ask, done: Mapping[int, BaseRecord]) -> AsyncIterator[BaseRecord]:
-        """Yields the records of an item of several calls, one for each step. `done` holds the records that were already
-        written, by step from 1."""
+    def run(self, item: Item, ask: Ask, done: Mapping[int, BaseRecord]) -> AsyncIterator[Made]:
+        """Yields the records of an item of several calls, one for each step. In place of a record it may yield the
+        coroutine that makes it, such as a judgement: that runs while the next step is asked, at most one step behind.
+        `done` holds the records that were already written, by step from 1."""
         raise NotImplementedError(f"{self.title}: run() is missing")
 
     def others(self, options: Any) -> Sequence[str] | Mapping[str, int | None]:

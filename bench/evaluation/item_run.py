@@ -6,7 +6,7 @@ Writes complete lines only, in the order of the steps. Errors of the benchmark's
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any, Protocol, cast
 
@@ -24,6 +24,9 @@ from .outside import Outside
 from .record import Record as BaseRecord
 from .record import StepPlace, completed, failure_of
 
+Made = BaseRecord | Coroutine[Any, Any, BaseRecord]
+"""What an item yields for a step: its record, or the work that makes it, which may take until the next step is made."""
+
 _Known = LocalFault | Stopped | CallFailed | BenchmarkDefect
 
 
@@ -36,7 +39,7 @@ class StepBenchmark(Protocol):
     @property
     def Record(self) -> type[BaseRecord]: ...
 
-    def run(self, item: Item, ask: Ask, done: Mapping[int, BaseRecord]) -> AsyncIterator[BaseRecord]: ...
+    def run(self, item: Item, ask: Ask, done: Mapping[int, BaseRecord]) -> AsyncIterator[Made]: ...
 
 
 class Write(Protocol):
@@ -66,6 +69,7 @@ class ItemRun:
         self._ask = Ask(items.outside, items.benchmark.title, item, pair, items.options, items.judges)
         self._done = {record.step: record for record in self._decoded(lines)}
         self._failed: CallFailed | None = None
+        self._behind: tuple[int, asyncio.Task[BaseRecord]] | None = None
 
     def __repr__(self) -> str:
         return f"<ItemRun [{self._item.id} of {self._pair}: {len(self._done)} of {self._item.steps} steps before]>"
@@ -115,15 +119,39 @@ class ItemRun:
 
     async def _write_all(self, missing: Iterator[int]) -> None:
         made = self._items.benchmark.run(self._item, self._ask, self._done)
-        async with aclosing(cast(AsyncGenerator[BaseRecord, None], made)) as records:
-            async for record in records:
-                # Even if the benchmark caught the stop, the step has no result.
-                self._ask.check_ended(self._ask.step)
-                self._write(record)
-                self._ask.step = next(missing, 0)
+        async with aclosing(cast(AsyncGenerator[Made, None], made)) as steps:
+            try:
+                async for each in steps:
+                    await self._take(each)
+                    self._ask.step = next(missing, 0)
+            except (Exception, SystemExit):
+                # The step before gets its record also if this one gets none; if that one fails, this one is dropped.
+                await self._write_behind()
+                raise
+            await self._write_behind()
 
-    def _write(self, record: BaseRecord) -> None:
-        kind, step = self._items.benchmark.Record, self._ask.step
+    async def _take(self, made: Made) -> None:
+        """Writes the record of the step that is due, or begins the work that makes it. At most one step is behind."""
+        try:
+            await self._write_behind()
+        except BaseException:
+            if isinstance(made, Coroutine):
+                made.close()
+            raise
+        if isinstance(made, Coroutine):
+            self._behind = self._ask.step, self._ask.begin(made)
+        else:
+            self._write(self._ask.step, made)
+
+    async def _write_behind(self) -> None:
+        if self._behind is not None:
+            (step, work), self._behind = self._behind, None
+            self._write(step, await work)
+
+    def _write(self, step: int, record: BaseRecord) -> None:
+        # Even if the benchmark caught the stop, the step has no result.
+        self._ask.check_ended(step)
+        kind = self._items.benchmark.Record
         if not isinstance(record, kind):
             raise self._defect(f"run() must yield a {kind.__name__}, it yielded {type(record).__name__}")
         if not step or record.step not in (0, step):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -77,12 +77,11 @@ class Sycon(ItemBenchmark):
         prepared = super().prepare(order)
         return structs.replace(prepared, notes=(*prepared.notes, *judge_note(options.judge, effort, settings)))
 
-    async def run(self, item: Item, ask: Ask, done: Mapping[int, Any]) -> AsyncIterator[TurnRecord]:
+    def run(self, item: Item, ask: Ask, done: Mapping[int, Any]) -> AsyncIterator[Coroutine[Any, Any, TurnRecord]]:
         script: SyconScript = item.data
         options = ask.options
         judge = SyconJudge(options.judge, options.judge_max_tokens or None, options.judge_reasoning_effort)
-        async for record in SyconConversation(script.row, script.strategy, ask, judge).records(done):
-            yield record
+        return SyconConversation(script.row, script.strategy, ask, judge).records(done)
 
     def others(self, options: Any) -> Mapping[str, int | None]:
         return {options.judge: options.judge_max_tokens or None}

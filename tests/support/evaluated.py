@@ -18,12 +18,13 @@ from virtual_time import run_virtually
 
 from millstream.bench.evaluation.ask import Ask
 from millstream.bench.evaluation.item import Item, steps_of
+from millstream.bench.evaluation.item_run import Made
 from millstream.bench.evaluation.journals import read_done
 from millstream.bench.evaluation.outside import PageOutcome, SearchOutcome
 from millstream.bench.evaluation.record import Record as BaseRecord
 from millstream.bench.evaluation.sending import SendPlan, send_calls_of, send_steps_of
 from millstream.engine.attempts.prices import Price
-from millstream.engine.call import Call, Outcome, Reply
+from millstream.engine.call import Call, Outcome
 from millstream.engine.endpoint import Cleared
 from millstream.engine.fault import Stop, StopReason
 from millstream.engine.lane import Lane
@@ -76,31 +77,20 @@ class Talks:
     def items(self, options: Any) -> Iterable[Item]:
         return (Item(f"t{number}", number, steps=self.turns) for number in range(self.count))
 
-    async def run(self, item: Item, ask: Ask, done: Mapping[int, BaseRecord]) -> AsyncIterator[BaseRecord]:
+    async def run(self, item: Item, ask: Ask, done: Mapping[int, BaseRecord]) -> AsyncIterator[Made]:
         self.done.append((item.id, sorted(done)))
         said = [done[step].text or "" for step in sorted(done)]
-        judging: asyncio.Task[float] | None = None
         for turn in range(1, self.turns + 1):
             if turn in done:
                 continue
             text = f"{ask.pair} {item.id}/{turn} after {len(said)}"
-            call = Call(ask.pair.model, text, temperature=ask.pair.temperature)
-            # The judgement of the turn before is written first, even where this turn fails.
-            reply, *_ = await asyncio.gather(
-                ask(call, step=turn), *([judging] if judging else []), return_exceptions=True
-            )
-            if judging is not None:
-                yield Answer(text=said[-1], score=await judging)
-            if isinstance(reply, BaseException):
-                raise reply
-            assert isinstance(reply, Reply)
+            reply = await ask(Call(ask.pair.model, text, temperature=ask.pair.temperature))
             said.append(reply.text)
-            judging = asyncio.create_task(self._judge(ask, reply.text, turn))
-        if judging is not None:
-            yield Answer(text=said[-1], score=await judging)
+            yield self._judged(ask, reply.text, turn)
 
-    async def _judge(self, ask: Ask, text: str, turn: int) -> float:
-        return float(len((await ask(Call(JUDGE, f"judge {text}"), role="judge", step=turn)).text))
+    async def _judged(self, ask: Ask, text: str, turn: int) -> Answer:
+        reply = await ask(Call(JUDGE, f"judge {text}"), role="judge", step=turn)
+        return Answer(text=text, score=float(len(reply.text)))
 
 
 class World:

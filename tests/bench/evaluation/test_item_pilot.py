@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from evaluated import JUDGE, MODEL, OTHER, PAIRS, Lives, Talks
+from evaluated import JUDGE, MODEL, OTHER, PAIRS, Answer, Lives, Talks
 from msgspec import Struct
 
 from millstream.bench.evaluation.ask import Ask
 from millstream.bench.evaluation.item import Item
 from millstream.bench.evaluation.item_pilot import ItemPilot, ItemSpent, LaneSpent
 from millstream.bench.evaluation.item_pilot_figures import figures, tell
+from millstream.bench.evaluation.item_run import Made
 from millstream.bench.evaluation.preparation import ItemsOfPilot, PreparedRun
 from millstream.bench.evaluation.record import Record
 from millstream.bench.evaluation.steps import UNDER_WAY, UnderWay
@@ -37,18 +38,18 @@ class Noting(Talks):
         self.runs: list[UnderWay] = []
         self.judged_for: set[tuple[str, str]] = set()
 
-    async def run(self, item: Item, ask: Ask, done: Mapping[int, Record]) -> AsyncIterator[Record]:
+    async def run(self, item: Item, ask: Ask, done: Mapping[int, Record]) -> AsyncIterator[Made]:
         under_way = UNDER_WAY.get()
         assert under_way is not None and (under_way.item, under_way.pair) == (item.id, ask.pair)
         self.runs.append(under_way)
         async for record in super().run(item, ask, done):
             yield record
 
-    async def _judge(self, ask: Ask, text: str, turn: int) -> float:
+    async def _judged(self, ask: Ask, text: str, turn: int) -> Answer:
         under_way = UNDER_WAY.get()
         assert under_way is not None and f"{under_way.pair} {under_way.item}/{turn}" in text
         self.judged_for.add((str(under_way.pair), under_way.item))
-        return await super()._judge(ask, text, turn)
+        return await super()._judged(ask, text, turn)
 
 
 @pytest.mark.parametrize(

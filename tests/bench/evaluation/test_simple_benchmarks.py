@@ -14,6 +14,7 @@ from evaluated import JUDGE, MODEL, OTHER, PAIRS, Answer, Line, Lives, Questions
 from millstream.bench.evaluation.ask import Ask, CallFailed
 from millstream.bench.evaluation.defect import BenchmarkDefect
 from millstream.bench.evaluation.item import Item, steps_of
+from millstream.bench.evaluation.item_run import Made
 from millstream.bench.evaluation.record import Record
 from millstream.engine.call import Call, Outcome
 from millstream.engine.endpoint import Fault
@@ -236,7 +237,7 @@ class Odd(Talks):
         super().__init__(4, 2)
         self.how = how
 
-    async def run(self, item: Item, ask: Ask, done: Mapping[int, Record]) -> AsyncIterator[Record]:
+    async def run(self, item: Item, ask: Ask, done: Mapping[int, Record]) -> AsyncIterator[Made]:
         if item.id != "t0" or ask.pair.model != MODEL:
             async for record in super().run(item, ask, done):
                 yield record
@@ -336,3 +337,42 @@ def test_a_call_that_nobody_waits_for_any_more_is_finished_and_its_cost_is_known
     lives.live(Hasty(2, 2), pairs=PAIRS[:1])
     assert len(lives.sent) == 4
     assert cost_in(lives.lines()) + lives.manifest()["cost_unrecorded"] == pytest.approx(lives.spent)
+
+
+class Ahead(Talks):
+    """Asks for something ahead of each next turn, and judges behind."""
+
+    async def run(self, item: Item, ask: Ask, done: Mapping[int, Record]) -> AsyncIterator[Made]:
+        ahead = ask.begin(self._fetched(item, ask, 1))
+        for turn in range(1, self.turns + 1):
+            text = await ahead
+            if turn < self.turns:
+                ahead = ask.begin(self._fetched(item, ask, turn + 1))
+            call = Call(ask.pair.model, f"{ask.pair} {item.id}/{turn} by {text}", temperature=ask.pair.temperature)
+            yield self._judged(ask, (await ask(call)).text, turn)
+
+    async def _fetched(self, item: Item, ask: Ask, turn: int) -> str:
+        return (await ask(Call(JUDGE, f"fetch {item.id}/{turn}"), role="judge", step=turn)).text
+
+
+def test_what_was_begun_ahead_of_a_failed_step_is_finished_and_its_cost_is_in_the_failure(lives: Lives) -> None:
+    lives.live(Ahead(1, 4), script=lambda prompt, at: REJECTED if " t0/2 " in prompt else None, pairs=PAIRS[:1])
+    assert [line["id"] for line in lives.lines()] == ["t0/1"]
+    (failure,) = lives.lines("failures")
+    assert (failure["id"], failure["role"]) == ("t0/2", "subject")
+    assert lives.sent["fetch t0/3"] == 1 and not lives.sent["fetch t0/4"]
+    assert cost_in(lives.lines()) + cost_in([failure]) == pytest.approx(lives.spent)
+
+
+def test_a_step_that_is_judged_behind_fails_first_and_the_next_one_gets_no_line(lives: Lives) -> None:
+    lives.live(
+        Talks(1, 4),
+        script=lambda prompt, at: REJECTED if "judge" in prompt and "t0/2" in prompt else None,
+        pairs=PAIRS[:1],
+    )
+    assert [line["id"] for line in lives.lines()] == ["t0/1"]
+    (failure,) = lives.lines("failures")
+    assert (failure["id"], failure["role"]) == ("t0/2", "judge")
+    # The third turn was asked meanwhile, the fourth was not.
+    assert [any(f"t0/{turn} after" in prompt for prompt in lives.sent) for turn in (3, 4)] == [True, False]
+    assert cost_in(lives.lines()) + cost_in([failure]) == pytest.approx(lives.spent)
