@@ -1,4 +1,5 @@
-"""The budget of a folder in which runs or batches are resumed: its place, and the cost from before it existed.
+"""The budget of a folder in which runs or batches are resumed: its place, what its journals cost, and the cost from
+before it existed.
 
 Owns the manifest's fields for money that no record shows. How a budget is kept on disk: the engine's budget_file.
 """
@@ -10,10 +11,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from ..engine.attempts.budget_file import BUDGET, Amounts, BudgetPlace, amounts_in
-from ..engine.fault import LocalFault
+from ..engine.fault import DamagedJournal, LocalFault
+from ..engine.runs.journal import read_lines
+from ..engine.runs.run_folder import FAILURES, MANIFEST, RECORDS, RUN_FILES, RunFiles, read_manifest
 
 COST_UNSURE, CALLS_UNSURE, HAS_BUDGET = "cost_unsure", "calls_unsure", "has_budget"
 
@@ -46,6 +50,40 @@ def unsure_of(folder: Path, manifest: Mapping[str, Any], cost: float, name: str 
     if was_killed and not manifest.get(HAS_BUDGET, False):
         calls += int(manifest.get("in_flight_max", 0))
     return Unsure(float(manifest.get(COST_UNSURE, 0.0)), calls)
+
+
+def at_most_in(folder: Path, worst_call: Callable[[], float]) -> float:
+    """Returns the most dollars that a folder's calls can have cost; 0 for a folder that holds no run yet."""
+    if not (folder / MANIFEST).exists():
+        return 0.0
+    cost = cost_of(folder)
+    return cost + unsure_of(folder, read_manifest(folder), cost).at_worst(worst_call)
+
+
+def cost_of(folder: Path) -> float:
+    """Returns the dollars in a folder's journals; 0 for a folder that holds no run yet."""
+    decode = msgspec.json.Decoder(_CostLine).decode
+    cost = 0.0
+    for path in (folder / RECORDS, folder / FAILURES):
+        try:
+            cost += sum(decode(line).cost or 0.0 for line in read_lines(path))
+        except (msgspec.MsgspecError, UnicodeError) as error:
+            raise DamagedJournal(f"{path} has a line that is no record ({error}): verify {folder}") from error
+    return cost
+
+
+def cost_of_retried(folder: Path, files: RunFiles = RUN_FILES) -> float:
+    """Returns the dollars of failures that `retry` set aside: they are in no line of the present journals."""
+    decode, kept = msgspec.json.Decoder(_CostLine).decode, set(read_lines(folder / files.failures))
+    cost = 0.0
+    for aside in sorted(folder.glob(files.failures.replace(".jsonl", "-*.jsonl"))):
+        with suppress(msgspec.MsgspecError, UnicodeError):
+            cost += sum(decode(line).cost or 0.0 for line in read_lines(aside) if line not in kept)
+    return cost
+
+
+class _CostLine(Struct):
+    cost: float | None = None
 
 
 def place_of(

@@ -10,37 +10,33 @@ import asyncio
 import platform
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
-import msgspec
 from msgspec import Struct, structs
 
 from ...configuration import errors as refusal
 from ...engine.attempts.budget_file import Amounts, BudgetPlace
 from ...engine.collector import calm_collector
-from ...engine.fault import DamagedJournal, LocalFault, Stop
-from ...engine.runs.journal import read_lines
+from ...engine.fault import LocalFault, Stop
 from ...engine.runs.pairs import FinishedItems, Pair
-from ...engine.runs.run_folder import (
-    FAILURES,
-    MANIFEST,
-    RECORDS,
-    RUN_FILES,
-    RunFiles,
-    RunFolder,
-    WrongSpecification,
-    read_manifest,
-)
+from ...engine.runs.run_folder import RUN_FILES, RunFolder, WrongSpecification
 from ...engine.store.snapshot import digest_of
 from ...engine.version import VERSION
 from ...wiring.engine import Engine
 from ...wiring.event_loop import loop_factory
-from ...wiring.folder_budget import Unsure, drop_budget, money_of, place_of, unsure_of
+from ...wiring.folder_budget import (
+    Unsure,
+    at_most_in,
+    cost_of_retried,
+    drop_budget,
+    money_of,
+    place_of,
+    unsure_of,
+)
 from ...wiring.signals import until_interrupted
 from .defect import BenchmarkDefect
 from .kept_scores import SCORES, write_scores
@@ -241,14 +237,6 @@ def budget_of(prepared: PreparedRun, unsure: Unsure, cost: float) -> BudgetPlace
     return place_of(prepared.out, Amounts(cost + unsure.at_worst(worst_call), cost), beside, prepared.budget_name)
 
 
-def at_most_in(folder: Path, worst_call: Callable[[], float]) -> float:
-    """Returns the most dollars that a folder's calls can have cost; 0 for a folder that holds no run yet."""
-    if not (folder / MANIFEST).exists():
-        return 0.0
-    cost = cost_of(folder)
-    return cost + unsure_of(folder, read_manifest(folder), cost).at_worst(worst_call)
-
-
 def _begin_manifest(folder: RunFolder, prepared: PreparedRun, unsure: Unsure, *, is_complete: bool) -> None:
     manifest, snapshot = folder.manifest, prepared.settings.snapshot
     # The digest that an export noted holds as long as nothing is added.
@@ -313,32 +301,6 @@ def _conclude(folder: RunFolder, prepared: PreparedRun, sent: _SendResult, alrea
         result.fault = result.fault or fault
     result.seconds = time.monotonic() - began
     return result
-
-
-def cost_of(folder: Path) -> float:
-    """Returns the dollars in a folder's journals; 0 for a folder that holds no run yet."""
-    decode = msgspec.json.Decoder(_CostLine).decode
-    cost = 0.0
-    for path in (folder / RECORDS, folder / FAILURES):
-        try:
-            cost += sum(decode(line).cost or 0.0 for line in read_lines(path))
-        except (msgspec.MsgspecError, UnicodeError) as error:
-            raise DamagedJournal(f"{path} has a line that is no record ({error}): verify {folder}") from error
-    return cost
-
-
-def cost_of_retried(folder: Path, files: RunFiles = RUN_FILES) -> float:
-    """Returns the dollars of failures that `retry` set aside: they are in no line of the present journals."""
-    decode, kept = msgspec.json.Decoder(_CostLine).decode, set(read_lines(folder / files.failures))
-    cost = 0.0
-    for aside in sorted(folder.glob(files.failures.replace(".jsonl", "-*.jsonl"))):
-        with suppress(msgspec.MsgspecError, UnicodeError):
-            cost += sum(decode(line).cost or 0.0 for line in read_lines(aside) if line not in kept)
-    return cost
-
-
-class _CostLine(Struct):
-    cost: float | None = None
 
 
 def counts_of(result: RunResult) -> list[dict[str, Any]]:

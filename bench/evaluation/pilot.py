@@ -25,8 +25,8 @@ from ...engine.runs.pairs import Pair
 from ...format import count_text
 from ...wiring.budgets import budgets_folder
 from ...wiring.engine import Engine
+from ...wiring.folder_budget import at_most_in
 from ...wiring.signals import until_interrupted
-from .execution import at_most_in
 from .item_pilot import ItemPilot, send_items
 from .preparation import PreparedRun, with_settings
 from .registry import benchmark_named

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from millstream.bench.evaluation.execution import cost_of_retried
+from millstream.wiring.folder_budget import cost_of_retried
 
 
 def test_what_was_set_aside_counts_once_and_what_still_stands_not_at_all(tmp_path: Path) -> None:
