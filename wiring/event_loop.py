@@ -4,7 +4,12 @@ loop."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import TypeVar
+
+from ..engine.collector import calm_collector
+
+_T = TypeVar("_T")
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -14,3 +19,9 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     except ImportError:
         return None
     return uvloop.new_event_loop
+
+
+def run_in_loop(work: Coroutine[None, None, _T]) -> _T:
+    """Runs a coroutine to its end in a loop of its own, with few garbage collections meanwhile."""
+    with calm_collector(), asyncio.Runner(loop_factory=loop_factory()) as runner:
+        return runner.run(work)

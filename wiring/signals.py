@@ -26,7 +26,7 @@ class Interruption:
     """The handler of SIGINT and SIGTERM while its block lasts. `drain` is called with the first signal's name, `cancel`
     at a second signal or after DRAIN_S seconds. `number` is the first signal's; None: there was none."""
 
-    def __init__(self, drain: Callable[[str], None], cancel: Callable[[], None]) -> None:
+    def __init__(self, drain: Callable[[str], None], cancel: Callable[[], object]) -> None:
         self.number: int | None = None
         self._drain = drain
         self._cancel = cancel

@@ -6,28 +6,25 @@ summary and exit code can't claim more than these hold.
 
 from __future__ import annotations
 
-import asyncio
 import platform
 import time
 import uuid
-from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import Struct, field, structs
 
-from ...configuration import errors as refusal
 from ...engine.attempts.budget_file import Amounts, BudgetPlace
 from ...engine.collector import calm_collector
-from ...engine.fault import LocalFault, Stop
+from ...engine.fault import LocalFault
 from ...engine.runs.pairs import FinishedItems, Pair
 from ...engine.runs.run_folder import RUN_FILES, RunFolder, WrongSpecification
 from ...engine.store.snapshot import digest_of
 from ...engine.version import VERSION
 from ...wiring.engine import Engine
-from ...wiring.event_loop import loop_factory
+from ...wiring.event_loop import run_in_loop
 from ...wiring.folder_budget import (
     Unsure,
     at_most_in,
@@ -37,7 +34,7 @@ from ...wiring.folder_budget import (
     place_of,
     unsure_of,
 )
-from ...wiring.signals import until_interrupted
+from ...wiring.running import RunEnd, running
 from .defect import BenchmarkDefect
 from .kept_scores import SCORES, write_scores
 from .preparation import PreparedRun, with_settings
@@ -50,24 +47,15 @@ _PACKAGES = ("aiohttp", "aiolimiter", "httptools", "lmdb", "msgspec", "numpy", "
 
 
 class RunResult(Struct, kw_only=True):
-    """The contents of a run's folder after execution (`counted`), the rows of its scores, and what ended it early:
-    stops, a signal, or a fault of our own machine. `already`: items done before it began; `seconds`: its duration;
-    `maybe_billed_pending`: attempts for unanswered calls that may have been billed; `in_flight_at_kills`: the most
-    calls that were in flight when the run was killed; `money`: the dollars spent, certainly and at most, None without a
-    limit; `lost_keys`: API keys that stopped while others took over."""
+    """The contents of a run's folder after execution (`counted`), the rows of its scores, and how it ended (`end`).
+    `already`: items done before it began; `seconds`: its duration."""
 
     prepared: PreparedRun
     counted: RunCounts
     already: int
     seconds: float
     rows: ServedRows = ONE_ROW_EACH
-    stops: Sequence[Stop] = ()
-    signal: int | None = None
-    fault: LocalFault | None = None
-    maybe_billed_pending: int = 0
-    in_flight_at_kills: int = 0
-    money: Amounts | None = None
-    lost_keys: Sequence[tuple[str, Stop]] = ()
+    end: RunEnd = field(default_factory=RunEnd)
 
     @property
     def failed(self) -> int:
@@ -100,26 +88,11 @@ class RunResult(Struct, kw_only=True):
 
     @property
     def exit_code(self) -> int:
-        if self.signal is not None:
-            return refusal.SIGNAL + self.signal
-        if self.fault is not None:
-            return refusal.LOCAL_FAULT
-        # A redirect stops its lane, so that the run can be resumed, however many calls were in flight.
-        if self.pending or any("redirect" in self.counted.of(pair).failed for pair in self.pairs()):
-            return refusal.RESUMABLE
-        return refusal.WITH_FAILURES if self.failed or self.counted.unmeasured else refusal.DONE
-
-
-class _SendResult(Struct):
-    """How sending ended. `maybe_billed`: attempts of calls that are still pending and have no record. `lost_keys`: API
-    keys that stopped while others took over their calls; a person should repair them."""
-
-    stops: Sequence[Stop] = ()
-    signal: int | None = None
-    fault: LocalFault | None = None
-    defect: BenchmarkDefect | None = None
-    maybe_billed: int = 0
-    lost_keys: Sequence[tuple[str, Stop]] = ()
+        is_redirected = any(self.counted.of(pair).is_redirected for pair in self.pairs())
+        return self.end.exit_code(
+            is_pending=self.pending > 0 or is_redirected,
+            has_failures=self.failed > 0 or bool(self.counted.unmeasured),
+        )
 
 
 class ExecutionOptions(Struct, frozen=True, kw_only=True):
@@ -150,29 +123,26 @@ def execute(prepared: PreparedRun, manner: ExecutionOptions) -> RunResult:
             run_started=started,
             retry_started=time.time() if manner.retry else None,
         )
-        sent = _SendResult()
+        end, defect = RunEnd(), None
         if done.count() < prepared.total:
-            with calm_collector(), asyncio.Runner(loop_factory=loop_factory()) as runner:
-                try:
-                    sent = runner.run(_send(folder, prepared, done, manner))
-                except LocalFault:
-                    # No engine could be opened, so nothing was in flight; faults while sending are in `sent`.
-                    with suppress(LocalFault):
-                        folder.write_manifest(ended=_now())
-                    raise
+            try:
+                end, defect = run_in_loop(_send(folder, prepared, done, manner.watch))
+            except LocalFault:
+                # No engine could be opened, so nothing was in flight; faults while sending are in `end`.
+                with suppress(LocalFault):
+                    folder.write_manifest(ended=_now())
+                raise
         with calm_collector():
             try:
-                result = _conclude(folder, prepared, sent, done.count(), began)
-            except BenchmarkDefect as defect:
+                result = _conclude(folder, prepared, end, done.count(), began)
+            except BenchmarkDefect as error:
                 # The records could not be scored: scores of an earlier part would be those of fewer records.
                 if prepared.files == RUN_FILES:
                     (folder.folder / SCORES).unlink(missing_ok=True)
                 folder.write_manifest(ended=_now(), counts=[])
-                sent.defect = sent.defect or defect
-    if sent.defect is not None:
-        raise BenchmarkDefect(
-            f"{sent.defect}; what was answered is kept, and the same command goes on"
-        ) from sent.defect
+                defect = defect or error
+    if defect is not None:
+        raise BenchmarkDefect(f"{defect}; what was answered is kept, and the same command goes on") from defect
     return result
 
 
@@ -191,36 +161,25 @@ def _opened(prepared: PreparedRun, manner: ExecutionOptions) -> RunFolder:
         raise WrongSpecification(told, error.asked) from error
 
 
-async def _send(folder: RunFolder, prepared: PreparedRun, done: FinishedItems, manner: ExecutionOptions) -> _SendResult:
-    sent, work = _SendResult(), prepared.work
-    async with Engine(settings=prepared.settings) as engine:
-        finished = {pair.model for pair in work.pairs()} - {
-            pair.model for pair in work.pairs() if len(done.of(pair)) < work.items
-        }
-        for lane in (done.answered - finished) & set(work.lanes):
-            engine.scheduler.ways.of(lane).lane.note_answer()
-        for lane in (done.cut.keys() - finished) & set(work.lanes):
-            engine.scheduler.ways.of(lane).lane.note_cut(done.cut[lane])
-
-        async def send() -> None:
+async def _send(
+    folder: RunFolder, prepared: PreparedRun, done: FinishedItems, watch: Watch
+) -> tuple[RunEnd, BenchmarkDefect | None]:
+    engine, work = Engine(settings=prepared.settings), prepared.work
+    try:
+        async with running(engine) as end:
+            finished = {pair.model for pair in work.pairs()} - {
+                pair.model for pair in work.pairs() if len(done.of(pair)) < work.items
+            }
+            for lane in (done.answered - finished) & set(work.lanes):
+                engine.scheduler.ways.of(lane).lane.note_answer()
+            for lane in (done.cut.keys() - finished) & set(work.lanes):
+                engine.scheduler.ways.of(lane).lane.note_cut(done.cut[lane])
             item = "" if work.is_item_a_call else work.item
-            with manner.watch(engine, prepared.total, done.count(), item) as progress:
-                try:
-                    sent.stops = await work.send(engine, folder, done, progress.item_ended)
-                except LocalFault as fault:
-                    sent.fault = fault
-                except BenchmarkDefect as defect:
-                    sent.defect = defect
-
-        sent.signal = await until_interrupted(engine, send())
-        # The last outcomes may have met a fault that no later call could report.
-        sent.fault = engine.close_sink() or sent.fault
-        sent.maybe_billed = engine.scheduler.maybe_billed_pending
-        lanes = [route.lane for route in engine.scheduler.routes.values()]
-        sent.lost_keys = [lost for lane in lanes if lane.stopped is None for lost in lane.stopped_keys]
-        if not sent.stops and sent.signal is None and sent.fault is None and sent.defect is None:
-            engine.forget_run()
-    return sent
+            with watch(engine, prepared.total, done.count(), item) as progress:
+                end.stops = await work.send(engine, folder, done, progress.item_ended)
+    except BenchmarkDefect as defect:
+        return end, defect
+    return end, None
 
 
 def budget_of(prepared: PreparedRun, unsure: Unsure, cost: float) -> BudgetPlace | None:
@@ -261,7 +220,7 @@ def _begin_manifest(folder: RunFolder, prepared: PreparedRun, unsure: Unsure, *,
     )
 
 
-def _conclude(folder: RunFolder, prepared: PreparedRun, sent: _SendResult, already: int, began: float) -> RunResult:
+def _conclude(folder: RunFolder, prepared: PreparedRun, end: RunEnd, already: int, began: float) -> RunResult:
     """Counts what is on disk, scores it, closes the manifest, and returns the result."""
     folder.check_is_own()
     folder.records.flush()
@@ -278,27 +237,18 @@ def _conclude(folder: RunFolder, prepared: PreparedRun, sent: _SendResult, alrea
         remarks=(*counted.remarks, *rows.remarks),
         unmeasured=(*counted.unmeasured, *rows.unmeasured),
     )
-    result = RunResult(
-        prepared=prepared,
-        counted=counted,
-        rows=rows,
-        already=already,
-        seconds=0.0,
-        stops=sent.stops,
-        signal=sent.signal,
-        fault=sent.fault or folder.fault,
-        lost_keys=sent.lost_keys,
-    )
-    result.money = money_of(prepared.settings.budget, result.cost, result.at_worst)
+    end.fault = end.fault or folder.fault
+    result = RunResult(prepared=prepared, counted=counted, rows=rows, already=already, seconds=0.0, end=end)
+    end.money = money_of(prepared.settings.budget, result.cost, result.at_worst)
     try:
         if prepared.files == RUN_FILES:
             write_scores(folder.folder, result.counted.scores)
-        unsure = folder.manifest["maybe_billed_pending"] + sent.maybe_billed
-        result.maybe_billed_pending, result.in_flight_at_kills = unsure, folder.manifest["in_flight_at_kills"]
+        end.maybe_billed += folder.manifest["maybe_billed_pending"]
+        end.in_flight_at_kills = folder.manifest["in_flight_at_kills"]
         ended = folder.manifest["ended"] or _now()
-        folder.write_manifest(ended=ended, counts=counts_of(result), maybe_billed_pending=unsure)
+        folder.write_manifest(ended=ended, counts=counts_of(result), maybe_billed_pending=end.maybe_billed)
     except LocalFault as fault:
-        result.fault = result.fault or fault
+        end.fault = end.fault or fault
     result.seconds = time.monotonic() - began
     return result
 

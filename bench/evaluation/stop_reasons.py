@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...configuration import errors as refusal
-from ...engine.fault import LocalFault, Stop
+from ...engine.fault import Stop
 from ...engine.runs.pairs import Reason
 from ...format import count_text
 from ...report.text import cut
+from ...wiring.running import RunEnd
 
 SAID_MAX = 240
 _MEANINGS = {
@@ -20,7 +21,6 @@ _MEANINGS = {
 }
 
 Failed = Mapping[str, tuple[int, Reason | None]]
-LostKeys = Sequence[tuple[str, Stop]]
 
 
 def kinds_of(failed: Failed) -> str:
@@ -35,26 +35,27 @@ def reasons_of(failed: Failed) -> Iterator[str]:
             yield f"  {kind}, {alike}: {cut(reason.said, SAID_MAX)}"
 
 
-def why(fault: LocalFault | None, stops: Sequence[Stop], number: int | None) -> str:
-    """Returns why work is pending. `number`: the signal that ended the run (None: no signal did)."""
-    if fault is not None:
-        return str(fault)
-    if stops:
-        return "; ".join(dict.fromkeys(" ".join(stop.detail.split()) for stop in stops))
-    return "not asked yet" if number is None else f"interrupted by {signal.Signals(number).name}"
+def why(end: RunEnd) -> str:
+    """Returns why work is pending."""
+    if end.fault is not None:
+        return str(end.fault)
+    if end.stops:
+        return "; ".join(dict.fromkeys(" ".join(stop.detail.split()) for stop in end.stops))
+    return "not asked yet" if end.signal is None else f"interrupted by {signal.Signals(end.signal).name}"
 
 
-def remarks_of(what: str, lost_keys: LostKeys, unsure: int, in_flight_at_kills: int) -> Iterator[str]:
-    """Yields remarks on API keys and money. `what` is "run" or "batch"; `unsure`: attempts that may have been
-    billed."""
-    for key, stop in lost_keys:
+def remarks_of(what: str, end: RunEnd, unsure: int) -> Iterator[str]:
+    """Yields remarks on API keys and money. `what` is "run" or "batch"; `unsure`: attempts that may have been billed,
+    of calls with an outcome."""
+    for key, stop in end.lost_keys:
         yield f"{key} was left out of {stop.lane} ({stop.reason}): {stop.detail}"
-    if unsure:
-        yield f"{count_text(unsure, 'attempt')} brought no whole answer and may have been billed all the same"
-    if in_flight_at_kills:
+    if unsure + end.maybe_billed:
+        attempts = count_text(unsure + end.maybe_billed, "attempt")
+        yield f"{attempts} brought no whole answer and may have been billed all the same"
+    if end.in_flight_at_kills:
         yield (
-            f"this {what} was killed before: at most {count_text(in_flight_at_kills, 'call')} in flight then may have "
-            f"been billed as well"
+            f"this {what} was killed before: at most {count_text(end.in_flight_at_kills, 'call')} in flight then may "
+            f"have been billed as well"
         )
 
 
@@ -75,14 +76,12 @@ def failures_as_json(failed: Failed) -> dict[str, Any]:
     }
 
 
-def ending_as_json(
-    fault: LocalFault | None, stops: Sequence[Stop], lost_keys: LostKeys, number: int | None
-) -> dict[str, Any]:
+def ending_as_json(end: RunEnd) -> dict[str, Any]:
     return {
-        "stops": [_as_json(stop) for stop in stops],
-        "lost_keys": [{"key": key, **_as_json(stop)} for key, stop in lost_keys],
-        "fault": None if fault is None else str(fault),
-        "signal": number,
+        "stops": [_as_json(stop) for stop in end.stops],
+        "lost_keys": [{"key": key, **_as_json(stop)} for key, stop in end.lost_keys],
+        "fault": None if end.fault is None else str(end.fault),
+        "signal": end.signal,
     }
 
 

@@ -140,6 +140,12 @@ class PairCounts(Struct):
     def failures(self) -> int:
         return sum(self.failed.values())
 
+    @property
+    def is_redirected(self) -> bool:
+        """Whether a call failed by a redirect. It stops its lane, however many calls were in flight, so that the same
+        command has them to send again."""
+        return "redirect" in self.failed
+
 
 def failures_of(all_ended: Iterable[PairCounts]) -> dict[str, tuple[int, Reason | None]]:
     """Returns for each kind of failure how many there are, and the commonest message; None if none has one."""

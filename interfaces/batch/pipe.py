@@ -15,14 +15,14 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from ...configuration.errors import UsageError
-from ...engine.collector import calm_collector
 from ...engine.fault import LocalFault
 from ...engine.runs.pairs import PairCounts
 from ...engine.runs.run_folder import specification_hash
+from ...wiring.event_loop import run_in_loop
 from .batch_store import count_note
 from .input import InputFile, InputLine, lines_of_pipe
 from .rows import TAG_CHARS, Note, NotedRow
-from .run import Batch, BatchResult, send, sent_by
+from .run import Batch, BatchResult, send
 from .sink import BatchSink
 
 STDIN, STDOUT = 0, 1
@@ -31,11 +31,13 @@ _LOOK_EVERY_S = 0.01
 
 
 class Pipe:
-    """The output streams of a batch through pipes; `errors` None: all rows go to one. Use as a context manager."""
+    """The output streams of a batch through pipes; `errors` None: all rows go to one. Use as a context manager. `read`
+    counts the lines that were read."""
 
     def __init__(self, out: Path | None, errors: Path | None) -> None:
         self.fault: LocalFault | None = None
         self.ended = PairCounts()
+        self.read = 0
         self._made: list[int] = []
         self._waiting: queue.SimpleQueue[tuple[int, bytes] | None] = queue.SimpleQueue()
         self._out = STDOUT if out is None else self._make(out)
@@ -104,24 +106,19 @@ def carry_out_through(batch: Batch, source: InputFile | None, out: Path | None, 
     if source is not None:
         survey = source.survey()
         tag, total = specification_hash({"input": survey.digest})[:TAG_CHARS], survey.requests
-    with Pipe(out, errors) as pipe, calm_collector():
+    with Pipe(out, errors) as pipe:
         sink = BatchSink(pipe, tag)
         lines = _while_there_is_room(lines_of_pipe(STDIN) if source is None else source.lines(), pipe)
         counts = (total, 0) if batch.show_progress and total is not None else None
-        sent = sent_by(send(batch, lines, sink, lambda line: False, None, counts))
+        end = run_in_loop(send(batch, lines, sink, lambda line: False, None, counts))
     # After everything is written: now it is known what stdout did not take.
-    sent.fault = sent.fault or pipe.fault
-    money = None if batch.settings.max_cost is None else sent.charged
-    requests = sent.seen if total is None else total
-    seconds = time.monotonic() - began
+    end.fault = end.fault or pipe.fault
     return BatchResult(
         place=None,
         ended=pipe.ended,
-        requests=requests,
-        sent=sent,
-        seconds=seconds,
-        maybe_billed_pending=sent.maybe_billed,
-        money=money,
+        requests=pipe.read if total is None else total,
+        end=end,
+        seconds=time.monotonic() - began,
         max_cost=batch.settings.max_cost,
     )
 
@@ -131,4 +128,5 @@ async def _while_there_is_room(lines: AsyncIterator[InputLine], pipe: Pipe) -> A
         # The writer is a thread, which can set no event of the loop's without waking it for every row.
         while pipe.is_full and pipe.fault is None:  # noqa: ASYNC110
             await asyncio.sleep(_LOOK_EVERY_S)
+        pipe.read += 1
         yield line

@@ -6,30 +6,26 @@ summary nor exit code can claim more than they hold.
 
 from __future__ import annotations
 
-import asyncio
-import sys
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, TextIO
+from typing import Any
 
 from msgspec import Struct, structs
 
-from ...configuration import errors as refusal
-from ...engine.attempts.budget_file import NOTHING, Amounts
+from ...engine.attempts.budget_file import Amounts
 from ...engine.collector import calm_collector
-from ...engine.fault import LocalFault, Stop, Stopped
+from ...engine.fault import LocalFault
 from ...engine.remarks import remark
 from ...engine.runs.pairs import PairCounts
 from ...engine.version import VERSION
 from ...wiring import Settings
 from ...wiring.engine import Engine
-from ...wiring.event_loop import loop_factory
+from ...wiring.event_loop import run_in_loop
 from ...wiring.folder_budget import drop_budget, money_of, place_of, unsure_of
 from ...wiring.lane_names import without_lane
-from ...wiring.signals import DRAIN_S, Interruption
-from ..terminal.output import note
+from ...wiring.running import RunEnd, running
 from .batch_store import Book
 from .input import InputFile, InputLine, InputSurvey
 from .place import BatchPlace
@@ -55,36 +51,17 @@ class Batch(Struct, frozen=True, kw_only=True):
     said: dict[str, Any] = {}
 
 
-class SendingEnd(Struct):
-    """How sending ended. `maybe_billed`: attempts for calls that are still pending and in no row. `lost_keys`: API keys
-    that stopped while others took over. `seen`: how many lines were read. `charged`: dollars that counted against
-    the limit."""
-
-    stops: Sequence[Stop] = ()
-    signal: int | None = None
-    fault: LocalFault | None = None
-    maybe_billed: int = 0
-    lost_keys: Sequence[tuple[str, Stop]] = ()
-    seen: int = 0
-    charged: Amounts = NOTHING
-
-
 class BatchResult(Struct, kw_only=True):
-    """The result of a batch: how its rows ended, and why there are no more. `place` is None for a batch through a pipe,
-    whose `requests` are those that were read. `already`: rows that were there before. `maybe_billed_pending`:
-    attempts for unanswered calls that may have been billed; `in_flight_at_kills`: the most calls that were in flight
-    when the batch was killed. `money`: the dollars spent, certainly and at most, and `max_cost` their limit; None
-    without a limit."""
+    """The result of a batch: how its rows ended, and how sending did (`end`). `place` is None for a batch through a
+    pipe, whose `requests` are those that were read. `already`: rows that were there before; `max_cost`: the limit in
+    dollars (None: there is none)."""
 
     place: BatchPlace | None
     ended: PairCounts
     requests: int
     already: int = 0
     seconds: float = 0.0
-    sent: SendingEnd
-    maybe_billed_pending: int = 0
-    in_flight_at_kills: int = 0
-    money: Amounts | None = None
+    end: RunEnd
     max_cost: float | None = None
 
     @property
@@ -92,15 +69,15 @@ class BatchResult(Struct, kw_only=True):
         return max(0, self.requests - self.ended.answered - self.ended.failures)
 
     @property
+    def is_cut_short(self) -> bool:
+        """Whether requests are pending, or were not even read from a pipe."""
+        return self.pending > 0 or (self.place is None and bool(self.end.stops))
+
+    @property
     def exit_code(self) -> int:
-        if self.sent.signal is not None:
-            return refusal.SIGNAL + self.sent.signal
-        if self.sent.fault is not None:
-            return refusal.LOCAL_FAULT
-        # A redirect stops its lane, however many calls in flight were redirected.
-        if self.pending or "redirect" in self.ended.failed or (self.place is None and self.sent.stops):
-            return refusal.RESUMABLE
-        return refusal.WITH_FAILURES if self.ended.failures else refusal.DONE
+        return self.end.exit_code(
+            is_pending=self.is_cut_short or self.ended.is_redirected, has_failures=self.ended.failures > 0
+        )
 
 
 def carry_out(batch: Batch, source: InputFile, place: BatchPlace) -> BatchResult:
@@ -111,7 +88,7 @@ def carry_out(batch: Batch, source: InputFile, place: BatchPlace) -> BatchResult
     specification = {"benchmark": "batch", "input": survey.digest, **batch.said}
     retry, set_aside = batch.retry, batch.set_aside
     with Book(place, specification, tag, survey.last, retry=retry, set_aside=set_aside) as book, calm_collector():
-        already, sent = book.already, SendingEnd()
+        already, end = book.already, RunEnd()
         batch = structs.replace(
             batch, settings=_settings(batch, book, source, survey, is_done=already >= survey.requests)
         )
@@ -119,15 +96,10 @@ def carry_out(batch: Batch, source: InputFile, place: BatchPlace) -> BatchResult
             sink = BatchSink(book, tag)
             progress = (survey.requests, already) if batch.show_progress else None
             is_done = book.done.__getitem__
-            sent = sent_by(send(batch, source.lines(), sink, lambda line: bool(is_done(line)), book, progress))
-        result = _conclude(batch, book, survey, sent, is_unchanged=already >= survey.requests)
+            end = run_in_loop(send(batch, source.lines(), sink, lambda line: bool(is_done(line)), book, progress))
+        result = _conclude(batch, book, survey, end, is_unchanged=already >= survey.requests)
         result.already, result.seconds = already, time.monotonic() - began
         return result
-
-
-def sent_by(sending: Coroutine[None, None, SendingEnd]) -> SendingEnd:
-    with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        return runner.run(sending)
 
 
 def _settings(batch: Batch, book: Book, source: InputFile, survey: InputSurvey, *, is_done: bool) -> Settings:
@@ -166,89 +138,60 @@ async def send(
     is_done: Callable[[int], bool],
     book: Book | None,
     counts: tuple[int, int] | None,
-) -> SendingEnd:
+) -> RunEnd:
     """Sends the lines that have no row, and returns how that ended. `counts`: the number of all requests and of those
     done before, for the progress; None: it is not shown."""
-    from ..terminal.progress import RunDisplay
+    from ..terminal.progress import watch_on_stderr
 
-    task = asyncio.current_task()
-    assert task is not None
-    models, sent = BatchModels(batch.settings, batch.names, batch.model), SendingEnd()
-    async with Engine(settings=batch.settings) as engine:
+    engine, models = Engine(settings=batch.settings), BatchModels(batch.settings, batch.names, batch.model)
 
-        def drain(name: str) -> None:
-            engine.halt("interrupted", f"interrupted by {name}")
-            note(f"millstream: {name}: waiting up to {DRAIN_S:.0f} s for calls in flight; once more drops them")
+    def reached(model: str) -> None:
+        """Records a model's calls that may be in flight if the process is killed."""
+        if told := without_lane(model, batch.settings):
+            remark(told)
+        if book is not None:
+            book.folder.write_manifest(in_flight_max=sum(map(batch.settings.concurrency_of, models.reached)))
 
-        def cancel() -> None:
-            task.cancel()
-
-        def reached(model: str) -> None:
-            """Records a model's calls that may be in flight if the process is killed."""
-            if told := without_lane(model, batch.settings):
-                remark(told)
-            if book is not None:
-                book.folder.write_manifest(in_flight_max=sum(map(batch.settings.concurrency_of, models.reached)))
-
-        questions = Questions(lines, models, sink, is_done, repeats_are_new=batch.repeats_are_new, reached=reached)
-        stream: TextIO | None = sys.stderr
-        total, already = counts or (0, 0)
-        with (
-            Interruption(drain, cancel) as interruption,
-            RunDisplay(
-                engine, total, already, stream=stream if counts is not None else None, item="request"
-            ) as progress,
-        ):
+    questions = Questions(lines, models, sink, is_done, repeats_are_new=batch.repeats_are_new, reached=reached)
+    watch = watch_on_stderr(is_shown=counts is not None)
+    async with running(engine) as end:
+        with watch(engine, *(counts or (0, 0)), "request") as progress:
             sink.ended = progress.item_ended
             try:
                 async for _ in engine.run(questions.calls(), sink):
                     pass
-            except Stopped as stopped:
-                sent.stops = stopped.stops
-            except LocalFault as fault:
-                sent.fault = fault
-            except asyncio.CancelledError:
-                if interruption.number is None:
-                    raise
-                task.uncancel()
-        sent.stops = (*sent.stops, *models.stops.values())
-        sent.signal, sent.seen = interruption.number, questions.seen
-        sent.maybe_billed = engine.scheduler.maybe_billed_pending
-        route_lanes = [route.lane for route in engine.scheduler.routes.values()]
-        sent.charged = engine.purse.amounts
-        sent.lost_keys = [lost for lane in route_lanes if lane.stopped is None for lost in lane.stopped_keys]
-        if not sent.stops and sent.signal is None and sent.fault is None:
-            engine.forget_run()
+            finally:
+                end.stops = tuple(models.stops.values())
+                end.money = None if batch.settings.max_cost is None else engine.purse.amounts
     try:
         sink.write_rest()
         sink.flush()
     except LocalFault as fault:
-        sent.fault = sent.fault or fault
-    return sent
+        end.fault = end.fault or fault
+    return end
 
 
-def _conclude(batch: Batch, book: Book, survey: InputSurvey, sent: SendingEnd, *, is_unchanged: bool) -> BatchResult:
+def _conclude(batch: Batch, book: Book, survey: InputSurvey, end: RunEnd, *, is_unchanged: bool) -> BatchResult:
     """Counts the rows on disk, puts them in order, closes the manifest and returns the result."""
     try:
         book.close_rows()
     except LocalFault as fault:
-        sent.fault = sent.fault or fault
-    sent.fault = sent.fault or book.fault
-    result = BatchResult(
-        place=book.place, ended=book.count(is_unchanged=is_unchanged), requests=survey.requests, sent=sent
-    )
-    result.money = money_of(batch.settings.budget, result.ended.cost or 0.0, result.ended.at_worst)
-    result.max_cost = batch.settings.max_cost
+        end.fault = end.fault or fault
+    end.fault = end.fault or book.fault
+    ended = book.count(is_unchanged=is_unchanged)
+    end.money = money_of(batch.settings.budget, ended.cost or 0.0, ended.at_worst)
+    max_cost = batch.settings.max_cost
+    result = BatchResult(place=book.place, ended=ended, requests=survey.requests, end=end, max_cost=max_cost)
     try:
         if batch.in_order and not result.pending:
             book.put_in_order()
         manifest = book.folder.manifest
-        unsure = manifest["maybe_billed_pending"] + sent.maybe_billed
-        result.maybe_billed_pending, result.in_flight_at_kills = unsure, manifest["in_flight_at_kills"]
-        counts = {"answered": result.ended.answered, "failed": result.ended.failures}
-        book.folder.write_manifest(ended=_now(), counts=counts, maybe_billed_pending=unsure)
+        end.maybe_billed += manifest["maybe_billed_pending"]
+        end.in_flight_at_kills = manifest["in_flight_at_kills"]
+        counts = {"answered": ended.answered, "failed": ended.failures}
+        book.folder.write_manifest(ended=_now(), counts=counts, maybe_billed_pending=end.maybe_billed)
     except LocalFault as fault:
-        sent.fault = sent.fault or fault
+        end.fault = end.fault or fault
     return result
 
 

@@ -26,20 +26,19 @@ from .run import BatchResult
 
 def tell(result: BatchResult) -> str:
     lines = [_answers(result), *_files(result), *_failures(result)]
-    if result.pending or (result.place is None and result.sent.stops):
+    if result.is_cut_short:
         how = "go on: the same command" if result.place is not None else "ask again: what was answered is in the cache"
         what = (
             f"{count_text(result.pending, 'request')} {'is' if result.pending == 1 else 'are'}"
             if result.pending
             else "what was not read is"
         )
-        lines.append(f"{what} pending: {why(result.sent.fault, result.sent.stops, result.sent.signal)}; {how}")
-    elif result.sent.fault is not None:
-        lines.append(str(result.sent.fault))
-    lines += money_lines(result.money, result.max_cost)
-    unsure = result.ended.maybe_billed + result.maybe_billed_pending
-    lines += remarks_of("batch", result.sent.lost_keys, unsure, result.in_flight_at_kills)
-    lines += meaning_of(result.exit_code, result.sent.signal)
+        lines.append(f"{what} pending: {why(result.end)}; {how}")
+    elif result.end.fault is not None:
+        lines.append(str(result.end.fault))
+    lines += money_lines(result.end.money, result.max_cost)
+    lines += remarks_of("batch", result.end, result.ended.maybe_billed)
+    lines += meaning_of(result.exit_code, result.end.signal)
     return "\n".join(lines)
 
 
@@ -81,7 +80,7 @@ def _again(result: BatchResult, failed: Iterable[str]) -> str:
 
 
 def as_json(result: BatchResult) -> dict[str, Any]:
-    ended, sent, place = result.ended, result.sent, result.place
+    ended, end, place = result.ended, result.end, result.place
     return {
         "exit_code": result.exit_code,
         "out": None if place is None else str(place.out),
@@ -97,10 +96,10 @@ def as_json(result: BatchResult) -> dict[str, Any]:
         "usage": {"input": ended.input_tokens, "output": ended.output_tokens},
         "cost": ended.cost,
         "maybe_billed": ended.maybe_billed,
-        "maybe_billed_pending": result.maybe_billed_pending,
-        "in_flight_at_kills": result.in_flight_at_kills,
-        "money": money_as_json(result.money, result.max_cost),
+        "maybe_billed_pending": end.maybe_billed,
+        "in_flight_at_kills": end.in_flight_at_kills,
+        "money": money_as_json(end.money, result.max_cost),
         "seconds": round(result.seconds, 3),
         "failures": failures_as_json(failures_of([ended])),
-        **ending_as_json(sent.fault, sent.stops, sent.lost_keys, sent.signal),
+        **ending_as_json(end),
     }

@@ -20,7 +20,7 @@ from ...format import command_text
 def report(results: Sequence[RunResult]) -> Iterator[str]:
     """Writes the reports and yields lines about the files; those that begin with `millstream: ` are remarks."""
     own = [result.prepared.out for result in results if result.answered]
-    if own and any(result.signal is not None or result.fault is not None for result in results):
+    if own and any(result.end.signal is not None or result.end.fault is not None for result in results):
         yield f"millstream: no report, since the run was cut short; {command_text('report', own[0])} writes one"
         return
     folders: dict[Path, BenchmarkFolder] = {}

@@ -94,19 +94,19 @@ def _remarks(result: RunResult) -> list[str]:
     if result.pending:
         items = count_text(result.pending, result.prepared.work.item)
         pending = f"{items} {'is' if result.pending == 1 else 'are'} pending"
-        lines.append(f"{pending}: {why(result.fault, result.stops, result.signal)}; {_how_to_go_on(result)}")
-    elif result.fault is not None:
-        lines.append(f"{result.fault}")
+        lines.append(f"{pending}: {why(result.end)}; {_how_to_go_on(result)}")
+    elif result.end.fault is not None:
+        lines.append(f"{result.end.fault}")
     sweep = len(result.prepared.sweep)
-    lines += money_lines(result.money, result.prepared.settings.max_cost, shared_by=sweep)
-    unsure = sum(result.counted.of(pair).maybe_billed for pair in result.pairs()) + result.maybe_billed_pending
-    lines += remarks_of("run", result.lost_keys, unsure, result.in_flight_at_kills)
-    lines += meaning_of(result.exit_code, result.signal, has_failures=result.failed > 0)
+    lines += money_lines(result.end.money, result.prepared.settings.max_cost, shared_by=sweep)
+    unsure = sum(result.counted.of(pair).maybe_billed for pair in result.pairs())
+    lines += remarks_of("run", result.end, unsure)
+    lines += meaning_of(result.exit_code, result.end.signal, has_failures=result.failed > 0)
     return lines
 
 
 def _how_to_go_on(result: RunResult) -> str:
-    prepared, reasons = result.prepared, {stop.reason for stop in result.stops}
+    prepared, reasons = result.prepared, {stop.reason for stop in result.end.stops}
     # Calls that were rejected with the same message are not sent again by `resume`.
     if "rejected" in reasons:
         return f"{_REJECTED}{prepared.retry_command}"
@@ -175,9 +175,9 @@ def _run_as_json(result: RunResult) -> dict[str, Any]:
         "failed": result.failed,
         "pending": result.pending,
         "already": result.already,
-        "maybe_billed_pending": result.maybe_billed_pending,
-        "in_flight_at_kills": result.in_flight_at_kills,
-        "money": money_as_json(result.money, result.prepared.settings.max_cost),
+        "maybe_billed_pending": result.end.maybe_billed,
+        "in_flight_at_kills": result.end.in_flight_at_kills,
+        "money": money_as_json(result.end.money, result.prepared.settings.max_cost),
         "seconds": round(result.seconds, 3),
         "counts": counts_of(result),
         "failures": failures_as_json(failures_of(map(result.counted.of, result.pairs()))),
@@ -185,6 +185,6 @@ def _run_as_json(result: RunResult) -> dict[str, Any]:
         "unmeasured": list(result.counted.unmeasured),
         **({"labels": labels} if (labels := result.prepared.dataset.get("labels")) else {}),
         "scores": result.counted.scores,
-        **ending_as_json(result.fault, result.stops, result.lost_keys, result.signal),
+        **ending_as_json(result.end),
         "files": {name: str(out / file) for name, file in files.items()},
     }

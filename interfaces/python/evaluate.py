@@ -128,11 +128,11 @@ def evaluate(
         for told in unused_lanes([prepared.settings]):
             remark(told)
         result = _executed(prepared, manner)
-        if result.fault is not None:
-            raise result.fault
+        if result.end.fault is not None:
+            raise result.end.fault
         evaluation = _evaluation(result, _written(result) if report else None)
     if not allow_partial and (result.exit_code == RESUMABLE or not result.answered):
-        raise EvaluationStopped(result.stops, evaluation)
+        raise EvaluationStopped(result.end.stops, evaluation)
     return evaluation
 
 
@@ -275,7 +275,7 @@ def _evaluation(result: RunResult, page: Path | None) -> Evaluation:
         failures=result.failed,
         pending=result.pending,
         unmeasured=tuple(result.counted.unmeasured),
-        stops=(why(result.fault, result.stops, result.signal),) if result.pending else (),
+        stops=(why(result.end),) if result.pending else (),
         report=page,
     )
 

@@ -172,6 +172,6 @@ def _told(result: BatchResult, options: argparse.Namespace) -> int:
     else:
         # The answers may have gone to stdout.
         (note if options.out == _PIPE else say)(tell(result))
-    if result.sent.fault is not None:
-        note_error(f"millstream: {result.sent.fault}")
+    if result.end.fault is not None:
+        note_error(f"millstream: {result.end.fault}")
     return result.exit_code

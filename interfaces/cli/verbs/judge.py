@@ -148,8 +148,8 @@ def _judged(prepared: PreparedRun, options: argparse.Namespace) -> int:
     else:
         say(tell([result]))
         _tell(prepared.out, None, options)
-    if result.fault is not None:
-        note(f"millstream: {result.fault}")
+    if result.end.fault is not None:
+        note(f"millstream: {result.end.fault}")
     return result.exit_code
 
 

@@ -198,8 +198,8 @@ def carry_out(
         say(tell(results))
     code = exit_code_of(results)
     for result in results:
-        if result.fault is not None:
-            note_error(f"millstream: {result.fault}")
+        if result.end.fault is not None:
+            note_error(f"millstream: {result.end.fault}")
     if not options.no_report:
         from ..run_report import report
 

@@ -20,6 +20,7 @@ from millstream.engine.runs.run_folder import RunFolder
 from millstream.interfaces.cli.run_summary import as_json, exit_code_of, tell
 from millstream.wiring import Settings
 from millstream.wiring.engine import Engine
+from millstream.wiring.running import RunEnd
 
 PAIR = Pair("sim/mute", None)
 SENTENCE = "sim/mute: no score, since it said nothing"
@@ -62,7 +63,7 @@ def result_of(ended: PairCounts, *unmeasured: str, number: int | None = None) ->
         out=Path("run"), work=TenItems(), settings=Settings(), specification={}, options={}, dataset={}, notes=()
     )
     counted = RunCounts({PAIR: ended}, {}, unmeasured=unmeasured)
-    return RunResult(prepared=prepared, counted=counted, already=0, seconds=1.0, signal=number)
+    return RunResult(prepared=prepared, counted=counted, already=0, seconds=1.0, end=RunEnd(signal=number))
 
 
 @pytest.mark.parametrize(
