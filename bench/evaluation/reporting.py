@@ -201,7 +201,7 @@ def _with_labels(contents: PageContents, benchmark: Benchmark, runs: Sequence[Be
     from .judging.readings import with_judges
     from .labelling.folder_labels import compared_in
     from .labelling.sample import AnswerFile
-    from .report.people import CheckedRun, with_labels
+    from .report.readers import CheckedRun, with_labels
 
     names = folder_labels([run.path for run in runs])
     checked = []
@@ -223,7 +223,7 @@ def _with_panels(contents: PageContents, benchmark: Benchmark, runs: Sequence[Be
         return contents
     from ...report.labels import folder_labels
     from .judging.folder_panel import read_panel
-    from .report.judges import JudgedRun, with_panels
+    from .report.readers import JudgedRun, with_panels
 
     names = folder_labels([run.path for run in runs])
     found = []

@@ -55,6 +55,14 @@ class StratifiedAgreement:
     kappa_interval: Interval | None
     """The interval of kappa; None where kappa is."""
 
+    @property
+    def share(self) -> float | None:
+        return self.agreed.share
+
+    @property
+    def share_interval(self) -> Interval | None:
+        return self.agreed.interval
+
     def __repr__(self) -> str:
         kappa = "undefined" if self.kappa is None else f"{self.kappa:.3f}"
         return f"<StratifiedAgreement [Labelled: {self.agreed.count}, Of: {self.covered}, Kappa: {kappa}]>"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
 from ....engine.runs.pairs import Pair
+from ....format import count_text
 from ..labelling.sample import Key
 
 
@@ -68,3 +69,20 @@ class Panel(Struct, frozen=True):
     """The number of answers that the run's own judge was asked about again."""
     same_again: int = 0
     """The number of these with the same verdict as in the run."""
+
+    @property
+    def again_text(self) -> str:
+        """The sentence on the run's own judge asked again."""
+        asked = count_text(self.asked_again, "answer")
+        return (
+            f"{self.own}, the run's own judge, was asked again about {asked}: {self.same_again:,} verdicts are the same"
+        )
+
+    def score_rows(self) -> Iterator[tuple[Pair, str, dict[str, JudgeScore | None]]]:
+        """Yields each model and the name of each of its scores, with the score under every judge; None: it has none
+        there."""
+        for pair in dict.fromkeys(pair for scores in self.scores.values() for pair in scores):
+            for name in self.score_names:
+                row = {judge: scores.get(pair, {}).get(name) for judge, scores in self.scores.items()}
+                if any(row.values()):
+                    yield pair, name, row

@@ -13,6 +13,7 @@ from statistics import fmean
 from msgspec import Struct
 
 from ....engine.runs.pairs import Pair
+from ....format import part_of
 from ....metrics.statistics.agreement import Agreement, agreement
 from ....metrics.statistics.alpha import Alpha, interval_alpha, nominal_alpha
 from .panel import JudgedAnswer, Panel, Verdict
@@ -88,6 +89,11 @@ class JudgeReplies(Struct, frozen=True):
     def is_unmeasured(self) -> bool:
         """Whether half of its replies or more could not be read."""
         return 0 < self.answers <= 2 * self.unread
+
+    @property
+    def unread_text(self) -> str:
+        """The sentence on the replies that could not be read."""
+        return f"{self.judge}: {part_of(self.unread, self.answers, 'replies')} could not be read and are no verdicts"
 
 
 class PanelFigures(Struct, frozen=True):

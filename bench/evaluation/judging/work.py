@@ -35,7 +35,6 @@ from .judgement import Judgement
 from .judging import AnswerJudge, Judging
 from .kept_answers import AnswerGroup, KeptAnswers
 from .panel_figures import JudgeReplies
-from .panel_text import unread_text
 
 if TYPE_CHECKING:
     from ....wiring.engine import Engine
@@ -141,7 +140,7 @@ class JudgingWork(Struct, frozen=True):
             if not self.judging.verdict(self.judging.applied(record, line)).is_read(self.judging.labels)
         )
         replies = (JudgeReplies(pair.model, ended[pair].answered, unread[pair.model]) for pair in ended)
-        return RunCounts(ended, {}, unmeasured=tuple(unread_text(each) for each in replies if each.is_unmeasured))
+        return RunCounts(ended, {}, unmeasured=tuple(each.unread_text for each in replies if each.is_unmeasured))
 
     def score_cells(self, scores: Mapping[str, Any], pair: Pair) -> tuple[str, ...]:
         return ()

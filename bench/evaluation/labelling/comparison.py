@@ -26,6 +26,7 @@ from .sample import Key, SampleEntry, Stratum, StratumSizes
 
 FEW_LABELS = 30
 """With fewer labelled answers than this, figures are marked."""
+FEW = "few labels"
 _LabelPair = tuple[str, str]
 
 
@@ -38,10 +39,6 @@ class AgreementFigures(Struct, frozen=True):
     """The agreement weighted back to the answers of the run."""
     labels: Mapping[str, SingleLabelAgreement]
     """The agreement on each label against the rest, weighted back to the answers of the run."""
-
-    @property
-    def is_few(self) -> bool:
-        return self.labelled.count < FEW_LABELS
 
 
 class ReadingComparison(Struct, frozen=True):
@@ -130,6 +127,11 @@ def compare_rater(
         whole = _figures(labelled, names, counts)
         readings[reading] = ReadingComparison(whole, models, len(every) - len(covered))
     return RaterComparison(len(every), readings, _certainties(given, entries))
+
+
+def note_on(labelled: int) -> str | None:
+    """Returns the mark of figures that are over this number of labelled answers; None: they need none."""
+    return FEW if labelled < FEW_LABELS else None
 
 
 def names_of(labels: Iterable[Label]) -> list[str]:

@@ -20,7 +20,7 @@ from ....engine.folder_file import write_whole
 from ....engine.runs.data_file import read_bytes
 from ....engine.runs.pairs import Pair
 from ....report.text import inert
-from .label import COLUMNS_AFTER, COLUMNS_BEFORE, Label, history_text, listed, text_hash
+from .label import COLUMNS_AFTER, COLUMNS_BEFORE, Label, choices_of, explained, history_text, listed, text_hash
 from .rater_labels import GivenLabel
 from .sample import Key, SampleEntry
 
@@ -208,6 +208,16 @@ def read(path: Path) -> LabelSheet:
     if not rows:
         raise UsageError(f"{path}: expected rows of answers, got a header alone: name another file with --csv")
     return LabelSheet(path, header, rows, delimiter)
+
+
+def fill_in(sample: Sequence[SampleEntry]) -> str:
+    """Returns what a person does with a sheet."""
+    choices = explained(choices_of(label for _, label in sample))
+    asked = f"fill in `label` with {choices}, leave blank what is not labelled"
+    steps = {step.value: step.name for _, label in sample for step in label.certainties}
+    if not steps:
+        return asked
+    return f"{asked}; `certainty` with {', '.join(f'{value:g} ({name})' for value, name in steps.items())}, or nothing"
 
 
 def inert_cell(text: str) -> str:

@@ -156,14 +156,14 @@ def _judged(prepared: PreparedRun, options: argparse.Namespace) -> int:
 def _tell(folder: Path, summary: dict[str, Any] | None, options: argparse.Namespace) -> int:
     """Prints what the judges said so far, and returns the exit code of that. `summary`: of the judges that were asked
     now, for `--json`."""
+    from ....bench.evaluation.agreement_text import panel_json, panel_text
     from ....bench.evaluation.judging.panel_figures import figures_of
-    from ....bench.evaluation.judging.panel_text import as_json, as_text
 
     panel = _panel_of(folder)
     if options.json:
-        say_json({**(summary or {}), "panel": as_json(panel)})
+        say_json({**(summary or {}), "panel": panel_json(panel)})
     else:
-        say(as_text(panel))
+        say(panel_text(panel))
     return WITH_FAILURES if any(each.is_unmeasured for each in figures_of(panel).replies) else DONE
 
 

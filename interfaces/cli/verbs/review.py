@@ -68,9 +68,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from ....bench.evaluation.agreement_text import labels_json, labels_text
     from ....bench.evaluation.labelling.folder_labels import compared_in
+    from ....bench.evaluation.labelling.label_file import fill_in
     from ....bench.evaluation.labelling.label_lines import LABELS, default_rater, read_label_lines
-    from ..label_texts import as_json, as_text, fill_in
 
     folder = Path(options.folder)
     sheet = None if options.csv is None else Path(options.csv)
@@ -90,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
     for remark in compared.remarks:
         note(f"millstream: {labels.path}: {remark}")
     if options.json:
-        say_json(as_json(folder, place, labels, compared))
+        say_json(labels_json(folder, place, labels, compared))
     elif is_new:
         written = f"{count_text(len(sample), 'answer')} {'is' if len(sample) == 1 else 'are'} written"
         say(
@@ -98,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
             f"keeps a spreadsheet from computing it."
         )
     elif compared.raters:
-        say(as_text(place, labels, compared))
+        say(labels_text(place, labels, compared))
     elif sheet is not None:
         say(f"{place}: none of {len(sample):,} answers is labelled yet: {fill_in(sample)}")
     else:

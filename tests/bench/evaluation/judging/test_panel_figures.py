@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 from panels import graded, panel
 
+from millstream.bench.evaluation.agreement_text import panel_json, panel_text
 from millstream.bench.evaluation.judging.panel import JudgedAnswer, JudgeScore, Panel, Verdict
 from millstream.bench.evaluation.judging.panel_figures import figures_of
-from millstream.bench.evaluation.judging.panel_text import as_json, as_text
 from millstream.bench.evaluation.labelling.sample import Key
 from millstream.engine.runs.pairs import Pair
 
@@ -58,15 +58,15 @@ def test_a_single_judge_is_compared_with_nobody() -> None:
     alone = panel("a", "b", judges=("own",))
     found = figures_of(alone)
     assert not (found.agreement or found.pairs or found.biases)
-    assert "no other judge has judged yet" in as_text(alone)
+    assert "no other judge has judged yet" in panel_text(alone)
 
 
 def test_the_text_says_over_which_answers_and_never_puts_a_nought_for_nothing() -> None:
-    told = as_text(panel("aa-", "ab-", "-bb"))
+    told = panel_text(panel("aa-", "ab-", "-bb"))
     assert "3 answers, judged by own (the run's own judge) and two, three" in told
     assert "no answer has a verdict of every judge, so no bias can be told" in told
     assert "no answer was judged by all judges, so scores under them can't be compared" in told
-    whole = as_text(panel("aaa", "aa-"))
+    whole = panel_text(panel("aaa", "aa-"))
     assert "over the 1 of 2 answers that all judges judged" in whole
     assert "0.500 (0.250 to 0.750)" in whole
     assert "alpha of all: all judgements are the same, so chance gives complete agreement too" in whole
@@ -76,12 +76,12 @@ def test_the_text_says_over_which_answers_and_never_puts_a_nought_for_nothing() 
 def test_scores_over_different_conversations_say_over_how_many() -> None:
     made = panel("aaa")
     scores = {**made.scores, "two": {Pair("lab/m", None): {"score": JudgeScore(0.25, None, None, 3)}}}
-    told = as_text(Panel(made.judges, made.own, made.answers, made.labels, made.score_names, scores, 1))
+    told = panel_text(Panel(made.judges, made.own, made.answers, made.labels, made.score_names, scores, 1))
     assert "0.500 (0.250 to 0.750) of 4" in told and "0.250 of 3" in told
 
 
 def test_programs_get_the_same_figures() -> None:
-    found = as_json(panel("aaa", "aab", "abb"))
+    found = panel_json(panel("aaa", "aab", "abb"))
     assert found["judges"] == ["own", "two", "three"] and found["judged_by_all"] == 3
     assert found["agreement"][0]["majority"] == 3 and found["agreement"][0]["alpha_note"] is None
     assert found["pairs"][0]["table"] == {"labels": ("a", "b"), "counts": ((2, 1), (0, 0))}
@@ -98,8 +98,8 @@ def test_replies_that_cannot_be_read_are_counted_by_judge_and_are_no_verdicts() 
         ("three", 3, 3),
     ]
     assert found.agreement[0].by_all == 0 and not found.biases
-    assert "three: 3 of its 3 replies (100.0%) could not be read and are no verdicts" in as_text(made)
-    assert as_json(made)["replies"][2] == {"judge": "three", "answers": 3, "unread": 3}
+    assert "three: 3 of its 3 replies (100.0%) could not be read and are no verdicts" in panel_text(made)
+    assert panel_json(made)["replies"][2] == {"judge": "three", "answers": 3, "unread": 3}
 
 
 def test_a_grade_that_has_no_label_is_no_verdict_of_a_panel_of_labels() -> None:
@@ -110,7 +110,7 @@ def test_a_grade_that_has_no_label_is_no_verdict_of_a_panel_of_labels() -> None:
 
 def test_a_bias_of_nothing_is_not_shown_below_zero() -> None:
     # Of five answers own says `a` of 3, two of 2 and three of 4: 3/5 - (2/5 + 4/5) / 2 is 0, and -1e-16 in floats.
-    told = as_text(panel("aaa", "aaa", "aba", "bba", "bbb"))
+    told = panel_text(panel("aaa", "aaa", "aba", "bba", "bbb"))
     assert "60.0% (+0.0)" in told and "(-0.0)" not in told
 
 
@@ -127,6 +127,6 @@ def test_the_example_of_the_guide_comes_out_as_written() -> None:
 
 def test_the_majority_is_explained_by_what_judges_give() -> None:
     grades = graded((1, 2, 3))
-    of_grades = as_text(replace(grades, score_names=("score",), scores=panel("aaa").scores))
+    of_grades = panel_text(replace(grades, score_names=("score",), scores=panel("aaa").scores))
     assert "majority: the mean of the judges' grades" in of_grades and "tie" not in of_grades
-    assert "a tie of the majority is no verdict" in as_text(panel("aaa"))
+    assert "a tie of the majority is no verdict" in panel_text(panel("aaa"))

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from panels import graded, panel
 
 from millstream.bench.evaluation.judging.panel import JudgeScore, Panel
-from millstream.bench.evaluation.report.judges import JudgedRun, with_panels
+from millstream.bench.evaluation.report.readers import JudgedRun, with_panels
 from millstream.engine.runs.pairs import Pair
 from millstream.report.sections import PageContents, Section
 from millstream.report.table import Table
