@@ -13,14 +13,12 @@ import msgspec
 
 from ...format import count_text, decimal_text
 from ...report.text import table
-from .judging.panel_figures import figures_of
 from .labelling.comparison import note_on
 
 if TYPE_CHECKING:
     from ...metrics.statistics.agreement import Agreement, Interval
     from ...metrics.statistics.stratified_agreement import StratifiedAgreement, WeightedShare
-    from .judging.panel import JudgeScore, Panel
-    from .judging.panel_figures import JudgePair, PanelFigures
+    from .judging.panel import JudgePair, JudgeScore, Panel
     from .labelling.comparison import AgreementFigures, LabelComparison, RaterComparison
     from .labelling.rater_labels import RaterLabels
 
@@ -77,12 +75,11 @@ def labels_json(folder: Path, place: Path, labels: RaterLabels, compared: LabelC
 
 def panel_text(panel: Panel) -> str:
     """Returns how far the judges agree, what each leans to, and the scores under each."""
-    return "\n\n".join(_panel_parts(panel, figures_of(panel)))
+    return "\n\n".join(_panel_parts(panel))
 
 
 def panel_json(panel: Panel) -> dict[str, Any]:
     """Returns a panel's figures and scores as plain values."""
-    figures = figures_of(panel)
     return {
         "judges": list(panel.judges),
         "own": panel.own,
@@ -90,7 +87,7 @@ def panel_json(panel: Panel) -> dict[str, Any]:
         "judged_by_all": panel.scores_of,
         "asked_again": panel.asked_again,
         "same_again": panel.same_again,
-        "replies": [msgspec.structs.asdict(each) for each in figures.replies],
+        "replies": [msgspec.structs.asdict(each) for each in panel.replies],
         "agreement": [
             {
                 **{name: getattr(each, name) for name in ("model", "answers", "by_all", "majority", "ties")},
@@ -98,10 +95,10 @@ def panel_json(panel: Panel) -> dict[str, Any]:
                 "alpha_units": each.alpha.units,
                 "alpha_note": each.alpha.note,
             }
-            for each in figures.agreement
+            for each in panel.agreement
         ],
-        "pairs": [_pair_json(each) for each in figures.pairs],
-        "biases": [{**msgspec.structs.asdict(each), "bias": each.bias} for each in figures.biases],
+        "pairs": [_pair_json(each) for each in panel.pairs],
+        "biases": [{**msgspec.structs.asdict(each), "bias": each.bias} for each in panel.biases],
         "scores": {
             judge: {str(pair): msgspec.to_builtins(scores) for pair, scores in pairs.items()}
             for judge, pairs in panel.scores.items()
@@ -230,7 +227,7 @@ def _side(found: WeightedShare) -> dict[str, Any]:
 # Judges
 
 
-def _panel_parts(panel: Panel, figures: PanelFigures) -> Iterator[str]:
+def _panel_parts(panel: Panel) -> Iterator[str]:
     if panel.asked_again:
         yield panel.again_text
     if len(panel.judges) < 2:
@@ -238,43 +235,43 @@ def _panel_parts(panel: Panel, figures: PanelFigures) -> Iterator[str]:
         return
     answers = count_text(len(panel.answers), "answer")
     yield f"{answers}, judged by {panel.own} (the run's own judge) and {', '.join(panel.judges[1:])}"
-    if unread := [each.unread_text for each in figures.replies if each.unread]:
+    if unread := [each.unread_text for each in panel.replies if each.unread]:
         yield "\n".join(unread)
-    yield _alphas(panel, figures)
-    yield _pairs(panel, figures)
-    yield _biases(panel, figures)
+    yield _alphas(panel)
+    yield _pairs(panel)
+    yield _biases(panel)
     yield _scores(panel)
 
 
-def _alphas(panel: Panel, figures: PanelFigures) -> str:
+def _alphas(panel: Panel) -> str:
     votes = ("majority", "ties") if panel.labels else ()
     rows = [("agreement on", "answers", "by all judges", "alpha", *votes)]
-    for each in figures.agreement:
+    for each in panel.agreement:
         counts = (f"{each.majority:,}", f"{each.ties:,}") if panel.labels else ()
         rows.append((each.model, f"{each.answers:,}", f"{each.by_all:,}", decimal_text(each.alpha.value, 3), *counts))
-    notes = dict.fromkeys(f"alpha of {each.model}: {each.alpha.note}" for each in figures.agreement if each.alpha.note)
+    notes = dict.fromkeys(f"alpha of {each.model}: {each.alpha.note}" for each in panel.agreement if each.alpha.note)
     return "\n".join((table(rows), *notes))
 
 
-def _pairs(panel: Panel, figures: PanelFigures) -> str:
+def _pairs(panel: Panel) -> str:
     of_pair = ("agree", _INTERVAL, *_KAPPA) if panel.labels else ("mean difference",)
     rows: list[Sequence[str]] = [("judges", "answers", *of_pair)]
-    for each in figures.pairs:
+    for each in panel.pairs:
         cells = (decimal_text(each.difference, 3),) if each.labels is None else _agreed(each.labels)
         rows.append((f"{each.first}, {each.second}", f"{each.answers:,}", *cells))
     return table(rows)
 
 
-def _biases(panel: Panel, figures: PanelFigures) -> str:
-    if not figures.biases:
+def _biases(panel: Panel) -> str:
+    if not panel.biases:
         return "no answer has a verdict of every judge, so no bias can be told"
     rows: list[tuple[str, ...]]
-    over = f"over the {count_text(figures.biases[0].answers, 'answer')} with a verdict of every judge"
+    over = f"over the {count_text(panel.biases[0].answers, 'answer')} with a verdict of every judge"
     if not panel.labels:
         rows = [("judge", "mean grade", "others' mean", "bias")]
-        rows += [(b.judge, f"{b.own:.3f}", f"{b.others:.3f}", f"{b.bias:+z.3f}") for b in figures.biases]
+        rows += [(b.judge, f"{b.own:.3f}", f"{b.others:.3f}", f"{b.bias:+z.3f}") for b in panel.biases]
         return f"{table(rows)}\nbias: mean grade minus the mean of the other judges', {over}"
-    shares = {(each.judge, each.label): f"{each.own:.1%} ({100 * each.bias:+z.1f})" for each in figures.biases}
+    shares = {(each.judge, each.label): f"{each.own:.1%} ({100 * each.bias:+z.1f})" for each in panel.biases}
     rows = [("share (bias)", *panel.labels)]
     rows += [(judge, *(shares[judge, label] for label in panel.labels)) for judge in panel.judges]
     return f"{table(rows)}\nbias: a judge's share minus the mean of the other judges' shares, in points, {over}"

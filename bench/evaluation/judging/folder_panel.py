@@ -14,8 +14,7 @@ from ..labelling.sample import Key, key_of
 from .judgement import JUDGEMENTS, Judgement
 from .judging import Judging
 from .kept_answers import KeptAnswers
-from .panel import JudgedAnswer, Panel
-from .panel_figures import MAJORITY, majority_of
+from .panel import MAJORITY, JudgedAnswer, Panel, majority_of
 from .preparation import judgement_lines
 
 Applied = Callable[[Any, JudgedAnswer], Any]

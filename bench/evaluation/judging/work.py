@@ -34,7 +34,7 @@ from ..work import RunCounts
 from .judgement import Judgement
 from .judging import AnswerJudge, Judging
 from .kept_answers import AnswerGroup, KeptAnswers
-from .panel_figures import JudgeReplies
+from .panel import JudgeReplies
 
 if TYPE_CHECKING:
     from ....wiring.engine import Engine

@@ -6,7 +6,6 @@ Owns their columns and words. Computes no figure.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
 from typing import TypeVar
 
 from msgspec import Struct
@@ -18,36 +17,31 @@ from ....metrics.statistics.stratified_agreement import StratifiedAgreement
 from ....report.escaping import in_html
 from ....report.sections import PageContents, Section, remarks_html, table_section
 from ....report.table import Cell, Column, Kind, Table
-from ..judging.panel import Panel
-from ..judging.panel_figures import ALL_MODELS, JudgeBias, JudgePair, PanelAgreement, PanelFigures, figures_of
+from ..judging.panel import ALL_MODELS, JudgeBias, JudgePair, Panel, PanelAgreement
 from ..labelling.comparison import FEW, FEW_LABELS, AgreementFigures, LabelComparison, note_on
 
 Row = tuple[Cell, ...]
 
 
-class ReadRun(Struct, frozen=True, dict=True):
+class ReadRun(Struct, frozen=True):
     """A run folder whose answers were read once more."""
 
     name: str
     """The folder's name; empty if the report has one run."""
 
 
-class CheckedRun(ReadRun, frozen=True, dict=True):
+class CheckedRun(ReadRun, frozen=True):
     """The labels of one run folder, compared."""
 
     comparison: LabelComparison
     """The agreement of its raters."""
 
 
-class JudgedRun(ReadRun, frozen=True, dict=True):
+class JudgedRun(ReadRun, frozen=True):
     """The judges of one run folder's answers."""
 
     panel: Panel
     """Their verdicts and scores."""
-
-    @cached_property
-    def figures(self) -> PanelFigures:
-        return figures_of(self.panel)
 
 
 _Run = TypeVar("_Run", bound=ReadRun)
@@ -318,10 +312,10 @@ def _remarks(run: JudgedRun) -> Iterator[str]:
         yield f"{run.panel.again_text}."
     if len(run.panel.judges) < 2:
         return
-    for replies in run.figures.replies:
+    for replies in run.panel.replies:
         if replies.unread:
             yield f"{replies.unread_text}."
-    if not run.figures.biases:
+    if not run.panel.biases:
         yield "No answer has a verdict of every judge: there is no bias to show."
     if not run.panel.scores_of:
         yield "No answer was judged by all judges: scores under them can’t be compared."
@@ -338,7 +332,7 @@ def _judge_tables(prefix: str, runs: Sequence[JudgedRun]) -> list[Table]:
             "Agreement of the judges",
             f"{_ALPHA}{_VOTES if by_label else ''}{_UNREAD}",
             _ALL_JUDGES,
-            lambda run: (_alpha(found, run.panel) for found in run.figures.agreement),
+            lambda run: (_alpha(found, run.panel) for found in run.panel.agreement),
         ),
         _table(
             runs,
@@ -347,7 +341,7 @@ def _judge_tables(prefix: str, runs: Sequence[JudgedRun]) -> list[Table]:
             "Two judges each, over the answers with a verdict of both (“Answers”). "
             f"{_LABEL_PAIRS if by_label else ''}{_GRADE_PAIRS if by_grade else ''}{_UNREAD}",
             (*_PAIR, *(_AGREEMENT if by_label else ()), *(_DIFFERENCE if by_grade else ())),
-            lambda run: (_pair(pair, by_label, by_grade) for pair in run.figures.pairs),
+            lambda run: (_pair(pair, by_label, by_grade) for pair in run.panel.pairs),
         ),
         _table(
             runs,
@@ -356,7 +350,7 @@ def _judge_tables(prefix: str, runs: Sequence[JudgedRun]) -> list[Table]:
             f"{_LABEL_BIAS if by_label else ''}{_GRADE_BIAS if by_grade else ''}Over the answers with a verdict of "
             f"every judge (“Answers”); no interval is given.",
             (*_BIAS, *(_LABEL_SHARES if by_label else ()), *(_MEAN_GRADES if by_grade else ())),
-            lambda run: (_bias(bias, run.panel, by_label, by_grade) for bias in run.figures.biases),
+            lambda run: (_bias(bias, run.panel, by_label, by_grade) for bias in run.panel.biases),
         ),
         _table(
             runs,

@@ -157,14 +157,13 @@ def _tell(folder: Path, summary: dict[str, Any] | None, options: argparse.Namesp
     """Prints what the judges said so far, and returns the exit code of that. `summary`: of the judges that were asked
     now, for `--json`."""
     from ....bench.evaluation.agreement_text import panel_json, panel_text
-    from ....bench.evaluation.judging.panel_figures import figures_of
 
     panel = _panel_of(folder)
     if options.json:
         say_json({**(summary or {}), "panel": panel_json(panel)})
     else:
         say(panel_text(panel))
-    return WITH_FAILURES if any(each.is_unmeasured for each in figures_of(panel).replies) else DONE
+    return WITH_FAILURES if any(each.is_unmeasured for each in panel.replies) else DONE
 
 
 def _panel_of(folder: Path) -> Panel:

@@ -11,8 +11,7 @@ import pytest
 from command_line import CommandLine, Done, Provider, lines_of
 
 import millstream as ms
-from millstream.bench.evaluation.judging.panel import Verdict
-from millstream.bench.evaluation.judging.panel_figures import JudgeReplies
+from millstream.bench.evaluation.judging.panel import JudgeReplies, Verdict
 from millstream.bench.task.judging import GradeJudging
 from millstream.bench.task.options import Readings
 from millstream.bench.task.records import JudgeCall, Record

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.bench.evaluation.judging.panel import JudgedAnswer, Verdict
-from millstream.bench.evaluation.judging.panel_figures import majority_of
+from millstream.bench.evaluation.judging.panel import JudgedAnswer, Verdict, majority_of
 from millstream.bench.evaluation.labelling.sample import Key
 from millstream.engine.runs.pairs import Pair
 

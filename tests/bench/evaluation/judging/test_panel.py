@@ -8,13 +8,12 @@ from panels import graded, panel
 
 from millstream.bench.evaluation.agreement_text import panel_json, panel_text
 from millstream.bench.evaluation.judging.panel import JudgedAnswer, JudgeScore, Panel, Verdict
-from millstream.bench.evaluation.judging.panel_figures import figures_of
 from millstream.bench.evaluation.labelling.sample import Key
 from millstream.engine.runs.pairs import Pair
 
 
 def test_agreement_majority_and_ties_are_counted_over_answers_with_two_verdicts() -> None:
-    (found,) = figures_of(panel("aaa", "aab", "ab-", "b--", "a?b", "bbb")).agreement
+    (found,) = panel("aaa", "aab", "ab-", "b--", "a?b", "bbb").agreement
     # Two verdicts or more: aaa, aab, ab, ab (one unread), bbb; of these aaa, aab and bbb have a majority.
     assert (found.answers, found.by_all, found.majority, found.ties) == (6, 3, 3, 2)
     # Alpha: within aaa 0, aab (9-5)/2 = 2, ab (4-2)/1 = 2, ab 2, bbb 0: 6. All 13 values: 7 a and 6 b:
@@ -24,7 +23,7 @@ def test_agreement_majority_and_ties_are_counted_over_answers_with_two_verdicts(
 
 
 def test_pairs_of_judges_are_compared_over_the_answers_that_both_judged() -> None:
-    first, _, last = figures_of(panel("aaa", "aab", "ab-", "b--", "bba")).pairs
+    first, _, last = panel("aaa", "aab", "ab-", "b--", "bba").pairs
     assert (first.first, first.second, first.answers) == ("own", "two", 4)
     # own and two: aa, aa, ab, bb: 3 of 4 agree; by chance 3/4 * 2/4 + 1/4 * 2/4 = 1/2; kappa = (3/4 - 1/2) / (1/2).
     assert first.labels is not None and (first.labels.share, first.labels.kappa) == (0.75, 0.5)
@@ -32,7 +31,7 @@ def test_pairs_of_judges_are_compared_over_the_answers_that_both_judged() -> Non
 
 
 def test_bias_is_a_judges_share_minus_the_mean_share_of_the_others() -> None:
-    found = figures_of(panel("aaa", "aab", "abb", "a-a", "bb?"))
+    found = panel("aaa", "aab", "abb", "a-a", "bb?")
     biases = {(each.judge, each.label): each for each in found.biases}
     # Three answers with a verdict of every judge: shares of `a` are 3/3, 2/3 and 1/3.
     assert {each.answers for each in biases.values()} == {3}
@@ -43,7 +42,7 @@ def test_bias_is_a_judges_share_minus_the_mean_share_of_the_others() -> None:
 
 
 def test_grades_have_means_and_differences_in_place_of_labels() -> None:
-    found = figures_of(graded((1, 2, 3), (5, 5, 4), (2, None, 3)))
+    found = graded((1, 2, 3), (5, 5, 4), (2, None, 3))
     (whole,) = found.agreement
     assert (whole.majority, whole.ties, whole.by_all) == (0, 0, 2)
     # Units (1, 2, 3), (5, 5, 4), (2, 3). Within: 3 * 2 * 2 / 2 = 6; 3 * 2 * (2/3) / 2 = 2; 2 * 2 * 0.5 / 1 = 2: 10.
@@ -56,8 +55,7 @@ def test_grades_have_means_and_differences_in_place_of_labels() -> None:
 
 def test_a_single_judge_is_compared_with_nobody() -> None:
     alone = panel("a", "b", judges=("own",))
-    found = figures_of(alone)
-    assert not (found.agreement or found.pairs or found.biases)
+    assert not (alone.replies or alone.agreement or alone.pairs or alone.biases)
     assert "no other judge has judged yet" in panel_text(alone)
 
 
@@ -91,20 +89,19 @@ def test_programs_get_the_same_figures() -> None:
 
 def test_replies_that_cannot_be_read_are_counted_by_judge_and_are_no_verdicts() -> None:
     made = panel("aa?", "ab?", "a--", "bb?")
-    found = figures_of(made)
-    assert [(each.judge, each.answers, each.unread) for each in found.replies] == [
+    assert [(each.judge, each.answers, each.unread) for each in made.replies] == [
         ("own", 4, 0),
         ("two", 3, 0),
         ("three", 3, 3),
     ]
-    assert found.agreement[0].by_all == 0 and not found.biases
+    assert made.agreement[0].by_all == 0 and not made.biases
     assert "three: 3 of its 3 replies (100.0%) could not be read and are no verdicts" in panel_text(made)
     assert panel_json(made)["replies"][2] == {"judge": "three", "answers": 3, "unread": 3}
 
 
 def test_a_grade_that_has_no_label_is_no_verdict_of_a_panel_of_labels() -> None:
     answers = [JudgedAnswer(Key(Pair("lab/m", None), "i/0"), {"own": Verdict("a", 1.0), "two": Verdict(None, 0.5)})]
-    found = figures_of(Panel(("own", "two"), "own", answers, ("a", "b"), (), {}, 1))
+    found = Panel(("own", "two"), "own", answers, ("a", "b"), (), {}, 1)
     assert [each.unread for each in found.replies] == [0, 1] and found.pairs[0].answers == 0
 
 
@@ -116,7 +113,7 @@ def test_a_bias_of_nothing_is_not_shown_below_zero() -> None:
 
 def test_the_example_of_the_guide_comes_out_as_written() -> None:
     # "Panels of judges" in docs/labels-and-judges.md has the computation. c: critical, b: balanced, ?: unread.
-    found = figures_of(panel("ccc", "ccb", "cbb", "cb?", judges=("A", "B", "C"), labels=("c", "b")))
+    found = panel("ccc", "ccb", "cbb", "cb?", judges=("A", "B", "C"), labels=("c", "b"))
     assert found.agreement[0].alpha.value == pytest.approx(1 - 6 / 5.6)
     assert (found.agreement[0].majority, found.agreement[0].ties) == (3, 1)
     kappas = {(each.first, each.second): each.labels.kappa for each in found.pairs if each.labels is not None}
