@@ -13,6 +13,7 @@ from .records import Record
 if TYPE_CHECKING:
     from ...engine.runs.run_folder import WrongSpecification
     from ...report.sections import PageContents
+    from ..evaluation.forecast import Expected
     from ..evaluation.judging.judging import Judging
     from ..evaluation.labelling.label import Label, Labeller
     from ..evaluation.preparation import ItemsOfPilot, PreparedRun
@@ -58,15 +59,10 @@ class Chameleon(Benchmark):
 
         return manner_of_source(source)
 
-    def forecast(self, prepared: PreparedRun, *, looks_into_cache: bool, pilot: Any = None) -> dict[str, Any]:
-        from .forecast_table import forecast_of
+    def forecast(self, prepared: PreparedRun, *, looks_into_cache: bool) -> Expected:
+        from .forecast import forecast
 
-        return forecast_of(prepared)
-
-    def forecast_text(self, found: Mapping[str, Any]) -> str:
-        from .forecast_table import tell
-
-        return tell(found)
+        return forecast(prepared)
 
     def pilot_items(self, prepared: PreparedRun, size: int) -> ItemsOfPilot:
         from .work import pilot_items

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from ...configuration.benchmark_options import RunOptions
     from ...configuration.configuration import Configuration
     from ...configuration.options import SendingOptions
-    from ...engine.call import Call, Message
-    from ...engine.runs.pairs import Pair
+    from ...engine.call import Message
     from ...engine.runs.run_folder import WrongSpecification
     from ...report.sections import PageContents
     from .data_command import DataCommand
+    from .forecast import Expected
     from .judging.judging import Judging
     from .labelling.label import Label, Labeller
     from .preparation import ItemsOfPilot, PreparedRun
@@ -114,24 +114,14 @@ class Benchmark:
         `given`: the readings used for scoring."""
         return {}
 
-    def forecast(self, prepared: PreparedRun, *, looks_into_cache: bool, pilot: Any = None) -> dict[str, Any]:
-        """Returns the calls, tokens, dollars and minutes that a run is expected to take, as plain values.
-        `looks_into_cache`: calls that the cache answers are left out. `pilot`: the outcome of a pilot, whose
-        estimates are added; None: there was none."""
+    def forecast(self, prepared: PreparedRun, *, looks_into_cache: bool) -> Expected:
+        """Returns the calls and tokens that a run is expected to take on each lane. `looks_into_cache`: calls that the
+        cache answers are left out."""
         raise self._lacks("plan")
 
-    def forecast_text(self, found: Mapping[str, Any]) -> str:
-        """Returns a forecast as lines for people."""
-        raise self._lacks("plan")
-
-    def pilot_calls(self, prepared: PreparedRun, size: int) -> Mapping[Pair, Sequence[Call]]:
-        """Returns `size` of the run's own calls for each pair, spread evenly over the run."""
+    def pilot_items(self, prepared: PreparedRun, size: int) -> ItemsOfPilot:
+        """Returns `size` of the run's own items, spread evenly over it."""
         raise self._lacks("plan --pilot")
-
-    def pilot_items(self, prepared: PreparedRun, size: int) -> ItemsOfPilot | None:
-        """Returns the run reduced to `size` of its items, spread evenly, where an item takes several calls. None: an
-        item is one call; use `pilot_calls`."""
-        return None
 
     def read_run(self, path: Path, manifest: Mapping[str, Any] | None, given: Mapping[str, Any]) -> Any:
         """Returns a folder's records in the form that `report` takes. Without a manifest, there must be records."""

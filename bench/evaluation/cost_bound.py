@@ -17,6 +17,7 @@ def in_flight_under_limit(prepared: PreparedRun) -> list[dict[str, Any]]:
     return [
         {
             "lane": lane,
+            "max_cost": settings.max_cost,
             "worst_call": worst,
             "in_flight": int(settings.max_cost / worst),
             "concurrency": settings.concurrency_of(lane),
@@ -26,10 +27,11 @@ def in_flight_under_limit(prepared: PreparedRun) -> list[dict[str, Any]]:
     ]
 
 
-def lines(found: Sequence[dict[str, Any]], max_cost: float | None) -> Iterator[str]:
+def lines(found: Sequence[dict[str, Any]]) -> Iterator[str]:
     for each in found:
         name, most, concurrency = each["lane"], each["in_flight"], each["concurrency"]
-        can_bear = f"{name}: a call may cost ${each['worst_call']:,.4f} at worst, so --max-cost ${max_cost:,.4f} bears"
+        limit = f"--max-cost ${each['max_cost']:,.4f}"
+        can_bear = f"{name}: a call may cost ${each['worst_call']:,.4f} at worst, so {limit} bears"
         if most >= concurrency:
             yield f"{can_bear} {most:,} in flight at once, and its concurrency of {concurrency:,} is not held back"
         elif most:

@@ -1,54 +1,133 @@
-"""Forecasts a run's calls, tokens, cost and time for each lane, with or without a pilot.
+"""Forecasts what a run takes on each lane: calls, tokens, dollars, and the time under its quotas.
 
-Assumes that a token is four characters and that an answer has between one token and its limit. Sends and writes
+A benchmark says what it expects of its run; prices, quotas and the text are here, the same for all. Sends and writes
 nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, field, to_builtins
 
 from ...engine.attempts.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR, chars_of
 from ...engine.attempts.money import cost_range
 from ...engine.attempts.prices import Price
-from ...engine.call import Call
+from ...engine.call import WEB, Call
 from ...engine.fault import LocalFault
 from ...engine.key import key_of
 from ...engine.limits import Quota
 from ...engine.runs.pairs import Pair
 from ...engine.store.cache import Cache
-from ...format import count_text, decimal_text, dollars, rough_minutes, span_text
+from ...format import decimal_text, dollars, rough_minutes, span_text
+from ...providers.search.access import is_search
 from ...report.text import table
 from ...wiring import Settings, access_to, keyless_endpoint_to
-from . import pilot_text
+from . import cost_bound
 from .preparation import PreparedRun
 from .work import Remainder
 
-if TYPE_CHECKING:
-    from .pilot import Pilot
-
-CONDITION = "if nothing has to be sent twice or is read from the provider's cache"
+ASSUMED = (
+    "a token is 4 characters of a prompt; an answer has at least 1 token, at most max_tokens (where that is not sent, "
+    f"{OUTPUT_FIRST}, or what the model can think)"
+)
 _COLUMNS = ("lane", "calls", "cached", "input tokens", "output tokens", "cost", "time under its quota")
 
+
+class Span(NamedTuple):
+    """An amount, from the least to the most that is likely."""
+
+    least: float
+    most: float
+
+    def __add__(self, other: object) -> Span:
+        assert isinstance(other, Span)
+        return Span(self.least + other.least, self.most + other.most)
+
+
+NOTHING = Span(0, 0)
 
 Missing = Mapping[Pair, tuple[Remainder, int | None]]
 """For each pair the calls left to send, and how many calls the cache answers (None: the cache was not searched)."""
 
 
-class LaneCalls(Struct):
-    """The calls, prompts and answers that one lane is expected to carry: a lower and an upper value of each."""
+class Load(Struct):
+    """The calls, prompts and answers that one lane is expected to carry."""
 
-    calls: list[int]
+    calls: Span = NOTHING
     """The number of calls."""
-    chars: list[int] | None
-    """Characters of all prompts; None: not known, since prompts contain answers."""
-    output: list[int | None]
-    """Tokens of all answers; None: not known."""
+    input: Span | None = NOTHING
+    """Tokens of all prompts; None: there are none, as in searches, or not known, since prompts contain answers."""
+    output: Span = NOTHING
+    """Tokens of all answers; infinite: it is not known how long the model thinks."""
     cached: int | None = None
     """The number of further calls that the cache answers; None: the cache was not searched."""
+
+    def add(self, calls: Span, tokens: Span, output: Span) -> None:
+        self.calls += calls
+        self.input = tokens if self.input is None else self.input + tokens
+        self.output += output
+
+
+class Expected(Struct, kw_only=True):
+    """What a benchmark expects of a run, before prices and quotas."""
+
+    loads: dict[str, Load]
+    """The load of each lane."""
+    what: str = ""
+    """The run's size in words."""
+    remarks: list[str] = field(default_factory=list)
+    """Sentences about the figures."""
+    assumed: str = ASSUMED
+    """What the figures assume."""
+    missing: Missing = field(default_factory=dict)
+    """The calls left to send; empty where an item takes several calls, which depend on answers."""
+    more: dict[str, Any] = field(default_factory=dict)
+    """The benchmark's own values for programs."""
+
+
+class LaneForecast(Struct, frozen=True, kw_only=True):
+    """What a run takes on one lane. None in place of an amount: it is not known."""
+
+    lane: str
+    calls: Span
+    cached: int | None
+    input_tokens: Span | None
+    output_tokens: tuple[float, float | None] | None
+    max_tokens: int | None
+    thinks: bool | None
+    price: dict[str, float] | None
+    quota: dict[str, float | None]
+    cost: Span | None
+    minutes: Span | None
+
+
+class Forecast(Struct, frozen=True, kw_only=True):
+    """What a run takes, lane by lane and in all. `cost` None: a lane has no price, or its tokens are not known. Lanes
+    work side by side, so `minutes` is that of the `slowest`; None: no lane declares a quota."""
+
+    folder: str | None
+    what: str
+    pairs: tuple[str, ...]
+    dataset: dict[str, Any]
+    lanes: tuple[LaneForecast, ...]
+    cost: Span | None
+    unpriced: tuple[str, ...]
+    prices_of: str | None
+    minutes: Span | None
+    slowest: str | None
+    remarks: tuple[str, ...]
+    assumed: str
+    in_flight_under_max_cost: list[dict[str, Any]]
+    more: dict[str, Any]
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns the forecast for programs, the benchmark's own values beside the others."""
+        values: dict[str, Any] = to_builtins(self)
+        more = values.pop("more")
+        return {**values, **more}
 
 
 def look_up(
@@ -70,7 +149,7 @@ def look_up(
             cache = None
     if cache is None and whole is not None:
         return dict.fromkeys(pairs, (whole(), None))
-    found: dict[Pair, tuple[Remainder, int | None]] = {}
+    missing: dict[Pair, tuple[Remainder, int | None]] = {}
     try:
         for pair in pairs:
             endpoint = keyless_endpoint_to(access_to(pair.model, settings))
@@ -81,164 +160,171 @@ def look_up(
                     continue
                 prompts += 1
                 chars += chars_of(call)
-            found[pair] = Remainder(prompts, chars), None if cache is None else cached
+            missing[pair] = Remainder(prompts, chars), None if cache is None else cached
     finally:
         if cache is not None:
             cache.close()
-    return found
+    return missing
 
 
-def lanes_under_test(
-    prepared: PreparedRun, missing: Missing, limits: Mapping[Pair, int | None]
-) -> dict[str, LaneCalls]:
-    """Returns the expected calls of the lanes of the models under test. `limits`: the most tokens of an answer of each
+def expected_of(prepared: PreparedRun, missing: Missing, limit_of: Callable[[Pair], int | None]) -> Expected:
+    """Returns what is expected of a run whose items are one call each. `limit_of`: the most tokens of an answer of a
     pair (None: no `max_tokens` is sent)."""
-    lanes, settings = {}, prepared.settings
-    for model in dict.fromkeys(pair.model for pair in missing):
-        own = {pair: found for pair, found in missing.items() if pair.model == model}
-        longest = {pair: longest_answer(settings, pair, limits[pair]) for pair in own}
-        count, chars = (sum(getattr(left, name) for left, _ in own.values()) for name in ("prompts", "chars"))
-        cached = [found for _, found in own.values() if found is not None]
-        most = None if None in longest.values() else sum(own[pair][0].prompts * (longest[pair] or 0) for pair in own)
-        lanes[model] = LaneCalls([count, count], [chars, chars], [count, most], sum(cached) if cached else None)
-    return lanes
+    settings, loads = prepared.settings, dict[str, Load]()
+    thoughts: dict[str, int | None] = {}
+    for pair, (left, cached) in missing.items():
+        limit, thinks = limit_of(pair), settings.facts_of(pair.model).thinks_at(pair.effort)
+        longest: float = OUTPUT_FIRST if limit is None else limit
+        if limit is None and thinks:
+            thoughts[pair.model] = settings.output_max(pair.model)
+            longest = thoughts[pair.model] or math.inf
+        load = loads.setdefault(pair.model, Load())
+        count, tokens = left.prompts, (left.chars or 0) * TOKENS_PER_CHAR
+        load.add(Span(count, count), Span(tokens, tokens), Span(count, count * longest if count else 0))
+        load.cached = load.cached if cached is None else (load.cached or 0) + cached
+    return Expected(loads=loads, missing=missing, remarks=[_thought(*each) for each in thoughts.items()])
 
 
-def forecast_of(
-    prepared: PreparedRun, lanes: Mapping[str, LaneCalls], missing: Missing, pilot: Pilot | None
-) -> dict[str, Any]:
-    """Returns a run's forecast as plain values, with the pilot's estimates if there was one."""
-    settings = prepared.settings
-    rows = [_row_of(prepared, lane, sent) for lane, sent in lanes.items()]
-    if pilot is not None and missing:
-        from .pilot_figures import figures  # numpy, which nothing else here needs
-
-        left = {pair: _left(found, pilot, pair) for pair, found in missing.items()}
-        for row in rows:
-            model = row["lane"]
-            if any(pair.model == model for pair in pilot.chosen):
-                row["pilot"] = figures(model, pilot, left, settings)
-    costs = [row["cost"] for row in rows]
-    return {
-        "folder": None if prepared.out.name == "-" else str(prepared.out),
-        "pairs": [str(pair) for pair in prepared.work.pairs()],
-        "dataset": {name: value for name, value in prepared.dataset.items() if name != "items"},
-        "lanes": rows,
-        "cost": None if None in costs else [sum(low for low, _ in costs), sum(high for _, high in costs)],
-        "prices_of": settings.price_table().oldest_date(prepared.work.lanes),
-        "pilot": None if pilot is None else pilot.ending(),
-    }
+def _thought(model: str, longest: int | None) -> str:
+    thinks = f"{model} thinks before it answers and is sent no max_tokens"
+    if longest is None:
+        return f'{thinks}: how long is not known; give max_output under [models."{model}"] in --config FILE'
+    return f"{thinks}: the upper figures take {longest:,} tokens an answer; --pilot N measures how many it takes"
 
 
-def longest_answer(settings: Settings, pair: Pair, limit: int | None) -> int | None:
-    """Returns the tokens of an answer that upper figures assume; None if it is not known how long the model thinks."""
-    if limit is not None:
-        return limit
-    return settings.output_max(pair.model) if settings.facts_of(pair.model).thinks_at(pair.effort) else OUTPUT_FIRST
-
-
-def _left(found: tuple[Remainder, int | None], pilot: Pilot, pair: Pair) -> Remainder:
-    """Returns a pair's calls without those that the pilot answered; the cache search, if there was one, has left them
-    out already."""
-    left, cached = found
-    if cached is not None:
-        return left
-    answered = [chars_of(outcome.call) for outcome in pilot.outcomes[pair] if outcome.reply is not None]
-    return Remainder(left.prompts - len(answered), left.chars - sum(answered))
-
-
-def _row_of(prepared: PreparedRun, model: str, sent: LaneCalls) -> dict[str, Any]:
-    settings = prepared.settings
-    efforts = [pair.effort for pair in prepared.work.pairs() if pair.model == model] or [None]
-    thinks = [settings.facts_of(model).thinks_at(effort) for effort in efforts]
-    quota, price = settings.quota_of(model), settings.price_table().get(model)
-    tokens = None if sent.chars is None else [round(chars * TOKENS_PER_CHAR) for chars in sent.chars]
-    # Without known tokens only the requests are compared with the quota.
-    is_known = tokens is None or None not in sent.output
-    return {
-        "lane": model,
-        "calls": sent.calls,
-        "cached": sent.cached,
-        "input_tokens": tokens,
-        "output_tokens": [None, None] if tokens is None else sent.output,
-        "price": None
-        if price is None
-        else {"input": price.factor * price.input, "output": price.factor * price.output},
-        "cost": _cost(price, tokens, sent.output) if tokens is not None and is_known else None,
-        "minutes": _minutes(quota, sent.calls, tokens, sent.output) if is_known else None,
-        "thinks": True if True in thinks else thinks[0],
-        "pilot": None,
-    }
-
-
-def _cost(price: Price | None, tokens: Sequence[int], output: Sequence[int | None]) -> list[float] | None:
-    if price is None:
-        return None
-    return list(cost_range(price, tokens, [answered or 0 for answered in output]))
-
-
-def _minutes(
-    quota: Quota, calls: Sequence[int], tokens: Sequence[int] | None, output: Sequence[int | None]
-) -> list[float] | None:
-    amounts = zip(calls, tokens or (0, 0), output, strict=True)
-    found = [quota.minutes(count, given, answered or 0) for count, given, answered in amounts]
-    return [each for each in found if each is not None] or None
-
-
-def tell(found: Mapping[str, Any]) -> str:
-    """Returns a forecast as lines for people."""
-    rows = [_COLUMNS, *(_cells(row) for row in found["lanes"])]
-    lines = [
-        table(rows),
-        "",
-        f"{found['what']}, asked of {', '.join(found['pairs'])}; data {found['dataset']['path']}",
+def forecast_of(prepared: PreparedRun, expected: Expected) -> Forecast:
+    """Returns a run's forecast from what its benchmark expects."""
+    settings, work = prepared.settings, prepared.work
+    prices = settings.price_table()
+    lanes = [
+        lane_forecast(
+            name,
+            load,
+            settings.quota_of(name),
+            prices.get(name),
+            max_tokens=work.max_tokens.get(name),
+            thinks=_thinks(prepared, name),
+        )
+        for name, load in expected.loads.items()
     ]
-    if found["cost"] is not None:
-        lines.append(f"cost: {span_text(found['cost'], dollars)}, {CONDITION}")
-    lines += price_lines({row["lane"]: row["price"] for row in found["lanes"]}, found["prices_of"])
-    if unquoted := [row["lane"] for row in found["lanes"] if row["minutes"] is None]:
+    costs = [lane.cost for lane in lanes if lane.lane != WEB]
+    timed = [lane for lane in lanes if lane.minutes is not None]
+    slowest = max(timed, key=lambda lane: (lane.minutes or NOTHING).most, default=None)
+    return Forecast(
+        folder=None if prepared.out.name == "-" else str(prepared.out),
+        what=expected.what,
+        pairs=tuple(map(str, work.pairs())),
+        dataset={name: value for name, value in prepared.dataset.items() if name != "items"},
+        lanes=tuple(lanes),
+        cost=None if None in costs else sum((cost for cost in costs if cost is not None), NOTHING),
+        unpriced=tuple(lane.lane for lane in lanes if lane.price is None and lane.lane != WEB),
+        prices_of=prices.oldest_date(lane.lane for lane in lanes),
+        minutes=None if slowest is None else slowest.minutes,
+        slowest=None if slowest is None else slowest.lane,
+        remarks=tuple(expected.remarks),
+        assumed=expected.assumed,
+        in_flight_under_max_cost=cost_bound.in_flight_under_limit(prepared),
+        more=expected.more,
+    )
+
+
+def _thinks(prepared: PreparedRun, model: str) -> bool | None:
+    """Returns whether a model thinks before it answers at one of its efforts; None: not known."""
+    efforts = [pair.effort for pair in prepared.work.pairs() if pair.model == model] or [None]
+    thinks = [prepared.settings.facts_of(model).thinks_at(effort) for effort in efforts]
+    return True if True in thinks else thinks[0]
+
+
+def lane_forecast(
+    lane: str,
+    load: Load,
+    quota: Quota,
+    price: Price | None,
+    *,
+    max_tokens: int | None = None,
+    thinks: bool | None = None,
+) -> LaneForecast:
+    """Returns what a lane's load costs at its price and takes under its quota."""
+    tokens = None if load.input is None else Span(*map(round, load.input))
+    output = load.output if math.isinf(load.output.most) else Span(*map(round, load.output))
+    cost = minutes = None
+    # An answer of unknown length has neither a cost nor a time.
+    if not math.isinf(output.most):
+        if price is not None and tokens is not None:
+            cost = Span(*cost_range(price, tokens, output))
+        elif price is not None and price.is_by_call:
+            cost = Span(load.calls.least * price.call, load.calls.most * price.call)
+        least, most = map(quota.minutes, load.calls, tokens or NOTHING, output)
+        minutes = None if least is None or most is None else Span(least, most)
+    return LaneForecast(
+        lane=lane,
+        calls=load.calls,
+        cached=load.cached,
+        input_tokens=tokens,
+        output_tokens=None if tokens is None else (output.least, None if math.isinf(output.most) else output.most),
+        max_tokens=max_tokens,
+        thinks=thinks,
+        price=None if price is None else _price(price),
+        quota={name: getattr(quota, name) for name in ("rpm", "tpm", "itpm", "otpm")},
+        cost=cost,
+        minutes=minutes,
+    )
+
+
+def _price(price: Price) -> dict[str, float]:
+    return {"input": price.factor * price.input, "output": price.factor * price.output, "call": price.call}
+
+
+def tell(forecast: Forecast) -> str:
+    """Returns a forecast as lines for people."""
+    lines = [
+        table([_COLUMNS, *map(_cells, forecast.lanes)]),
+        "",
+        f"{forecast.what}, asked of {', '.join(forecast.pairs)}; data {forecast.dataset['path']}",
+        *_of_cost(forecast),
+    ]
+    models = [lane for lane in forecast.lanes if lane.lane != WEB and not is_search(lane.lane)]
+    if unquoted := [lane.lane for lane in models if not any(lane.quota.values())]:
         lines.append(f"no quota declared: {', '.join(unquoted)}; --rpm and --tpm give the time")
-    lines += found["remarks"]
-    lines.append(
-        f"assumed: a token is 4 characters of a prompt; an answer has at least 1 token, at most max_tokens (where "
-        f"that is not sent, {OUTPUT_FIRST}, or what the model can think)"
-    )
-    lines += pilot_lines({row["lane"]: row["pilot"] for row in found["lanes"]}, found["pilot"])
-    return "\n".join(lines)
+    if forecast.minutes is not None and len(forecast.lanes) > 1:
+        lines.append(
+            f"time of the quotas alone: {span_text(forecast.minutes, rough_minutes)}, as {forecast.slowest} allows"
+        )
+    lines += [*forecast.remarks, f"assumed: {forecast.assumed}"]
+    return "\n".join([*lines, *cost_bound.lines(forecast.in_flight_under_max_cost)])
 
 
-def price_lines(prices: Mapping[str, Any], prices_of: str | None) -> Iterator[str]:
-    """Yields the sentences on lanes without a price, and on how old the prices of the others are. `prices_of` is the
-    date on which the oldest was read; None: all are the user's own."""
-    unpriced = [lane for lane, price in prices.items() if price is None]
-    if unpriced:
-        yield f'without a price: {", ".join(unpriced)}; give one under [prices."{unpriced[0]}"] in --config FILE'
-    if len(unpriced) < len(prices):
-        listed = f"listed on {prices_of} or later" if prices_of else "given in the configuration"
+def _of_cost(forecast: Forecast) -> Iterator[str]:
+    """Yields the sentences on the cost of all lanes, on lanes without a price, and on how old the prices are."""
+    costs = [lane.cost for lane in forecast.lanes if lane.cost is not None]
+    total = sum(costs, NOTHING)
+    # Free searches alone are no cost to show for models without a price.
+    if forecast.cost is not None or (costs and total.most > 0):
+        of = "" if forecast.cost is not None else " of the lanes that have one"
+        cache = "cache" if any(lane.cached is not None for lane in forecast.lanes) else "cache or this machine's"
+        cost = span_text(total, dollars)
+        yield f"cost{of}: {cost}, if nothing has to be sent twice or is read from the provider's {cache}"
+    if len(forecast.unpriced) < sum(lane.lane != WEB for lane in forecast.lanes):
+        listed = f"listed on {forecast.prices_of} or later" if forecast.prices_of else "given in the configuration"
         yield f"prices as {listed}: check them"
+    if names := forecast.unpriced:
+        yield f'without a price: {", ".join(names)}; give one under [prices."{names[0]}"] in --config FILE'
 
 
-def pilot_lines(estimates: Mapping[str, Any], pilot: Mapping[str, Any] | None) -> Iterator[str]:
-    """Yields the lines on a pilot: each lane's estimates, if it was asked (not None), and how the pilot ended."""
-    piloted = {lane: found for lane, found in estimates.items() if found is not None}
-    for lane, found in piloted.items():
-        yield from ("", pilot_text.tell(lane, found))
-    if any(found["pending"] < found["calls"] for found in piloted.values()):
-        yield from ("", pilot_text.MEANING)
-    if pilot is not None and (unsure := pilot["maybe_billed_pending"]):
-        yield f"{count_text(unsure, 'attempt')} without an answer in the pilot may have been billed all the same"
-
-
-def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
-    low, high = row["output_tokens"]
-    cost, minutes = row["cost"], row["minutes"]
-    said = "-" if low is None else f"{low:,} or more" if high is None else span_text((low, high), decimal_text)
+def _cells(lane: LaneForecast) -> tuple[str, ...]:
+    output = lane.output_tokens
+    no_time = "not known" if any(lane.quota.values()) else "no quota"
+    unknown = "-" if lane.lane == WEB else "no price" if lane.price is None else "not known"
     return (
-        row["lane"],
-        span_text(row["calls"], decimal_text),
-        "-" if row["cached"] is None else f"{row['cached']:,}",
-        "-" if row["input_tokens"] is None else span_text(row["input_tokens"], decimal_text),
-        said,
-        ("no price" if row["price"] is None else "not known") if cost is None else span_text(cost, dollars),
-        "no quota" if minutes is None else span_text(minutes, rough_minutes),
+        "pages" if lane.lane == WEB else lane.lane,
+        span_text(lane.calls, decimal_text),
+        decimal_text(lane.cached),
+        "-" if lane.input_tokens is None else span_text(lane.input_tokens, decimal_text),
+        "-" if output is None else _up_to(*output),
+        unknown if lane.cost is None else span_text(lane.cost, dollars),
+        no_time if lane.minutes is None else span_text(lane.minutes, rough_minutes),
     )
+
+
+def _up_to(least: float, most: float | None) -> str:
+    return f"{least:,} or more" if most is None else span_text((least, most), decimal_text)

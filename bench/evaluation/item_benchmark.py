@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from ...engine.runs.proof import Proof
     from ...report.sections import PageContents
     from .ask import Ask
+    from .forecast import Expected
     from .item import Item
     from .item_run import Made
-    from .pilot import Pilot
     from .preparation import ItemsOfPilot, PreparedRun
     from .report.runs import ReadRun
     from .stored_calls import RunLine, StoredCall
@@ -128,30 +128,20 @@ class ItemBenchmark(Benchmark):
         options = {name.replace("_", " "): str(value) for name, value in specification["options"].items()}
         return options | {"data set": str(specification["data"])[:12]}
 
-    def forecast(self, prepared: PreparedRun, *, looks_into_cache: bool, pilot: Pilot | None = None) -> dict[str, Any]:
+    def forecast(self, prepared: PreparedRun, *, looks_into_cache: bool) -> Expected:
         from .item_work import forecast
 
-        return forecast(prepared, looks_into_cache=looks_into_cache, pilot=pilot)
+        return forecast(prepared, looks_into_cache=looks_into_cache)
 
-    def forecast_text(self, found: Mapping[str, Any]) -> str:
-        from .forecast import tell
+    def pilot_items(self, prepared: PreparedRun, size: int) -> ItemsOfPilot:
+        from .item_work import pilot_items
 
-        return tell(found)
-
-    def pilot_calls(self, prepared: PreparedRun, size: int) -> Mapping[Pair, Sequence[Call]]:
-        from .item_work import pilot_calls
-
-        return pilot_calls(prepared, size)
+        return pilot_items(prepared, size)
 
     def call_of(self, line: RunLine) -> StoredCall | None:
         from .item_work import call_of
 
         return call_of(self, line) if self.has_calls else None
-
-    def pilot_items(self, prepared: PreparedRun, size: int) -> ItemsOfPilot | None:
-        from .item_work import pilot_items
-
-        return None if self.has_calls else pilot_items(prepared, size)
 
     def read_run(self, path: Path, manifest: Mapping[str, Any] | None, given: Mapping[str, Any]) -> ReadRun:
         from .item_work import scores_of

@@ -22,7 +22,7 @@ from ...providers.models import WINDOW
 from ...wiring import Settings, access_to
 from .call_items import CallBenchmark
 from .defect import BenchmarkDefect, benchmark_code
-from .forecast import LaneCalls, Missing, forecast_of, lanes_under_test, look_up
+from .forecast import Expected, Load, Span, expected_of, look_up
 from .item import Item, steps_in, steps_of
 from .journals import decoded, read_done
 from .judges import Judges
@@ -46,7 +46,6 @@ from .work import RunCounts, entry_of
 if TYPE_CHECKING:
     from ...wiring.engine import Engine
     from .benchmark import Order
-    from .pilot import Pilot
 
 _CHARS_A_TOKEN = 4
 # Options that the specification has under names of its own.
@@ -307,44 +306,36 @@ def _first_calls(benchmark: OfItems, options: Any, first: Item, pairs: Iterable[
 _OF_ANSWERS = "prompts are made of answers, so nobody knows their tokens before: --pilot N measures them"
 
 
-def forecast(prepared: PreparedRun, *, looks_into_cache: bool = True, pilot: Pilot | None = None) -> dict[str, Any]:
-    """Returns a run's forecast as plain values. For items of several calls it assumes, for each step, one call of the
+def forecast(prepared: PreparedRun, *, looks_into_cache: bool = True) -> Expected:
+    """Returns what a run is expected to take. For items of several calls it assumes, for each step, one call of the
     model under test and one of every other model."""
     work = work_of(prepared)
-    missing: Missing = {}
     if work.of.has_calls:
-
-        def calls_of(pair: Pair) -> Iterator[Call]:
-            return (call for _, call in work.calls(pair))
-
-        missing = look_up(work.asked_pairs, calls_of, prepared.settings, looks_into_cache=looks_into_cache)
-        lanes = lanes_under_test(prepared, missing, dict.fromkeys(missing, getattr(work.options, "max_tokens", None)))
+        missing = look_up(
+            work.asked_pairs,
+            lambda pair: (call for _, call in work.calls(pair)),
+            prepared.settings,
+            looks_into_cache=looks_into_cache,
+        )
+        expected = expected_of(prepared, missing, lambda pair: getattr(work.options, "max_tokens", None))
     else:
-        heats = Counter(pair.model for pair in work.asked_pairs)
-        lanes = {lane: LaneCalls([0, 0], None, [0, 0]) for lane in work.lanes}
-        for lane, sent in lanes.items():
-            count = work.items * (heats[lane] + (len(work.asked_pairs) if lane in work.of.others(work.options) else 0))
-            sent.calls = [count, count]
-    return {
-        "items": len(work.steps),
-        "lines": work.items,
-        "what": f"{len(work.steps):,} items of {work.items:,} {work.item}s",
-        "remarks": [] if work.of.has_calls else [_OF_ANSWERS],
-        **forecast_of(prepared, lanes, missing, pilot),
-    }
-
-
-def pilot_calls(prepared: PreparedRun, size: int) -> dict[Pair, list[Call]]:
-    """Returns `size` of the run's calls for each pair, of items spread evenly over the run."""
-    work = work_of(prepared)
-    chosen = _spread(work, size)
-    return {pair: [call for name, call in work.calls(pair) if name in chosen] for pair in work.asked_pairs}
+        treatments, others = Counter(pair.model for pair in work.asked_pairs), work.of.others(work.options)
+        expected = Expected(loads={}, remarks=[_OF_ANSWERS])
+        for lane in work.lanes:
+            count = work.items * (treatments[lane] + (len(work.asked_pairs) if lane in others else 0))
+            expected.loads[lane] = Load(Span(count, count), input=None)
+    expected.what = f"{len(work.steps):,} items of {work.items:,} {work.item}s"
+    expected.more = {"items": len(work.steps), "lines": work.items}
+    return expected
 
 
 def pilot_items(prepared: PreparedRun, size: int) -> ItemsOfPilot:
-    """Returns the run reduced to `size` of its items, spread evenly over it."""
+    """Returns `size` of the run's items, spread evenly over it."""
     work = work_of(prepared)
     chosen = _spread(work, size)
+    if work.of.has_calls:
+        calls = {pair: [call for name, call in work.calls(pair) if name in chosen] for pair in work.asked_pairs}
+        return ItemsOfPilot(run=prepared, items=len(chosen), of=len(work.steps), noun="prompt", calls=calls)
     few = structs.replace(work, steps={name: steps for name, steps in work.steps.items() if name in chosen})
     return ItemsOfPilot(run=structs.replace(prepared, work=few), items=len(chosen), of=len(work.steps))
 

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from .forecast import forecast_of, lanes_under_test, look_up
+from .forecast import Expected, expected_of, look_up
 from .judging.preparation import judgement_lines
 from .judging.work import JudgingWork
 from .preparation import PreparedRun
 
 
-def forecast(prepared: PreparedRun, *, looks_into_cache: bool = True) -> dict[str, Any]:
-    """Returns the calls, tokens, dollars and minutes that the missing judgements are expected to take."""
+def forecast(prepared: PreparedRun, *, looks_into_cache: bool = True) -> Expected:
+    """Returns what the missing judgements are expected to take."""
     work = prepared.work
     assert isinstance(work, JudgingWork)
     done = work.finished(iter(judgement_lines(prepared.out)))
     missing = look_up(
         work.pairs(), lambda pair: work.calls(pair, done), prepared.settings, looks_into_cache=looks_into_cache
     )
-    limits = work.max_tokens
-    lanes = lanes_under_test(prepared, missing, {pair: limits.get(pair.model) for pair in missing})
+    expected = expected_of(prepared, missing, lambda pair: work.max_tokens.get(pair.model))
     there = sum(len(done.of(pair)) for pair in work.pairs())
-    return {
-        "items": work.items,
-        "what": f"{work.items:,} kept answers, {there:,} of {prepared.total:,} judgements are there",
-        "remarks": ["a reply that can't be read is asked for once more: such calls are not counted"],
-        **forecast_of(prepared, lanes, missing, None),
-    }
+    expected.what = f"{work.items:,} kept answers, {there:,} of {prepared.total:,} judgements are there"
+    expected.remarks.append("a reply that can't be read is asked for once more: such calls are not counted")
+    expected.more["items"] = work.items
+    return expected

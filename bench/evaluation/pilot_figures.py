@@ -1,175 +1,280 @@
-"""Estimates from a pilot: tokens, cost and time of what is left, each with a 95% interval, and the share of calls that
-failed, were refused or were cut.
+"""Estimates from a pilot: calls, tokens, cost and time of what is left on each lane, each with a 95% interval, and the
+share of answers that failed, were refused or were cut.
 
-Pure functions from outcomes to values. Their text: pilot_text.
+Pure functions from what items used to values. Their text: pilot_text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 from functools import reduce
+from itertools import chain
 from operator import add
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
-from ...engine.attempts.estimate import chars_of
-from ...engine.call import Outcome
-from ...engine.runs.pairs import Pair
+from ...engine.call import WEB
 from ...metrics.statistics.ratio import Estimate, RatioSample, Totals, totals
 from ...metrics.statistics.shares import share_interval
 from ...wiring import Settings
+from .forecast import Missing
+from .pilot import Failures, ItemUse, LaneUse, Pilot, PilotPart, Stratum
 from .work import Remainder
 
-if TYPE_CHECKING:
-    from .pilot import Pilot
-
+Rng = np.random.Generator
 # Fixed, so that the same answers always give the same intervals.
 SEED = 5_150_623
+_AMOUNTS = ("calls", "input", "output", "input_cost", "output_cost")
+_COSTS = ("input_cost", "output_cost")
+# The amounts that grow with a prompt's characters, where these are known.
+_BY_CHARS = ("input", "input_cost")
 
 
-class _TokenSample(Struct, frozen=True):
-    """The characters and tokens of one answered call."""
+class Figure(Struct, frozen=True):
+    """An estimate with its interval; None: one item alone has none."""
 
-    chars: int
-    input: int
-    output: int
+    estimate: float
+    ci95: tuple[float, float] | None
 
 
-def figures(model: str, pilot: Pilot, left: Mapping[Pair, Remainder], settings: Settings) -> dict[str, Any]:
-    """Returns the estimates for one model as plain values; None where there is no estimate."""
-    rng = np.random.default_rng(SEED)
-    pairs = [pair for pair in pilot.chosen if pair.model == model]
-    outcomes = [outcome for pair in pairs for outcome in pilot.outcomes[pair]]
-    seen = {pair: _seen(pilot.outcomes[pair]) for pair in pairs}
-    every = [one for pair in pairs for one in seen[pair]]
-    to_send = sum(left[pair].prompts for pair in pairs)
-    tokens = _tokens(seen, left, rng)
-    price = settings.price_table().get(model)
-    cost = spent = None
-    if price is not None:
-        spent = sum(outcome.cost or 0.0 for outcome in outcomes)
-        if tokens is not None:
-            cost = tokens.of((price.factor * price.input / 1e6, price.factor * price.output / 1e6))
-    latencies = sorted(outcome.latency_ms for outcome in outcomes if outcome.latency_ms is not None)
+class LaneFigures(Struct, frozen=True):
+    """What is left on one lane. `cost` None: the lane has no price."""
+
+    lane: str
+    calls: Figure
+    input_tokens: Figure
+    output_tokens: Figure
+    cost: Figure | None
+
+
+class Share(Struct, frozen=True):
+    """A share of answers with its exact interval; None: there is no answer."""
+
+    count: int
+    of: int
+    ci95: tuple[float, float] | None
+
+
+class Minutes(Struct, frozen=True):
+    """The time that the rest takes: the largest of its bounds. `bound_by`: requests, tokens, or concurrency, of the
+    `lane`; None: nothing is left."""
+
+    estimate: float
+    ci95: tuple[float, float] | None
+    bound_by: str | None = None
+    lane: str | None = None
+
+
+class PilotFigures(Struct, frozen=True, kw_only=True):
+    """The estimates from one part of a pilot. None in place of a figure: there is no estimate."""
+
+    models: tuple[str, ...]
+    """The models under test."""
+    noun: str
+    """The noun for an item."""
+    line: str
+    """The noun for an answer that is counted as failed, refused or cut."""
+    items: int
+    """The number of items of the pilot."""
+    of: int
+    """The number of items of the run."""
+    pending: int
+    """The items of the pilot that did not run to their end."""
+    stop: str | None
+    """The reason of a stop."""
+    whole: int
+    """The items that ran to their end without a failure."""
+    measured: int
+    """Those of which the tokens of all answers are known."""
+    sent: int
+    """The number of calls that were sent."""
+    from_cache: int
+    """The number of calls that the cache answered."""
+    spent: float | None
+    """Dollars paid for the calls that were sent; None: no lane has a price."""
+    left: int
+    """The number of items still to send."""
+    lanes: tuple[LaneFigures, ...] | None
+    """What is left on each lane."""
+    unpriced: tuple[str, ...]
+    """The lanes of these without a price."""
+    cost: Figure | None
+    """Dollars of what is left."""
+    cost_with_pilot: Figure | None
+    """The same with those of the pilot."""
+    minutes: Minutes | None
+    """The time of what is left."""
+    tokens_per_character: float | None
+    """Input tokens of a character of a prompt, where an item is one call."""
+    output_tokens_each: float | None
+    """Output tokens of an answer, where an item is one call."""
+    latency_ms: float | None
+    """Milliseconds of a call, where an item is one call."""
+    failed: Share
+    """The answers that failed."""
+    refused: Share
+    """The answers that are refusals."""
+    truncated: Share
+    """The answers that were cut off."""
+    failures: dict[str, Failures]
+    """The failures by kind."""
+    maybe_billed: int
+    """Attempts that brought no whole answer and may have been billed."""
+
+
+class _Rest:
+    """What is left to send, estimated for each amount of each lane together, so that their sums have intervals too."""
+
+    def __init__(self, strata: Iterable[tuple[Sequence[ItemUse], Remainder]], lanes: Sequence[str], rng: Rng) -> None:
+        self._columns = [(lane, amount) for lane in lanes for amount in _AMOUNTS]
+        self._totals = reduce(add, (self._total(items, left, rng) for items, left in strata))
+
+    def _total(self, items: Sequence[ItemUse], left: Remainder, rng: Rng) -> Totals:
+        none = LaneUse()
+        uses = [[item.lanes.get(lane, none) for lane, _ in self._columns] for item in items]
+        names = [amount for _, amount in self._columns]
+        shape = (-1, len(names))
+        amounts = [[getattr(use, name) for use, name in zip(row, names, strict=True)] for row in uses]
+        sizes = [
+            [use.chars or 1 if name in _BY_CHARS else 1 for use, name in zip(row, names, strict=True)] for row in uses
+        ]
+        of_rest = [left.chars if name in _BY_CHARS and left.chars is not None else left.prompts for name in names]
+        seen, size = (np.array(each, dtype=np.float64).reshape(shape) for each in (amounts, sizes))
+        return totals(RatioSample(seen, size, left.prompts, np.array(of_rest, dtype=np.float64)), rng)
+
+    def of(self, lanes: Container[str], amounts: Container[str], times: float = 1.0) -> Figure:
+        """Returns the sum of some amounts of some lanes, times a factor."""
+        weights = [times if lane in lanes and amount in amounts else 0.0 for lane, amount in self._columns]
+        return _figure(self._totals.of(weights))
+
+
+def figures_of(pilot: Pilot, missing: Missing) -> list[PilotFigures]:
+    """Returns the estimates from each part of a pilot. `missing`: the calls left to send, where an item is one."""
+    return [_figures(part, pilot, missing) for part in pilot.parts]
+
+
+def as_json(pilot: Pilot, parts: Sequence[PilotFigures]) -> dict[str, Any]:
+    """Returns how a pilot ended, and its estimates, for programs."""
     return {
-        **_counts(outcomes, sum(len(pilot.chosen[pair]) for pair in pairs)),
-        "stop": next(
-            ({"reason": stop.reason, "detail": stop.detail} for stop in pilot.stops if stop.lane == model), None
-        ),
-        "usages": len(every),
-        "spent": spent,
-        "left": to_send,
-        "tokens_per_character": _ratio(sum(one.input for one in every), sum(one.chars for one in every)),
-        "output_tokens_each": _ratio(sum(one.output for one in every), len(every)),
-        "latency_ms": _ratio(sum(latencies), len(latencies)),
-        "input_tokens": None if tokens is None else _told(tokens.of((1, 0))),
-        "output_tokens": None if tokens is None else _told(tokens.of((0, 1))),
-        "cost": None if cost is None else _told(cost),
-        "cost_with_pilot": None if cost is None or spent is None else _told(cost, spent),
-        "minutes": _minutes(model, settings, to_send, tokens, _busy_ms(latencies, to_send, rng)),
+        "exit_code": pilot.exit_code,
+        "signal": pilot.signal,
+        "maybe_billed_pending": pilot.maybe_billed_pending,
+        "remark": pilot.chosen.remark,
+        "estimates": to_builtins(parts),
     }
 
 
-def _seen(outcomes: Sequence[Outcome]) -> list[_TokenSample]:
-    found = []
-    for outcome in outcomes:
-        usage = None if outcome.reply is None else outcome.reply.usage
-        if usage is not None and usage.input is not None and usage.output is not None:
-            found.append(_TokenSample(max(1, chars_of(outcome.call)), usage.input, usage.output))
-    # Answers arrive in any order, and what is drawn from them must not depend on it.
-    return sorted(found, key=lambda one: (one.chars, one.input, one.output))
+def _figures(part: PilotPart, pilot: Pilot, missing: Missing) -> PilotFigures:
+    chosen, rng = pilot.chosen, np.random.default_rng(SEED)
+    settings, prices = chosen.run.settings, chosen.run.settings.price_table()
+    left = [_left(stratum, missing) for stratum in part.strata]
+    whole = [stratum.whole for stratum in part.strata]
+    measured = [[item for item in items if item.is_measured] for items in whole]
+    items = list(chain.from_iterable(measured))
+    used = dict.fromkeys(lane for item in items for lane in item.lanes)
+    lanes = tuple(dict.fromkeys([*part.lanes, *used]))
+    unpriced = tuple(lane for lane in lanes if lane in used and lane != WEB and prices.get(lane) is None)
+    is_known = all(items or not rest.prompts for items, rest in zip(measured, left, strict=True))
+    rest = _Rest(zip(measured, left, strict=True), lanes, rng) if is_known else None
+    cost = None if rest is None or unpriced else rest.of(lanes, _COSTS)
+    spent = part.paid if any(prices.get(lane) is not None for lane in lanes) else None
+    number = sum(stratum.chosen for stratum in part.strata)
+    # The tokens of one call say something about others where an item is one.
+    uses = [use for item in items for use in item.lanes.values() if use.chars]
+    latencies = part.latencies.get(lanes[0], []) if chosen.calls else []
+    failed = sum(each.count for each in part.failures.values())
+    return PilotFigures(
+        models=tuple(dict.fromkeys(pair.model for stratum in part.strata for pair in stratum.pairs)),
+        noun=chosen.noun,
+        line=chosen.noun if chosen.calls else chosen.run.work.item,
+        items=number,
+        of=sum(stratum.of for stratum in part.strata),
+        pending=number - sum(len(stratum.ended) for stratum in part.strata),
+        stop=next((stop.detail for stop in pilot.stops if not chosen.calls or stop.lane in lanes), None),
+        whole=sum(map(len, whole)),
+        measured=len(items),
+        sent=part.sent,
+        from_cache=part.from_cache,
+        spent=spent,
+        left=sum(each.prompts for each in left),
+        lanes=None if rest is None else tuple(_lane(lane, rest, is_priced=lane not in unpriced) for lane in lanes),
+        unpriced=unpriced,
+        cost=cost,
+        cost_with_pilot=None if cost is None or spent is None else _moved(cost, spent),
+        minutes=None if rest is None else _minutes(part, rest, lanes, settings, rng),
+        tokens_per_character=_ratio(sum(use.input for use in uses), sum(use.chars for use in uses)),
+        output_tokens_each=_ratio(sum(use.output for use in uses), len(uses)),
+        latency_ms=_ratio(sum(sorted(latencies)), len(latencies)),
+        failed=_share(failed, failed + part.answers),
+        refused=_share(part.refused, part.answers),
+        truncated=_share(part.truncated, part.answers),
+        failures=part.failures,
+        maybe_billed=part.maybe_billed,
+    )
 
 
-def _counts(outcomes: Sequence[Outcome], calls: int) -> dict[str, Any]:
-    replies = [outcome.reply for outcome in outcomes if outcome.reply is not None]
-    failures: dict[str, dict[str, Any]] = {}
-    for outcome in outcomes:
-        if outcome.failure is not None:
-            first = {"calls": 0, "detail": " ".join(outcome.failure.detail.split())}
-            failures.setdefault(outcome.failure.kind, first)["calls"] += 1
-    return {
-        "calls": calls,
-        "sent": sum(outcome.attempts > 0 for outcome in outcomes),
-        "from_cache": sum(outcome.cached for outcome in outcomes),
-        "pending": calls - len(outcomes),
-        "answered": len(replies),
-        "failed": _share(len(outcomes) - len(replies), len(outcomes)),
-        "refused": _share(sum(reply.refused for reply in replies), len(replies)),
-        "truncated": _share(sum(reply.truncated for reply in replies), len(replies)),
-        "failures": failures,
-        "maybe_billed": sum(outcome.maybe_billed for outcome in outcomes),
-    }
+def _left(stratum: Stratum, missing: Missing) -> Remainder:
+    """Returns the items still to send. Where the cache was searched, that has left out what the pilot answered."""
+    whole = stratum.whole
+    if (pair := stratum.pairs[0]) not in missing:
+        return Remainder(stratum.of - len(whole), None)
+    left, cached = missing[pair]
+    if cached is not None or left.chars is None:
+        return left
+    return Remainder(left.prompts - len(whole), left.chars - sum(item.lanes[pair.model].chars for item in whole))
 
 
-def _share(count: int, of: int) -> dict[str, Any]:
-    return {"calls": count, "of": of, "ci95": list(share_interval(count, of)) if of else None}
+def _lane(lane: str, rest: _Rest, *, is_priced: bool) -> LaneFigures:
+    calls, read, written = (rest.of((lane,), (amount,)) for amount in ("calls", "input", "output"))
+    return LaneFigures(lane, calls, read, written, rest.of((lane,), _COSTS) if is_priced else None)
+
+
+def _minutes(part: PilotPart, rest: _Rest, lanes: Sequence[str], settings: Settings, rng: Rng) -> Minutes | None:
+    """Returns the time that the rest needs: the largest bound of all lanes, by requests, tokens and calls in flight.
+    None: there is none, since nothing was sent and no quota is declared."""
+    all_calls = rest.of(lanes, ("calls",))
+    if not all_calls.estimate:
+        return Minutes(all_calls.estimate, all_calls.ci95)
+    bounds: list[Minutes] = []
+    for lane in lanes:
+        calls, quota = rest.of((lane,), ("calls",)).estimate, settings.quota_of(lane)
+        for name, most, amounts in (
+            ("requests", quota.rpm, ("calls",)),
+            ("tokens", quota.tpm, ("input", "output")),
+            ("input tokens", quota.itpm, ("input",)),
+            ("output tokens", quota.otpm, ("output",)),
+        ):
+            if most is not None:
+                figure = rest.of((lane,), amounts, 1 / most)
+                bounds.append(Minutes(figure.estimate, figure.ci95, name, lane))
+        if calls and (latencies := part.latencies.get(lane)):
+            each = np.array(sorted(latencies), dtype=np.float64).reshape(-1, 1)
+            busy_ms = totals(RatioSample(each, np.ones_like(each), max(1, round(calls)), np.array([calls])), rng)
+            at_once = min(settings.concurrency_of(lane), max(1.0, calls))
+            figure = _figure(busy_ms.of((1 / 60_000 / at_once,)))
+            bounds.append(Minutes(figure.estimate, figure.ci95, "concurrency", lane))
+    if not bounds:
+        return None
+    slowest = max(bounds, key=lambda bound: bound.estimate)
+    intervals = [bound.ci95 for bound in bounds if bound.ci95 is not None]
+    is_known = len(intervals) == len(bounds)
+    interval = (max(low for low, _ in intervals), max(high for _, high in intervals)) if is_known else None
+    return Minutes(slowest.estimate, interval, slowest.bound_by, slowest.lane)
+
+
+def _figure(estimate: Estimate) -> Figure:
+    return Figure(estimate.value, estimate.interval)
+
+
+def _moved(figure: Figure, by: float) -> Figure:
+    return Figure(figure.estimate + by, None if figure.ci95 is None else (figure.ci95[0] + by, figure.ci95[1] + by))
 
 
 def _ratio(amount: float, size: float) -> float | None:
     return amount / size if size else None
 
 
-def _tokens(
-    seen: Mapping[Pair, Sequence[_TokenSample]], left: Mapping[Pair, Remainder], rng: np.random.Generator
-) -> Totals | None:
-    """Returns resampled input and output tokens of what is left, each temperature from its own answers; None if one has
-    no answers."""
-    found = []
-    for pair, answers in seen.items():
-        rest = left[pair]
-        if rest.prompts and not answers:
-            return None
-        amounts = np.array([(one.input, one.output) for one in answers], dtype=np.float64).reshape(-1, 2)
-        sizes = np.array([(one.chars, 1) for one in answers], dtype=np.float64).reshape(-1, 2)
-        sizes_left = np.array((rest.chars, rest.prompts), dtype=np.float64)
-        found.append(totals(RatioSample(amounts, sizes, rest.prompts, sizes_left), rng))
-    return reduce(add, found)
-
-
-def _busy_ms(latencies: Sequence[float], to_send: int, rng: np.random.Generator) -> Totals | None:
-    """Returns the milliseconds that all calls left take one after the other; None if no latency is known."""
-    if not latencies or not to_send:
-        return None
-    amounts = np.array(latencies, dtype=np.float64).reshape(-1, 1)
-    return totals(RatioSample(amounts, np.ones_like(amounts), to_send, np.array([float(to_send)])), rng)
-
-
-def _minutes(
-    model: str, settings: Settings, to_send: int, tokens: Totals | None, busy_ms: Totals | None
-) -> dict[str, Any] | None:
-    """Returns the minutes that the run needs, with an interval: the largest of its bounds by requests, tokens and
-    concurrency; None if it has no bound, or one in tokens, of which the pilot measured none."""
-    if not to_send:
-        return {"estimate": 0.0, "ci95": [0.0, 0.0], "bound_by": None}
-    bounds: dict[str, dict[str, Any]] = {}
-    quota = settings.quota_of(model)
-    if quota.rpm is not None:
-        minutes = to_send / quota.rpm
-        bounds["requests"] = {"estimate": minutes, "ci95": [minutes, minutes]}
-    for name, most, share in (
-        ("tokens", quota.tpm, (1, 1)),
-        ("input tokens", quota.itpm, (1, 0)),
-        ("output tokens", quota.otpm, (0, 1)),
-    ):
-        if most is not None:
-            if tokens is None:
-                return None
-            bounds[name] = _told(tokens.of((share[0] / most, share[1] / most)))
-    if busy_ms is not None:
-        bounds["concurrency"] = _told(busy_ms.of((1 / 60_000 / min(settings.concurrency_of(model), to_send),)))
-    if not bounds:
-        return None
-    slowest = max(bounds, key=lambda name: float(bounds[name]["estimate"]))
-    intervals = [bound["ci95"] for bound in bounds.values() if bound["ci95"] is not None]
-    is_known = len(intervals) == len(bounds)
-    interval = [max(low for low, _ in intervals), max(high for _, high in intervals)] if is_known else None
-    return {"estimate": bounds[slowest]["estimate"], "ci95": interval, "bound_by": slowest}
-
-
-def _told(found: Estimate, more: float = 0.0) -> dict[str, Any]:
-    return {
-        "estimate": found.value + more,
-        "ci95": None if found.interval is None else [end + more for end in found.interval],
-    }
+def _share(count: int, of: int) -> Share:
+    return Share(count, of, share_interval(count, of) if of else None)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct, structs
@@ -72,16 +73,27 @@ class PreparedRun(Struct, frozen=True, kw_only=True):
 
 
 class ItemsOfPilot(Struct, frozen=True, kw_only=True):
-    """The reduced run that a benchmark offers as a pilot, and how many of the items it has."""
+    """The items of a run that a benchmark offers as a pilot."""
 
     run: PreparedRun
-    """The run with the pilot's items alone."""
+    """The run; where its items take several calls, with the pilot's alone."""
     items: int
     """The number of items of each pair in the pilot."""
     of: int
     """The number of items of each pair in the whole run."""
     noun: str = "item"
     """The noun for an item."""
+    calls: Mapping[Pair, Sequence[Call]] = MappingProxyType({})
+    """The calls of each pair, where an item is one call; empty: the run sends its items."""
+    remark: str = ""
+    """A sentence about the estimates."""
+
+    @property
+    def progress(self) -> tuple[int, int, str]:
+        """The number of items to send, how many are done, and the noun for progress displays."""
+        if self.calls:
+            return sum(map(len, self.calls.values())), 0, ""
+        return self.run.total, 0, self.run.work.item
 
 
 def settings_of(sending: SendingOptions) -> Settings:

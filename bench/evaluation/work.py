@@ -37,10 +37,10 @@ class RunCounts(Struct, frozen=True):
 
 
 class Remainder(Struct, frozen=True):
-    """The prompts that one pair is still to be sent, and their characters."""
+    """The prompts that one pair is still to be sent, and their characters; None: they contain answers."""
 
     prompts: int
-    chars: int
+    chars: int | None
 
 
 class BenchmarkRun(Protocol):

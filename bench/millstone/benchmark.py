@@ -12,13 +12,11 @@ from .options import DATA, PROMPTS, TITLE, Options, Readings
 from .records import Record
 
 if TYPE_CHECKING:
-    from ...engine.call import Call
-    from ...engine.runs.pairs import Pair
     from ...engine.runs.run_folder import WrongSpecification
     from ...report.sections import PageContents
+    from ..evaluation.forecast import Expected
     from ..evaluation.labelling.label import Labeller
-    from ..evaluation.pilot import Pilot
-    from ..evaluation.preparation import PreparedRun
+    from ..evaluation.preparation import ItemsOfPilot, PreparedRun
     from ..evaluation.stored_calls import RunLine, StoredCall
     from .published_counts import CountsTable
     from .report.folders import AnswerFolder
@@ -77,20 +75,15 @@ class MillStone(Benchmark):
 
         return manner_of_source(source, scores, is_recorded="stance" not in given)
 
-    def forecast(self, prepared: PreparedRun, *, looks_into_cache: bool, pilot: Pilot | None = None) -> dict[str, Any]:
+    def forecast(self, prepared: PreparedRun, *, looks_into_cache: bool) -> Expected:
         from .forecast import forecast
 
-        return forecast(prepared, looks_into_cache=looks_into_cache, pilot=pilot)
+        return forecast(prepared, looks_into_cache=looks_into_cache)
 
-    def forecast_text(self, found: Mapping[str, Any]) -> str:
-        from .forecast import forecast_text
+    def pilot_items(self, prepared: PreparedRun, size: int) -> ItemsOfPilot:
+        from .forecast import pilot_items
 
-        return forecast_text(found)
-
-    def pilot_calls(self, prepared: PreparedRun, size: int) -> Mapping[Pair, Sequence[Call]]:
-        from .work import pilot_calls
-
-        return pilot_calls(prepared, size)
+        return pilot_items(prepared, size)
 
     def read_run(self, path: Path, manifest: Mapping[str, Any] | None, given: Mapping[str, Any]) -> AnswerFolder:
         from .report.folders import read

@@ -38,11 +38,10 @@ from ..evaluation.preparation import (
 from ..evaluation.served import served_rows
 from ..evaluation.work import RunCounts, entry_of
 from .dataset import CONTROVERSIAL_OR_ALL, DatasetError, IssueDataset, load, select
-from .grid import Grid, calls, default_max_tokens, largest_prompt
+from .grid import Grid, default_max_tokens, largest_prompt
 from .labels import compared, corrected
 from .options import Options
 from .reference import CONTROVERSIAL
-from .sample import sample_ids
 from .sweep import GridSpec, limit_name, read_done, run_sweep, specification
 
 if TYPE_CHECKING:
@@ -259,20 +258,6 @@ def dataset_if_there(manifest: Mapping[str, Any]) -> IssueDataset | None:
         return dataset_of(manifest)
     except (DatasetError, OSError):
         return None
-
-
-def pilot_calls(prepared: PreparedRun, size: int) -> dict[Pair, list[Call]]:
-    """Returns `size` of the run's own calls for each model and temperature, in the sample's order."""
-    work = millstone_of(prepared)
-    ids = sample_ids(work.grid, size)
-    rank = {item_id: number for number, item_id in enumerate(ids)}
-    chosen = {}
-    for pair in work.pairs():
-        limit = work.asked.max_tokens_of(pair)
-        made = calls(work.grid, pair, limit, lambda item_id: item_id not in rank)
-        # In the sample's order, not the grid's: the answers before a stop are then spread over the grid too.
-        chosen[pair] = sorted(made, key=lambda call: rank[call.tag.id])
-    return chosen
 
 
 def millstone_of(prepared: PreparedRun) -> MillstoneWork:

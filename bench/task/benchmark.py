@@ -12,12 +12,10 @@ from .options import TITLE, Options, Readings
 from .task_records import TaskRecords
 
 if TYPE_CHECKING:
-    from ...engine.call import Call
-    from ...engine.runs.pairs import Pair
     from ...engine.runs.run_folder import WrongSpecification
     from ...report.sections import PageContents
-    from ..evaluation.pilot import Pilot
-    from ..evaluation.preparation import PreparedRun
+    from ..evaluation.forecast import Expected
+    from ..evaluation.preparation import ItemsOfPilot, PreparedRun
 
 
 class TaskBenchmark(TaskRecords):
@@ -72,25 +70,20 @@ class TaskBenchmark(TaskRecords):
         _, *options = super()._words_of({**kept, "file": None})
         return [Path(kept["file"]).name, *options]
 
-    def forecast(self, prepared: PreparedRun, *, looks_into_cache: bool, pilot: Pilot | None = None) -> dict[str, Any]:
+    def forecast(self, prepared: PreparedRun, *, looks_into_cache: bool) -> Expected:
         from .forecast import forecast
 
-        return forecast(prepared, looks_into_cache=looks_into_cache, pilot=pilot)
-
-    def forecast_text(self, found: Mapping[str, Any]) -> str:
-        from ..evaluation.forecast import tell
-
-        return tell(found)
+        return forecast(prepared, looks_into_cache=looks_into_cache)
 
     def load_prompts(self, dataset: Path | None) -> LoadPrompts:
         from .load_prompts import load_prompts
 
         return load_prompts(dataset)
 
-    def pilot_calls(self, prepared: PreparedRun, size: int) -> Mapping[Pair, Sequence[Call]]:
-        from .forecast import pilot_calls
+    def pilot_items(self, prepared: PreparedRun, size: int) -> ItemsOfPilot:
+        from .forecast import pilot_items
 
-        return pilot_calls(prepared, size)
+        return pilot_items(prepared, size)
 
     def prove(self, folder: Path, manifest: dict[str, Any]) -> Any:
         from .proof import prove_folder

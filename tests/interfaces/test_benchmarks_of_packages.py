@@ -203,7 +203,7 @@ def test_its_pilot_sends_some_of_its_items_and_the_run_the_others_alone(
     assert done.code == 0, done.err
     assert provider.calls() == 3 * calls and not (home / "run").exists()
     (planned,) = json.loads(done.out)["runs"]
-    found = planned["pilot"] if name == "tales" else planned["lanes"][0]["pilot"]
+    (found,) = planned["pilot"]["estimates"]
     assert (found["sent"], found["left"], found["from_cache"]) == (3 * calls, 1, 0)
     run(cli, provider, name)
     assert provider.calls() == 4 * calls

@@ -110,7 +110,7 @@ def test_a_plan_of_the_file_tells_both(sweep: tuple[Path, Done]) -> None:
     done = run_command(home, "plan", "sweep.toml", "--json")
     assert done.code == 0, done.err
     grid, talks = json.loads(done.out)["runs"]
-    assert grid["models"][0]["prompts"] == 22
+    assert grid["lanes"][0]["calls"][0] + grid["lanes"][0]["cached"] == 22
     assert (talks["turns"], len(talks["pairs"])) == (TURNS, 4)
 
 

@@ -8,16 +8,19 @@ import re
 import signal
 from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from command_line import Done, Provider, finish, ids_of, lines_of, start
 
-from millstream.bench.evaluation.pilot import Pilot, ask
+from millstream.bench.evaluation.pilot import Pilot, begin, send_single_calls
+from millstream.bench.evaluation.preparation import ItemsOfPilot, PreparedRun
+from millstream.bench.evaluation.work import BenchmarkRun
 from millstream.engine.call import Call, Outcome, Reply
 from millstream.engine.fault import LocalFault, Stop, Stopped, StopReason
 from millstream.engine.runs.pairs import Pair
 from millstream.engine.sink import Sink
+from millstream.wiring import Settings
 
 pytestmark = pytest.mark.needs_benchmark("millstone")
 
@@ -37,12 +40,18 @@ def millstone(provider: Provider, *more: str, model: str = "sim/open") -> tuple[
     return ("millstone", *MIDDLE, "--model", model, *sent, *more)
 
 
-def planned(done: Done) -> dict[str, Any]:
-    """The only model of the only run."""
+def estimated(done: Done) -> dict[str, Any]:
+    """The estimate of the only model of the only run, with the lane's tokens in it."""
     (run,) = json.loads(done.out)["runs"]
-    (model,) = run["models"]
-    found: dict[str, Any] = model
-    return found
+    (found,) = run["pilot"]["estimates"]
+    (lane,) = found["lanes"] or ({},)
+    return {**lane, **found}
+
+
+def cached_in(done: Done) -> int | None:
+    (run,) = json.loads(done.out)["runs"]
+    cached: int | None = run["lanes"][0]["cached"]
+    return cached
 
 
 def paid(folder: Path) -> tuple[float, int, int]:
@@ -66,10 +75,10 @@ def test_the_intervals_hold_what_the_run_then_costs_and_the_run_sends_so_many_ca
 ) -> None:
     asked = millstone(provider, *more, model=model)
     pairs = 2 if more[:1] == ("--temperature",) else 1
-    found = planned(cli("plan", *asked, "--pilot", str(size), "--json"))
-    pilot = found["pilot"]
+    plan = cli("plan", *asked, "--pilot", str(size), "--json")
+    pilot = estimated(plan)
     assert provider.calls() == pilot["sent"] == pairs * size
-    assert found["cached"] == pairs * size and pilot["left"] == pairs * (PROMPTS - size)
+    assert cached_in(plan) == pairs * size and pilot["left"] == pairs * (PROMPTS - size)
     done = cli("run", *asked, "--out", "run")
     assert done.code == 0, done.err
     assert provider.calls() == pairs * PROMPTS
@@ -87,21 +96,21 @@ def test_it_says_before_what_it_will_send_and_at_most_pay(cli: CommandLine, prov
     done = cli("plan", *millstone(provider, "--max-tokens", "50"), "--pilot", "20", "--json")
     said = re.search(r"pilot: 20 calls to send; at most \$([\d.]+), if none has to be sent twice", done.err)
     assert said is not None, done.err
-    assert planned(done)["pilot"]["spent"] < float(said[1]) < 100 * planned(done)["pilot"]["spent"]
+    assert estimated(done)["spent"] < float(said[1]) < 100 * estimated(done)["spent"]
 
 
 def test_a_model_without_a_price_is_named_before_it_is_asked(cli: CommandLine, provider: Provider) -> None:
     done = cli("plan", *millstone(provider, model="sim/refusing"), "--pilot", "5", "--json")
     assert "pilot: 5 calls to send; no price for sim/refusing" in done.err
-    assert planned(done)["pilot"]["cost"] is None and planned(done)["pilot"]["input_tokens"]["ci95"] is not None
+    assert estimated(done)["cost"] is None and estimated(done)["input_tokens"]["ci95"] is not None
 
 
 def test_a_pilot_taken_twice_sends_nothing_the_second_time_and_says_the_same(
     cli: CommandLine, provider: Provider
 ) -> None:
-    first = planned(cli("plan", *millstone(provider), "--pilot", "30", "--json"))["pilot"]
+    first = estimated(cli("plan", *millstone(provider), "--pilot", "30", "--json"))
     done = cli("plan", *millstone(provider), "--pilot", "30", "--json")
-    second = planned(done)["pilot"]
+    second = estimated(done)
     assert provider.calls() == 30
     assert "pilot: 0 calls to send; 30 more are answered by the cache" in done.err
     assert (second["sent"], second["from_cache"], second["spent"], second["latency_ms"]) == (0, 30, 0, None)
@@ -111,8 +120,8 @@ def test_a_pilot_taken_twice_sends_nothing_the_second_time_and_says_the_same(
 
 def test_a_larger_pilot_sends_what_the_smaller_did_not(cli: CommandLine, provider: Provider) -> None:
     cli("plan", *millstone(provider), "--pilot", "30", "--json")
-    pilot = planned(cli("plan", *millstone(provider), "--pilot", "50", "--json"))["pilot"]
-    assert (pilot["sent"], pilot["from_cache"], pilot["answered"], provider.calls()) == (20, 30, 50, 50)
+    pilot = estimated(cli("plan", *millstone(provider), "--pilot", "50", "--json"))
+    assert (pilot["sent"], pilot["from_cache"], pilot["whole"], provider.calls()) == (20, 30, 50, 50)
 
 
 def test_what_the_cache_holds_already_costs_nothing(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:
@@ -120,7 +129,7 @@ def test_what_the_cache_holds_already_costs_nothing(cli: CommandLine, provider: 
     one = tuple("1" if before == "--limit" else word for before, word in zip(("", *MIDDLE), MIDDLE, strict=False))
     own = millstone(provider)[len(MIDDLE) + 1 :]
     assert cli("run", "millstone", *one, *own, "--out", "one").code == 0
-    pilot = planned(cli("plan", *millstone(provider), "--pilot", "40", "--json"))["pilot"]
+    pilot = estimated(cli("plan", *millstone(provider), "--pilot", "40", "--json"))
     assert (pilot["sent"], pilot["from_cache"], pilot["left"]) == (20, 20, PROMPTS // 2 - 20)
     assert cli("run", *millstone(provider), "--out", "both").code == 0
     cost, inputs, _ = paid(tmp_path / "both")
@@ -132,15 +141,16 @@ def test_what_the_cache_holds_already_costs_nothing(cli: CommandLine, provider: 
 def test_without_a_look_into_the_cache_only_the_pilots_own_answers_are_known_to_be_there(
     cli: CommandLine, provider: Provider
 ) -> None:
-    looked = planned(cli("plan", *millstone(provider), "--pilot", "30", "--json"))
-    blind = planned(cli("plan", *millstone(provider), "--pilot", "30", "--no-cache-check", "--json"))
-    assert blind["cached"] is None
-    assert blind["pilot"]["left"] == looked["pilot"]["left"] == PROMPTS - 30
-    assert blind["pilot"]["input_tokens"] == looked["pilot"]["input_tokens"]
+    looked = estimated(cli("plan", *millstone(provider), "--pilot", "30", "--json"))
+    plan = cli("plan", *millstone(provider), "--pilot", "30", "--no-cache-check", "--json")
+    blind = estimated(plan)
+    assert cached_in(plan) is None
+    assert blind["left"] == looked["left"] == PROMPTS - 30
+    assert blind["input_tokens"] == looked["input_tokens"]
 
 
 def test_a_pilot_as_large_as_the_grid_leaves_nothing_to_come(cli: CommandLine, provider: Provider) -> None:
-    pilot = planned(cli("plan", *millstone(provider), "--pilot", "10_000", "--json"))["pilot"]
+    pilot = estimated(cli("plan", *millstone(provider), "--pilot", "10_000", "--json"))
     assert (pilot["sent"], pilot["left"], pilot["cost"]["ci95"]) == (PROMPTS, 0, [0, 0])
     assert cli("run", *millstone(provider), "--out", "run").code == 0
     assert provider.calls() == PROMPTS
@@ -161,11 +171,11 @@ def test_progress_goes_to_stderr_unless_it_is_not_wanted(cli: CommandLine, provi
 def test_max_cost_holds_and_the_rest_is_asked_when_it_is_raised(cli: CommandLine, provider: Provider) -> None:
     asked = millstone(provider, "--max-tokens", "50", "--concurrency", "2")
     done = cli("plan", *asked, "--pilot", "40", "--max-cost", "0.02", "--json")
-    pilot = planned(done)["pilot"]
+    pilot = estimated(done)
     assert (done.code, json.loads(done.out)["exit_code"]) == (4, 4)
     assert "at most $0.0200, by --max-cost" in done.err
     assert 0 < pilot["spent"] <= 0.02
-    assert (pilot["stop"]["reason"], pilot["sent"] + pilot["pending"]) == ("budget", 40)
+    assert "--max-cost" in pilot["stop"] and pilot["sent"] + pilot["pending"] == 40
     # What came before the stop is spread over the grid all the same.
     assert pilot["cost"]["ci95"] is not None
     told = cli("plan", *asked, "--pilot", "40", "--max-cost", "1")
@@ -180,7 +190,7 @@ def test_what_the_runs_folder_cost_counts_against_max_cost(
     cost, _, _ = paid(tmp_path / "run")
     done = cli("plan", *limited, "--pilot", str(PROMPTS), "--json")
     assert done.code == 4
-    assert cost + planned(done)["pilot"]["spent"] <= 0.02 < 2 * cost
+    assert cost + estimated(done)["spent"] <= 0.02 < 2 * cost
 
 
 def test_a_pilot_needs_a_key_and_a_plan_none(cli: CommandLine, provider: Provider) -> None:
@@ -193,7 +203,7 @@ def test_a_pilot_needs_a_key_and_a_plan_none(cli: CommandLine, provider: Provide
 
 def test_a_plan_without_a_pilot_sends_nothing_and_says_so(cli: CommandLine, provider: Provider) -> None:
     done = cli("plan", *millstone(provider), "--json")
-    assert planned(done)["pilot"] is None and json.loads(done.out)["runs"][0]["pilot"] is None
+    assert json.loads(done.out)["runs"][0]["pilot"] is None
     assert (done.code, json.loads(done.out)["exit_code"], provider.calls()) == (0, 0, 0)
     assert "pilot of" not in cli("plan", *millstone(provider)).out
 
@@ -215,12 +225,12 @@ def test_a_strict_pilot_sends_nothing_and_says_what_is_missing(cli: CommandLine,
     done = cli("plan", *millstone(provider), "--pilot", "12", "--mode", "strict")
     assert (done.code, provider.calls()) == (3, 0)
     assert "pilot: 0 calls to send; 12 more can't be sent: mode strict" in done.err
-    assert "  no estimate    all its calls failed" in done.out
+    assert "  no estimate    no prompt ran to its end" in done.out
     assert re.search(r"  not_cached     12, the first: call \w+ to sim/open is not in the cache", done.out)
     cli("plan", *millstone(provider), "--pilot", "8")
     half = cli("plan", *millstone(provider), "--pilot", "12", "--mode", "strict", "--json")
-    pilot = planned(half)["pilot"]
-    assert (half.code, pilot["from_cache"], pilot["failures"]["not_cached"]["calls"]) == (3, 8, 4)
+    pilot = estimated(half)
+    assert (half.code, pilot["from_cache"], pilot["failures"]["not_cached"]["count"]) == (3, 8, 4)
     assert pilot["input_tokens"]["ci95"] is not None
 
 
@@ -228,8 +238,8 @@ def test_where_all_calls_fail_the_reasons_are_told_with_3(cli: CommandLine, prov
     provider.set_faults("rejected=400")
     done = cli("plan", *millstone(provider), "--pilot", "10")
     assert done.code == 3
-    assert "  no estimate    all its calls failed" in done.out
-    assert "  failed         10 of 10 (69.2% to 100.0%)" in done.out
+    assert "  no estimate    no prompt ran to its end" in done.out
+    assert "  failed         10 of 10 prompts (69.2% to 100.0%)" in done.out
     assert re.search(r"  rejected       10, the first: 400", done.out)
     assert "exit code 3: calls of the pilot failed" in done.out
 
@@ -237,8 +247,8 @@ def test_where_all_calls_fail_the_reasons_are_told_with_3(cli: CommandLine, prov
 def test_some_failures_end_with_3_too_and_leave_an_estimate(cli: CommandLine, provider: Provider) -> None:
     provider.set_faults("rejected=400,at=1-4")
     done = cli("plan", *millstone(provider), "--pilot", "20", "--json")
-    pilot = planned(done)["pilot"]
-    assert (done.code, pilot["failed"]["calls"], pilot["answered"]) == (3, 4, 16)
+    pilot = estimated(done)
+    assert (done.code, pilot["failed"]["count"], pilot["whole"]) == (3, 4, 16)
     assert pilot["left"] == PROMPTS - 16
     assert pilot["cost"]["ci95"] is not None
 
@@ -246,20 +256,20 @@ def test_some_failures_end_with_3_too_and_leave_an_estimate(cli: CommandLine, pr
 def test_refusals_and_answers_cut_short_are_counted(cli: CommandLine, provider: Provider) -> None:
     provider.set_faults("content_filter=200,at=1-3", "length,at=4-5")
     done = cli("plan", *millstone(provider), "--pilot", "20", "--json")
-    pilot = planned(done)["pilot"]
-    assert (done.code, pilot["refused"]["calls"], pilot["truncated"]["calls"]) == (0, 3, 2)
+    pilot = estimated(done)
+    assert (done.code, pilot["refused"]["count"], pilot["truncated"]["count"]) == (0, 3, 2)
 
 
 def test_a_dead_key_stops_one_model_with_4_and_leaves_the_other(cli: CommandLine, provider: Provider) -> None:
     provider.set_faults("unauthorized,model=steady")
     done = cli("plan", *millstone(provider, "--model", "sim/steady"), "--pilot", "10", "--json")
     assert done.code == 4
-    pilots = {model["model"]: model["pilot"] for model in json.loads(done.out)["runs"][0]["models"]}
-    assert pilots["sim/open"]["answered"] == 10 and pilots["sim/open"]["stop"] is None
+    pilots = {each["models"][0]: each for each in json.loads(done.out)["runs"][0]["pilot"]["estimates"]}
+    assert pilots["sim/open"]["whole"] == 10 and pilots["sim/open"]["stop"] is None
     dead = pilots["sim/steady"]
-    assert (dead["answered"], dead["pending"], dead["stop"]["reason"]) == (0, 10, "dead_key")
+    assert (dead["whole"], dead["pending"]) == (0, 10) and "sim/steady refuses the key" in dead["stop"]
     told = cli("plan", *millstone(provider, model="sim/steady"), "--pilot", "10").out
-    assert "pending        10 of them: sim/steady refuses the key" in told and "no call was answered" in told
+    assert "pending        10 of them: sim/steady refuses the key" in told and "no prompt was answered" in told
     assert "exit code 4: the pilot stopped before its end; the same command goes on with it" in told
 
 
@@ -272,9 +282,10 @@ def test_an_interruption_ends_with_130_and_tells_what_came(provider: Provider, t
     done = finish(pilot)
     assert done.code == 130
     assert "SIGINT: waiting up to 30 s for calls in flight" in done.err and "Traceback" not in done.err
-    found = planned(done)["pilot"]
-    assert 10 <= found["answered"] == provider.calls() and found["pending"] == 40 - found["answered"]
-    assert json.loads(done.out)["runs"][0]["pilot"] == {"exit_code": 130, "signal": 2, "maybe_billed_pending": 0}
+    found = estimated(done)
+    assert 10 <= found["whole"] == provider.calls() and found["pending"] == 40 - found["whole"]
+    ending = json.loads(done.out)["runs"][0]["pilot"]
+    assert (ending["exit_code"], ending["signal"], ending["maybe_billed_pending"]) == (130, 2, 0)
 
 
 def test_a_second_signal_drops_what_is_in_flight_and_counts_it(provider: Provider, tmp_path: Path) -> None:
@@ -304,7 +315,7 @@ def test_a_run_file_has_a_pilot_for_each_of_its_runs(cli: CommandLine, provider:
     done = cli("plan", "sweep.toml", "--pilot", "8", "--json", "--no-progress")
     assert done.code == 0, done.err
     runs = json.loads(done.out)["runs"]
-    sent = [[(model["pilot"]["sent"], model["pilot"]["from_cache"]) for model in run["models"]] for run in runs]
+    sent = [[(each["sent"], each["from_cache"]) for each in run["pilot"]["estimates"]] for run in runs]
     # The second run's first model is asked the same as the first run's.
     assert sent == [[(8, 0)], [(0, 8), (8, 0)]]
     assert provider.calls() == 16
@@ -333,19 +344,21 @@ class Scripted:
 
 def two_models() -> Pilot:
     pairs = [Pair("a/good", None), Pair("a/bad", None)]
-    chosen = {pair: [Call(pair.model, f"prompt {number}") for number in range(5)] for pair in pairs}
-    return Pilot(chosen=chosen, outcomes={pair: [] for pair in pairs})
+    calls = {pair: [Call(pair.model, f"prompt {number}") for number in range(5)] for pair in pairs}
+    nothing: dict[str, Any] = {"specification": {}, "options": {}, "dataset": {}}
+    run = PreparedRun(out=Path("-"), work=cast(BenchmarkRun, None), settings=Settings(environment={}), **nothing)
+    return begin(ItemsOfPilot(run=run, items=5, of=5, calls=calls))
 
 
 def test_a_model_that_stops_keeps_what_it_had_and_never_holds_up_another() -> None:
     pilot = two_models()
-    stops = asyncio.run(ask(Scripted(), pilot))
+    stops = asyncio.run(send_single_calls(Scripted(), pilot))
     assert [stop.reason for stop in stops] == ["dead_key"]
-    assert [len(outcomes) for outcomes in pilot.outcomes.values()] == [5, 2]
+    assert [len(part.strata[0].items) for part in pilot.parts] == [5, 2]
 
 
 def test_a_full_disk_halts_every_model_and_is_told_as_itself() -> None:
     scripted = Scripted(is_disk_full=True)
     with pytest.raises(LocalFault, match="disk full"):
-        asyncio.run(ask(scripted, two_models()))
+        asyncio.run(send_single_calls(scripted, two_models()))
     assert scripted.halted == ["local_fault"]

@@ -32,14 +32,15 @@ def test_a_plan_counts_prompts_tokens_cost_and_time_and_sends_nothing(
     (run,) = json.loads(done.out)["runs"]
     chars = sum(len(item.prompt) for item in Grid(select(load(SAMPLE), limit=1), templates=1, trials=2))
     tokens = round(2 * chars / 4)
-    priced, unpriced = run["models"]
-    assert priced["prompts"] == unpriced["prompts"] == 2 * SMALL_PROMPTS
-    assert priced["input_tokens"] == tokens
+    priced, unpriced = run["lanes"]
+    assert run["prompts"] == 4 * SMALL_PROMPTS
+    assert priced["calls"] == unpriced["calls"] == [2 * SMALL_PROMPTS] * 2
+    assert priced["input_tokens"] == [tokens] * 2
     assert priced["output_tokens"] == [2 * SMALL_PROMPTS, 2 * SMALL_PROMPTS * 100]
     low, high = priced["cost"]
     assert low == pytest.approx((tokens * 0.15 + 2 * SMALL_PROMPTS * 0.60) / 1e6)
     assert high == pytest.approx((tokens * 0.15 + 2 * SMALL_PROMPTS * 100 * 0.60) / 1e6)
-    assert unpriced["cost"] is None and run["cost"] is None
+    assert unpriced["cost"] is None and run["cost"] is None and run["unpriced"] == ["sim/open"]
     assert priced["minutes"] == [pytest.approx(4.0)] * 2
     assert provider.calls() == 0
     assert list(tmp_path.iterdir()) == []
@@ -61,8 +62,8 @@ def test_a_plan_has_the_price_of_what_a_model_s_own_fields_ask_and_of_writes_to_
     plan = ("plan", "millstone", *SMALL, "--model", "openai/gpt-6-luna", "--config", "own.toml", "--json")
     done = cli(*plan)
     assert done.code == 0, done.err
-    (model,) = json.loads(done.out)["runs"][0]["models"]
-    tokens, (least, most) = model["input_tokens"], model["output_tokens"]
+    (model,) = json.loads(done.out)["runs"][0]["lanes"]
+    (tokens, _), (least, most) = model["input_tokens"], model["output_tokens"]
     assert model["cost"][0] == pytest.approx(times * (tokens * 0.10 + least * 0.50) / 1e6)
     assert model["cost"][1] == pytest.approx(times * (tokens * written + most * 0.50) / 1e6)
 
@@ -72,13 +73,13 @@ def test_what_the_cache_answers_is_not_counted_again(cli: CommandLine, provider:
     assert cli("run", "millstone", *SMALL, *cached, "--out", "run", "--no-progress").code == 0
     sent = provider.calls()
     wider = ("plan", "millstone", "--limit", "1", "--templates", "1", "--trials", "3", *cached, "--json")
-    (model,) = json.loads(cli(*wider).out)["runs"][0]["models"]
+    (model,) = json.loads(cli(*wider).out)["runs"][0]["lanes"]
     grid = Grid(select(load(SAMPLE), limit=1), templates=1, trials=3)
     rest = [len(item.prompt) for item in grid if item.trial == 2]
-    assert (model["prompts"], model["cached"]) == (len(grid), SMALL_PROMPTS)
+    assert (model["calls"][0], model["cached"]) == (len(grid) - SMALL_PROMPTS, SMALL_PROMPTS)
     assert model["output_tokens"][0] == len(rest) == len(grid) - SMALL_PROMPTS
-    assert model["input_tokens"] == round(sum(rest) / 4)
-    (model,) = json.loads(cli(*wider, "--no-cache-check").out)["runs"][0]["models"]
+    assert model["input_tokens"][0] == round(sum(rest) / 4)
+    (model,) = json.loads(cli(*wider, "--no-cache-check").out)["runs"][0]["lanes"]
     assert (model["cached"], model["output_tokens"][0]) == (None, len(grid))
     assert provider.calls() == sent
 
@@ -95,8 +96,10 @@ def test_a_plan_needs_no_key_and_tells_its_assumptions(cli: CommandLine) -> None
 
 def test_tokens_a_minute_bound_the_time_where_they_are_scarcer(cli: CommandLine) -> None:
     done = cli(*PLAN, "--rpm", "100000", "--tpm", "5000", "--json")
-    model = json.loads(done.out)["runs"][0]["models"][0]
-    assert model["minutes"] == [pytest.approx((model["input_tokens"] + out) / 5000) for out in model["output_tokens"]]
+    model = json.loads(done.out)["runs"][0]["lanes"][0]
+    assert model["minutes"] == [
+        pytest.approx((model["input_tokens"][0] + out) / 5000) for out in model["output_tokens"]
+    ]
 
 
 def test_every_verb_that_is_listed_says_what_it_takes(cli: CommandLine) -> None:

@@ -28,7 +28,7 @@ def test_each_effort_and_temperature_is_a_row_of_its_own_in_every_verb(
 ) -> None:
     asked = (*GRID, "--model", "sim/thinking", *EFFORTS, "--base-url", provider.base_url)
     plan = cli("plan", *asked, "--json")
-    assert json.loads(plan.out)["runs"][0]["models"][0]["prompts"] == 4 * PROMPTS
+    assert json.loads(plan.out)["runs"][0]["prompts"] == 4 * PROMPTS
     done = cli("run", *asked, *QUIET, "--out", "run")
     assert (done.code, provider.calls()) == (0, 4 * PROMPTS)
     assert [line.split("  ")[0] for line in done.out.splitlines()[1:5]] == [NAMES[3], NAMES[1], NAMES[2], NAMES[0]]

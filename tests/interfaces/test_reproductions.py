@@ -34,10 +34,10 @@ def planned(done: Done) -> list[dict[str, object]]:
 def test_millstones_file_plans_nine_models_with_a_price_each(cli: CommandLine) -> None:
     done = cli("plan", MILLSTONE, "--json", "--no-cache-check")
     runs = planned(done)
-    models = [each for run in runs for each in run["models"]]  # type: ignore[attr-defined]
-    assert [each["model"] for each in models] == [*FULL, *CONTROVERSIAL]
+    models = [each for run in runs for each in run["lanes"]]  # type: ignore[attr-defined]
+    assert [each["lane"] for each in models] == [*FULL, *CONTROVERSIAL]
     # The sample has 12 issues: 12 x 6 templates x 11 configurations x 15 trials.
-    assert {each["prompts"] for each in models} == {11_880}
+    assert {each["calls"][0] for each in models} == {11_880}
     assert all(each["cost"][0] > 0 for each in models)
     assert "no published data; for the paper's, pass the --dataset that `millstream data millstone`" in done.err
     assert "none of the paper's controversial issues: all its issues are asked" in done.err
@@ -48,7 +48,7 @@ def test_of_the_published_issues_five_models_are_asked_all_and_four_ten(cli: Com
     from millstream.fixtures import full_size
 
     done = cli("plan", MILLSTONE, "--json", "--no-cache-check", "--dataset", str(full_size.ensure(tmp_path / "full")))
-    prompts = [each["prompts"] for run in planned(done) for each in run["models"]]  # type: ignore[attr-defined]
+    prompts = [each["calls"][0] for run in planned(done) for each in run["lanes"]]  # type: ignore[attr-defined]
     # 107 or 10 issues x 6 templates x 11 configurations x 15 trials, the paper's own figures.
     assert prompts == [105_930] * 5 + [9_900] * 4
 
@@ -118,7 +118,7 @@ def test_a_file_of_ones_own_goes_before_the_packages(cli: CommandLine, tmp_path:
     (tmp_path / "reproduce").mkdir()
     (tmp_path / MILLSTONE).write_text('[run]\nout = "own"\n[run.millstone]\nmodel = "sim/steady"\nlimit = 1\n')
     (run,) = planned(cli("plan", MILLSTONE, "--json", "--no-cache-check"))
-    assert [each["model"] for each in run["models"]] == ["sim/steady"]  # type: ignore[attr-defined]
+    assert [each["lane"] for each in run["lanes"]] == ["sim/steady"]  # type: ignore[attr-defined]
 
 
 def test_a_flag_of_a_benchmark_that_the_file_lacks_is_refused(cli: CommandLine) -> None:

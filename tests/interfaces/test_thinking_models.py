@@ -128,7 +128,7 @@ def test_a_row_of_a_model_is_checked(cli: CommandLine, tmp_path: Path, row: str,
 def test_a_plan_reckons_with_the_longest_thoughts_and_says_so(cli: CommandLine, tmp_path: Path) -> None:
     more = ("--limit", "1", "--trials", "1", "--templates", "1", "--json")
     [found] = json.loads(cli("plan", "millstone", "--model", "gemini/gemini-2.5-pro", *more).out)["runs"]
-    [model] = found["models"]
+    [model] = found["lanes"]
     assert (model["max_tokens"], model["thinks"], model["output_tokens"]) == (None, True, [11, 11 * 65_536])
     said = cli("plan", "millstone", "--model", "gemini/gemini-2.5-pro", *more[:-1]).out
     assert "thinks before it answers and is sent no max_tokens: the upper figures take 65,536 tokens" in said

@@ -144,8 +144,8 @@ def test_every_call_of_a_run_is_answered_by_what_was_stored(
 @needs_millstone
 def test_a_plan_and_cache_why_find_the_stored_answers(cli: CommandLine, kept: Path) -> None:
     [planned] = as_json(cli("plan", *GRID, "--cache", "cache", "--json"))["runs"]
-    [model] = planned["models"]
-    assert model["cached"] == planned["prompts"] == ANSWERS
+    [lane] = planned["lanes"]
+    assert lane["cached"] == planned["prompts"] == ANSWERS
     # A run knows its prices by the path of the day on which it was made.
     manifest = kept / "answers/manifest.json"
     manifest.write_text(manifest.read_text().replace('"/kept/', f'"{kept}/'))

@@ -117,19 +117,16 @@ def _manifest_of(folder: Path) -> dict[str, Any]:
 
 
 def _planned(prepared: PreparedRun, options: argparse.Namespace) -> int:
-    from ....bench.evaluation.cost_bound import in_flight_under_limit
-    from ....bench.evaluation.cost_bound import lines as bound_lines
-    from ....bench.evaluation.forecast import tell
+    from ....bench.evaluation.forecast import forecast_of, tell
     from ....bench.evaluation.judging_forecast import forecast
 
     for remark in prepared.notes:
         note(f"millstream: {remark}")
-    found = forecast(prepared, looks_into_cache=not options.no_cache_check)
-    found["in_flight_under_max_cost"] = bound = in_flight_under_limit(prepared)
+    planned = forecast_of(prepared, forecast(prepared, looks_into_cache=not options.no_cache_check))
     if options.json:
-        say_json(found)
+        say_json(planned.as_json())
     else:
-        say("\n".join([tell(found), *bound_lines(bound, prepared.settings.max_cost)]))
+        say(tell(planned))
     return DONE
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from ....bench.evaluation.declarations import BUILT_IN
@@ -16,7 +17,7 @@ from . import run as run_verb
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ....bench.evaluation.item_pilot import ItemPilot
+    from ....bench.evaluation.forecast import Expected, Forecast
     from ....bench.evaluation.pilot import Pilot
     from ....bench.evaluation.preparation import PreparedRun
 
@@ -48,6 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) ->
 
 
 def run(options: argparse.Namespace) -> int:
+    from ....bench.evaluation.forecast import forecast_of, tell
+    from ....bench.evaluation.registry import benchmark_named
     from ....wiring.lane_names import unused_lanes
 
     has_pilot = options.pilot is not None
@@ -55,72 +58,52 @@ def run(options: argparse.Namespace) -> int:
     notes = dict.fromkeys(remark for each in prepared for remark in (*each.notes, *each.warnings))
     for remark in (*notes, *unused_lanes([each.settings for each in prepared])):
         note(f"millstream: {remark}")
-    return _with_pilot(prepared, options) if has_pilot else _tell(prepared, options)
+    pilots = _piloted(prepared, options) if has_pilot else []
+    forecasts, plans, texts = [], [], []
+    for each, pilot in zip_longest(prepared, pilots):
+        benchmark = benchmark_named(each.work.benchmark)
+        expected = benchmark.forecast(each, looks_into_cache=not options.no_cache_check)
+        forecasts.append(forecast_of(each, expected))
+        plans.append(forecasts[-1].as_json() | {"pilot": None})
+        texts.append(tell(forecasts[-1]))
+        if pilot is not None:
+            plans[-1]["pilot"], text = _estimated(pilot, expected)
+            texts.append(text)
+    # As for runs: a signal before 4 before 3.
+    code = max((pilot.exit_code for pilot in pilots), default=DONE)
+    if options.json:
+        say_json({"exit_code": code, "runs": plans})
+    else:
+        say("\n\n".join([*texts, *_total(forecasts), *([_meaning(code)] if code else [])]))
+    return code
 
 
-def _with_pilot(prepared: Sequence[PreparedRun], options: argparse.Namespace) -> int:
+def _piloted(prepared: Sequence[PreparedRun], options: argparse.Namespace) -> Sequence[Pilot]:
     from ....bench.evaluation.pilot import check, send_pilots
     from ...terminal.progress import watch_on_stderr
 
     check(prepared)
-    return _tell(
-        prepared, options, send_pilots(prepared, options.pilot, watch_on_stderr(is_shown=not options.no_progress))
-    )
+    return send_pilots(prepared, options.pilot, watch_on_stderr(is_shown=not options.no_progress))
 
 
-def _tell(
-    prepared: Sequence[PreparedRun], options: argparse.Namespace, pilots: Sequence[Pilot | ItemPilot] = ()
-) -> int:
-    from itertools import zip_longest
+def _estimated(pilot: Pilot, expected: Expected) -> tuple[dict[str, Any], str]:
+    """Returns a pilot's estimates for programs and for people."""
+    from ....bench.evaluation.pilot_figures import as_json, figures_of  # numpy, which no other plan needs
+    from ....bench.evaluation.pilot_text import tell
 
-    from ....bench.evaluation.cost_bound import in_flight_under_limit
-    from ....bench.evaluation.cost_bound import lines as bound_lines
-
-    forecasts, told = [], []
-    for each, pilot in zip_longest(prepared, pilots):
-        forecast, text = _forecast(each, pilot, looks_into_cache=not options.no_cache_check)
-        forecasts.append(forecast)
-        told.append(text)
-        forecasts[-1]["in_flight_under_max_cost"] = bound = in_flight_under_limit(each)
-        told[-1] = "\n".join([told[-1], *bound_lines(bound, each.settings.max_cost)])
-    # As for runs: a signal before 4 before 3.
-    code = max((pilot.exit_code for pilot in pilots), default=DONE)
-    if options.json:
-        say_json({"exit_code": code, "runs": forecasts})
-    else:
-        say("\n\n".join([*told, *_total(forecasts), *([_meaning(code)] if code else [])]))
-    return code
+    figures = figures_of(pilot, expected.missing)
+    return as_json(pilot, figures), tell(pilot, figures)
 
 
-def _total(forecasts: Sequence[dict[str, Any]]) -> list[str]:
+def _total(forecasts: Sequence[Forecast]) -> list[str]:
     """Returns the cost of several runs together, as one line; empty for a single run."""
     if len(forecasts) < 2:
         return []
-    costs = [found["cost"] for found in forecasts if found.get("cost") is not None]
+    costs = [each.cost for each in forecasts if each.cost is not None]
     if len(costs) < len(forecasts):
         return [f"all {len(forecasts)} runs together: cost unknown, since a model has no price"]
-    low, high = sum(cost[0] for cost in costs), sum(cost[1] for cost in costs)
+    low, high = sum(cost.least for cost in costs), sum(cost.most for cost in costs)
     return [f"all {len(forecasts)} runs together: {span_text((low, high), dollars)}"]
-
-
-def _forecast(
-    run: PreparedRun, pilot: Pilot | ItemPilot | None, *, looks_into_cache: bool
-) -> tuple[dict[str, Any], str]:
-    """Returns a run's forecast, with the pilot's estimates if there was one, and its text."""
-    from ....bench.evaluation.registry import benchmark_named
-
-    benchmark = benchmark_named(run.work.benchmark)
-    if pilot is not None:
-        from ....bench.evaluation.item_pilot import ItemPilot
-        from ....bench.evaluation.item_pilot_figures import figures, tell
-
-        if isinstance(pilot, ItemPilot):
-            found = benchmark.forecast(run, looks_into_cache=looks_into_cache)
-            text = benchmark.forecast_text(found)
-            found["pilot"] = figures(pilot, run.settings)
-            return found, f"{text}\n\n{tell(found['pilot'])}"
-    found = benchmark.forecast(run, looks_into_cache=looks_into_cache, pilot=pilot)
-    return found, benchmark.forecast_text(found)
 
 
 def _meaning(code: int) -> str:

@@ -37,7 +37,8 @@ def asked(outside: Outside, folder: Path, *more: str) -> tuple[str, ...]:
 
 def pilot_of(done: Done) -> dict[str, Any]:
     (run,) = json.loads(done.out)["runs"]
-    found: dict[str, Any] = run["pilot"]
+    found: dict[str, Any]
+    (found,) = run["pilot"]["estimates"]
     return found
 
 
@@ -76,5 +77,5 @@ def test_a_pilot_ends_at_the_limit_on_the_cost_and_tells_no_cost_of_halves(
     command = asked(outside, tmp_path, "--max-tokens", "60", "--pilot", "2")
     done = cli("plan", *command, "--max-cost", "0.0001")
     assert done.code == 4, done
-    assert "not whole      2 of them: " in done.out and "no estimate    no conversation ran to its end" in done.out
+    assert "pending        2 of them: " in done.out and "no estimate    no conversation was answered" in done.out
     assert "exit code 4: the pilot stopped before its end" in done.out

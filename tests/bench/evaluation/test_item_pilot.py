@@ -12,9 +12,10 @@ from msgspec import Struct
 
 from millstream.bench.evaluation.ask import Ask
 from millstream.bench.evaluation.item import Item
-from millstream.bench.evaluation.item_pilot import ItemPilot, ItemSpent, LaneSpent
-from millstream.bench.evaluation.item_pilot_figures import figures, tell
 from millstream.bench.evaluation.item_run import Made
+from millstream.bench.evaluation.pilot import Failures, ItemUse, LaneUse, Pilot, begin
+from millstream.bench.evaluation.pilot_figures import PilotFigures, figures_of
+from millstream.bench.evaluation.pilot_text import tell
 from millstream.bench.evaluation.preparation import ItemsOfPilot, PreparedRun
 from millstream.bench.evaluation.record import Record
 from millstream.bench.evaluation.steps import UNDER_WAY, UnderWay
@@ -83,69 +84,96 @@ SETTINGS = Settings(
 )
 
 
-def spent(*, words: int = 100, failed: bool = False, unended: bool = False) -> ItemSpent:
+def used(*, words: int = 100, failed: bool = False, unended: bool = False, measured: bool = True) -> ItemUse:
     """One item's: each pair has one call of so many words, the judge two; one search for both."""
     runs = {pair: UnderWay(pair, "x", has_ended=True) for pair in PAIRS}
     runs[PAIRS[0]].has_failed, runs[PAIRS[1]].has_ended = failed, not unended
     lanes = {
-        MODEL: LaneSpent(1, words, 10, words * 1e-6 + 1e-4),
-        OTHER: LaneSpent(1, words, 10, words * 2e-6 + 2e-4),
-        JUDGE: LaneSpent(2, 2 * words, 20, words * 2e-6 + 2e-5),
-        SEARCH: LaneSpent(1, cost=0.005),
+        MODEL: LaneUse(1, 0, words, 10, words * 1e-6, 1e-4),
+        OTHER: LaneUse(1, 0, words, 10, words * 2e-6, 2e-4),
+        JUDGE: LaneUse(2, 0, 2 * words, 20, words * 2e-6, 2e-5),
+        SEARCH: LaneUse(1, input_cost=0.005),
     }
-    return ItemSpent(lanes, runs)
+    return ItemUse("", runs, lanes, measured)
 
 
-def pilot_of(*items: ItemSpent, of: int = 20, **more: Any) -> ItemPilot:
+def pilot_of(*items: ItemUse, of: int = 20, settings: Settings = SETTINGS, **more: Any) -> Pilot:
     out = Path("-")
     work = cast(BenchmarkRun, Planned())
-    run = PreparedRun(out=out, work=work, settings=SETTINGS, specification={}, options={}, dataset={})
-    chosen = ItemsOfPilot(run=run, items=len(items), of=of, noun="talk")
-    return ItemPilot(chosen=chosen, items={f"t{at}": item for at, item in enumerate(items)}, **more)
+    run = PreparedRun(out=out, work=work, settings=settings, specification={}, options={}, dataset={})
+    pilot = begin(ItemsOfPilot(run=run, items=len(items), of=of, noun="talk"))
+    (part,) = pilot.parts
+    for number, item in enumerate(items):
+        item.id = f"t{number}"
+        part.strata[0].items.append(item)
+    for name, value in more.items():
+        setattr(part, name, value)
+    return pilot
+
+
+def figures(pilot: Pilot) -> PilotFigures:
+    (found,) = figures_of(pilot, {})
+    return found
 
 
 def test_what_is_left_takes_what_whole_items_took_of_every_lane() -> None:
-    found = figures(pilot_of(*[spent() for _ in range(4)], paid=0.03), SETTINGS)
-    assert (found["whole"], found["left"], found["exit_code"]) == (4, 16, 0)
-    rows = {row["lane"]: row for row in found["lanes"]}
-    assert rows[JUDGE]["calls"] == {"estimate": 32.0, "ci95": [32.0, 32.0]}
-    assert rows[JUDGE]["input_tokens"]["estimate"] == 16 * 200 and rows[SEARCH]["calls"]["estimate"] == 16
+    pilot = pilot_of(*[used() for _ in range(4)], paid=0.03)
+    found = figures(pilot)
+    assert (found.whole, found.left, pilot.exit_code) == (4, 16, 0)
+    rows = {row.lane: row for row in found.lanes or ()}
+    assert (rows[JUDGE].calls.estimate, rows[JUDGE].calls.ci95) == (32.0, (32.0, 32.0))
+    assert rows[JUDGE].input_tokens.estimate == 16 * 200 and rows[SEARCH].calls.estimate == 16
     each = (100e-6 + 1e-4) + (200e-6 + 2e-4) + (200e-6 + 2e-5) + 0.005
-    assert found["cost"]["estimate"] == pytest.approx(16 * each)
-    assert found["cost_with_pilot"]["estimate"] == pytest.approx(16 * each + 0.03)
+    assert found.cost is not None and found.cost.estimate == pytest.approx(16 * each)
+    assert found.cost_with_pilot is not None and found.cost_with_pilot.estimate == pytest.approx(16 * each + 0.03)
     # 16 calls at 60 a minute take 0.27 minutes, the judge's 3,520 tokens at 1,000 a minute 3.52.
-    assert found["minutes"]["bound_by"] == JUDGE and found["minutes"]["estimate"] == pytest.approx(3.52)
+    assert found.minutes is not None and found.minutes.estimate == pytest.approx(3.52)
+    assert (found.minutes.bound_by, found.minutes.lane) == ("tokens", JUDGE)
+
+
+def test_answers_that_take_long_bound_the_time_where_few_may_be_in_flight() -> None:
+    lanes = (Lane(MODEL, concurrency=2), Lane(JUDGE, concurrency=8))
+    slow = {MODEL: [60_000.0] * 4, JUDGE: [30_000.0] * 8}
+    minutes = figures(pilot_of(*[used() for _ in range(4)], settings=Settings(lanes=lanes), latencies=slow)).minutes
+    # 16 calls of a minute, two at a time; the judge's 32 of half a minute are eight at a time.
+    assert minutes is not None and minutes.estimate == pytest.approx(8.0)
+    assert (minutes.bound_by, minutes.lane) == ("concurrency", MODEL)
 
 
 def test_items_that_differ_give_intervals_and_one_alone_gives_none() -> None:
-    found = figures(pilot_of(*[spent(words=words) for words in (50, 90, 100, 110, 150)], of=105), SETTINGS)
-    low, high = found["cost"]["ci95"]
-    assert low < found["cost"]["estimate"] < high
-    rows = {row["lane"]: row for row in found["lanes"]}
-    assert rows[MODEL]["input_tokens"]["estimate"] == pytest.approx(100 * 100)
-    alone = figures(pilot_of(spent()), SETTINGS)
-    assert alone["cost"]["ci95"] is None and "one alone has no interval" in tell(alone)
+    found = figures(pilot_of(*[used(words=words) for words in (50, 90, 100, 110, 150)], of=105))
+    assert found.cost is not None and found.cost.ci95 is not None
+    low, high = found.cost.ci95
+    assert low < found.cost.estimate < high
+    rows = {row.lane: row for row in found.lanes or ()}
+    assert rows[MODEL].input_tokens.estimate == pytest.approx(100 * 100)
+    alone = pilot_of(used())
+    found = figures(alone)
+    assert found.cost is not None and found.cost.ci95 is None and "too few for an interval" in tell(alone, [found])
 
 
 def test_items_that_failed_or_were_stopped_are_counted_and_tell_nothing_of_the_cost() -> None:
-    stop = Stop(MODEL, "rejected", "402: no money")
-    items = [spent(), spent(), spent(words=1, failed=True), spent(words=1, unended=True)]
-    pilot = pilot_of(*items, stops=[stop], lines=6, details={"rejected": "400: no"})
-    pilot.failures["rejected"] = 2
-    found = figures(pilot, SETTINGS)
-    assert (found["whole"], found["left"], found["exit_code"]) == (2, 18, 4)
-    assert found["failed"]["steps"] == 2 and found["failed"]["of"] == 8
-    assert found["lanes"][0]["input_tokens"]["estimate"] == 18 * 100
-    text = tell(found)
-    assert "not whole      2 of them: 402: no money" in text and "rejected       2, the first: 400: no" in text
+    items = [used(), used(), used(words=1, failed=True), used(words=1, unended=True)]
+    pilot = pilot_of(*items, answers=6, failures={"rejected": Failures(2, "400: no")})
+    pilot.stops = [Stop(MODEL, "rejected", "402: no money")]
+    found = figures(pilot)
+    assert (found.whole, found.pending, found.left, pilot.exit_code) == (2, 1, 18, 4)
+    assert (found.failed.count, found.failed.of) == (2, 8)
+    assert (found.lanes or ())[0].input_tokens.estimate == 18 * 100
+    text = tell(pilot, [found])
+    assert "pending        1 of them: 402: no money" in text and "rejected       2, the first: 400: no" in text
 
 
 def test_no_cost_is_told_where_a_price_or_tokens_are_not_known() -> None:
-    bare = Settings()
-    found = figures(pilot_of(spent(), spent()), bare)
-    assert found["cost"] is None and found["unpriced"] == [MODEL, OTHER, JUDGE]
-    assert f"not known: no price for {MODEL}, {OTHER}, {JUDGE}" in tell(found)
-    silent = figures(pilot_of(spent(), spent(), unmeasured={JUDGE}), SETTINGS)
-    assert silent["cost"] is None and f"not known: {JUDGE} reports no tokens" in tell(silent)
-    none = figures(pilot_of(spent(failed=True)), SETTINGS)
-    assert none["cost"] is None and "no estimate    no talk ran to its end" in tell(none)
+    pilot = pilot_of(used(), used(), settings=Settings())
+    found = figures(pilot)
+    assert found.cost is None and found.unpriced == (MODEL, OTHER, JUDGE)
+    assert f"not known: no price for {MODEL}, {OTHER}, {JUDGE}" in tell(pilot, [found])
+    pilot = pilot_of(used(), used(measured=False))
+    found = figures(pilot)
+    assert found.cost is not None and (found.whole, found.measured, found.left) == (2, 1, 18)
+    assert "left out       talks without the usage of every answer: 1" in tell(pilot, [found])
+    pilot = pilot_of(used(measured=False))
+    assert figures(pilot).cost is None and "no answer came with its usage" in tell(pilot, [figures(pilot)])
+    pilot = pilot_of(used(failed=True))
+    assert figures(pilot).cost is None and "no estimate    no talk ran to its end" in tell(pilot, [figures(pilot)])

@@ -55,7 +55,7 @@ def test_a_clean_folder_becomes_a_data_set_that_runs(cli: CommandLine, tmp_path:
     ]
     assert dataset.digest == load(SAMPLE).digest
     plan = cli("plan", "millstone", "--model", "sim/open", "--dataset", "new/sample.json", "--limit", "1", "--json")
-    assert plan.code == 0 and json.loads(plan.out)["runs"][0]["models"][0]["prompts"] == 990
+    assert plan.code == 0 and json.loads(plan.out)["runs"][0]["prompts"] == 990
 
 
 def test_a_fault_is_told_with_its_file_and_what_became_of_it_and_the_rest_is_written(

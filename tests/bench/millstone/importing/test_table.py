@@ -101,7 +101,7 @@ def test_a_csv_of_ten_issues_becomes_a_data_set_and_a_plan(cli: CommandLine, tmp
     assert dataset.issues[0].arguments[0].citations == (("1", "City report"),)
     plan = cli("plan", "millstone", "--model", "sim/open", "--dataset", "set.json", "--json")
     # 10 issues x 6 templates x 11 configurations x 15 trials
-    assert plan.code == 0 and json.loads(plan.out)["runs"][0]["models"][0]["prompts"] == 9_900
+    assert plan.code == 0 and json.loads(plan.out)["runs"][0]["prompts"] == 9_900
 
 
 def test_the_same_table_gives_the_same_bytes(cli: CommandLine, tmp_path: Path) -> None:

@@ -1,0 +1,49 @@
+"""What a lane's load costs at its price and takes under its quota."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from millstream.bench.evaluation.forecast import Load, Span, lane_forecast
+from millstream.engine.attempts.prices import Price
+from millstream.engine.limits import Quota
+
+LOAD = Load(Span(30, 40), Span(8_000.4, 60_000.2), Span(30, 4_000))
+
+
+def test_cost_is_that_of_both_ends_and_the_upper_one_writes_all_prompts_to_the_cache() -> None:
+    price = Price(2.0, 20.0, cached=0.2, write_5m=2.5)
+    lane = lane_forecast("some/model", LOAD, Quota(), price)
+    assert (lane.input_tokens, lane.output_tokens) == (Span(8_000, 60_000), (30, 4_000))
+    assert lane.cost is not None and lane.cost.least == price.of(8_000, 30)
+    assert lane.cost.most == pytest.approx((60_000 * 2.5 + 4_000 * 20.0) / 1e6)
+    assert lane_forecast("some/model", LOAD, Quota(), None).cost is None
+
+
+@pytest.mark.parametrize(
+    ("quota", "minutes"),
+    [
+        (Quota(), None),
+        (Quota(rpm=10, tpm=1_000_000), Span(3.0, 4.0)),
+        (Quota(itpm=1_000), Span(8.0, 60.0)),
+        (Quota(rpm=10, tpm=1_000), Span(8.03, 64.0)),
+    ],
+)
+def test_time_is_that_of_the_narrowest_amount_of_the_quota(quota: Quota, minutes: Span | None) -> None:
+    assert lane_forecast("some/model", LOAD, quota, None).minutes == minutes
+
+
+def test_searches_cost_by_the_call_and_prompts_of_answers_are_not_known() -> None:
+    calls = Load(Span(15, 30), input=None)
+    search = lane_forecast("search/x", calls, Quota(rpm=30), Price(0.0, 0.0, call=0.005))
+    assert (search.minutes, search.output_tokens) == (Span(0.5, 1.0), None)
+    assert search.cost == pytest.approx((0.075, 0.15))
+    assert lane_forecast("some/model", calls, Quota(), Price(1.0, 1.0)).cost is None
+
+
+def test_an_answer_of_unknown_length_has_neither_a_cost_nor_a_time() -> None:
+    load = Load(Span(5, 5), Span(100, 100), Span(5, math.inf))
+    lane = lane_forecast("some/model", load, Quota(tpm=10), Price(1.0, 1.0))
+    assert (lane.output_tokens, lane.cost, lane.minutes) == ((5, None), None, None)
