@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, nullcontext, suppress
 from typing import Any, NamedTuple
 
 from msgspec import Struct, field, to_builtins
@@ -24,7 +25,7 @@ from ...engine.store.cache import Cache
 from ...format import decimal_text, dollars, rough_minutes, span_text
 from ...providers.search.access import is_search
 from ...report.text import table
-from ...wiring import Settings, access_to, keyless_endpoint_to
+from ...wiring import access_to, keyless_endpoint_to
 from . import cost_bound
 from .preparation import PreparedRun
 from .work import Remainder
@@ -54,16 +55,14 @@ Missing = Mapping[Pair, tuple[Remainder, int | None]]
 
 
 class Load(Struct):
-    """The calls, prompts and answers that one lane is expected to carry."""
+    """The calls that one lane is expected to carry, and the tokens of their prompts and answers. `input` None: there
+    are none, as in searches, or not known, since prompts contain answers; `output` infinite: it is not known how long
+    the model thinks. `cached`: the number of further calls that the cache answers (None: it was not searched)."""
 
     calls: Span = NOTHING
-    """The number of calls."""
     input: Span | None = NOTHING
-    """Tokens of all prompts; None: there are none, as in searches, or not known, since prompts contain answers."""
     output: Span = NOTHING
-    """Tokens of all answers; infinite: it is not known how long the model thinks."""
     cached: int | None = None
-    """The number of further calls that the cache answers; None: the cache was not searched."""
 
     def add(self, calls: Span, tokens: Span, output: Span) -> None:
         self.calls += calls
@@ -72,20 +71,16 @@ class Load(Struct):
 
 
 class Expected(Struct, kw_only=True):
-    """What a benchmark expects of a run, before prices and quotas."""
+    """What a benchmark expects of a run, before prices and quotas: the load of each lane, the run's size in words,
+    sentences about the figures, and what these assume. `missing`: the calls left to send; empty where an item takes
+    several calls, which depend on answers. `more`: the benchmark's own values for programs."""
 
     loads: dict[str, Load]
-    """The load of each lane."""
     what: str = ""
-    """The run's size in words."""
     remarks: list[str] = field(default_factory=list)
-    """Sentences about the figures."""
     assumed: str = ASSUMED
-    """What the figures assume."""
     missing: Missing = field(default_factory=dict)
-    """The calls left to send; empty where an item takes several calls, which depend on answers."""
     more: dict[str, Any] = field(default_factory=dict)
-    """The benchmark's own values for programs."""
 
 
 class LaneForecast(Struct, frozen=True, kw_only=True):
@@ -130,47 +125,19 @@ class Forecast(Struct, frozen=True, kw_only=True):
         return {**values, **more}
 
 
-def look_up(
-    pairs: Iterable[Pair],
+def expected_of(
+    prepared: PreparedRun,
     calls_of: Callable[[Pair], Iterable[Call]],
-    settings: Settings,
+    limit_of: Callable[[Pair], int | None],
     *,
     looks_into_cache: bool,
     whole: Callable[[], Remainder] | None = None,
-) -> Missing:
-    """Returns for each pair the calls that the cache does not answer, with their characters, and how many it answers
-    (None: no cache was searched). Without `looks_into_cache`, or in live mode, none is searched; `whole` then counts
-    all calls of a pair without making them."""
-    cache = None
-    if looks_into_cache and settings.mode != "live":
-        try:
-            cache = Cache(settings.cache_folder(), read_only=True)
-        except LocalFault:
-            cache = None
-    if cache is None and whole is not None:
-        return dict.fromkeys(pairs, (whole(), None))
-    missing: dict[Pair, tuple[Remainder, int | None]] = {}
-    try:
-        for pair in pairs:
-            endpoint = keyless_endpoint_to(access_to(pair.model, settings))
-            prompts = chars = cached = 0
-            for call in calls_of(pair):
-                if cache is not None and cache.get(key_of(endpoint.encode(call), call.trial)) is not None:
-                    cached += 1
-                    continue
-                prompts += 1
-                chars += chars_of(call)
-            missing[pair] = Remainder(prompts, chars), None if cache is None else cached
-    finally:
-        if cache is not None:
-            cache.close()
-    return missing
-
-
-def expected_of(prepared: PreparedRun, missing: Missing, limit_of: Callable[[Pair], int | None]) -> Expected:
+) -> Expected:
     """Returns what is expected of a run whose items are one call each. `limit_of`: the most tokens of an answer of a
-    pair (None: no `max_tokens` is sent)."""
+    pair (None: no `max_tokens` is sent). Without `looks_into_cache`, or in live mode, no cache is searched; `whole`
+    then counts all calls of a pair without making them."""
     settings, loads = prepared.settings, dict[str, Load]()
+    missing = _missing(prepared, calls_of, whole, looks_into_cache=looks_into_cache)
     thoughts: dict[str, int | None] = {}
     for pair, (left, cached) in missing.items():
         limit, thinks = limit_of(pair), settings.facts_of(pair.model).thinks_at(pair.effort)
@@ -183,6 +150,36 @@ def expected_of(prepared: PreparedRun, missing: Missing, limit_of: Callable[[Pai
         load.add(Span(count, count), Span(tokens, tokens), Span(count, count * longest if count else 0))
         load.cached = load.cached if cached is None else (load.cached or 0) + cached
     return Expected(loads=loads, missing=missing, remarks=[_thought(*each) for each in thoughts.items()])
+
+
+def _missing(
+    prepared: PreparedRun,
+    calls_of: Callable[[Pair], Iterable[Call]],
+    whole: Callable[[], Remainder] | None,
+    *,
+    looks_into_cache: bool,
+) -> Missing:
+    """Returns for each pair the calls that the cache does not answer, with their characters, and how many it answers
+    (None: no cache was searched)."""
+    pairs, settings, cache = prepared.work.pairs(), prepared.settings, None
+    if looks_into_cache and settings.mode != "live":
+        with suppress(LocalFault):
+            cache = Cache(settings.cache_folder(), read_only=True)
+    if cache is None and whole is not None:
+        return dict.fromkeys(pairs, (whole(), None))
+    missing: dict[Pair, tuple[Remainder, int | None]] = {}
+    with closing(cache) if cache is not None else nullcontext():
+        for pair in pairs:
+            endpoint = keyless_endpoint_to(access_to(pair.model, settings))
+            prompts = chars = cached = 0
+            for call in calls_of(pair):
+                if cache is not None and cache.get(key_of(endpoint.encode(call), call.trial)) is not None:
+                    cached += 1
+                    continue
+                prompts += 1
+                chars += chars_of(call)
+            missing[pair] = Remainder(prompts, chars), None if cache is None else cached
+    return missing
 
 
 def _thought(model: str, longest: int | None) -> str:

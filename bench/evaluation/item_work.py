@@ -22,7 +22,7 @@ from ...providers.models import WINDOW
 from ...wiring import Settings, access_to
 from .call_items import CallBenchmark
 from .defect import BenchmarkDefect, benchmark_code
-from .forecast import Expected, Load, Span, expected_of, look_up
+from .forecast import Expected, Load, Span, expected_of
 from .item import Item, steps_in, steps_of
 from .journals import decoded, read_done
 from .judges import Judges
@@ -311,13 +311,13 @@ def forecast(prepared: PreparedRun, *, looks_into_cache: bool = True) -> Expecte
     model under test and one of every other model."""
     work = work_of(prepared)
     if work.of.has_calls:
-        missing = look_up(
-            work.asked_pairs,
+        limit = getattr(work.options, "max_tokens", None)
+        expected = expected_of(
+            prepared,
             lambda pair: (call for _, call in work.calls(pair)),
-            prepared.settings,
+            lambda pair: limit,
             looks_into_cache=looks_into_cache,
         )
-        expected = expected_of(prepared, missing, lambda pair: getattr(work.options, "max_tokens", None))
     else:
         treatments, others = Counter(pair.model for pair in work.asked_pairs), work.of.others(work.options)
         expected = Expected(loads={}, remarks=[_OF_ANSWERS])

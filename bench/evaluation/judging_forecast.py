@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .forecast import Expected, expected_of, look_up
+from .forecast import Expected, expected_of
 from .judging.preparation import judgement_lines
 from .judging.work import JudgingWork
 from .preparation import PreparedRun
@@ -13,10 +13,12 @@ def forecast(prepared: PreparedRun, *, looks_into_cache: bool = True) -> Expecte
     work = prepared.work
     assert isinstance(work, JudgingWork)
     done = work.finished(iter(judgement_lines(prepared.out)))
-    missing = look_up(
-        work.pairs(), lambda pair: work.calls(pair, done), prepared.settings, looks_into_cache=looks_into_cache
+    expected = expected_of(
+        prepared,
+        lambda pair: work.calls(pair, done),
+        lambda pair: work.max_tokens.get(pair.model),
+        looks_into_cache=looks_into_cache,
     )
-    expected = expected_of(prepared, missing, lambda pair: work.max_tokens.get(pair.model))
     there = sum(len(done.of(pair)) for pair in work.pairs())
     expected.what = f"{work.items:,} kept answers, {there:,} of {prepared.total:,} judgements are there"
     expected.remarks.append("a reply that can't be read is asked for once more: such calls are not counted")

@@ -42,33 +42,26 @@ from .watch import Watch, unwatched
 
 
 class LaneUse(Struct):
-    """The calls, tokens and dollars of one item on one lane; each call counts once, cached or sent."""
+    """What one item used on one lane: calls, each once, cached or sent; the characters of its prompt (0: they say
+    nothing about its tokens); tokens; and dollars by the price table, whatever was paid, those of calls and input
+    tokens apart from those of output tokens."""
 
     calls: int = 0
-    """The number of calls."""
     chars: int = 0
-    """Characters of the prompt, of an item of one call; 0: they say nothing about its tokens."""
     input: int = 0
-    """Input tokens."""
     output: int = 0
-    """Output tokens."""
     input_cost: float = 0.0
-    """Dollars of calls and input tokens by the price table, whatever was paid."""
     output_cost: float = 0.0
-    """Dollars of output tokens."""
 
 
 class ItemUse(Struct):
-    """What one item used, and its state with each pair."""
+    """What one item used on each lane (all pages together are one), and its state with each pair that began it. `id` is
+    empty for an item of one call. `is_measured`: the tokens of all its answers are known."""
 
     id: str = ""
-    """Its id; empty for an item of one call."""
     states: dict[Pair, UnderWay] = field(default_factory=dict)
-    """Its state with each pair that began it."""
     lanes: dict[str, LaneUse] = field(default_factory=dict)
-    """What it used on each lane; all pages together are one lane."""
     is_measured: bool = True
-    """Whether the tokens of all its answers are known."""
 
     def add(self, outcome: Outcome, price: Price | None, chars: int = 0) -> None:
         """Adds a call."""
@@ -88,18 +81,33 @@ class ItemUse(Struct):
             use.output_cost += price.of_call(*tokens) - of_input
 
 
-class Stratum(Struct):
-    """Items that stand for the same rest: those of one pair, or of all pairs together where an item takes several
-    calls."""
+class JournalLine(Struct):
+    """As much of a journal line as a pilot counts."""
+
+    status: str = ""
+    error: str | None = None
+    truncated: bool = False
+
+
+class Stratum(Struct, kw_only=True):
+    """The items that stand for the same rest: those of one pair, or of all `pairs` together where an item takes several
+    calls. `chosen` items of the run's `of` are in the pilot; `items` are those that were begun.
+
+    Counts the calls that were sent or were in the cache, the dollars paid, attempts that brought no whole answer and
+    may have been billed, and each lane's latencies in milliseconds. `records` and `failures` are its journal lines.
+    """
 
     pairs: tuple[Pair, ...]
-    """The pairs."""
     chosen: int
-    """The number of items of the pilot."""
     of: int
-    """The number of items of the run."""
     items: list[ItemUse] = field(default_factory=list)
-    """The items that were begun."""
+    sent: int = 0
+    from_cache: int = 0
+    paid: float = 0.0
+    maybe_billed: int = 0
+    latencies: dict[str, list[float]] = field(default_factory=dict)
+    records: list[JournalLine] = field(default_factory=list)
+    failures: list[JournalLine] = field(default_factory=list)
 
     @property
     def ended(self) -> list[ItemUse]:
@@ -111,62 +119,9 @@ class Stratum(Struct):
     @property
     def whole(self) -> list[ItemUse]:
         """Those of which no step failed."""
-        return [item for item in self.ended if not any(of.has_failed for of in item.states.values())]
-
-
-class Failures(Struct):
-    """Failures of one kind: how many, and the message of the first."""
-
-    count: int
-    detail: str
-
-
-class _Line(Struct):
-    """As much of a journal line as a pilot counts."""
-
-    status: str = ""
-    error: str | None = None
-    truncated: bool = False
-
-
-class PilotPart(Struct, kw_only=True):
-    """The part of a pilot that one estimate is made from: a model's, or the whole where an item takes several calls."""
-
-    lanes: tuple[str, ...]
-    """The lanes of its calls."""
-    strata: list[Stratum]
-    """Its items."""
-    sent: int = 0
-    """The number of calls that were sent."""
-    from_cache: int = 0
-    """The number of calls that the cache answered."""
-    paid: float = 0.0
-    """Dollars paid for the calls that were sent."""
-    latencies: dict[str, list[float]] = field(default_factory=dict)
-    """Milliseconds of each call that was sent, by lane."""
-    maybe_billed: int = 0
-    """Attempts that brought no whole answer and may have been billed."""
-    answers: int = 0
-    """The number of records."""
-    refused: int = 0
-    """The number of records that are refusals."""
-    truncated: int = 0
-    """The number of records whose answer was cut off."""
-    failures: dict[str, Failures] = field(default_factory=dict)
-    """The failures, by kind."""
-
-    def count(self, line: _Line, *, is_failure: bool) -> None:
-        """Counts what became of a call, or of a step of several."""
-        if is_failure:
-            first = Failures(0, " ".join((line.error or "").split()))
-            self.failures.setdefault(line.status, first).count += 1
-            return
-        self.answers += 1
-        self.refused += line.status == "refused"
-        self.truncated += line.truncated
+        return [item for item in self.ended if all(of.is_whole for of in item.states.values())]
 
     def note(self, outcome: Outcome) -> None:
-        """Notes what a call cost."""
         self.sent += outcome.attempts > 0
         self.from_cache += outcome.cached
         self.paid += outcome.cost or 0.0
@@ -176,11 +131,11 @@ class PilotPart(Struct, kw_only=True):
 
 
 class Pilot(Struct, kw_only=True):
-    """A pilot and its parts. `stops` or `signal` say why items are pending. `maybe_billed_pending`: attempts for calls
+    """A pilot and its items. `stops` or `signal` say why items are pending. `maybe_billed_pending`: attempts for calls
     without an outcome that may have been billed."""
 
     chosen: ItemsOfPilot
-    parts: list[PilotPart]
+    strata: list[Stratum]
     stops: Sequence[Stop] = ()
     signal: int | None = None
     maybe_billed_pending: int = 0
@@ -191,19 +146,14 @@ class Pilot(Struct, kw_only=True):
             return refusal.SIGNAL + self.signal
         if self.stops:
             return refusal.RESUMABLE
-        return refusal.WITH_FAILURES if any(part.failures for part in self.parts) else refusal.DONE
+        return refusal.WITH_FAILURES if any(stratum.failures for stratum in self.strata) else refusal.DONE
 
 
 def begin(chosen: ItemsOfPilot) -> Pilot:
     """Returns a pilot of which nothing was sent yet."""
-    work, calls = chosen.run.work, chosen.calls
-    if not calls:
-        whole = Stratum(tuple(work.pairs()), chosen.items, chosen.of)
-        return Pilot(chosen=chosen, parts=[PilotPart(lanes=work.lanes, strata=[whole])])
-    models: dict[str, list[Stratum]] = {}
-    for pair in calls:
-        models.setdefault(pair.model, []).append(Stratum((pair,), len(calls[pair]), chosen.of))
-    return Pilot(chosen=chosen, parts=[PilotPart(lanes=(model,), strata=strata) for model, strata in models.items()])
+    strata = [Stratum(pairs=(pair,), chosen=len(calls), of=chosen.of) for pair, calls in chosen.calls.items()]
+    together = [] if strata else [Stratum(pairs=tuple(chosen.run.work.pairs()), chosen=chosen.items, of=chosen.of)]
+    return Pilot(chosen=chosen, strata=strata or together)
 
 
 def check(runs: Sequence[PreparedRun]) -> None:
@@ -281,11 +231,10 @@ async def _send(pilot: Pilot, watch: Watch) -> Pilot:
 
             pilot.signal = await until_interrupted(engine, send())
             pilot.maybe_billed_pending = engine.scheduler.maybe_billed_pending
-        decode = msgspec.json.Decoder(_Line).decode
-        for journal, is_failure in ((folder.records, False), (folder.failures, True)):
+        decode, every = msgspec.json.Decoder(JournalLine).decode, pilot.strata[0]
+        for journal, lines in ((folder.records, every.records), (folder.failures, every.failures)):
             journal.flush()
-            for line in map(decode, journal.read()):
-                pilot.parts[0].count(line, is_failure=is_failure)
+            lines.extend(map(decode, journal.read()))
     return pilot
 
 
@@ -293,34 +242,35 @@ async def send_single_calls(runner: StreamRunner, pilot: Pilot) -> list[Stop]:
     """Sends a pilot's items of one call, all pairs at once. Returns the stops that left some unsent; raises LocalFault
     once every pair has ended."""
     prices = pilot.chosen.run.settings.price_table()
-    places = {stratum.pairs[0]: (part, stratum) for part in pilot.parts for stratum in part.strata}
+    strata = {stratum.pairs[0]: stratum for stratum in pilot.strata}
 
     def take(pair: Pair, outcome: Outcome) -> None:
-        part, stratum = places[pair]
-        has_failed, reply = outcome.failure is not None, outcome.reply
-        item = ItemUse(states={pair: UnderWay(pair, "", has_ended=True, has_failed=has_failed)})
+        stratum, failure, reply = strata[pair], outcome.failure, outcome.reply
+        item = ItemUse(states={pair: UnderWay(pair, "", has_ended=True, has_failed=failure is not None)})
         item.add(outcome, prices.get(pair.model), max(1, chars_of(outcome.call)))
         stratum.items.append(item)
-        part.note(outcome)
-        error = None if outcome.failure is None else outcome.failure.detail
-        part.count(_Line(outcome.status, error, reply is not None and reply.truncated), is_failure=has_failed)
+        stratum.note(outcome)
+        if failure is not None:
+            stratum.failures.append(JournalLine(failure.kind, failure.detail))
+        if reply is not None:
+            stratum.records.append(JournalLine(outcome.status, truncated=reply.truncated))
 
     return await send_calls(runner, pilot.chosen.calls, take=take)
 
 
 def _step_noter(pilot: Pilot) -> Callable[[Outcome], None]:
     """Returns the function that adds an outcome to the item for which its task works."""
-    part, prices = pilot.parts[0], pilot.chosen.run.settings.price_table()
+    every, prices = pilot.strata[0], pilot.chosen.run.settings.price_table()
     items: dict[str, ItemUse] = {}
     counted: set[str] = set()
 
     def note(outcome: Outcome) -> None:
-        part.note(outcome)
+        every.note(outcome)
         if (under_way := UNDER_WAY.get()) is None:
             return
         if (item := items.get(under_way.item)) is None:
             item = items[under_way.item] = ItemUse(under_way.item)
-            part.strata[0].items.append(item)
+            every.items.append(item)
         item.states[under_way.pair] = under_way
         # A call that several items make counts once.
         if outcome.key not in counted:

@@ -6,7 +6,7 @@ Pure functions from what items used to values. Their text: pilot_text.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import reduce
 from itertools import chain
 from operator import add
@@ -16,11 +16,12 @@ import numpy as np
 from msgspec import Struct, to_builtins
 
 from ...engine.call import WEB
+from ...engine.fault import Stop
 from ...metrics.statistics.ratio import Estimate, RatioSample, Totals, totals
 from ...metrics.statistics.shares import share_interval
 from ...wiring import Settings
 from .forecast import Missing
-from .pilot import Failures, ItemUse, LaneUse, Pilot, PilotPart, Stratum
+from .pilot import ItemUse, JournalLine, LaneUse, Pilot, Stratum
 from .work import Remainder
 
 Rng = np.random.Generator
@@ -57,6 +58,13 @@ class Share(Struct, frozen=True):
     ci95: tuple[float, float] | None
 
 
+class Failures(Struct):
+    """The number of failures of one kind, and the message of the first."""
+
+    count: int
+    detail: str
+
+
 class Minutes(Struct, frozen=True):
     """The time that the rest takes: the largest of its bounds. `bound_by`: requests, tokens, or concurrency, of the
     `lane`; None: nothing is left."""
@@ -68,60 +76,41 @@ class Minutes(Struct, frozen=True):
 
 
 class PilotFigures(Struct, frozen=True, kw_only=True):
-    """The estimates from one part of a pilot. None in place of a figure: there is no estimate."""
+    """The estimates for one model, or for all where an item takes several calls. None in place of a figure: there is
+    no estimate, or no price.
+
+    The pilot had `items` of the run's `of`; `pending` ones did not run to their end, for the reason of a `stop`,
+    `whole` ones did without a failure, and of `measured` ones the tokens of all answers are known. `line`: the noun for
+    what failed, was refused or cut. `left`: the items still to send, to which `lanes`, costs and `minutes` belong. The
+    measures of one answer are given where an item is one call.
+    """
 
     models: tuple[str, ...]
-    """The models under test."""
     noun: str
-    """The noun for an item."""
     line: str
-    """The noun for an answer that is counted as failed, refused or cut."""
     items: int
-    """The number of items of the pilot."""
     of: int
-    """The number of items of the run."""
     pending: int
-    """The items of the pilot that did not run to their end."""
-    stop: str | None
-    """The reason of a stop."""
+    stop: Stop | None
     whole: int
-    """The items that ran to their end without a failure."""
     measured: int
-    """Those of which the tokens of all answers are known."""
     sent: int
-    """The number of calls that were sent."""
     from_cache: int
-    """The number of calls that the cache answered."""
     spent: float | None
-    """Dollars paid for the calls that were sent; None: no lane has a price."""
     left: int
-    """The number of items still to send."""
     lanes: tuple[LaneFigures, ...] | None
-    """What is left on each lane."""
     unpriced: tuple[str, ...]
-    """The lanes of these without a price."""
     cost: Figure | None
-    """Dollars of what is left."""
     cost_with_pilot: Figure | None
-    """The same with those of the pilot."""
     minutes: Minutes | None
-    """The time of what is left."""
     tokens_per_character: float | None
-    """Input tokens of a character of a prompt, where an item is one call."""
     output_tokens_each: float | None
-    """Output tokens of an answer, where an item is one call."""
     latency_ms: float | None
-    """Milliseconds of a call, where an item is one call."""
     failed: Share
-    """The answers that failed."""
     refused: Share
-    """The answers that are refusals."""
     truncated: Share
-    """The answers that were cut off."""
     failures: dict[str, Failures]
-    """The failures by kind."""
     maybe_billed: int
-    """Attempts that brought no whole answer and may have been billed."""
 
 
 class _Rest:
@@ -151,68 +140,84 @@ class _Rest:
 
 
 def figures_of(pilot: Pilot, missing: Missing) -> list[PilotFigures]:
-    """Returns the estimates from each part of a pilot. `missing`: the calls left to send, where an item is one."""
-    return [_figures(part, pilot, missing) for part in pilot.parts]
+    """Returns the estimates of each model, or of all together where an item takes several calls. `missing`: the calls
+    left to send, where an item is one."""
+    if not pilot.chosen.calls:
+        return [_figures(pilot.strata, pilot, missing, pilot.chosen.run.work.lanes)]
+    models: dict[str, list[Stratum]] = {}
+    for stratum in pilot.strata:
+        models.setdefault(stratum.pairs[0].model, []).append(stratum)
+    return [_figures(strata, pilot, missing, (model,)) for model, strata in models.items()]
 
 
-def as_json(pilot: Pilot, parts: Sequence[PilotFigures]) -> dict[str, Any]:
+def as_json(pilot: Pilot, figures: Sequence[PilotFigures]) -> dict[str, Any]:
     """Returns how a pilot ended, and its estimates, for programs."""
     return {
         "exit_code": pilot.exit_code,
         "signal": pilot.signal,
         "maybe_billed_pending": pilot.maybe_billed_pending,
         "remark": pilot.chosen.remark,
-        "estimates": to_builtins(parts),
+        "estimates": to_builtins(figures),
     }
 
 
-def _figures(part: PilotPart, pilot: Pilot, missing: Missing) -> PilotFigures:
+def _figures(strata: Sequence[Stratum], pilot: Pilot, missing: Missing, asked: tuple[str, ...]) -> PilotFigures:
     chosen, rng = pilot.chosen, np.random.default_rng(SEED)
     settings, prices = chosen.run.settings, chosen.run.settings.price_table()
-    left = [_left(stratum, missing) for stratum in part.strata]
-    whole = [stratum.whole for stratum in part.strata]
+    left = [_left(stratum, missing) for stratum in strata]
+    whole = [stratum.whole for stratum in strata]
     measured = [[item for item in items if item.is_measured] for items in whole]
     items = list(chain.from_iterable(measured))
     used = dict.fromkeys(lane for item in items for lane in item.lanes)
-    lanes = tuple(dict.fromkeys([*part.lanes, *used]))
+    lanes = tuple(dict.fromkeys([*asked, *used]))
     unpriced = tuple(lane for lane in lanes if lane in used and lane != WEB and prices.get(lane) is None)
     is_known = all(items or not rest.prompts for items, rest in zip(measured, left, strict=True))
     rest = _Rest(zip(measured, left, strict=True), lanes, rng) if is_known else None
     cost = None if rest is None or unpriced else rest.of(lanes, _COSTS)
-    spent = part.paid if any(prices.get(lane) is not None for lane in lanes) else None
-    number = sum(stratum.chosen for stratum in part.strata)
+    has_price = any(prices.get(lane) is not None for lane in lanes)
+    spent = sum(stratum.paid for stratum in strata) if has_price else None
+    number = sum(stratum.chosen for stratum in strata)
+    latencies = {lane: [ms for each in strata for ms in each.latencies.get(lane, ())] for lane in lanes}
     # The tokens of one call say something about others where an item is one.
     uses = [use for item in items for use in item.lanes.values() if use.chars]
-    latencies = part.latencies.get(lanes[0], []) if chosen.calls else []
-    failed = sum(each.count for each in part.failures.values())
+    each_ms = sorted(latencies[lanes[0]]) if chosen.calls else []
+    records = [line for stratum in strata for line in stratum.records]
+    failures = [line for stratum in strata for line in stratum.failures]
     return PilotFigures(
-        models=tuple(dict.fromkeys(pair.model for stratum in part.strata for pair in stratum.pairs)),
+        models=tuple(dict.fromkeys(pair.model for stratum in strata for pair in stratum.pairs)),
         noun=chosen.noun,
         line=chosen.noun if chosen.calls else chosen.run.work.item,
         items=number,
-        of=sum(stratum.of for stratum in part.strata),
-        pending=number - sum(len(stratum.ended) for stratum in part.strata),
-        stop=next((stop.detail for stop in pilot.stops if not chosen.calls or stop.lane in lanes), None),
+        of=sum(stratum.of for stratum in strata),
+        pending=number - sum(len(stratum.ended) for stratum in strata),
+        stop=next((stop for stop in pilot.stops if not chosen.calls or stop.lane in lanes), None),
         whole=sum(map(len, whole)),
         measured=len(items),
-        sent=part.sent,
-        from_cache=part.from_cache,
+        sent=sum(stratum.sent for stratum in strata),
+        from_cache=sum(stratum.from_cache for stratum in strata),
         spent=spent,
         left=sum(each.prompts for each in left),
         lanes=None if rest is None else tuple(_lane(lane, rest, is_priced=lane not in unpriced) for lane in lanes),
         unpriced=unpriced,
         cost=cost,
         cost_with_pilot=None if cost is None or spent is None else _moved(cost, spent),
-        minutes=None if rest is None else _minutes(part, rest, lanes, settings, rng),
+        minutes=None if rest is None else _minutes(rest, latencies, settings, rng),
         tokens_per_character=_ratio(sum(use.input for use in uses), sum(use.chars for use in uses)),
         output_tokens_each=_ratio(sum(use.output for use in uses), len(uses)),
-        latency_ms=_ratio(sum(sorted(latencies)), len(latencies)),
-        failed=_share(failed, failed + part.answers),
-        refused=_share(part.refused, part.answers),
-        truncated=_share(part.truncated, part.answers),
-        failures=part.failures,
-        maybe_billed=part.maybe_billed,
+        latency_ms=_ratio(sum(each_ms), len(each_ms)),
+        failed=_share(len(failures), len(failures) + len(records)),
+        refused=_share(sum(line.status == "refused" for line in records), len(records)),
+        truncated=_share(sum(line.truncated for line in records), len(records)),
+        failures=_by_kind(failures),
+        maybe_billed=sum(stratum.maybe_billed for stratum in strata),
     )
+
+
+def _by_kind(failures: Iterable[JournalLine]) -> dict[str, Failures]:
+    kinds: dict[str, Failures] = {}
+    for line in failures:
+        kinds.setdefault(line.status, Failures(0, " ".join((line.error or "").split()))).count += 1
+    return kinds
 
 
 def _left(stratum: Stratum, missing: Missing) -> Remainder:
@@ -231,14 +236,14 @@ def _lane(lane: str, rest: _Rest, *, is_priced: bool) -> LaneFigures:
     return LaneFigures(lane, calls, read, written, rest.of((lane,), _COSTS) if is_priced else None)
 
 
-def _minutes(part: PilotPart, rest: _Rest, lanes: Sequence[str], settings: Settings, rng: Rng) -> Minutes | None:
+def _minutes(rest: _Rest, latencies: Mapping[str, list[float]], settings: Settings, rng: Rng) -> Minutes | None:
     """Returns the time that the rest needs: the largest bound of all lanes, by requests, tokens and calls in flight.
     None: there is none, since nothing was sent and no quota is declared."""
-    all_calls = rest.of(lanes, ("calls",))
+    all_calls = rest.of(latencies, ("calls",))
     if not all_calls.estimate:
         return Minutes(all_calls.estimate, all_calls.ci95)
     bounds: list[Minutes] = []
-    for lane in lanes:
+    for lane, of_calls in latencies.items():
         calls, quota = rest.of((lane,), ("calls",)).estimate, settings.quota_of(lane)
         for name, most, amounts in (
             ("requests", quota.rpm, ("calls",)),
@@ -249,8 +254,8 @@ def _minutes(part: PilotPart, rest: _Rest, lanes: Sequence[str], settings: Setti
             if most is not None:
                 figure = rest.of((lane,), amounts, 1 / most)
                 bounds.append(Minutes(figure.estimate, figure.ci95, name, lane))
-        if calls and (latencies := part.latencies.get(lane)):
-            each = np.array(sorted(latencies), dtype=np.float64).reshape(-1, 1)
+        if calls and of_calls:
+            each = np.array(sorted(of_calls), dtype=np.float64).reshape(-1, 1)
             busy_ms = totals(RatioSample(each, np.ones_like(each), max(1, round(calls)), np.array([calls])), rng)
             at_once = min(settings.concurrency_of(lane), max(1.0, calls))
             figure = _figure(busy_ms.of((1 / 60_000 / at_once,)))

@@ -38,7 +38,7 @@ def _lines(part: PilotFigures, *, is_one_call: bool) -> Iterator[str]:
         f"{count_text(part.sent, 'call')} sent, {part.from_cache:,} from the cache{cost}"
     )
     if part.pending:
-        why = "" if part.stop is None else f": {' '.join(part.stop.split())}"
+        why = "" if part.stop is None else f": {' '.join(part.stop.detail.split())}"
         yield f"  pending        {part.pending:,} of them{why}"
     if part.lanes is None:
         yield f"  no estimate    {_why_none(part)}"

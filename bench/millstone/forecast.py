@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..evaluation.forecast import Expected, expected_of, look_up
+from ..evaluation.forecast import Expected, expected_of
 from ..evaluation.preparation import ItemsOfPilot, PreparedRun
 from ..evaluation.work import Remainder
 from .grid import calls, total_chars
@@ -13,14 +13,14 @@ from .work import millstone_of
 def forecast(prepared: PreparedRun, *, looks_into_cache: bool = True) -> Expected:
     """Returns what the prompts that the cache does not answer are expected to take."""
     work = millstone_of(prepared)
-    missing = look_up(
-        work.pairs(),
-        lambda pair: calls(work.grid, pair, work.asked.max_tokens_of(pair)),
-        prepared.settings,
+    limit_of = work.asked.max_tokens_of
+    expected = expected_of(
+        prepared,
+        lambda pair: calls(work.grid, pair, limit_of(pair)),
+        limit_of,
         looks_into_cache=looks_into_cache,
         whole=lambda: Remainder(work.items, total_chars(work.grid)),
     )
-    expected = expected_of(prepared, missing, work.asked.max_tokens_of)
     labels = prepared.dataset["labels"]
     if labels["differ"] or labels["unread"]:
         expected.remarks.append(labels["summary"])

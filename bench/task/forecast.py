@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ...engine.attempts.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR, chars_of
 from ...engine.call import Call
 from ...engine.runs.pairs import Pair
-from ..evaluation.forecast import Expected, Load, Span, expected_of, look_up
+from ..evaluation.forecast import Expected, Load, Span, expected_of
 from ..evaluation.preparation import ItemsOfPilot, PreparedRun
 from .work import TaskWork, longest_judgements
 
@@ -32,8 +32,7 @@ def forecast(prepared: PreparedRun, *, looks_into_cache: bool = True) -> Expecte
     def calls_of(pair: Pair) -> Iterator[Call]:
         return (question.call(task, pair, trial) for trial in range(task.trials) for question in questions)
 
-    missing = look_up(work.asked_pairs, calls_of, prepared.settings, looks_into_cache=looks_into_cache)
-    expected = expected_of(prepared, missing, lambda pair: task.max_tokens)
+    expected = expected_of(prepared, calls_of, lambda pair: task.max_tokens, looks_into_cache=looks_into_cache)
     if work.asked.judges:
         _add_judges(work, expected.loads)
         expected.remarks.append(_JUDGED)

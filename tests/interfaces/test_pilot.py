@@ -175,7 +175,7 @@ def test_max_cost_holds_and_the_rest_is_asked_when_it_is_raised(cli: CommandLine
     assert (done.code, json.loads(done.out)["exit_code"]) == (4, 4)
     assert "at most $0.0200, by --max-cost" in done.err
     assert 0 < pilot["spent"] <= 0.02
-    assert "--max-cost" in pilot["stop"] and pilot["sent"] + pilot["pending"] == 40
+    assert (pilot["stop"]["reason"], pilot["sent"] + pilot["pending"]) == ("budget", 40)
     # What came before the stop is spread over the grid all the same.
     assert pilot["cost"]["ci95"] is not None
     told = cli("plan", *asked, "--pilot", "40", "--max-cost", "1")
@@ -267,7 +267,7 @@ def test_a_dead_key_stops_one_model_with_4_and_leaves_the_other(cli: CommandLine
     pilots = {each["models"][0]: each for each in json.loads(done.out)["runs"][0]["pilot"]["estimates"]}
     assert pilots["sim/open"]["whole"] == 10 and pilots["sim/open"]["stop"] is None
     dead = pilots["sim/steady"]
-    assert (dead["whole"], dead["pending"]) == (0, 10) and "sim/steady refuses the key" in dead["stop"]
+    assert (dead["whole"], dead["pending"], dead["stop"]["reason"]) == (0, 10, "dead_key")
     told = cli("plan", *millstone(provider, model="sim/steady"), "--pilot", "10").out
     assert "pending        10 of them: sim/steady refuses the key" in told and "no prompt was answered" in told
     assert "exit code 4: the pilot stopped before its end; the same command goes on with it" in told
@@ -354,7 +354,7 @@ def test_a_model_that_stops_keeps_what_it_had_and_never_holds_up_another() -> No
     pilot = two_models()
     stops = asyncio.run(send_single_calls(Scripted(), pilot))
     assert [stop.reason for stop in stops] == ["dead_key"]
-    assert [len(part.strata[0].items) for part in pilot.parts] == [5, 2]
+    assert [len(stratum.items) for stratum in pilot.strata] == [5, 2]
 
 
 def test_a_full_disk_halts_every_model_and_is_told_as_itself() -> None:

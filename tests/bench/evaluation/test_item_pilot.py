@@ -13,7 +13,7 @@ from msgspec import Struct
 from millstream.bench.evaluation.ask import Ask
 from millstream.bench.evaluation.item import Item
 from millstream.bench.evaluation.item_run import Made
-from millstream.bench.evaluation.pilot import Failures, ItemUse, LaneUse, Pilot, begin
+from millstream.bench.evaluation.pilot import ItemUse, JournalLine, LaneUse, Pilot, begin
 from millstream.bench.evaluation.pilot_figures import PilotFigures, figures_of
 from millstream.bench.evaluation.pilot_text import tell
 from millstream.bench.evaluation.preparation import ItemsOfPilot, PreparedRun
@@ -102,12 +102,12 @@ def pilot_of(*items: ItemUse, of: int = 20, settings: Settings = SETTINGS, **mor
     work = cast(BenchmarkRun, Planned())
     run = PreparedRun(out=out, work=work, settings=settings, specification={}, options={}, dataset={})
     pilot = begin(ItemsOfPilot(run=run, items=len(items), of=of, noun="talk"))
-    (part,) = pilot.parts
+    (stratum,) = pilot.strata
     for number, item in enumerate(items):
         item.id = f"t{number}"
-        part.strata[0].items.append(item)
+        stratum.items.append(item)
     for name, value in more.items():
-        setattr(part, name, value)
+        setattr(stratum, name, value)
     return pilot
 
 
@@ -154,7 +154,7 @@ def test_items_that_differ_give_intervals_and_one_alone_gives_none() -> None:
 
 def test_items_that_failed_or_were_stopped_are_counted_and_tell_nothing_of_the_cost() -> None:
     items = [used(), used(), used(words=1, failed=True), used(words=1, unended=True)]
-    pilot = pilot_of(*items, answers=6, failures={"rejected": Failures(2, "400: no")})
+    pilot = pilot_of(*items, records=[JournalLine("ok")] * 6, failures=[JournalLine("rejected", "400: no")] * 2)
     pilot.stops = [Stop(MODEL, "rejected", "402: no money")]
     found = figures(pilot)
     assert (found.whole, found.pending, found.left, pilot.exit_code) == (2, 1, 18, 4)

@@ -287,7 +287,7 @@ def test_answers_without_a_usage_are_left_out_and_said_to_be() -> None:
 def test_a_lane_that_stopped_says_why_and_what_is_pending() -> None:
     stops = (Stop("other/model", "budget", "no money"), Stop(MODEL, "dead_key", "refuses the key:\nmend it"))
     found = told(pilot_of(MIXED, unasked=6, stops=stops))
-    assert (found.items, found.pending, found.stop) == (10, 6, "refuses the key:\nmend it")
+    assert (found.items, found.pending, found.stop) == (10, 6, stops[1])
     assert "pending        6 of them: refuses the key: mend it" in tell(found)
 
 
