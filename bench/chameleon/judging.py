@@ -20,7 +20,8 @@ from ..evaluation.ask import Ask, CallFailed
 from ..evaluation.judges import Judges
 from ..evaluation.judging.judgement import Judgement
 from ..evaluation.judging.judging import Judging
-from ..evaluation.judging.panel import JudgeScore, Verdict
+from ..evaluation.judging.panel import JudgeScore
+from ..evaluation.kept_answer import Verdict
 from .dataset import ConversationSet, DatasetError, load, select
 from .judge import AnsweredTurn, TurnJudge
 from .prompts import PastTurn

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ...metrics.statistics.stratified_agreement import StratifiedAgreement, WeightedShare
     from .judging.panel import JudgePair, JudgeScore, Panel
     from .labelling.comparison import AgreementFigures, LabelComparison, RaterComparison
-    from .labelling.rater_labels import RaterLabels
+    from .labelling.label_lines import RaterLabels
 
 _INTERVAL = "95% interval"
 _KAPPA = ("kappa", _INTERVAL)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .forecast import Expected, expected_of
-from .judging.preparation import judgement_lines
+from .judging.judgement import Judgement, read_judgements
 from .judging.work import JudgingWork
 from .preparation import PreparedRun
 
@@ -12,7 +12,7 @@ def forecast(prepared: PreparedRun, *, looks_into_cache: bool = True) -> Expecte
     """Returns what the missing judgements are expected to take."""
     work = prepared.work
     assert isinstance(work, JudgingWork)
-    done = work.finished(iter(judgement_lines(prepared.out)))
+    done = work.finished(read_judgements(prepared.out, Judgement))
     expected = expected_of(
         prepared,
         lambda pair: work.calls(pair, done),

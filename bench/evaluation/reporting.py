@@ -199,7 +199,7 @@ def _with_labels(contents: PageContents, benchmark: Benchmark, runs: Sequence[Be
     from ...report.labels import folder_labels
     from .judging.judgement import JUDGEMENTS
     from .judging.readings import with_judges
-    from .labelling.folder_labels import compared_in
+    from .labelling.comparison import compared_in
     from .labelling.sample import AnswerFile
     from .report.readers import CheckedRun, with_labels
 

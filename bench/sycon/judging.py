@@ -14,7 +14,8 @@ from ...metrics.sycon.judgement import Clarity, Setting, read_judgement
 from ..evaluation.ask import Ask
 from ..evaluation.judging.judgement import Judgement
 from ..evaluation.judging.judging import Judging
-from ..evaluation.judging.panel import JudgeScore, Verdict
+from ..evaluation.judging.panel import JudgeScore
+from ..evaluation.kept_answer import Verdict
 from ..evaluation.treatments import pairs_in
 from .dataset import SyconItem
 from .judge import SyconJudge

@@ -37,6 +37,7 @@ class StatusRecord(Protocol):
 
 
 _Record = TypeVar("_Record", bound=StatusRecord)
+_Line = TypeVar("_Line")
 
 
 class Proof(Struct):
@@ -81,28 +82,41 @@ def whole_records(
     folder: Path, name: str, kind: type[_Record], benchmark: str, proof: Proof
 ) -> Iterator[tuple[str, _Record]]:
     """Yields each whole record of one journal, with its place in words (lines from 1); adds all else to the proof."""
-    decode = msgspec.json.Decoder(kind).decode
-    for number, line in enumerate(read_lines(folder / name), 1):
+    for number, (here, record) in enumerate(whole_lines(folder / name, kind, f"record of {benchmark}", proof), 1):
         if name == RECORDS:
             proof.records = number
         else:
             proof.failures = number
-        here = f"{name} line {number}"
-        if not is_intact(line, must_be_sealed=True):
-            proof.add(f"{here}: damaged: its checksum is missing or wrong")
-            continue
-        try:
-            record = decode(line)
-        except (msgspec.MsgspecError, UnicodeError) as error:
-            proof.add(f"{here}: no record of {benchmark}: {error}")
+        if record is None:
             continue
         for wrong in _impossible(record):
             proof.add(f"{here}: {wrong}")
         if (record.status not in ANSWERED) != (name == FAILURES):
             proof.add(f"{here}: status {record.status} does not belong in this file")
         yield here, record
-    if has_torn_tail(folder / name):
-        proof.torn.append(f"{name}: its last line is torn, as a kill leaves it; the next start sets it aside")
+
+
+def whole_lines(
+    path: Path, kind: type[_Line], what: str, proof: Proof, mended_by: str = "start"
+) -> Iterator[tuple[str, _Line | None]]:
+    """Yields each line of a file, with its place in words (lines from 1). One that is damaged, or that is no `what`, is
+    added to the proof and yielded as None; so is a torn last line, but it is not yielded. `mended_by`: what sets that
+    one aside."""
+    decode = msgspec.json.Decoder(kind).decode
+    for number, data in enumerate(read_lines(path), 1):
+        here, line = f"{path.name} line {number}", None
+        if not is_intact(data, must_be_sealed=True):
+            proof.add(f"{here}: damaged: its checksum is missing or wrong")
+        else:
+            try:
+                line = decode(data)
+            except (msgspec.MsgspecError, UnicodeError) as error:
+                proof.add(f"{here}: no {what}: {error}")
+        yield here, line
+    if has_torn_tail(path):
+        proof.torn.append(
+            f"{path.name}: its last line is torn, as a kill leaves it; the next {mended_by} sets it aside"
+        )
 
 
 def _impossible(record: StatusRecord) -> Iterator[str]:

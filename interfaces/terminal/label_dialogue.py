@@ -11,8 +11,8 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol
 
+from ...bench.evaluation.kept_answer import Verdict
 from ...bench.evaluation.labelling.label import Label, history_text, question_to
-from ...bench.evaluation.labelling.rater_labels import GivenLabel
 from ...report.text import wrapped
 from .output import note
 
@@ -35,9 +35,9 @@ class LabelKeeper(Protocol):
 
     def __len__(self) -> int: ...
 
-    def label(self, at: int) -> GivenLabel | None: ...
+    def label(self, at: int) -> Verdict | None: ...
 
-    def set_label(self, at: int, given: GivenLabel | None) -> None: ...
+    def set_label(self, at: int, given: Verdict | None) -> None: ...
 
 
 class Terminal(Protocol):
@@ -127,7 +127,7 @@ class _Dialogue:
             self._undo()
             return True
         at = self.waiting.pop(0)
-        if isinstance(asked, GivenLabel):
+        if isinstance(asked, Verdict):
             self._labels.set_label(at, asked)
         self.passed.append(at)
         return True
@@ -179,13 +179,13 @@ class _Dialogue:
             *earlier,
         ]
 
-    def _ask(self, pages: _Pages) -> GivenLabel | str:
+    def _ask(self, pages: _Pages) -> Verdict | str:
         """Returns the person's label, or one of S, U and Q."""
         self._terminal.say("\n" + pages.turn())
         shown = self._shown[self.waiting[0]]
-        choices = {choice.letter: GivenLabel(choice.name) for choice in shown.choices}
+        choices = {choice.letter: Verdict(choice.name) for choice in shown.choices}
         steps = {
-            choice.letter + step.digit: GivenLabel(choice.name, step.value)
+            choice.letter + step.digit: Verdict(choice.name, confidence=step.value)
             for choice in shown.choices
             for step in shown.certainties
         }

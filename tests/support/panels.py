@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from millstream.bench.evaluation.judging.panel import JudgedAnswer, JudgeScore, Panel, Verdict
-from millstream.bench.evaluation.labelling.sample import Key
+from millstream.bench.evaluation.judging.panel import JudgedAnswer, JudgeScore, Panel
+from millstream.bench.evaluation.kept_answer import Key, Verdict
 from millstream.engine.runs.pairs import Pair
 
 JUDGES = ("own", "two", "three")

@@ -8,7 +8,8 @@ from toy_benchmark import RIGHT, Answer, judge_call
 
 from millstream.bench.evaluation.judging.judgement import Judgement
 from millstream.bench.evaluation.judging.judging import Judging
-from millstream.bench.evaluation.judging.panel import JudgeScore, Verdict
+from millstream.bench.evaluation.judging.panel import JudgeScore
+from millstream.bench.evaluation.kept_answer import Verdict
 
 
 class Judged(Judgement, frozen=True, kw_only=True):

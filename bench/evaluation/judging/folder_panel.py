@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from ....engine.runs.run_folder import RECORDS
-from ..labelling.sample import Key, key_of
-from .judgement import JUDGEMENTS, Judgement
+from ..kept_answer import Key, key_of
+from .judgement import JUDGEMENTS, Judgement, read_judgements
 from .judging import Judging
 from .kept_answers import KeptAnswers
 from .panel import MAJORITY, JudgedAnswer, Panel, majority_of
-from .preparation import judgement_lines
 
 Applied = Callable[[Any, JudgedAnswer], Any]
 
@@ -66,7 +65,7 @@ def read_panel(folder: Path, judging: Judging) -> Panel | None:
 def lines_of(folder: Path, judging: Judging) -> dict[str, dict[Key, Any]]:
     """Returns each judge's line about each answer; the last of several, which are of different texts."""
     lines: dict[str, dict[Key, Any]] = {}
-    for line in judgement_lines(folder, judging.Line):
+    for line in read_judgements(folder, judging.Line):
         lines.setdefault(line.judge, {})[line.answer] = line
     return lines
 

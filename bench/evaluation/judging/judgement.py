@@ -5,34 +5,27 @@ Owns the fields that all benchmarks share. A benchmark adds those of its records
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, UnsetType
 
 from ....engine.call import Usage
-from ....engine.runs.pairs import Pair, pair_of
+from ....engine.runs.pairs import Pair
 from ....engine.runs.proof import ANSWERED
 from ....engine.runs.run_folder import RunFiles
-from ..labelling.sample import Key
+from ..kept_answer import VerdictLine, verdict_lines
 
 JUDGEMENTS = "judgements.jsonl"
 FILES = RunFiles("judgements.json", JUDGEMENTS, "judgements-failures.jsonl")
 BUDGET = "judgements-budget"
+_Line = TypeVar("_Line", bound="Judgement")
 
 
-class Judgement(Struct, frozen=True, kw_only=True):
+class Judgement(VerdictLine, frozen=True, kw_only=True):
     """What one judge said about one answer, or why it said nothing."""
 
-    id: str = ""
-    """The id of the answer's record, unique within its pair."""
-    model: str = ""
-    """The model that gave the answer."""
-    temperature: float | None = None
-    """The temperature of the answer; None: none was sent."""
-    effort: str | None = None
-    """The reasoning effort of the answer; None: none was sent."""
-    text_sha256: str = ""
-    """The hash of the answer's text: a judgement holds for this text alone."""
     judge: str = ""
     """The model that judged."""
     status: str = "ok"
@@ -58,11 +51,6 @@ class Judgement(Struct, frozen=True, kw_only=True):
     """In a failure: what happened, and what to do."""
 
     @property
-    def answer(self) -> Key:
-        """The key of the answer."""
-        return Key(pair_of(self), self.id)
-
-    @property
     def pair(self) -> Pair:
         """The judge, as the pair of a run whose items are answers."""
         return Pair(self.judge, None)
@@ -73,6 +61,5 @@ class Judgement(Struct, frozen=True, kw_only=True):
         return self.status not in ANSWERED
 
 
-def text_hash(text: str | None) -> str:
-    """Returns the SHA-256 of an answer's text, in hex."""
-    return hashlib.sha256((text or "").encode("utf-8", "surrogatepass")).hexdigest()
+def read_judgements(folder: Path, kind: type[_Line]) -> Iterator[_Line]:
+    return verdict_lines(folder / JUDGEMENTS, kind, "judgement")

@@ -14,8 +14,9 @@ from msgspec import Struct
 from ....engine.call import Call
 from ....engine.runs.pairs import Pair
 from ..ask import Ask
+from ..kept_answer import Verdict
 from .judgement import Judgement
-from .panel import JudgeScore, Verdict
+from .panel import JudgeScore
 
 if TYPE_CHECKING:
     from ....wiring import Settings

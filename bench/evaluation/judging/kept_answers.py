@@ -15,9 +15,8 @@ import msgspec
 from ....engine.folder_file import line_at, open_to_read
 from ....engine.runs.pairs import Pair
 from ..journals import RecordError
-from ..labelling.sample import Key, key_of
+from ..kept_answer import Key, key_of, text_hash
 from ..record_lines import record_lines
-from .judgement import text_hash
 from .judging import Judging
 
 

@@ -18,26 +18,11 @@ from ....engine.runs.pairs import Pair
 from ....format import count_text, part_of
 from ....metrics.statistics.agreement import Agreement, agreement
 from ....metrics.statistics.alpha import Alpha, interval_alpha, nominal_alpha
-from ..labelling.sample import Key
+from ..kept_answer import Key, Verdict
 
 MAJORITY = "majority"
 """The name of the majority among the judges of `Panel.scores`."""
 ALL_MODELS = "all"
-
-
-class Verdict(Struct, frozen=True):
-    """What one judge makes of one answer; neither label nor grade if its reply could not be read."""
-
-    label: str | None
-    """One of a closed set of labels; None: the judge gives grades only."""
-    grade: float | None
-    """A grade; None: the judge gives labels only."""
-    confidence: float | None = None
-    """How sure the judge is of the label, from 0 to 1; None: it did not say."""
-
-    def is_read(self, labels: tuple[str, ...]) -> bool:
-        """Whether the reply could be read: where judges give `labels` it has a label, else a grade."""
-        return (self.label if labels else self.grade) is not None
 
 
 class JudgedAnswer(Struct, frozen=True):

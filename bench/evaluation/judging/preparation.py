@@ -19,7 +19,6 @@ from ....configuration.options import SendingOptions
 from ....engine.runs.run_folder import RECORDS, read_manifest
 from ....wiring import access_to
 from ....wiring.lane_names import unused_lanes
-from ..journals import decoded
 from ..judges import judge_note
 from ..preparation import (
     PreparedRun,
@@ -31,8 +30,7 @@ from ..preparation import (
     kept,
     model_remarks,
 )
-from ..record_lines import record_lines
-from .judgement import BUDGET, FILES, JUDGEMENTS, Judgement
+from .judgement import BUDGET, FILES, JUDGEMENTS
 from .judging import Judging
 from .kept_answers import KeptAnswers
 from .work import JudgingWork
@@ -97,12 +95,6 @@ def prepare(order: JudgingOrder) -> PreparedRun:
         budget_name=BUDGET,
         command=shlex.join(["millstream", "judge", str(folder), *words]),
     )
-
-
-def judgement_lines(folder: Path, kind: type[Judgement] = Judgement) -> list[Any]:
-    """Returns the lines of a folder's judgements; empty if there are none yet."""
-    path = folder / JUDGEMENTS
-    return list(decoded(record_lines(path, is_quiet=True), kind, str(path))) if path.exists() else []
 
 
 def _servers(folder: Path, judges: Sequence[str], work: JudgingWork) -> dict[str, Any]:

@@ -1,5 +1,6 @@
-"""Proves a run's judgements: each line's checksum, that its answer is one of the run's, that no judge judged twice, and
-that no line which the manifest counts is missing.
+"""Proves the verdicts on a run's answers. Of labels and judgements: each line's checksum, and that its answer is one of
+the run's; of labels: that they can be given; of judgements: that no judge judged twice, and that no line which the
+manifest counts is missing.
 
 Reads the files of the run's folder and writes nothing.
 """
@@ -11,17 +12,36 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from ....engine.fault import DamagedJournal, LocalFault
-from ....engine.runs.journal import has_torn_tail, is_intact, read_lines
-from ....engine.runs.proof import Proof
+from ....engine.runs.proof import Proof, whole_lines
 from ....engine.runs.run_folder import RECORDS, manifest_hash, read_manifest, specification_hash
 from ..journals import RecordError
-from ..labelling.sample import Key
+from ..kept_answer import Key
+from ..labelling.label_lines import LABELS, LabelLine
+from ..labelling.sample import AnswerFile
 from .judgement import FILES, JUDGEMENTS, Judgement
 from .judging import Judging
 from .kept_answers import KeptAnswers
+
+
+def prove_labels(folder: Path, answers: AnswerFile, proof: Proof) -> None:
+    """Adds to the proof what is wrong with a run's labels."""
+    lines = [
+        (here, line)
+        for here, line in whole_lines(folder / LABELS, LabelLine, "label", proof, "label")
+        if line is not None
+    ]
+    try:
+        entries = answers.find(list(dict.fromkeys(line.answer for _, line in lines)))
+    except (DamagedJournal, RecordError) as error:
+        proof.unproven.append(f"{LABELS}: not compared with the records: {error}")
+        return
+    for here, line in lines:
+        entry = entries.get(line.answer)
+        if entry is None:
+            proof.add(f"{here}: the records hold no answer {line.answer}")
+        elif line.label is not None and not entry.label.offers(line.label):
+            proof.add(f"{here}: {line.label!r} is none of the labels of its answer")
 
 
 def prove_judgements(folder: Path, manifest: dict[str, Any], judging: Judging, proof: Proof) -> None:
@@ -35,16 +55,8 @@ def prove_judgements(folder: Path, manifest: dict[str, Any], judging: Judging, p
     seen: set[tuple[str, Key, str]] = set()
     found: Counter[tuple[str, str]] = Counter()
     for name in (FILES.records, FILES.failures):
-        decode = msgspec.json.Decoder(judging.Line).decode
-        for number, data in enumerate(read_lines(folder / name), 1):
-            here = f"{name} line {number}"
-            if not is_intact(data, must_be_sealed=True):
-                proof.add(f"{here}: damaged: its checksum is missing or wrong")
-                continue
-            try:
-                line = decode(data)
-            except (msgspec.MsgspecError, UnicodeError) as error:
-                proof.add(f"{here}: no judgement: {error}")
+        for here, line in whole_lines(folder / name, judging.Line, "judgement", proof):
+            if line is None:
                 continue
             place = (line.judge, line.answer, line.text_sha256)
             if place in seen:
@@ -53,8 +65,6 @@ def prove_judgements(folder: Path, manifest: dict[str, Any], judging: Judging, p
             found[name, line.judge] += 1
             if wrong := _wrong_in(line, name, answers, judging):
                 proof.add(f"{here}: {wrong}")
-        if has_torn_tail(folder / name):
-            proof.torn.append(f"{name}: its last line is torn, as a kill leaves it; the next start sets it aside")
     _compare_counts(noted, found, proof)
 
 

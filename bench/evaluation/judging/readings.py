@@ -7,10 +7,9 @@ from typing import Any
 
 from msgspec import structs
 
+from ..kept_answer import key_of, text_hash
 from ..labelling.label import Label, Labeller
-from ..labelling.sample import key_of
 from .folder_panel import lines_of
-from .judgement import text_hash
 from .judging import Judging
 
 

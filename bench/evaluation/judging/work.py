@@ -25,7 +25,7 @@ from ..defect import BenchmarkDefect, defect_of
 from ..item import Item
 from ..journals import UNRECORDED, decoded, encode
 from ..judges import Judges
-from ..labelling.sample import Key, key_of, unique_name
+from ..kept_answer import Key, key_of, unique_name
 from ..outside import CallCosts, Outside
 from ..preparation import worst_costs
 from ..sending import at_once_of

@@ -1,4 +1,4 @@
-"""Compares people's labels with each other and with our readings of the same answers. Pure.
+"""Compares people's labels of a run with each other and with our readings of the same answers.
 
 The figures of the labelled answers are of a sample that is even over labels; those `in_run` are weighted back to the
 answers of the run.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
+from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -20,9 +21,10 @@ from ....metrics.statistics.stratified_agreement import (
     single_label_agreement,
     stratified_agreement,
 )
+from ..kept_answer import Key, Verdict
 from .label import Label
-from .rater_labels import GivenLabel, UsableLabels
-from .sample import Key, SampleEntry, Stratum, StratumSizes
+from .label_lines import UsableLabels, labels_that_count, read_label_lines, usable_labels
+from .sample import AnswerFile, SampleEntry, Stratum, StratumSizes
 
 FEW_LABELS = 30
 """With fewer labelled answers than this, figures are marked."""
@@ -95,6 +97,13 @@ class LabelComparison(Struct, frozen=True):
     """The comparison of somebody who has labelled nothing."""
 
 
+def compared_in(path: Path, answers: AnswerFile) -> LabelComparison:
+    """Returns the agreement of the labels in a file. `answers` are those of the same run."""
+    lines = labels_that_count(read_label_lines(path))
+    entries = answers.find(list(dict.fromkeys(line.answer for line in lines)))
+    return compare(usable_labels(lines, entries), answers.sizes())
+
+
 def compare(labels: UsableLabels, sizes: StratumSizes) -> LabelComparison:
     """Returns the agreement of each rater with each reading, and of each two raters. `sizes` are those of the run."""
     raters = {name: compare_rater(given, labels.entries, sizes) for name, given in labels.raters.items()}
@@ -106,14 +115,14 @@ def compare(labels: UsableLabels, sizes: StratumSizes) -> LabelComparison:
 
 
 def compare_rater(
-    given: Mapping[Key, GivenLabel], entries: Mapping[Key, SampleEntry], sizes: StratumSizes
+    given: Mapping[Key, Verdict], entries: Mapping[Key, SampleEntry], sizes: StratumSizes
 ) -> RaterComparison:
     """Returns the agreement of one rater's labels with each reading."""
     every = [entries[key] for key in given]
     readings = {}
     for reading, counts in sizes.readings.items():
         covered = [entry for entry in every if reading in entry.label.readings]
-        labelled = [(entry, (given[entry.key].name, entry.label.readings[reading])) for entry in covered]
+        labelled = [(entry, (str(given[entry.key].label), entry.label.readings[reading])) for entry in covered]
         names = names_of(entry.label for entry in covered)
         by_pair: dict[str, list[tuple[SampleEntry, _LabelPair]]] = {}
         for entry, pair in labelled:
@@ -140,13 +149,13 @@ def names_of(labels: Iterable[Label]) -> list[str]:
 
 
 def _between(
-    first: Mapping[Key, GivenLabel],
-    second: Mapping[Key, GivenLabel],
+    first: Mapping[Key, Verdict],
+    second: Mapping[Key, Verdict],
     entries: Mapping[Key, SampleEntry],
     sizes: StratumSizes,
 ) -> AgreementFigures:
     both = [entries[key] for key in first if key in second]
-    labelled = [(entry, (first[entry.key].name, second[entry.key].name)) for entry in both]
+    labelled = [(entry, (str(first[entry.key].label), str(second[entry.key].label))) for entry in both]
     return _figures(labelled, names_of(entry.label for entry in both), sizes.whole)
 
 
@@ -164,10 +173,10 @@ def _figures(
     return AgreementFigures(plain, stratified_agreement(strata), labels)
 
 
-def _certainties(given: Mapping[Key, GivenLabel], entries: Mapping[Key, SampleEntry]) -> list[CertaintyRow]:
+def _certainties(given: Mapping[Key, Verdict], entries: Mapping[Key, SampleEntry]) -> list[CertaintyRow]:
     found: dict[float, list[float]] = {}
     for key, label in given.items():
         confidence = entries[key].label.confidence
-        if label.certainty is not None and confidence is not None:
-            found.setdefault(label.certainty, []).append(confidence)
+        if label.confidence is not None and confidence is not None:
+            found.setdefault(label.confidence, []).append(confidence)
     return [CertaintyRow(step, len(own), sum(own) / len(own)) for step, own in sorted(found.items(), reverse=True)]

@@ -5,7 +5,6 @@ Checks what a benchmark supplies. Knows no file and no screen.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -15,8 +14,7 @@ from msgspec.structs import force_setattr
 
 OWN_KEYS = "SUMQ"
 """The letters that a person types to skip, undo, see more, or quit."""
-COLUMNS_BEFORE = ("model", "temperature", "id", "text_sha256")
-COLUMNS_AFTER = ("history", "question", "text", "label", "certainty")
+_COLUMNS = {"model", "temperature", "id", "text_sha256", "history", "question", "text", "label", "certainty"}
 
 
 class LabelChoice(Struct, frozen=True):
@@ -82,9 +80,13 @@ class Label(Struct, frozen=True, kw_only=True):
         said = [word for choice in self.choices for word in {choice.letter.casefold(), choice.name.casefold()}]
         if not said or len(said) > len(set(said)):
             raise ValueError(f"a label needs choices with different letters and names, got {listed(self.choices)}")
-        taken = {*COLUMNS_BEFORE, *COLUMNS_AFTER} & {name.casefold() for name in self.about}
+        taken = _COLUMNS & {name.casefold() for name in self.about}
         if taken:
             raise ValueError(f"a label's `about` can't have the name {min(taken)}: the file has a column of that name")
+
+    def offers(self, name: str | None) -> bool:
+        """Whether one of the choices has this name."""
+        return any(choice.name == name for choice in self.choices)
 
 
 class Labeller(Struct, frozen=True):
@@ -137,11 +139,6 @@ def question_to(label: Label) -> str:
     steps = ", ".join(f"{each.digit} {each.name} ({each.value:g})" for each in label.certainties)
     first = label.choices[0].letter + label.certainties[0].digit
     return f"{asked}; how certain, typed after the letter as {first}, or left out: {steps}"
-
-
-def text_hash(label: Label) -> str:
-    """Returns the SHA-256 of the answer's text, in hex: a label holds for this text alone."""
-    return hashlib.sha256(label.text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def history_text(history: Sequence[Exchange]) -> str:

@@ -20,9 +20,9 @@ from ....engine.folder_file import write_whole
 from ....engine.runs.data_file import read_bytes
 from ....engine.runs.pairs import Pair
 from ....report.text import inert
-from .label import COLUMNS_AFTER, COLUMNS_BEFORE, Label, choices_of, explained, history_text, listed, text_hash
-from .rater_labels import GivenLabel
-from .sample import Key, SampleEntry
+from ..kept_answer import Key, Verdict, text_hash
+from .label import Label, choices_of, explained, history_text, listed
+from .sample import SampleEntry
 
 _NEEDED = ("model", "temperature", "id", "label")
 _DELIMITERS = ",;\t"
@@ -53,11 +53,9 @@ class _LabelRow:
 class LabelSheet:
     """The rows and columns of a label file, without the header numbered from 0. `keys` has the answer of each row."""
 
-    def __init__(self, path: Path, header: list[str], rows: list[_LabelRow], delimiter: str) -> None:
+    def __init__(self, path: Path, header: list[str], rows: list[_LabelRow]) -> None:
         self.path = path
-        self._header = header
         self._rows = rows
-        self._delimiter = delimiter
         self._places = {name.strip().casefold(): place for place, name in enumerate(header)}
         self.keys = [self._key(row) for row in rows]
         self._check_keys_differ()
@@ -86,19 +84,6 @@ class LabelSheet:
         column."""
         return self._cell(self._rows[at], "certainty") if "certainty" in self._places else ""
 
-    def write(self) -> None:
-        written = io.StringIO()
-        writer = csv.writer(written, delimiter=self._delimiter, lineterminator="\n")
-        writer.writerow(self._header)
-        writer.writerows(row.cells for row in self._rows)
-        try:
-            write_whole(self.path, written.getvalue().encode())
-        except OSError as error:
-            first = _MENDED.get(error.errno or 0, "")
-            raise LocalFault(
-                f"{self.path} can't be written ({error.strerror}): {first}name another file with --csv"
-            ) from error
-
     def _cell(self, row: _LabelRow, name: str) -> str:
         text = row.cells[self._places[name]].strip()
         return text[1:] if text.startswith("'") and text[1:].startswith(_FORMULA) else text
@@ -124,7 +109,7 @@ class LabelSheet:
             first[key] = row
 
 
-def labels_in(sheet: LabelSheet, labels: Sequence[Label]) -> list[GivenLabel | None]:
+def labels_in(sheet: LabelSheet, labels: Sequence[Label]) -> list[Verdict | None]:
     """Returns the label of each row; None: not labelled, or given to a text that is no longer the answer's. `labels`
     gives each row's choices. Raises UsageError for a cell that is none of them."""
     given = [_read(sheet, at, label) for at, label in enumerate(labels)]
@@ -138,13 +123,13 @@ def changed_in(sheet: LabelSheet, labels: Sequence[Label]) -> int:
     return sum(bool(sheet.label_cell(at)) and not sheet.is_of_text(at, label) for at, label in enumerate(labels))
 
 
-def _read(sheet: LabelSheet, at: int, label: Label) -> GivenLabel | None:
+def _read(sheet: LabelSheet, at: int, label: Label) -> Verdict | None:
     cell = sheet.label_cell(at)
     if not cell:
         return None
     for choice in label.choices:
         if cell.casefold() in (choice.letter.casefold(), choice.name.casefold()):
-            return GivenLabel(choice.name, _certainty(sheet, at, label))
+            return Verdict(choice.name, confidence=_certainty(sheet, at, label))
     raise UsageError(
         f"{sheet.where(at)}: label: expected {listed(label.choices)} or nothing (not labelled), got {_short(cell)}"
     )
@@ -161,34 +146,46 @@ def _certainty(sheet: LabelSheet, at: int, label: Label) -> float | None:
     raise UsageError(f"{sheet.where(at)}: certainty: expected {known} or nothing, got {_short(cell)}")
 
 
-def begin(path: Path, sample: Sequence[SampleEntry], given: Mapping[Key, GivenLabel] = MappingProxyType({})) -> None:
+def begin(path: Path, sample: Sequence[SampleEntry], labels: Mapping[Key, Verdict] = MappingProxyType({})) -> None:
     """Writes a new file with the labels that are given so far. Raises FileExistsError if the file exists."""
     if path.exists():
         raise FileExistsError(path)
     about = list(dict.fromkeys(name for _, label in sample for name in label.about))
-    has_history = any(label.history for _, label in sample)
-    has_certainty = any(label.certainties for _, label in sample)
-    efforts = ("effort",) if any(key.pair.effort is not None for key, _ in sample) else ()
-    after = [
-        name for name in COLUMNS_AFTER if (name != "history" or has_history) and (name != "certainty" or has_certainty)
-    ]
-    rows = []
-    for number, (key, label) in enumerate(sample, 2):
-        own = given.get(key)
-        cells = {
-            "history": history_text(label.history),
-            "question": label.question,
-            "text": label.text,
-            "label": "" if own is None else own.name,
-            "certainty": "" if own is None or own.certainty is None else f"{own.certainty:g}",
-        }
-        model, sent, effort = key.pair
-        temperature = "" if sent is None else repr(sent)
-        shown = [label.about.get(name, "") for name in about]
-        shown = [effort or "" for _ in efforts] + shown
-        row = (model, temperature, key.id, _shown_hash(label), *shown, *(cells[name] for name in after))
-        rows.append(_LabelRow([inert_cell(cell) for cell in row], number, number))
-    LabelSheet(path, [*COLUMNS_BEFORE, *efforts, *map(inert_cell, about), *after], rows, ",").write()
+    rows = [_cells(entry, about, labels.get(entry.key)) for entry in sample]
+    # Columns that most samples leave empty.
+    left_out = {
+        *(("effort",) if all(key.pair.effort is None for key, _ in sample) else ()),
+        *(("history",) if not any(label.history for _, label in sample) else ()),
+        *(("certainty",) if not any(label.certainties for _, label in sample) else ()),
+    }
+    written = io.StringIO()
+    writer = csv.writer(written, lineterminator="\n")
+    writer.writerow(inert_cell(name) for name in rows[0] if name not in left_out)
+    writer.writerows([inert_cell(cell) for name, cell in row.items() if name not in left_out] for row in rows)
+    try:
+        write_whole(path, written.getvalue().encode())
+    except OSError as error:
+        first = _MENDED.get(error.errno or 0, "")
+        raise LocalFault(f"{path} can't be written ({error.strerror}): {first}name another file with --csv") from error
+
+
+def _cells(entry: SampleEntry, about: Sequence[str], given: Verdict | None) -> dict[str, str]:
+    """Returns the row of an answer, by column."""
+    (pair, name), label = entry
+    certainty = None if given is None else given.confidence
+    return {
+        "model": pair.model,
+        "temperature": "" if pair.temperature is None else repr(pair.temperature),
+        "id": name,
+        "text_sha256": _shown_hash(label),
+        "effort": pair.effort or "",
+        **{each: label.about.get(each, "") for each in about},
+        "history": history_text(label.history),
+        "question": label.question,
+        "text": label.text,
+        "label": "" if given is None else given.label or "",
+        "certainty": "" if certainty is None else f"{certainty:g}",
+    }
 
 
 def read(path: Path) -> LabelSheet:
@@ -207,7 +204,7 @@ def read(path: Path) -> LabelSheet:
         rows.append(_LabelRow(row.cells[: len(header)], row.line, row.number))
     if not rows:
         raise UsageError(f"{path}: expected rows of answers, got a header alone: name another file with --csv")
-    return LabelSheet(path, header, rows, delimiter)
+    return LabelSheet(path, header, rows)
 
 
 def fill_in(sample: Sequence[SampleEntry]) -> str:
@@ -273,7 +270,7 @@ def _rows(path: Path, text: str, delimiter: str) -> Iterator[_LabelRow]:
 
 def _shown_hash(label: Label) -> str:
     """Returns the beginning of the hash of an answer's text; a spreadsheet takes it for no number."""
-    return f"sha256:{text_hash(label)[:16]}"
+    return f"sha256:{text_hash(label.text)[:16]}"
 
 
 def _short(text: str) -> str:

@@ -1,40 +1,30 @@
 """The file labels.jsonl of a run: a line with a checksum for each label that a person gave or took back.
 
-Owns the fields of a line. Of the lines about one answer by one rater the last counts. Several processes may append at
-the same time. Draws no sample.
+Owns the fields of a line, and which lines count: of those about one answer by one rater the last, if it holds for the
+answer as it is now. Several processes may append at the same time. Knows no screen, no CSV and no sample's draw.
 """
 
 from __future__ import annotations
 
 import getpass
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
-from ....configuration.errors import UsageError
-from ....engine.fault import DamagedJournal
-from ....engine.runs.journal import append_at_once, is_intact, read_lines
-from ....engine.runs.pairs import pair_of
-from .sample import Key
+from ....engine.runs.journal import append_at_once
+from ..kept_answer import Key, Verdict, VerdictLine, text_hash, verdict_lines
+from .sample import SampleEntry
 
 LABELS = "labels.jsonl"
 DEFAULT_RATER = "rater"
 
 
-class LabelLine(Struct, frozen=True, kw_only=True):
+class LabelLine(VerdictLine, frozen=True, kw_only=True):
     """A line of labels.jsonl: what one person said about one answer, and when."""
 
-    model: str
-    """The model that answered."""
-    temperature: float | None
-    """The temperature that was sent to it; None: none was."""
-    effort: str | None = None
-    """The reasoning effort that was sent to it; None: none was."""
-    id: str
-    """The id of the record."""
     rater: str
     """The name of the person."""
     label: str | None
@@ -43,16 +33,10 @@ class LabelLine(Struct, frozen=True, kw_only=True):
     """The certainty that the person gave, from 0 to 1; None: not given."""
     labelled_at: str
     """The time, in UTC and ISO 8601."""
-    text_sha256: str
-    """The SHA-256, in hex, of the text that was labelled."""
     sample: int
     """The size of the sample that was asked for."""
     seed: int
     """The seed of the sample."""
-
-    @property
-    def key(self) -> Key:
-        return Key(pair_of(self), self.id)
 
 
 def default_rater() -> str:
@@ -63,27 +47,8 @@ def default_rater() -> str:
         return DEFAULT_RATER
 
 
-def time_now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def append_lines(path: Path, lines: Iterable[LabelLine]) -> None:
-    """Appends lines; they are on disk when this returns. Raises LocalFault, with nothing appended, if they can't be
-    written."""
-    append_at_once(path, [msgspec.json.encode(line) for line in lines])
-
-
 def read_label_lines(path: Path) -> Iterator[LabelLine]:
-    """Yields every whole line of the file; a missing file has none, and half a line at the end is skipped. Raises
-    DamagedJournal for a line with a wrong checksum, UsageError for one that is no label."""
-    decode = msgspec.json.Decoder(LabelLine).decode
-    for number, line in enumerate(read_lines(path), 1):
-        if not is_intact(line, must_be_sealed=False):
-            raise DamagedJournal(f"{path} line {number} is damaged: restore the file, or remove this line")
-        try:
-            yield decode(line)
-        except (msgspec.MsgspecError, UnicodeError) as error:
-            raise UsageError(f"{path} line {number}: expected a label, got what is none ({error}): mend it") from error
+    return verdict_lines(path, LabelLine, "label")
 
 
 def labels_that_count(lines: Iterable[LabelLine]) -> list[LabelLine]:
@@ -92,11 +57,121 @@ def labels_that_count(lines: Iterable[LabelLine]) -> list[LabelLine]:
     last: dict[tuple[Key, str], LabelLine] = {}
     for line in lines:
         # Removed first, so that a label that is given anew takes its place at the end.
-        last.pop((line.key, line.rater), None)
-        last[line.key, line.rater] = line
+        last.pop((line.answer, line.rater), None)
+        last[line.answer, line.rater] = line
     return [line for line in last.values() if line.label is not None]
 
 
 def last_sample(lines: Sequence[LabelLine]) -> tuple[int, int] | None:
     """Returns size and seed of the sample that was labelled last; None if nothing was."""
     return (lines[-1].sample, lines[-1].seed) if lines else None
+
+
+class UsableLabels(Struct, frozen=True):
+    """The labels of a file that hold for the answers as they are now, by rater and answer, and how many do not."""
+
+    raters: dict[str, dict[Key, Verdict]]
+    """The labels by rater, in order of the raters' names."""
+    entries: Mapping[Key, SampleEntry]
+    """The labelled answers."""
+    missing: int = 0
+    """Labels of answers that the records do not hold."""
+    changed: int = 0
+    """Labels of answers whose text has changed since."""
+    unknown: int = 0
+    """Labels that are none of the choices."""
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """A sentence for each kind of label that is left out."""
+        kinds = (
+            (self.missing, "the records do not hold the answer"),
+            (self.changed, "the text of the answer has changed since"),
+            (self.unknown, "none of the labels that can be given"),
+        )
+        return tuple(
+            f"{count:,} {'label is' if count == 1 else 'labels are'} left out: {why}" for count, why in kinds if count
+        )
+
+
+def usable_labels(lines: Iterable[LabelLine], entries: Mapping[Key, SampleEntry]) -> UsableLabels:
+    """Returns the labels that hold for these answers. `lines` are the labels of a file that count."""
+    raters: dict[str, dict[Key, Verdict]] = {}
+    missing = changed = unknown = 0
+    for line in lines:
+        entry = entries.get(line.answer)
+        if entry is None:
+            missing += 1
+        elif line.text_sha256 != text_hash(entry.label.text):
+            changed += 1
+        elif not entry.label.offers(line.label):
+            unknown += 1
+        else:
+            raters.setdefault(line.rater, {})[line.answer] = Verdict(line.label, confidence=line.certainty)
+    return UsableLabels(dict(sorted(raters.items())), entries, missing, changed, unknown)
+
+
+class RaterLabels:
+    """One rater's labels of a sample, by the answers' numbers from 0. Each is on disk before `set_label` returns.
+    `lines` are those labels of the file that count; labels of texts that have changed since are missing here, and are
+    asked for again. Shows nothing of other people's labels."""
+
+    def __init__(
+        self, path: Path, rater: str, sample: Sequence[SampleEntry], asked: tuple[int, int], lines: Iterable[LabelLine]
+    ) -> None:
+        self.path = path
+        self.rater = rater
+        self._sample = sample
+        self.asked = asked
+        held = usable_labels(lines, {entry.key: entry for entry in sample}).raters.get(rater, {})
+        self._labels = [held.get(entry.key) for entry in sample]
+
+    def __len__(self) -> int:
+        return len(self._sample)
+
+    def __repr__(self) -> str:
+        return f"<RaterLabels of {self.rater} [Sample: {len(self)}, Labelled: {self.labelled}]>"
+
+    @property
+    def labelled(self) -> int:
+        return len(self.by_key)
+
+    @property
+    def by_key(self) -> dict[Key, Verdict]:
+        """The labels by answer."""
+        return {entry.key: label for entry, label in zip(self._sample, self._labels, strict=True) if label is not None}
+
+    def label(self, at: int) -> Verdict | None:
+        """Returns the label of an answer; None: not labelled."""
+        return self._labels[at]
+
+    def set_label(self, at: int, label: Verdict | None) -> None:
+        """Sets the label of an answer, or takes it back (None)."""
+        self._set({at: label})
+
+    def set_labels(self, labels: Sequence[Verdict | None]) -> int:
+        """Sets the labels that differ from those on disk, and returns how many did. None changes nothing."""
+        changed = {at: label for at, label in enumerate(labels) if label is not None and label != self._labels[at]}
+        if changed:
+            self._set(changed)
+        return len(changed)
+
+    def _set(self, labels: Mapping[int, Verdict | None]) -> None:
+        append_at_once(self.path, [msgspec.json.encode(self._line(at, label)) for at, label in labels.items()])
+        for at, label in labels.items():
+            self._labels[at] = label
+
+    def _line(self, at: int, label: Verdict | None) -> LabelLine:
+        key, asked = self._sample[at]
+        size, seed = self.asked
+        return LabelLine(
+            **key.pair._asdict(),
+            id=key.id,
+            text_sha256=text_hash(asked.text),
+            rater=self.rater,
+            label=None if label is None else label.label,
+            certainty=None if label is None else label.confidence,
+            labelled_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            sample=size,
+            seed=seed,
+        )

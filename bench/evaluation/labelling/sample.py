@@ -12,44 +12,21 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ....configuration.errors import UsageError
-from ....engine.runs.pairs import Pair, TreatedLine, pair_of
+from ....engine.runs.pairs import Pair, pair_of
 from ....engine.runs.proof import ANSWERED
 from ..defect import BenchmarkDefect, benchmark_code
 from ..journals import RecordError, decoded
+from ..kept_answer import AnswerRecord, Key, key_of, unique_name
 from ..record_lines import record_lines
 from .label import Exchange, Label, Labeller
 
-
-class AnswerRecord(TreatedLine, Protocol):
-    """The interface of a record that can be sampled."""
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def status(self) -> str: ...
-
-    @property
-    def text(self) -> str | None: ...
-
-
 _Answer = TypeVar("_Answer", bound=AnswerRecord)
-
-
-class Key(NamedTuple):
-    """The key of an answer within its run: its pair and its record's id."""
-
-    pair: Pair
-    id: str
-
-    def __str__(self) -> str:
-        return f"{self.id} of {self.pair}"
 
 
 class Stratum(NamedTuple):
@@ -161,16 +138,6 @@ class AnswerFile:
         if label is not None and not isinstance(label, Label):
             raise BenchmarkDefect(f"{self._title}: label() must make a Label or None, it made {label!r}")
         return label
-
-
-def key_of(answer: AnswerRecord) -> Key:
-    return Key(pair_of(answer), answer.id)
-
-
-def unique_name(key: Key) -> str:
-    """Returns a name for an answer that no other of its run has."""
-    model, temperature, effort = key.pair
-    return "\n".join((model, repr(temperature), *([] if effort is None else [effort]), key.id))
 
 
 def answers_of(path: Path, kind: type[Any]) -> Iterator[Any]:

@@ -19,8 +19,7 @@ from ....format import count_text
 from ...terminal.output import note, say, say_json
 
 if TYPE_CHECKING:
-    from ....bench.evaluation.labelling.label_lines import LabelLine
-    from ....bench.evaluation.labelling.rater_labels import RaterLabels
+    from ....bench.evaluation.labelling.label_lines import LabelLine, RaterLabels
     from ....bench.evaluation.labelling.sample import AnswerFile, SampleEntry
 
 HELP = "label a sample of a run's answers, and see how far people and readings agree"
@@ -69,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from ....bench.evaluation.agreement_text import labels_json, labels_text
-    from ....bench.evaluation.labelling.folder_labels import compared_in
+    from ....bench.evaluation.labelling.comparison import compared_in
     from ....bench.evaluation.labelling.label_file import fill_in
     from ....bench.evaluation.labelling.label_lines import LABELS, default_rater, read_label_lines
 
@@ -139,8 +138,7 @@ def _begun(
     folder: Path, rater: str, lines: Sequence[LabelLine], options: argparse.Namespace, answers: AnswerFile
 ) -> tuple[RaterLabels, Sequence[SampleEntry]]:
     """Returns the rater's labels so far and the sample: that of the sheet if it exists, else a drawn one."""
-    from ....bench.evaluation.labelling.label_lines import LABELS, labels_that_count, last_sample
-    from ....bench.evaluation.labelling.rater_labels import RaterLabels
+    from ....bench.evaluation.labelling.label_lines import LABELS, RaterLabels, labels_that_count, last_sample
 
     asked = last_sample(lines) or (SAMPLE_SIZE, 0)
     if options.sample is not None or options.seed is not None:
@@ -190,7 +188,7 @@ def _exchange(path: Path, sample: Sequence[SampleEntry], labels: RaterLabels, *,
     from ....bench.evaluation.labelling.label_file import begin, changed_in, labels_in, read
 
     if is_new:
-        begin(path, sample, labels.given)
+        begin(path, sample, labels.by_key)
         return
     found, asked = read(path), [label for _, label in sample]
     labels.set_labels(labels_in(found, asked))

@@ -53,7 +53,6 @@ def run(options: argparse.Namespace) -> int:
 
 def _prove(folder: Path, manifest: dict[str, Any]) -> Any:
     from ....bench.evaluation.judging.judgement import FILES, JUDGEMENTS
-    from ....bench.evaluation.labelling.folder_labels import prove_labels
     from ....bench.evaluation.labelling.label_lines import LABELS
     from ....bench.evaluation.labelling.sample import AnswerFile
     from ....bench.evaluation.registry import benchmark_of
@@ -66,6 +65,8 @@ def _prove(folder: Path, manifest: dict[str, Any]) -> Any:
     rows = rows_in(folder, manifest)
     proof.remarks += [*rows.remarks, *rows.unmeasured]
     if (folder / LABELS).exists():
+        from ....bench.evaluation.judging.proof import prove_labels
+
         labeller = benchmark.labeller(manifest, is_shown=False)
         prove_labels(folder, AnswerFile(folder / RECORDS, labeller, benchmark.title), proof)
     if any((folder / name).exists() for name in (JUDGEMENTS, FILES.manifest)):

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from terminals import terminal
 
+from millstream.bench.evaluation.kept_answer import Verdict
 from millstream.bench.evaluation.labelling.label import Exchange, Label, LabelCertainty, LabelChoice
-from millstream.bench.evaluation.labelling.rater_labels import GivenLabel
 from millstream.interfaces.terminal.label_dialogue import Screen, hold
 from millstream.report.text import wrapped
 
@@ -32,7 +32,7 @@ class Kept:
     def __init__(self, labels: list[str | None]) -> None:
         self.labels = labels
         self.history: list[tuple[int, str | None]] = []
-        self.given: list[GivenLabel | None] = []
+        self.given: list[Verdict | None] = []
 
     @property
     def labelled(self) -> int:
@@ -41,13 +41,13 @@ class Kept:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def label(self, at: int) -> GivenLabel | None:
+    def label(self, at: int) -> Verdict | None:
         name = self.labels[at]
-        return None if name is None else GivenLabel(name)
+        return None if name is None else Verdict(name)
 
-    def set_label(self, at: int, given: GivenLabel | None) -> None:
+    def set_label(self, at: int, given: Verdict | None) -> None:
         self.given.append(given)
-        name = None if given is None else given.name
+        name = None if given is None else given.label
         self.labels[at] = name
         self.history.append((at, name))
 
@@ -201,7 +201,7 @@ def turn(*history: Exchange) -> Label:
 def test_certainty_is_typed_with_the_letter_or_left_out() -> None:
     kept, script = Kept([None] * 3), Script("a2 B C1 O1")
     hold([turn()] * 3, kept, script, "l.jsonl")
-    assert kept.given == [GivenLabel("A", 0.67), GivenLabel("B"), GivenLabel("other", 1.0)]
+    assert kept.given == [Verdict("A", confidence=0.67), Verdict("B"), Verdict("other", confidence=1.0)]
     assert "typed after the letter as A1, or left out: 1 clear (1), 2 likely (0.67)" in " ".join(
         script.heard[0].split()
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.bench.evaluation.judging.panel import JudgedAnswer, Verdict, majority_of
-from millstream.bench.evaluation.labelling.sample import Key
+from millstream.bench.evaluation.judging.panel import JudgedAnswer, majority_of
+from millstream.bench.evaluation.kept_answer import Key, Verdict
 from millstream.engine.runs.pairs import Pair
 
 

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from panels import graded, panel
 
 from millstream.bench.evaluation.agreement_text import panel_json, panel_text
-from millstream.bench.evaluation.judging.panel import JudgedAnswer, JudgeScore, Panel, Verdict
-from millstream.bench.evaluation.labelling.sample import Key
+from millstream.bench.evaluation.judging.panel import JudgedAnswer, JudgeScore, Panel
+from millstream.bench.evaluation.kept_answer import Key, Verdict
 from millstream.engine.runs.pairs import Pair
 
 

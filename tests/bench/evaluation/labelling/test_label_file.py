@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from millstream.bench.evaluation.kept_answer import Key, Verdict
 from millstream.bench.evaluation.labelling import label_file
 from millstream.bench.evaluation.labelling.label import Exchange, Label, LabelCertainty, LabelChoice
 from millstream.bench.evaluation.labelling.label_file import CELL_MAX, changed_in, inert_cell, labels_in
-from millstream.bench.evaluation.labelling.rater_labels import GivenLabel
-from millstream.bench.evaluation.labelling.sample import Key, SampleEntry
+from millstream.bench.evaluation.labelling.sample import SampleEntry
 from millstream.configuration.errors import UsageError
 from millstream.engine.fault import LocalFault
 from millstream.engine.runs.data_file import DatasetError
@@ -45,7 +45,7 @@ def read(path: Path, sample: Sequence[SampleEntry] = ()) -> list[str | None]:
     """The labels in a file; without a sample, whatever its texts are."""
     sheet = label_file.read(path)
     labels = [entry.label for entry in sample] or [answer().label] * len(sheet)
-    return [None if given is None else given.name for given in labels_in(sheet, labels)]
+    return [None if given is None else given.label for given in labels_in(sheet, labels)]
 
 
 def cells_of(path: Path) -> list[list[str]]:
@@ -75,7 +75,7 @@ def test_it_holds_a_row_for_each_answer_with_an_empty_label(tmp_path: Path) -> N
 def test_what_is_saved_is_read_back(tmp_path: Path) -> None:
     path = tmp_path / "l.csv"
     sample = [answer(n, f'"{n}";\n\n,', n / 10) for n in range(4)]
-    label_file.begin(path, sample, {sample[0].key: GivenLabel("A"), sample[1].key: GivenLabel("other")})
+    label_file.begin(path, sample, {sample[0].key: Verdict("A"), sample[1].key: Verdict("other")})
     assert read(path, sample) == ["A", "other", None, None]
     assert label_file.read(path).keys == [entry.key for entry in sample]
     assert sorted(tmp_path.iterdir()) == [path]
@@ -93,17 +93,17 @@ def test_history_and_certainty_have_columns_where_people_need_them(tmp_path: Pat
         )
         for turn in range(2)
     ]
-    label_file.begin(path, asked, {asked[0].key: GivenLabel("A", 0.67)})
+    label_file.begin(path, asked, {asked[0].key: Verdict("A", confidence=0.67)})
     assert cells_of(path) == [
         ["model", "temperature", "id", "text_sha256", "history", "question", "text", "label", "certainty"],
         ["lab/x", "", "c/0", T, "", "q", "t", "A", "0.67"],
         ["lab/x", "", "c/1", T, "Question: why?\n\nAnswer: so", "q", "t", "", ""],
     ]
     labels = [entry.label for entry in asked]
-    assert labels_in(label_file.read(path), labels) == [GivenLabel("A", 0.67), None]
+    assert labels_in(label_file.read(path), labels) == [Verdict("A", confidence=0.67), None]
     for cell, value in (("0,67", 0.67), ("1", 1.0), ("Clear", 1.0), ("", None)):
         path.write_text(f'model,temperature,id,label,certainty\nlab/x,,c/0,A,"{cell}"\n')
-        assert labels_in(label_file.read(path), labels[:1]) == [GivenLabel("A", value)]
+        assert labels_in(label_file.read(path), labels[:1]) == [Verdict("A", confidence=value)]
     path.write_text("model,temperature,id,label,certainty\nlab/x,,c/0,A,2\n")
     with pytest.raises(
         UsageError, match=r"line 2: certainty: expected 1 \(clear\), 0.67 \(likely\) or nothing, got '2'"
@@ -148,10 +148,10 @@ def test_a_text_longer_than_a_cell_is_cut_and_says_so() -> None:
 def test_a_label_of_a_text_that_has_changed_since_the_sheet_was_written_is_not_taken(tmp_path: Path) -> None:
     path = tmp_path / "l.csv"
     sample = [answer(0, "one"), answer(1, "two")]
-    label_file.begin(path, sample, {entry.key: GivenLabel("A") for entry in sample})
+    label_file.begin(path, sample, {entry.key: Verdict("A") for entry in sample})
     now = [sample[0].label, answer(1, "another").label]
     sheet = label_file.read(path)
-    assert labels_in(sheet, now) == [GivenLabel("A"), None]
+    assert labels_in(sheet, now) == [Verdict("A"), None]
     assert (changed_in(sheet, now), changed_in(sheet, [entry.label for entry in sample])) == (1, 0)
 
 

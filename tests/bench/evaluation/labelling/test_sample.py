@@ -17,8 +17,9 @@ from msgspec import Struct
 
 from millstream.bench.evaluation.defect import BenchmarkDefect
 from millstream.bench.evaluation.journals import RecordError
+from millstream.bench.evaluation.kept_answer import Key, key_of
 from millstream.bench.evaluation.labelling.label import Label, LabelChoice, Labeller
-from millstream.bench.evaluation.labelling.sample import AnswerFile, Key, Stratum, answers_of, draw, find, key_of
+from millstream.bench.evaluation.labelling.sample import AnswerFile, Stratum, answers_of, draw, find
 from millstream.engine.fault import DamagedJournal
 from millstream.engine.runs.journal import sealed
 from millstream.engine.runs.pairs import Pair

@@ -11,9 +11,9 @@ import pytest
 from msgspec import structs
 
 from millstream.bench.evaluation.journals import RecordError
+from millstream.bench.evaluation.kept_answer import Key, Verdict, key_of
 from millstream.bench.evaluation.labelling.comparison import ReadingComparison, compare_rater
-from millstream.bench.evaluation.labelling.rater_labels import GivenLabel
-from millstream.bench.evaluation.labelling.sample import Key, SampleEntry, StratumSizes, answers_of, key_of
+from millstream.bench.evaluation.labelling.sample import SampleEntry, StratumSizes, answers_of
 from millstream.bench.millstone.dataset import IssueDataset
 from millstream.bench.millstone.grid import Grid, calls
 from millstream.bench.millstone.records import row
@@ -105,7 +105,7 @@ def compared(labelled: list[tuple[AnswerToLabel, str]], recorded: Reading | None
     sample = [SampleEntry(key_of(answer), label_of(answer, recorded, {})) for answer, _ in labelled]
     counts = Counter(entry.stratum for entry in sample)
     sizes = StratumSizes(counts, {reading: counts for entry in sample for reading in entry.label.readings})
-    given = {entry.key: GivenLabel(label) for entry, (_, label) in zip(sample, labelled, strict=True)}
+    given = {entry.key: Verdict(label) for entry, (_, label) in zip(sample, labelled, strict=True)}
     return compare_rater(given, {entry.key: entry for entry in sample}, sizes).readings
 
 
