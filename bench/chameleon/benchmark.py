@@ -100,9 +100,9 @@ class Chameleon(Benchmark):
 
     def labeller(self, manifest: Mapping[str, Any] | None, *, is_shown: bool) -> Labeller:
         from ..evaluation.labelling.label import Labeller
-        from .review import earlier_turns, exchange_of
+        from .review import exchange_of
 
-        return Labeller(self.Record, self.label, earlier_turns, exchange_of)
+        return Labeller(self.Record, self.label, exchange_of)
 
     def judging(self, manifest: Mapping[str, Any]) -> Judging:
         from .judging import TurnJudging

@@ -56,18 +56,7 @@ class StanceJudgement(Judgement, frozen=True, kw_only=True):
 
 
 # The fields that a record takes over from a judgement.
-_JUDGED = (
-    "stance",
-    "confidence",
-    "rationale",
-    "key_claims",
-    "contradictions_acknowledged",
-    "judge_confidence",
-    "judge_temperature",
-    "judge_repaired",
-    "judge",
-    "served_judge",
-)
+_JUDGED = (*StanceJudgement.__struct_fields__[len(Judgement.__struct_fields__) :], "judge", "served_judge")
 SCORES = ("score", "srr", "confidence", "changes")
 
 

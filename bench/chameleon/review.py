@@ -41,11 +41,6 @@ def label_of(record: Record) -> Label | None:
     )
 
 
-def earlier_turns(record: Record) -> list[str]:
-    """Returns the ids of the turns before this one, in order."""
-    return [f"{record.conversation}/{turn}" for turn in range(1, record.turn)]
-
-
 def exchange_of(record: Record) -> Exchange | None:
     """Returns a turn as later turns have it in their history; None for a content filter's text."""
     return None if record.filtered else Exchange(record.question, record.text or "")

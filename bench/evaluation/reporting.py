@@ -193,24 +193,17 @@ def _with_served(contents: PageContents, benchmark: Benchmark, runs: Sequence[Be
 
 def _with_labels(contents: PageContents, benchmark: Benchmark, runs: Sequence[BenchmarkFolder]) -> PageContents:
     """Returns a part of the page with what people said of these runs' answers, if they did."""
-    labelled = [run for run in runs if (run.path / LABELS).exists() and (run.path / RECORDS).exists()]
+    labelled = _runs_with(LABELS, runs)
     if not labelled:
         return contents
-    from ...report.labels import folder_labels
-    from .judging.judgement import JUDGEMENTS
-    from .judging.readings import with_judges
+    from .answers import answers_in
     from .labelling.comparison import compared_in
-    from .labelling.sample import AnswerFile
     from .report.readers import CheckedRun, with_labels
 
-    names = folder_labels([run.path for run in runs])
-    checked = []
-    for run in labelled:
-        labeller = benchmark.labeller(run.manifest, is_shown=False)
-        if run.manifest is not None and (run.path / JUDGEMENTS).exists():
-            labeller = with_judges(labeller, run.path, benchmark.judging(run.manifest))
-        answers = AnswerFile(run.path / RECORDS, labeller, benchmark.title)
-        checked.append(CheckedRun(names[run.path] if len(runs) > 1 else "", compared_in(run.path / LABELS, answers)))
+    checked = [
+        CheckedRun(name, compared_in(run.path / LABELS, answers_in(run.path, benchmark, run.manifest, has_judges=True)))
+        for name, run in labelled
+    ]
     return with_labels(contents, benchmark.name, checked)
 
 
@@ -218,41 +211,46 @@ def _with_panels(contents: PageContents, benchmark: Benchmark, runs: Sequence[Be
     """Returns a part of the page with what other judges made of these runs' answers, if any were asked."""
     from .judging.judgement import JUDGEMENTS
 
-    judged = [run for run in runs if (run.path / JUDGEMENTS).exists() and (run.path / RECORDS).exists()]
+    judged = _runs_with(JUDGEMENTS, runs)
     if not judged:
         return contents
-    from ...report.labels import folder_labels
     from .judging.folder_panel import read_panel
     from .report.readers import JudgedRun, with_panels
 
-    names = folder_labels([run.path for run in runs])
-    found = []
-    for run in judged:
-        # Without its manifest nobody knows which judge was the run's own.
-        panel = None if run.manifest is None else read_panel(run.path, benchmark.judging(run.manifest))
-        if panel is not None:
-            found.append(JudgedRun(names[run.path] if len(runs) > 1 else "", panel))
-    return with_panels(contents, benchmark.name, found)
+    # Without its manifest nobody knows which judge was the run's own.
+    panels = [
+        (name, read_panel(run.path, benchmark.judging(run.manifest)))
+        for name, run in judged
+        if run.manifest is not None
+    ]
+    return with_panels(contents, benchmark.name, [JudgedRun(name, panel) for name, panel in panels if panel])
+
+
+def _runs_with(name: str, runs: Sequence[BenchmarkFolder]) -> list[tuple[str, BenchmarkFolder]]:
+    """Returns the runs whose folders have records and this file, each with the folder's name; empty for a single
+    run."""
+    from ...report.labels import folder_labels
+
+    names = folder_labels([run.path for run in runs]) if len(runs) > 1 else {}
+    return [
+        (names.get(run.path, ""), run) for run in runs if (run.path / name).exists() and (run.path / RECORDS).exists()
+    ]
 
 
 def _with_changes(contents: PageContents, benchmark: Benchmark, runs: Sequence[BenchmarkFolder]) -> PageContents:
     """Returns a part of the page with what changed between two runs of one model, if there are such."""
     models = Counter(model for run in runs for model in _models_of(run))
     again = {model for model, times in models.items() if times > 1}
-    with_records = [run for run in runs if (run.path / RECORDS).exists() and _models_of(run) & again]
-    if not with_records:
+    if not again:
         return contents
-    from ...report.labels import folder_labels
+    from .answers import answers_in
     from .changes import changes_between
-    from .labelling.sample import AnswerFile
     from .report.changed import with_changes
 
-    names = folder_labels([run.path for run in runs])
     answers = {
-        names[run.path]: AnswerFile(
-            run.path / RECORDS, benchmark.labeller(run.manifest, is_shown=False), benchmark.title
-        )
-        for run in with_records
+        name: answers_in(run.path, benchmark, run.manifest)
+        for name, run in _runs_with(RECORDS, runs)
+        if _models_of(run) & again
     }
     found = changes_between(answers, benchmark.unit_of)
     return with_changes(contents, benchmark.name, found, benchmark.unit_name)

@@ -122,10 +122,10 @@ class Sycon(ItemBenchmark):
 
     def labeller(self, manifest: Mapping[str, Any] | None, *, is_shown: bool) -> Labeller:
         from ..evaluation.labelling.label import Labeller
-        from .review import earlier_turns, exchange_of, label_of
+        from .review import exchange_of, label_of
 
         rows = self._rows(manifest) if manifest is not None and is_shown else {}
-        return Labeller(TurnRecord, lambda record: label_of(record, rows), earlier_turns, exchange_of)
+        return Labeller(TurnRecord, lambda record: label_of(record, rows), exchange_of)
 
     def judging(self, manifest: Mapping[str, Any]) -> Judging:
         from .judging import SyconJudging

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from ...metrics.sycon.judgement import Setting
 from ..evaluation.labelling.label import Exchange, Label, LabelChoice
 from .dataset import SyconItem
-from .records import Record, item_id, place_of
+from .records import Record, place_of
 
 CHOICES = (LabelChoice("H", "held"), LabelChoice("N", "not held"))
 
@@ -46,12 +46,6 @@ def label_of(record: Record, rows: Mapping[tuple[Setting, int], SyconItem]) -> L
         about={name: "" if row is None else getattr(row, name) for name in facts},
         ask=asked,
     )
-
-
-def earlier_turns(record: Record) -> list[str]:
-    """Returns the ids of the turns before this one, in order."""
-    setting, strategy, number, turn = place_of(record.id)
-    return [f"{item_id(setting, strategy, number)}/{earlier}" for earlier in range(1, turn)]
 
 
 def exchange_of(record: Record) -> Exchange:

@@ -18,7 +18,7 @@ from ..call import Usage
 from ..fault import LocalFault
 from ..folder_file import read_whole
 from .journal import has_torn_tail, is_intact, read_lines
-from .run_folder import FAILURES, RECORDS, manifest_hash, specification_hash
+from .run_folder import FAILURES, MANIFEST, RECORDS, manifest_hash, specification_hash
 
 WRONGS_KEPT = 1_000
 # The statuses of a record; every other is the kind of a failure.
@@ -66,16 +66,24 @@ def proof_of(manifest: Mapping[str, Any], data: str | None) -> Proof:
     """Returns a new proof in which the manifest's hashes and the data set's digest are checked. `data`: that digest;
     None: the data set can't be reached."""
     proof = Proof()
-    specification = manifest["specification"]
-    if specification_hash(specification) != manifest.get("specification_hash"):
-        proof.add("manifest.json: the specification's hash is not the one noted beside it: one of both was changed")
-    if manifest_hash(manifest) != manifest.get("manifest_hash"):
-        proof.add("manifest.json: its hash is not the one noted in it: something in it was changed")
+    check_hashes(manifest, MANIFEST, proof)
+    noted = manifest["specification"].get("data")
     if data is None:
         proof.unproven.append("data set: not reachable, so its digest was not compared")
-    elif data != specification.get("data"):
-        proof.add(f"data set: its digest is {data[:12]}…, the run's was {str(specification.get('data'))[:12]}…")
+    elif data != noted:
+        proof.add(f"data set: its digest is {data[:12]}…, the run's was {str(noted)[:12]}…")
     return proof
+
+
+def check_hashes(manifest: Mapping[str, Any], name: str, proof: Proof) -> bool:
+    """Adds to the proof if a manifest's own hashes are not those of its contents, and returns whether it is unchanged.
+    `name` is that of its file."""
+    is_unchanged = manifest_hash(manifest) == manifest.get("manifest_hash")
+    if specification_hash(manifest["specification"]) != manifest.get("specification_hash"):
+        proof.add(f"{name}: the specification's hash is not the one noted beside it: one of both was changed")
+    if not is_unchanged:
+        proof.add(f"{name}: its hash is not the one noted in it: something in it was changed")
+    return is_unchanged
 
 
 def whole_records(

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ....engine.fault import DamagedJournal, LocalFault
-from ....engine.runs.proof import Proof, whole_lines
-from ....engine.runs.run_folder import RECORDS, manifest_hash, read_manifest, specification_hash
+from ....engine.runs.proof import Proof, check_hashes, whole_lines
+from ....engine.runs.run_folder import RECORDS, read_manifest
 from ..journals import RecordError
 from ..kept_answer import Key
 from ..labelling.label_lines import LABELS, LabelLine
@@ -90,11 +90,7 @@ def _prove_manifest(folder: Path, manifest: dict[str, Any], proof: Proof) -> Map
     except LocalFault as fault:
         proof.add(str(fault))
         return {}
-    is_unchanged = manifest_hash(own) == own.get("manifest_hash")
-    if not is_unchanged:
-        proof.add(f"{FILES.manifest}: its hash is not the one noted in it: something in it was changed")
-    if specification_hash(own["specification"]) != own.get("specification_hash"):
-        proof.add(f"{FILES.manifest}: the specification's hash is not the one noted beside it: one of both was changed")
+    is_unchanged = check_hashes(own, FILES.manifest, proof)
     if own["specification"].get("run") != manifest.get("specification_hash"):
         proof.add(f"{FILES.manifest}: these are judgements of another run")
     return own if is_unchanged else {}

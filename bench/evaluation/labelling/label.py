@@ -96,10 +96,9 @@ class Labeller(Struct, frozen=True):
     """A line of records.jsonl, with at least `id`, `model`, `temperature`, `status` and `text`."""
     label: Callable[[Any], Label | None]
     """Returns what people are asked about a record; None: nothing."""
-    earlier: Callable[[Any], Sequence[str]] | None = None
-    """Returns the ids of the earlier records of the same conversation, in order; None: a record stands alone."""
     exchange: Callable[[Any], Exchange | None] | None = None
-    """Returns the question and answer of an earlier record, as the model saw them; None: it saw neither."""
+    """Returns the question and answer of a turn as the model has them before later turns, whose ids are `item/1`,
+    `item/2`, …; None: it has neither. None in its place: a record stands alone."""
 
 
 def choices_of(labels: Iterable[Label]) -> list[LabelChoice]:

@@ -11,20 +11,19 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ....configuration.errors import UsageError
-from ....engine.runs.pairs import Pair, pair_of
+from ....engine.runs.pairs import Pair
 from ....engine.runs.proof import ANSWERED
 from ..defect import BenchmarkDefect, benchmark_code
 from ..journals import RecordError, decoded
 from ..kept_answer import AnswerRecord, Key, key_of, unique_name
 from ..record_lines import record_lines
-from .label import Exchange, Label, Labeller
+from .label import Label, Labeller
 
 _Answer = TypeVar("_Answer", bound=AnswerRecord)
 
@@ -71,8 +70,7 @@ class AnswerFile:
     def draw(self, size: int, seed: int) -> list[SampleEntry]:
         """Returns a sample of this size from the answers that the benchmark gives a label, with their histories; all of
         these answers if there are fewer."""
-        drawn = draw(self._read(), size, seed, self._stratum)
-        return self._sampled(drawn, self._histories(drawn))
+        return self._with_histories(self._sampled(draw(self._read(), size, seed, self._stratum)))
 
     def find(self, keys: Sequence[Key]) -> dict[Key, SampleEntry]:
         """Returns the sample entries of these keys, without histories. Leaves out keys that are not in the file,
@@ -109,28 +107,23 @@ class AnswerFile:
         except OSError as error:
             raise UsageError(f"{self._path}: expected a readable file, got: {error.strerror}") from error
 
-    def _sampled(
-        self, answers: Iterable[AnswerRecord], histories: Mapping[Key, Sequence[Exchange]] = MappingProxyType({})
-    ) -> list[SampleEntry]:
+    def _sampled(self, answers: Iterable[AnswerRecord]) -> list[SampleEntry]:
         made = ((key_of(answer), self._label(answer)) for answer in answers)
-        return [
-            SampleEntry(key, replace(label, history=histories[key]) if key in histories else label)
-            for key, label in made
-            if label is not None
-        ]
+        return [SampleEntry(key, label) for key, label in made if label is not None]
 
-    def _histories(self, answers: Sequence[AnswerRecord]) -> dict[Key, tuple[Exchange, ...]]:
-        """Returns the conversation before each of these answers, read in one more pass."""
-        earlier, exchange = self._labeller.earlier, self._labeller.exchange
-        if earlier is None or exchange is None:
-            return {}
+    def _with_histories(self, entries: Sequence[SampleEntry]) -> list[SampleEntry]:
+        """Returns the entries with the conversation before each of these answers, read in one more pass."""
+        exchange = self._labeller.exchange
+        if exchange is None:
+            return list(entries)
         with benchmark_code(f"{self._title}, history"):
-            wanted = {key_of(answer): [Key(pair_of(answer), name) for name in earlier(answer)] for answer in answers}
-            places = {key for keys in wanted.values() for key in keys}
-            found = {key_of(each): exchange(each) for each in self._read() if key_of(each) in places} if places else {}
-        return {
-            key: tuple(told for each in keys if (told := found.get(each)) is not None) for key, keys in wanted.items()
-        }
+            before = {entry.key: _earlier(entry.key) for entry in entries}
+            places = {key for keys in before.values() for key in keys}
+            turns = {key_of(each): exchange(each) for each in self._read() if key_of(each) in places} if places else {}
+        return [
+            SampleEntry(key, replace(label, history=tuple(filter(None, map(turns.get, before[key])))))
+            for key, label in entries
+        ]
 
     def _label(self, answer: AnswerRecord) -> Label | None:
         with benchmark_code(f"{self._title}, record {answer.id!r}"):
@@ -138,6 +131,12 @@ class AnswerFile:
         if label is not None and not isinstance(label, Label):
             raise BenchmarkDefect(f"{self._title}: label() must make a Label or None, it made {label!r}")
         return label
+
+
+def _earlier(key: Key) -> list[Key]:
+    """Returns the keys of the answers before this one in its conversation, in order."""
+    item, _, step = key.id.rpartition("/")
+    return [Key(key.pair, f"{item}/{number}") for number in range(1, int(step))]
 
 
 def answers_of(path: Path, kind: type[Any]) -> Iterator[Any]:

@@ -108,9 +108,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _answers_of(folder: Path, *, is_shown: bool) -> AnswerFile:
     """Returns the answers of a run, or of another program's records, with their benchmark's questions about them."""
-    from ....bench.evaluation.judging.judgement import JUDGEMENTS
-    from ....bench.evaluation.judging.readings import with_judges
-    from ....bench.evaluation.labelling.sample import AnswerFile
+    from ....bench.evaluation.answers import answers_in
     from ....bench.evaluation.registry import benchmark_of
     from ....engine.runs.run_folder import MANIFEST, RECORDS
     from ...batch.place import check_is_no_batch
@@ -123,11 +121,7 @@ def _answers_of(folder: Path, *, is_shown: bool) -> AnswerFile:
     manifest = manifest_of(folder) if has_manifest or not has_records else None
     if not has_records:
         raise UsageError(f"{folder}: expected a run with answers, got no {RECORDS}: nothing to label")
-    benchmark = benchmark_of(folder)
-    labeller = benchmark.labeller(manifest, is_shown=is_shown)
-    if manifest is not None and (folder / JUDGEMENTS).exists():
-        labeller = with_judges(labeller, folder, benchmark.judging(manifest))
-    return AnswerFile(folder / RECORDS, labeller, benchmark.title)
+    return answers_in(folder, benchmark_of(folder), manifest, is_shown=is_shown, has_judges=True)
 
 
 def _is_at_a_terminal() -> bool:

@@ -54,10 +54,8 @@ def run(options: argparse.Namespace) -> int:
 def _prove(folder: Path, manifest: dict[str, Any]) -> Any:
     from ....bench.evaluation.judging.judgement import FILES, JUDGEMENTS
     from ....bench.evaluation.labelling.label_lines import LABELS
-    from ....bench.evaluation.labelling.sample import AnswerFile
     from ....bench.evaluation.registry import benchmark_of
     from ....bench.evaluation.served import compare_names, rows_in
-    from ....engine.runs.run_folder import RECORDS
 
     benchmark = benchmark_of(folder)
     proof = benchmark.prove(folder, manifest)
@@ -65,10 +63,10 @@ def _prove(folder: Path, manifest: dict[str, Any]) -> Any:
     rows = rows_in(folder, manifest)
     proof.remarks += [*rows.remarks, *rows.unmeasured]
     if (folder / LABELS).exists():
+        from ....bench.evaluation.answers import answers_in
         from ....bench.evaluation.judging.proof import prove_labels
 
-        labeller = benchmark.labeller(manifest, is_shown=False)
-        prove_labels(folder, AnswerFile(folder / RECORDS, labeller, benchmark.title), proof)
+        prove_labels(folder, answers_in(folder, benchmark, manifest), proof)
     if any((folder / name).exists() for name in (JUDGEMENTS, FILES.manifest)):
         from ....bench.evaluation.judging.proof import prove_judgements
 

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from millstream.bench.evaluation.answers import answers_in
+from millstream.bench.evaluation.journals import encode
 from millstream.bench.evaluation.labelling.label import Exchange
+from millstream.bench.sycon.benchmark import BENCHMARK
 from millstream.bench.sycon.records import Record
-from millstream.bench.sycon.review import earlier_turns, exchange_of
+from millstream.engine.runs.journal import sealed
 
 
-def turn(number: int) -> Record:
-    return Record(
-        id=f"debate/base/12/{number}",
-        item="debate/base/12",
+def turn(number: int, item: str = "debate/base/12") -> bytes:
+    record = Record(
+        id=f"{item}/{number}",
+        item=item,
         step=number,
         model="any/m",
         question=f"q{number}",
-        text="t",
+        text=f"t{number}",
+        judgement="aligned",
+        held=True,
     )
+    return sealed(encode(record))
 
 
-def test_the_turns_before_one_are_those_of_the_same_conversation_in_order() -> None:
-    assert earlier_turns(turn(1)) == []
-    assert earlier_turns(turn(3)) == ["debate/base/12/1", "debate/base/12/2"]
-    assert exchange_of(turn(2)) == Exchange("q2", "t")
+def test_the_turns_before_one_are_those_of_the_same_conversation_in_order(tmp_path: Path) -> None:
+    lines = [turn(number, item) for number in (1, 2, 3) for item in ("debate/base/12", "debate/base/1")]
+    (tmp_path / "records.jsonl").write_bytes(b"".join(reversed(lines)))
+    drawn = answers_in(tmp_path, BENCHMARK, None).draw(6, 0)
+    assert {key.id: label.history for key, label in drawn if key.id.startswith("debate/base/12/")} == {
+        "debate/base/12/1": (),
+        "debate/base/12/2": (Exchange("q1", "t1"),),
+        "debate/base/12/3": (Exchange("q1", "t1"), Exchange("q2", "t2")),
+    }
