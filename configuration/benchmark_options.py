@@ -26,7 +26,7 @@ from .declared_options import (
     words_of,
 )
 from .errors import UsageError
-from .options import RETRIEVAL, SENDING
+from .options import SendingOptions
 from .values import FilePath, ModelName, ValueKind, WholeNumber
 
 MODEL = Option(ModelName(), "PROVIDER/MODEL", "who is asked; several after one flag, or the flag several times")
@@ -44,9 +44,9 @@ READ = Option(
 )
 _FIRST = ("model", "temperature", "reasoning_effort", "max_tokens", "dataset")
 _NEEDED = ("model", "temperature", "max_tokens")
-_OF_VERBS = ("config", "counts", "folders", "help", "json", "no_cache_check", "no_progress", "no_report", "pilot")
-_OF_RUNS = ("name", "out", "sending", "sink", "what")
-TAKEN = frozenset(name.replace("-", "_") for name in (*SENDING, *RETRIEVAL, *_OF_VERBS, *_OF_RUNS))
+_OF_VERBS = ("counts", "folders", "help", "json", "no_cache_check", "no_progress", "no_report", "pilot")
+_OF_RUNS = ("name", "out", "sending", "what")
+TAKEN = frozenset((*SendingOptions.__struct_fields__, *_OF_VERBS, *_OF_RUNS))
 """Names that the verbs have for options of their own."""
 
 
@@ -248,7 +248,7 @@ def _help_of(shown: Mapping[str, DeclaredOption]) -> str:
     """Returns the help of an option; if benchmarks explain it differently, the explanations of all."""
     helps: dict[str, dict[str, str]] = {}
     for name, option in shown.items():
-        helps.setdefault(option.help, {})[name] = option.told_default
+        helps.setdefault(option.help, {})[name] = option.default
     told = []
     for text, defaults in helps.items():
         each = "; ".join(default if len(shown) == 1 else f"{name}: {default}" for name, default in defaults.items())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 from msgspec import Struct, structs
 
@@ -17,7 +17,6 @@ from ..engine.attempts.prices import Price
 from ..engine.attempts.retry import RetryPolicy
 from ..engine.call import WEB
 from ..engine.lane import Lane
-from ..engine.store.cache import Mode
 from ..format import command_text
 from ..providers.kinds import KINDS
 from ..providers.models import Facts, Temperature
@@ -31,11 +30,13 @@ from .documents import Document
 from .errors import nearest
 from .gateway_settings import GatewaySettings
 from .gateway_table import gateway_of
-from .options import SendingOptions
+from .options import SENDING, SendingOptions
 
 TABLES = ("lanes", "providers", "searches", "prices", "models", "gateway", "run", "task")
 _ENV = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*")
 _ANY = "any/model"
+# Fields of Lane, Settings and RetryPolicy that have another name than the option of sending.
+_FIELDS = {"timeout": "timeout_s", "max_age": "max_age_s", "allow_host": "allow_hosts", "patience": "patience_s"}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -290,7 +291,9 @@ def settings_for(
     missing API key is no error."""
     declared = {lane.model: lane for lane in configuration.lanes}
     try:
-        lanes = tuple(_as_flagged(declared.get(model) or Lane(model), sending) for model in models)
+        lanes = tuple(
+            structs.replace(declared.get(model) or Lane(model), **_given_for(Lane, sending)) for model in models
+        )
         lanes += tuple(lane for name, lane in declared.items() if name in searches or is_page(name))
         return Settings(
             lanes=lanes,
@@ -300,31 +303,21 @@ def settings_for(
             key_variables={m: names for m, names in configuration.key_variables.items() if m in (*models, *searches)},
             prices=configuration.prices,
             models=configuration.models,
-            base_url=sending.base_url,
-            cache=None if sending.cache is None else Path(sending.cache).expanduser(),
-            mode=cast(Mode, sending.mode or ("record" if sending.snapshot is None else "replay")),
-            max_cost=sending.max_cost,
-            tier=sending.tier,
-            max_age_s=Settings().max_age_s if sending.max_age is None else sending.max_age,
-            snapshot=None if sending.snapshot is None else Path(sending.snapshot).expanduser(),
-            allow_hosts=sending.allow_host or (),
-            sink=sending.sink,
             needs_keys=needs_keys,
-            policy=RetryPolicy() if sending.patience is None else RetryPolicy(patience_s=sending.patience),
+            policy=RetryPolicy(**_given_for(RetryPolicy, sending)),
+            **{"mode": "record" if sending.snapshot is None else "replay", **_given_for(Settings, sending)},
         )
     except ValueError as error:
         raise ConfigurationError(str(error)) from error
 
 
-def _as_flagged(lane: Lane, sending: SendingOptions) -> Lane:
-    """Returns the lane with the flags' figures, where there are any, in place of its own."""
-    return structs.replace(
-        lane,
-        rpm=lane.rpm if sending.rpm is None else sending.rpm,
-        tpm=lane.tpm if sending.tpm is None else sending.tpm,
-        concurrency=lane.concurrency if sending.concurrency is None else sending.concurrency,
-        timeout_s=lane.timeout_s if sending.timeout is None else sending.timeout,
-    )
+def _given_for(struct: type[Struct], sending: SendingOptions) -> dict[str, Any]:
+    """Returns the given options of sending that are fields of this struct, by the fields' names."""
+    given = {
+        _FIELDS.get(name, name): Path(value).expanduser() if isinstance(SENDING[name].kind, values.FilePath) else value
+        for name, value in sending.given().items()
+    }
+    return {name: value for name, value in given.items() if name in struct.__struct_fields__}
 
 
 def settings_for_any(sending: SendingOptions, configuration: Configuration) -> Settings:

@@ -11,16 +11,17 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Generic, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 from msgspec import NODEFAULT, Meta, Struct, structs
 
+from . import values
 from .errors import UsageError
-from .options import flag
 from .values import NONE, AnyText, FilePath, ModelName, Number, Several, Switch, ValueKind, WholeNumber, WordChoice
 
 _S = TypeVar("_S", bound=Struct)
+_T = TypeVar("_T")
 
 EVERY_VERB = ("run", "score", "report")
 _MOST = 1_000_000_000_000
@@ -41,14 +42,16 @@ class Option(Struct, frozen=True):
     """The default in words, where the help asks for it."""
     verbs: tuple[str, ...] = EVERY_VERB
     """The verbs that take it. A reading may concern tables alone, and no run."""
+    is_repeated: bool = False
+    """Whether each of several values has a flag of its own; else they follow one flag."""
 
     def by_default(self, told: str) -> Option:
         """Returns this option with its default in words."""
         return structs.replace(self, default=told)
 
 
-class DeclaredOption(Struct, frozen=True):
-    """One field of an options struct, with everything that flags, files and help need."""
+class DeclaredOption(Option, frozen=True, kw_only=True):
+    """One field of an options struct: its Option with all that the field decides where the Option does not."""
 
     name: str
     """The field's name."""
@@ -56,16 +59,8 @@ class DeclaredOption(Struct, frozen=True):
     """The kind of one value."""
     is_several: bool
     """Whether it takes several values."""
-    metavar: str
-    """The word that stands for the value in the help."""
-    help: str
-    """The line of the help."""
-    default: Any
+    initial: Any
     """The field's default; NODEFAULT where there is none."""
-    told_default: str
-    """The default in words, for `{each}` and `{any}` in the help."""
-    verbs: tuple[str, ...]
-    """The verbs that take it."""
 
     @property
     def key(self) -> str:
@@ -74,11 +69,11 @@ class DeclaredOption(Struct, frozen=True):
 
     @property
     def flag(self) -> str:
-        return f"--no-{self.key}" if self.default is True and isinstance(self.kind, Switch) else f"--{self.key}"
+        return f"--no-{self.key}" if self.initial is True and isinstance(self.kind, Switch) else f"--{self.key}"
 
     @property
     def is_required(self) -> bool:
-        return self.default is NODEFAULT
+        return self.initial is NODEFAULT
 
     @property
     def kind_in_file(self) -> ValueKind[Any]:
@@ -105,15 +100,38 @@ def declared(struct: type[Struct], verb: str | None = None) -> tuple[DeclaredOpt
     return found if verb is None else tuple(option for option in found if verb in option.verbs)
 
 
-def add_flags(group: argparse._ArgumentGroup, options: Iterable[DeclaredOption]) -> None:
+class FlagReader(Generic[_T]):
+    """Reads the text of a flag as one kind of value, for argparse."""
+
+    def __init__(self, kind: ValueKind[_T]) -> None:
+        self.kind = kind
+
+    def __repr__(self) -> str:
+        return f"<FlagReader of {self.kind.expected}>"
+
+    def __call__(self, text: str) -> _T:
+        try:
+            return values.read(self.kind, text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def flag(kind: ValueKind[_T]) -> FlagReader[_T]:
+    """Returns the reader of a flag's text as this kind of value."""
+    return FlagReader(kind)
+
+
+def add_flags(group: argparse._ActionsContainer, options: Iterable[DeclaredOption]) -> None:
     """Adds a flag for each option. A flag that is not given is None, so that a file or a default decides."""
     for option in options:
         told = option.help.replace("%", "%%")
         if isinstance(option.kind, Switch):
-            value = option.default is not True
+            value = option.initial is not True
             group.add_argument(option.flag, dest=option.name, action="store_const", const=value, help=told)
             continue
-        extra: dict[str, Any] = {"nargs": "+", "action": "extend"} if option.is_several else {}
+        extra: dict[str, Any] = {}
+        if option.is_several:
+            extra = {"action": "append"} if option.is_repeated else {"nargs": "+", "action": "extend"}
         group.add_argument(option.flag, type=flag(option.kind), metavar=option.metavar, help=told, **extra)
 
 
@@ -123,6 +141,11 @@ def given_in(parsed: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]
     return {name: value for name, value in found.items() if value is not None}
 
 
+def made_from(struct: type[_S], parsed: argparse.Namespace) -> _S:
+    """Returns the struct from parsed flags, with defaults for those that were not given."""
+    return _converted(struct, given_in(parsed, struct.__struct_fields__))
+
+
 def words_of(options: Iterable[DeclaredOption], given: Mapping[str, Any]) -> list[str]:
     """Returns these values as the words of a command: each flag, followed by its values."""
     words: list[str] = []
@@ -130,8 +153,8 @@ def words_of(options: Iterable[DeclaredOption], given: Mapping[str, Any]) -> lis
         if option.name not in given:
             continue
         value = given[option.name]
-        values = [] if isinstance(option.kind, Switch) else value if option.is_several else [value]
-        words += [option.flag, *(_word(each) for each in values)]
+        several = [] if isinstance(option.kind, Switch) else value if option.is_several else [value]
+        words += [option.flag, *(_word(each) for each in several)]
     return words
 
 
@@ -145,7 +168,7 @@ def words_kept(struct: type[Struct], kept: Mapping[str, Any]) -> list[str]:
     given: dict[str, Any] = {}
     for option in options:
         value = kept.get(option.name)
-        if value is None or value == option.default or (option.is_several and not value):
+        if value is None or value == option.initial or (option.is_several and not value):
             continue
         given[option.name] = Path(value).name if isinstance(option.kind, FilePath) else value
     return words_of(options, given)
@@ -215,15 +238,13 @@ def _declared(struct: type[Struct], field: structs.FieldInfo) -> DeclaredOption:
             f"one of them, got {field.type}: annotate it with an Option that has a kind"
         )
     default = field.default if field.default_factory is NODEFAULT else field.default_factory()
+    decided = {
+        "kind": kind,
+        "metavar": option.metavar or field.name.upper().replace("_", "-"),
+        "help": option.help or _help_of(meta, kind, default),
+    }
     return DeclaredOption(
-        name=field.name,
-        kind=kind,
-        is_several=is_several,
-        metavar=option.metavar or field.name.upper().replace("_", "-"),
-        help=option.help or _help_of(meta, kind, default),
-        default=default,
-        told_default=option.default,
-        verbs=option.verbs,
+        name=field.name, is_several=is_several, initial=default, **{**structs.asdict(option), **decided}
     )
 
 

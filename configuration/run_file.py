@@ -21,7 +21,7 @@ from .configuration import Configuration, configuration_of
 from .declared_options import DeclaredOption, absolute_value
 from .documents import Document, Keys
 from .errors import UsageError
-from .options import RETRIEVAL, SENDING, SendingOptions
+from .options import SENDING, SendingOptions
 from .values import Text, ValueKind
 
 _FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -68,7 +68,11 @@ class _Tables:
         return value
 
 
-_RUN: Mapping[str, ValueKind[Any]] = {"out": Text("a folder"), **SENDING, **RETRIEVAL}
+# A file is its own configuration, and sinks belong to commands.
+_RUN: Mapping[str, ValueKind[Any]] = {
+    "out": Text("a folder"),
+    **{option.key: option.kind_in_file for name, option in SENDING.items() if name not in ("config", "sink")},
+}
 
 
 def read_run_file(

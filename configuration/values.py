@@ -275,12 +275,10 @@ class SinkName:
 
 
 @dataclass(frozen=True)
-class CacheFolder:
+class CacheFolder(FilePath):
     """The kind of value that is the folder of a cache. Addresses of shared caches are errors."""
 
-    @property
-    def expected(self) -> str:
-        return "a local folder (this version has no shared cache behind an address)"
+    what: str = "a local folder (this version has no shared cache behind an address)"
 
     def read(self, value: object) -> str:
         if not isinstance(value, str) or not value or "://" in value or not value.isprintable():

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ...configuration.errors import UsageError
 
@@ -50,4 +49,4 @@ def from_the_cache(sending: SendingOptions, out: Path) -> SendingOptions:
     Raises UsageError for mode live, which has none."""
     if sending.mode == "live":
         raise UsageError(f"--out {out} exists, and mode live would ask again: choose another --out, or move it away")
-    return replace(sending, mode="strict")
+    return structs.replace(sending, mode="strict")

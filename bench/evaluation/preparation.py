@@ -16,8 +16,9 @@ from typing import Any
 from msgspec import Struct, structs
 
 from ...configuration.configuration import read_configuration, settings_for_any
+from ...configuration.declared_options import absolute_value
 from ...configuration.errors import UsageError
-from ...configuration.options import SendingOptions
+from ...configuration.options import SENDING, SendingOptions
 from ...engine.attempts.budget_file import BUDGET
 from ...engine.attempts.estimate import TokenEstimate
 from ...engine.attempts.money import why_unbounded, worst_cost
@@ -251,11 +252,8 @@ def check_sinks(settings: Settings) -> None:
 
 def kept(sending: SendingOptions) -> dict[str, Any]:
     """Returns the sending options as a manifest stores them, with absolute paths."""
-    found = sending.as_dict()
-    for name in ("config", "cache", "snapshot"):
-        if found[name] is not None:
-            found[name] = str(Path(found[name]).expanduser().absolute())
-    return found
+    paths = {name: absolute_value(SENDING[name], value, Path()) for name, value in sending.given().items()}
+    return structs.asdict(structs.replace(sending, **paths))
 
 
 def of_one_sweep(runs: tuple[PreparedRun, ...]) -> tuple[PreparedRun, ...]:

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import structs
 
 from ...configuration.benchmark_options import Known, RunOptions, foreign_to, listed
+from ...configuration.declared_options import read_kept
 from ...configuration.errors import UsageError
 from ...configuration.options import SendingOptions
 from ...engine.folder_file import lines_in
@@ -88,10 +89,7 @@ def prepare(order: Order) -> PreparedRun:
 def options_of(manifest: Mapping[str, Any]) -> tuple[RunOptions, SendingOptions]:
     """Returns the run's options and its sending options from a manifest. Raises KeyError or TypeError if another
     program wrote it."""
-    kept = dict(manifest["options"]["sending"])
-    if kept.get("allow_host") is not None:
-        kept["allow_host"] = tuple(kept["allow_host"])
     name = manifest["specification"]["benchmark"]
     if (benchmark := find(name)) is None:
         raise KeyError(name)
-    return benchmark.read_kept(manifest["options"][name]), SendingOptions(**kept)
+    return benchmark.read_kept(manifest["options"][name]), read_kept(SendingOptions, manifest["options"]["sending"])

@@ -7,7 +7,8 @@ from typing import Any
 
 from ...configuration import values
 from ...configuration.benchmark_options import listed
-from ...configuration.options import add_output, add_sending, flag
+from ...configuration.declared_options import flag
+from ...configuration.options import add_output, add_sending
 from ...configuration.values import Duration, ModelName, Number, Text, ValueKind, WholeNumber, WordChoice
 from ..evaluation.declarations import declarations
 from . import option_kinds as kinds
@@ -19,7 +20,7 @@ _MEANT = {
     "tpm": "input and output tokens a minute that each model's lane keeps to (default: none, as for --rpm)",
     "concurrency": "calls in flight that each model's lane admits; what waits there counts as latency (default: no "
     "fewer than --most-in-flight or --in-flight)",
-    "max-cost": "begin no call that may bring the cost of all models above this",
+    "max_cost": "begin no call that may bring the cost of all models above this",
     "cache": "where the lanes' last minute is kept, so that a run afterwards keeps its quota; no answer is stored "
     "(default: the user's cache folder)",
     # Each call is sent once, whatever is stored: these do nothing here.

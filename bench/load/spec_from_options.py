@@ -280,7 +280,7 @@ def _said(options: argparse.Namespace, models: tuple[str, ...], plan: LoadPlan) 
     hidden = ("plan", "json", "no_progress", "no_report", "out", "sending")
     found = {
         names.get(name, name.replace("_", "-")): value
-        for name, value in (vars(options) | options.sending.as_dict()).items()
+        for name, value in (vars(options) | options.sending.given()).items()
         if value is not None and value is not False and name not in hidden
     }
     process, burstiness = _process(options)

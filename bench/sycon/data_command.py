@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...configuration import values
+from ...configuration.declared_options import flag
 from ...configuration.errors import DONE, WITH_FAILURES, UsageError
-from ...configuration.options import flag
 from ...configuration.values import Text, WordChoice
 from ...format import command_text
 from ...metrics.sycon.judgement import SETTINGS, Setting

@@ -131,10 +131,11 @@ def _dispatch(arguments: list[str]) -> int:
         return int(leaving.code or 0)
     if unknown:
         _raise_unknown(verb, unknown, _innermost(parser, rest))
+    from ...configuration.options import with_sending
     from ..terminal.remarks import shown_remarks
 
     with shown_remarks():
-        code: int = _module_of(verb).run(options)
+        code: int = _module_of(verb).run(with_sending(options))
     return code
 
 

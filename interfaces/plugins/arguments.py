@@ -9,8 +9,9 @@ from collections.abc import Mapping
 
 from ...bench.evaluation.preparation import check_prices
 from ...configuration import values
+from ...configuration.declared_options import declared
 from ...configuration.errors import UsageError, nearest
-from ...configuration.options import SENDING, SendingOptions
+from ...configuration.options import CallOptions, SendingOptions
 from ...providers.retrieval import is_page
 from ...providers.search.access import is_search
 from ...wiring import Settings, accesses_to
@@ -18,7 +19,7 @@ from ...wiring import Settings, accesses_to
 # Inspect has an argument `config` of its own.
 FILE = "config_file"
 KINDS: Mapping[str, values.ValueKind[object]] = {
-    **{name.replace("-", "_"): kind for name, kind in SENDING.items()},
+    **{option.name: option.kind for option in declared(CallOptions) if option.name != "config"},
     FILE: values.Text("a file with lanes, providers and prices"),
 }
 

@@ -8,7 +8,7 @@ import orjson
 import pytest
 from msgspec import structs
 
-from millstream.configuration.configuration import configuration_of, read_configuration, settings_for
+from millstream.configuration.configuration import Configuration, configuration_of, read_configuration, settings_for
 from millstream.configuration.documents import Document
 from millstream.configuration.errors import UsageError
 from millstream.configuration.options import SendingOptions
@@ -235,3 +235,40 @@ def test_store_is_sent_to_responses_and_is_in_no_key(stream: bool, tmp_path: Pat
 def test_store_is_refused_where_no_protocol_sends_it(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="only kind openai-responses has it: leave it out"):
         configuration_of(Document(written(tmp_path, "[providers.openai]\nstore = false")))
+
+
+OTHERS = Settings().others
+SENT = SendingOptions(
+    base_url="http://127.0.0.1:9/v1",
+    rpm=7,
+    tpm=900,
+    concurrency=3,
+    max_cost=2,
+    tier="flex",
+    cache="~/kept",
+    mode="replay",
+    patience=9,
+    timeout=8,
+    max_age=60,
+    snapshot="~/first.snapshot",
+    allow_host=("a.test", "b.test"),
+    sink="rows",
+)
+
+
+@pytest.mark.parametrize("name", [name for name in SendingOptions.__struct_fields__ if name != "config"])
+def test_each_option_of_sending_decides_a_setting(name: str) -> None:
+    given = SendingOptions(**{name: getattr(SENT, name)})
+    made, plain = (
+        structs.replace(settings_for(("sim/open",), sending, Configuration()), others=OTHERS)
+        for sending in (given, SendingOptions())
+    )
+    assert made != plain and plain == structs.replace(plain)
+
+
+def test_options_of_sending_become_settings_under_the_names_that_these_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/base/me")
+    made = settings_for(("sim/open",), SENT, Configuration())
+    assert made.lanes == (Lane("sim/open", rpm=7, tpm=900, concurrency=3, timeout_s=8),)
+    assert (made.policy.patience_s, made.max_age_s, made.allow_hosts) == (9, 60, ("a.test", "b.test"))
+    assert (str(made.cache), str(made.snapshot)) == ("/base/me/kept", "/base/me/first.snapshot")

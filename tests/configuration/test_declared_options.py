@@ -32,6 +32,7 @@ class Talks(Struct, frozen=True):
     turns: Annotated[int, Option(WholeNumber("turns", 1, 10_000), "N", "turns of a talk (default: 15)")] = 15
     shuffled: Annotated[bool, Option(help="in another order")] = False
     percent: Annotated[Literal["90", "95"], Option(verbs=("report",), help="of tables")] = "90"
+    host: Annotated[tuple[str, ...], Option(help="a host", is_repeated=True)] = ()
 
 
 class Plain(Struct, frozen=True):
@@ -84,6 +85,13 @@ def test_a_value_of_another_kind_is_refused(struct: type[Struct], words: tuple[s
     assert said in str(error.value)
 
 
+def test_a_repeated_flag_takes_one_value_each_time() -> None:
+    assert parsed(Talks, *WHO, "--host", "a", "--host", "b")["host"] == ["a", "b"]
+    parser = argparse.ArgumentParser()
+    add_flags(parser, declared(Talks))
+    assert parser.parse_known_args(["--host", "a", "b"])[1] == ["b"]
+
+
 def test_plain_annotations_have_kinds_of_their_own() -> None:
     found = parsed(Plain, "--count", "9", "--prompt", "", "--names", "x", "y", "x", "--no-strict", "--folder", "d")
     plain = made_of(Plain, found, Path("/base"))
@@ -117,7 +125,7 @@ def test_keys_of_a_file_have_the_kinds_of_the_flags() -> None:
 def test_what_is_required_and_what_a_verb_takes_is_told() -> None:
     assert [option.flag for option in declared(Talks) if option.is_required] == ["--model", "--judge"]
     assert "percent" not in [option.name for option in declared(Talks, "score")]
-    assert [option.name for option in declared(Talks, "report")][-1] == "percent"
+    assert [option.name for option in declared(Talks, "report")][-2] == "percent"
     assert declared(Talks)[1].refusal_without == "--judge: expected at least one model as provider/model, got none"
 
 

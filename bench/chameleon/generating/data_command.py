@@ -9,7 +9,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from ....configuration import values
-from ....configuration.options import flag
+from ....configuration.declared_options import flag
 from ....configuration.values import Text, WholeNumber
 from ...evaluation.data_command import DataCommand, DataReport
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ....configuration import values
+from ....configuration.declared_options import flag
 from ....configuration.errors import DONE, RESUMABLE, SIGNAL, WITH_FAILURES, WRONG_USAGE, UsageError
-from ....configuration.options import flag
 from ....configuration.values import Text
 from ...evaluation.data_command import DataCommand, DataReport, from_the_cache
 
@@ -72,7 +72,7 @@ def _out(options: argparse.Namespace) -> Path:
     if options.out is None:
         raise UsageError("--out: expected the data set file to write, got none")
     if options.rephrase is None:
-        sent = next((name for name, value in options.sending.as_dict().items() if value is not None), None)
+        sent = next(iter(options.sending.given()), None)
         if sent is not None:
             raise UsageError(f"--{sent.replace('_', '-')} belongs to --rephrase: nothing is sent without it")
     from ....configuration.data_files import out_file

@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ....configuration.declared_options import flag
 from ....configuration.errors import UsageError
-from ....configuration.options import add_output, add_sending, flag
+from ....configuration.options import add_output, add_sending
 from ....configuration.values import ModelName, Text, WordChoice
 from ...terminal.output import note, note_error, say, say_json
 

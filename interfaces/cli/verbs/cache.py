@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ....configuration import values
+from ....configuration.declared_options import flag
 from ....configuration.errors import DONE, UsageError
-from ....configuration.options import flag
 from ...terminal.output import say, say_json
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 
+from ....configuration.declared_options import FlagReader
 from ....configuration.errors import DONE
-from ....configuration.options import FlagReader
 from ....configuration.values import Several, WordChoice
 from ...terminal.output import say
 from ..command import VERBS, parser_of

@@ -19,8 +19,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from ....configuration.declared_options import flag
 from ....configuration.errors import RESUMABLE
-from ....configuration.options import flag
+from ....configuration.options import with_sending
 from ....configuration.values import Text, WholeNumber
 from ....format import command_text
 from ...terminal.output import note
@@ -132,11 +133,10 @@ def _demonstrate(runs: Path, limit: int | None) -> int:
 
 def _run_file_of(file: Path) -> int:
     """Runs `millstream run FILE` and returns its exit code."""
+    from ..command import parser_of
     from . import run
 
-    parser = argparse.ArgumentParser(prog="millstream run")
-    run.add_arguments(parser, [str(file)])
-    return run.run(parser.parse_args([str(file)]))
+    return run.run(with_sending(parser_of("run", [str(file)]).parse_args([str(file)])))
 
 
 def _new_folder(runs: Path) -> Path:

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ....configuration.declared_options import flag
 from ....configuration.errors import DONE, UsageError
-from ....configuration.options import flag
 from ....configuration.values import Text
 from ....format import count_text
 from ...terminal.output import say, say_json

@@ -6,8 +6,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ....configuration.declared_options import flag, read_kept
 from ....configuration.errors import DONE, WITH_FAILURES, UsageError
-from ....configuration.options import SendingOptions, add_output, add_sending, flag
+from ....configuration.options import SendingOptions, add_output, add_sending
 from ....configuration.values import EFFORT, ModelName
 from ...terminal.output import note, say, say_json
 
@@ -51,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_sending(
         parser,
-        helps={"max-cost": "stop before the judgements can cost more; those that the folder already holds count"},
+        helps={"max_cost": "stop before the judgements can cost more; those that the folder already holds count"},
     )
     add_output(parser)
 
@@ -102,10 +103,7 @@ def _sending_of_judges(folder: Path) -> SendingOptions:
 
     if not (folder / FILES.manifest).exists():
         return SendingOptions()
-    kept = dict(read_manifest(folder, FILES.manifest)["options"]["sending"])
-    if kept.get("allow_host") is not None:
-        kept["allow_host"] = tuple(kept["allow_host"])
-    return SendingOptions(**kept)
+    return read_kept(SendingOptions, read_manifest(folder, FILES.manifest)["options"]["sending"])
 
 
 def _manifest_of(folder: Path) -> dict[str, Any]:

@@ -11,8 +11,9 @@ from itertools import filterfalse
 from typing import TYPE_CHECKING, Any
 
 from ....configuration import values
+from ....configuration.declared_options import flag
 from ....configuration.errors import DONE, UsageError
-from ....configuration.options import add_sending, flag
+from ....configuration.options import add_sending
 from ....report.text import table
 from ...terminal.output import note, say, say_json
 

@@ -7,8 +7,8 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from ....bench.evaluation.declarations import BUILT_IN
+from ....configuration.declared_options import flag
 from ....configuration.errors import DONE, RESUMABLE, SIGNAL, WITH_FAILURES
-from ....configuration.options import flag
 from ....configuration.values import WholeNumber
 from ....format import dollars, span_text
 from ...terminal.output import note, say, say_json

@@ -9,7 +9,8 @@ import argparse
 
 from ....bench.probe.caps import IN_FLIGHT, MAX_CALLS, MAX_COST, TIMEOUT_S
 from ....configuration import values
-from ....configuration.options import add_output, add_sending, flag
+from ....configuration.declared_options import flag
+from ....configuration.options import add_output, add_sending
 from ...terminal.output import note, note_error, say, say_json
 
 HELP = "finds a provider's quotas under a spending cap, and writes them as a lanes file"
@@ -43,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "rpm": "try no more requests a minute than this (default: as many as --max-calls allows, at most 22,000)",
         "tpm": "try no more tokens at once than this (default: no limit but --max-cost)",
         "concurrency": f"try no more calls in flight than this (default: {IN_FLIGHT:,})",
-        "max-cost": f"spend no more dollars than this, of all models together; what is in flight counts at its worst "
+        "max_cost": f"spend no more dollars than this, of all models together; what is in flight counts at its worst "
         f"(default: {MAX_COST:g})",
         "cache": "whose ledgers of the last minute are kept, so that a run right after it keeps to the quota "
         "(default: the user's cache folder)",
@@ -51,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "mode": argparse.SUPPRESS,
         "timeout": f"deadline for a whole call (default: {TIMEOUT_S:.0f}s)",
     }
-    add_sending(parser, ("base-url", "tier", *helps), helps)
+    add_sending(parser, ("base_url", "tier", *helps), helps)
 
 
 def run(options: argparse.Namespace) -> int:

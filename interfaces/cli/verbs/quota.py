@@ -8,8 +8,9 @@ from __future__ import annotations
 import argparse
 
 from ....configuration import values
+from ....configuration.declared_options import flag
 from ....configuration.errors import DONE
-from ....configuration.options import add_sending, flag
+from ....configuration.options import add_sending
 from ...terminal.output import note, say, say_json
 
 HELP = "what each lane's quota is declared as, has learned to be, and has used"
@@ -29,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "was used with in the last day)",
     )
     parser.add_argument("--json", action="store_true", help="as one JSON object")
-    add_sending(parser, ("base-url", "rpm", "tpm", "concurrency", "cache"))
+    add_sending(parser, ("base_url", "rpm", "tpm", "concurrency", "cache"))
 
 
 def run(options: argparse.Namespace) -> int:

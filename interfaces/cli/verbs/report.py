@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ....bench.evaluation.declarations import declarations, of_folders
 from ....configuration.benchmark_options import add_readings, given_to, words_given
+from ....configuration.declared_options import flag
 from ....configuration.errors import DONE, WITH_FAILURES, UsageError
-from ....configuration.options import flag
 from ....configuration.values import Text
 from ...terminal.output import note, say, say_json
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ....configuration import values
+from ....configuration.declared_options import flag
 from ....configuration.errors import DONE, UsageError
-from ....configuration.options import flag
 from ....format import count_text
 from ...terminal.output import note, say, say_json
 

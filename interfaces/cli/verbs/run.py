@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ....bench.evaluation.declarations import BUILT_IN, declarations, find, of_word, reproduction, reproductions
 from ....configuration.benchmark_options import Known, add_benchmarks, foreign_to, given_to, listed
+from ....configuration.declared_options import flag
 from ....configuration.errors import UsageError, nearest
 from ....configuration.options import (
     SendingOptions,
@@ -18,7 +19,6 @@ from ....configuration.options import (
     add_retrieval,
     add_sending,
     add_sink,
-    flag,
 )
 from ....configuration.values import Text
 from ....format import command_text

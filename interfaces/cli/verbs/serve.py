@@ -9,8 +9,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ....configuration.declared_options import flag
 from ....configuration.errors import DONE, SIGNAL
-from ....configuration.options import add_sending, flag
+from ....configuration.options import add_sending
 from ....configuration.values import Text, WholeNumber, WordChoice
 from ....format import cost_of_calls, count_text
 from ...terminal.output import note, say, say_json

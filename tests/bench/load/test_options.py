@@ -17,6 +17,7 @@ from millstream.bench.load.options import add_arguments
 from millstream.bench.load.spec import LoadSpec
 from millstream.bench.load.spec_from_options import parse_promise, spec_from
 from millstream.configuration.errors import UsageError
+from millstream.configuration.options import with_sending
 
 CommandLine = Callable[..., Done]
 GOAL = "p99 latency <= 2 s and errors <= 1%"
@@ -26,7 +27,7 @@ def options(*words: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     models = [word for word in words[:1] if "/" in word]
-    return parser.parse_args(["sim/steady", *models, "--plan", *words[len(models) :]])
+    return with_sending(parser.parse_args(["sim/steady", *models, "--plan", *words[len(models) :]]))
 
 
 def spec(*words: str) -> LoadSpec:

@@ -23,6 +23,7 @@ from millstream.bench.load.spec import LoadSpec
 from millstream.bench.load.spec_from_options import spec_from
 from millstream.bench.load.timing import CallTimes
 from millstream.bench.load.watch import ClientVerdict
+from millstream.configuration.options import with_sending
 from millstream.engine.attempts.estimate import TokenEstimate
 from millstream.engine.attempts.money import worst_cost
 
@@ -34,7 +35,7 @@ def spec(*words: str) -> LoadSpec:
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     models = [word for word in words[:1] if "/" in word]
-    return spec_from(parser.parse_args([MODEL, *models, "--plan", *words[len(models) :]])).spec
+    return spec_from(with_sending(parser.parse_args([MODEL, *models, "--plan", *words[len(models) :]]))).spec
 
 
 def forecast(*words: str) -> LoadForecast:
