@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Generic, Literal, TypeVar, Union, get_args, get_origin
@@ -24,6 +24,8 @@ _S = TypeVar("_S", bound=Struct)
 _T = TypeVar("_T")
 
 EVERY_VERB = ("run", "score", "report")
+# How often a positional option may be given: by whether it takes several values and whether it is required.
+_NARGS = {(False, True): None, (False, False): "?", (True, True): "+", (True, False): "*"}
 _MOST = 1_000_000_000_000
 _AT_FIELD = re.compile(r"(.*) - at `\$\.(\w+).*`", re.DOTALL)
 
@@ -44,10 +46,26 @@ class Option(Struct, frozen=True):
     """The verbs that take it. A reading may concern tables alone, and no run."""
     is_repeated: bool = False
     """Whether each of several values has a flag of its own; else they follow one flag."""
+    one_of: str = ""
+    """What it decides. Only one of the options that decide the same may be given; without any, the first one holds."""
+    beside: tuple[str, ...] = ()
+    """The fields, all deciding the same, beside which it may be given. Empty: beside all."""
+    barred: Mapping[str, str] = {}
+    """Why it can't be given beside the others of these, by field, where there is more to say."""
 
     def by_default(self, told: str) -> Option:
         """Returns this option with its default in words."""
         return structs.replace(self, default=told)
+
+
+class Positional(Option, frozen=True):
+    """An option that is given by its place on the command line, without a flag."""
+
+
+class Heading(Struct, frozen=True):
+    """The heading, in a verb's help, of an option and of those after it: a mark beside its Option."""
+
+    title: str
 
 
 class DeclaredOption(Option, frozen=True, kw_only=True):
@@ -61,11 +79,15 @@ class DeclaredOption(Option, frozen=True, kw_only=True):
     """Whether it takes several values."""
     initial: Any
     """The field's default; NODEFAULT where there is none."""
+    is_positional: bool
+    """Whether it has no flag."""
+    heading: str
+    """The heading in the help that it begins; empty: none."""
 
     @property
     def key(self) -> str:
         """The name in run files and flags."""
-        return self.name.replace("_", "-")
+        return key_of(self.name)
 
     @property
     def flag(self) -> str:
@@ -85,6 +107,11 @@ class DeclaredOption(Option, frozen=True, kw_only=True):
         is_model = isinstance(self.kind, ModelName)
         expected = "at least one model as provider/model" if is_model else self.kind.expected
         return f"{self.flag}: expected {expected}, got none"
+
+
+def key_of(name: str) -> str:
+    """Returns the name of a field in run files and flags. One that is a word of Python ends with an underscore."""
+    return name.rstrip("_").replace("_", "-")
 
 
 def declared(struct: type[Struct], verb: str | None = None) -> tuple[DeclaredOption, ...]:
@@ -121,18 +148,31 @@ def flag(kind: ValueKind[_T]) -> FlagReader[_T]:
     return FlagReader(kind)
 
 
+def add_options(parser: argparse.ArgumentParser, struct: type[Struct]) -> None:
+    """Adds a verb's options under their headings."""
+    group: argparse._ActionsContainer = parser
+    for option in declared(struct):
+        if option.heading:
+            group = parser.add_argument_group(option.heading)
+        add_flags(group, (option,))
+
+
 def add_flags(group: argparse._ActionsContainer, options: Iterable[DeclaredOption]) -> None:
-    """Adds a flag for each option. A flag that is not given is None, so that a file or a default decides."""
+    """Adds a flag or a place for each option. One that is not given is None, so that a file or a default decides."""
     for option in options:
         told = option.help.replace("%", "%%")
         if isinstance(option.kind, Switch):
             value = option.initial is not True
             group.add_argument(option.flag, dest=option.name, action="store_const", const=value, help=told)
             continue
-        extra: dict[str, Any] = {}
+        extra: dict[str, Any] = {"type": flag(option.kind), "metavar": option.metavar, "help": told}
+        if option.is_positional:
+            extra["nargs"] = _NARGS[option.is_several, option.is_required]
+            group.add_argument(option.name, **extra)
+            continue
         if option.is_several:
-            extra = {"action": "append"} if option.is_repeated else {"nargs": "+", "action": "extend"}
-        group.add_argument(option.flag, type=flag(option.kind), metavar=option.metavar, help=told, **extra)
+            extra |= {"action": "append"} if option.is_repeated else {"nargs": "+", "action": "extend"}
+        group.add_argument(option.flag, dest=option.name, **extra)
 
 
 def given_in(parsed: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
@@ -142,8 +182,9 @@ def given_in(parsed: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]
 
 
 def made_from(struct: type[_S], parsed: argparse.Namespace) -> _S:
-    """Returns the struct from parsed flags, with defaults for those that were not given."""
-    return _converted(struct, given_in(parsed, struct.__struct_fields__))
+    """Returns the struct from a verb's parsed options, with defaults for those that were not given. Raises UsageError
+    if they don't go together."""
+    return _checked(struct, given_in(parsed, struct.__struct_fields__))
 
 
 def words_of(options: Iterable[DeclaredOption], given: Mapping[str, Any]) -> list[str]:
@@ -186,14 +227,49 @@ def made_of(struct: type[_S], given: Mapping[str, Any], base: Path) -> _S:
             settled[option.name] = tuple(dict.fromkeys(absolute_value(option, each, base) for each in value))
         else:
             settled[option.name] = absolute_value(option, value, base)
+    return _checked(struct, settled)
+
+
+def _checked(struct: type[_S], given: Mapping[str, Any]) -> _S:
+    check_together(struct, given)
     try:
-        return _converted(struct, settled)
+        return _converted(struct, given)
     except ValueError as error:
         at_field = _AT_FIELD.fullmatch(str(error))
         if at_field is None:
             raise UsageError(str(error)) from error
         said, name = at_field.groups()
         raise UsageError(f"--{name.replace('_', '-')}: {said[:1].lower()}{said[1:]}") from error
+
+
+def check_together(struct: type[Struct], given: Collection[str]) -> None:
+    """Raises UsageError if a given option excludes another one, or is given without the one that it belongs to."""
+    options = {option.name: option for option in declared(struct)}
+    rivals: dict[str, list[DeclaredOption]] = {}
+    for option in options.values():
+        rivals.setdefault(option.one_of, []).append(option)
+    chosen = {what: [option for option in several if option.name in given] for what, several in rivals.items() if what}
+    for what, several in chosen.items():
+        if len(several) > 1:
+            flags = ", ".join(option.flag for option in rivals[what])
+            wrong = " and ".join(option.flag for option in several)
+            raise UsageError(f"expected one of {flags} as {what}, got {wrong}: leave one out")
+    for option in options.values():
+        if option.name not in given or not option.beside:
+            continue
+        what = options[option.beside[0]].one_of
+        if (chosen[what] or rivals[what])[0].name not in option.beside:
+            wanted = " or ".join(options[name].flag for name in option.beside)
+            raise UsageError(f"{option.flag}: expected {_wrong_beside(option, wanted, chosen[what])}")
+
+
+def _wrong_beside(option: DeclaredOption, wanted: str, chosen: Iterable[DeclaredOption]) -> str:
+    """Returns what was expected beside an option and what stands there."""
+    for other in chosen:
+        if (why := option.barred.get(other.name)) is not None:
+            return f"none beside {other.flag}, got one: {why}"
+        return f"{wanted} beside it, got {other.flag}: leave one out"
+    return f"{wanted} beside it, got none"
 
 
 def kept_of(options: Struct) -> dict[str, Any]:
@@ -240,11 +316,16 @@ def _declared(struct: type[Struct], field: structs.FieldInfo) -> DeclaredOption:
     default = field.default if field.default_factory is NODEFAULT else field.default_factory()
     decided = {
         "kind": kind,
-        "metavar": option.metavar or field.name.upper().replace("_", "-"),
+        "metavar": option.metavar or key_of(field.name).upper(),
         "help": option.help or _help_of(meta, kind, default),
     }
     return DeclaredOption(
-        name=field.name, is_several=is_several, initial=default, **{**structs.asdict(option), **decided}
+        name=field.name,
+        is_several=is_several,
+        initial=default,
+        is_positional=isinstance(option, Positional),
+        heading=next((mark.title for mark in marks if isinstance(mark, Heading)), ""),
+        **{**structs.asdict(option), **decided},
     )
 
 

@@ -44,9 +44,7 @@ class RunFile(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class _FolderName:
-    @property
-    def expected(self) -> str:
-        return "a folder's name of letters, digits, dots and dashes"
+    expected: str = "a folder's name of letters, digits, dots and dashes"
 
     def read(self, value: object) -> str:
         if not isinstance(value, str) or not _FOLDER.fullmatch(value):
@@ -58,9 +56,7 @@ class _FolderName:
 class _Tables:
     """The kind of value that is any table, unchecked; it is read later."""
 
-    @property
-    def expected(self) -> str:
-        return "a table or a list of tables"
+    expected: str = "a table or a list of tables"
 
     def read(self, value: object) -> object:
         if not isinstance(value, dict | list) or not value:

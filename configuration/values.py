@@ -116,15 +116,16 @@ class Duration:
 
     what: str
     most: float = 1e9
+    may_be_zero: bool = False
 
     @property
     def expected(self) -> str:
-        return f"{self.what} above 0, in seconds or as 90s, 10m, 1h"
+        return f"{self.what}{', 0 or more' if self.may_be_zero else ' above 0'}, in seconds or as 90s, 10m, 1h"
 
     def read(self, value: object) -> float:
         match = _DURATION.fullmatch(value) if isinstance(value, str) else None
         seconds = _number_of(value) if match is None else float(match[1]) * _SECONDS[match[2]]
-        if not 0 < seconds <= self.most:
+        if not 0 <= seconds <= self.most or (seconds == 0 and not self.may_be_zero):
             raise ValueError(value)
         return seconds
 
@@ -194,9 +195,7 @@ class AnyText:
 class BaseUrl:
     """The kind of value that is an HTTP address without user, password and query."""
 
-    @property
-    def expected(self) -> str:
-        return "an address such as http://127.0.0.1:8000/v1, without a user, password or query in it"
+    expected: str = "an address such as http://127.0.0.1:8000/v1, without a user, password or query in it"
 
     def read(self, value: object) -> str:
         from urllib.parse import urlsplit
@@ -215,9 +214,7 @@ class BaseUrl:
 class ModelName:
     """The kind of value that is a model's name, as provider/model."""
 
-    @property
-    def expected(self) -> str:
-        return "a model as provider/model, such as openai/gpt-6-luna"
+    expected: str = "a model as provider/model, such as openai/gpt-6-luna"
 
     def read(self, value: object) -> str:
         if not isinstance(value, str) or not value.isprintable() or " " in value or "," in value:
@@ -244,9 +241,7 @@ class BodyFields:
 class SearchName:
     """The kind of value that is a search engine, as NAME or search/NAME; it is read as search/NAME."""
 
-    @property
-    def expected(self) -> str:
-        return "a search engine, such as brave, searxng or corpus"
+    expected: str = "a search engine, such as brave, searxng or corpus"
 
     def read(self, value: object) -> str:
         if not isinstance(value, str) or not _NAME.fullmatch(value.removeprefix("search/")):
@@ -303,9 +298,7 @@ class Age:
 class AllowedHost:
     """The kind of value that is a host from which pages may be fetched although its address is not public."""
 
-    @property
-    def expected(self) -> str:
-        return "a host as NAME, NAME:PORT or *.NAME, with =ADDRESS:PORT where its pages are to be taken from there"
+    expected: str = "a host as NAME, NAME:PORT or *.NAME, with =ADDRESS:PORT where its pages are to be taken from there"
 
     def read(self, value: object) -> str:
         if not isinstance(value, str) or not _ALLOWED_HOST.fullmatch(value):

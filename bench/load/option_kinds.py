@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Final
 
 from ...configuration import values
 
@@ -14,10 +15,10 @@ RATE = values.Number("a number of calls a second", 0.001, 1e6)
 STEPS_MAX = 1_000
 TOKENS = values.WholeNumber("tokens", 8, 10_000_000)
 MAX_TOKENS = values.WholeNumber("tokens", 1, 10_000_000)
-TRACE = "trace"
+TRACE: Final = "trace"
+PAUSE = values.Duration("a time", may_be_zero=True)
 
 _LENGTHS = re.compile(r"(?:(\d+)-(\d+)|lognormal:([\d.]+),([\d.]+)|(\d+)|trace)", re.ASCII)
-_NOTHING = re.compile(r"\s*0+(?:\.0*)?\s*(?:s|m|min|h)?\s*")
 _PERCENT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*")
 
 
@@ -75,20 +76,6 @@ class MaxTokens:
 
     def read(self, value: object) -> int | str:
         return TRACE if value == TRACE else MAX_TOKENS.read(value)
-
-
-@dataclass(frozen=True)
-class Time:
-    """The kind of value of a duration of 0 or more; it is read as seconds."""
-
-    what: str
-
-    @property
-    def expected(self) -> str:
-        return f"{self.what}, 0 or more, in seconds or as 90s, 10m, 1h"
-
-    def read(self, value: object) -> float:
-        return 0.0 if _NOTHING.fullmatch(str(value)) else values.Duration(self.what).read(value)
 
 
 @dataclass(frozen=True)

@@ -58,12 +58,12 @@ class LoadPlan(Struct, frozen=True):
                 raise ValueError(f"{name} ({seconds:g} s) must be >= 0")
         if self.cool_down_s and self.ends_s is None:
             raise ValueError(
-                f"cool_down_s ({self.cool_down_s:g} s) needs duration_s: else nobody knows the last seconds"
+                "--cool-down: expected a test whose end is known, got one that ends with its calls: add --duration"
             )
         if self.ends_s is not None and self.warm_up_s + self.cool_down_s >= self.ends_s > 0:
             raise ValueError(
-                f"warm-up and cool-down ({self.warm_up_s:g} s + {self.cool_down_s:g} s) must be "
-                f"shorter than the test ({self.ends_s:g} s)"
+                f"--warm-up and --cool-down: expected less than the test's {self.ends_s:g} s together, got "
+                f"{self.warm_up_s + self.cool_down_s:g} s"
             )
 
     @property

@@ -11,11 +11,15 @@ import pytest
 from msgspec import Meta, Struct
 
 from millstream.configuration.declared_options import (
+    Heading,
     Option,
+    Positional,
     add_flags,
+    add_options,
     declared,
     given_in,
     kept_of,
+    made_from,
     made_of,
     read_kept,
 )
@@ -50,6 +54,45 @@ def parsed(struct: type[Struct], *words: str) -> dict[str, Any]:
     parser = argparse.ArgumentParser(exit_on_error=False)
     add_flags(parser.add_argument_group("of a test"), declared(struct))
     return given_in(parser.parse_args(words), struct.__struct_fields__)
+
+
+class Walk(Struct, frozen=True):
+    who: Annotated[tuple[str, ...], Positional(ModelName(), "PROVIDER/MODEL", "who walks")]
+    hours: Annotated[int | None, Heading("how far"), Option(WholeNumber("hours"), one_of="the length")] = None
+    miles: Annotated[int | None, Option(WholeNumber("miles"), one_of="the length")] = None
+    from_: Annotated[str | None, Option(beside=("miles",), barred={"hours": "a clock has no place"})] = None
+    pauses: Annotated[int, Option(WholeNumber("pauses"), beside=("hours",))] = 0
+
+
+def walk(*words: str) -> Walk:
+    parser = argparse.ArgumentParser()
+    add_options(parser, Walk)
+    return made_from(Walk, parser.parse_args(["a/b", *words]))
+
+
+def test_a_verbs_options_have_places_flags_and_headings() -> None:
+    parser = argparse.ArgumentParser()
+    add_options(parser, Walk)
+    told = parser.format_help()
+    places = [told.index(text) for text in ("PROVIDER/MODEL", "how far:", "  --hours HOURS", "  --from FROM")]
+    assert places == sorted(places)
+    assert walk("c/d", "--miles", "3", "--from", "x") == Walk(("a/b", "c/d"), miles=3, from_="x")
+    assert walk("--pauses", "2") == Walk(("a/b",), pauses=2)  # the first of the lengths holds
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--hours", "1", "--miles", "2"), "expected one of --hours, --miles as the length, got --hours and --miles"),
+        (("--from", "x"), "--from: expected --miles beside it, got none"),
+        (("--from", "x", "--hours", "1"), "--from: expected none beside --hours, got one: a clock has no place"),
+        (("--pauses", "1", "--miles", "1"), "--pauses: expected --hours beside it, got --miles: leave one out"),
+    ],
+)
+def test_options_that_exclude_each_other_are_refused(words: tuple[str, ...], said: str) -> None:
+    with pytest.raises(UsageError) as error:
+        walk(*words)
+    assert str(error.value).startswith(said)
 
 
 WHO = ("--model", "a/x", "b/y", "--judge", "c/z")
