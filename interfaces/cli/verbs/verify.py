@@ -52,25 +52,16 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _prove(folder: Path, manifest: dict[str, Any]) -> Any:
-    from ....bench.evaluation.judging.judgement import FILES, JUDGEMENTS
-    from ....bench.evaluation.labelling.label_lines import LABELS
     from ....bench.evaluation.registry import benchmark_of
     from ....bench.evaluation.served import compare_names, rows_in
+    from ....bench.evaluation.verdict_proof import prove_verdicts
 
     benchmark = benchmark_of(folder)
     proof = benchmark.prove(folder, manifest)
     compare_names(folder, manifest, proof)
     rows = rows_in(folder, manifest)
     proof.remarks += [*rows.remarks, *rows.unmeasured]
-    if (folder / LABELS).exists():
-        from ....bench.evaluation.answers import answers_in
-        from ....bench.evaluation.judging.proof import prove_labels
-
-        prove_labels(folder, answers_in(folder, benchmark, manifest), proof)
-    if any((folder / name).exists() for name in (JUDGEMENTS, FILES.manifest)):
-        from ....bench.evaluation.judging.proof import prove_judgements
-
-        prove_judgements(folder, manifest, benchmark.judging(manifest), proof)
+    prove_verdicts(folder, manifest, benchmark, proof)
     return proof
 
 

@@ -12,20 +12,29 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ....engine.fault import DamagedJournal, LocalFault
-from ....engine.runs.proof import Proof, check_hashes, whole_lines
-from ....engine.runs.run_folder import RECORDS, read_manifest
-from ..journals import RecordError
-from ..kept_answer import Key
-from ..labelling.label_lines import LABELS, LabelLine
-from ..labelling.sample import AnswerFile
-from .judgement import FILES, JUDGEMENTS, Judgement
-from .judging import Judging
-from .kept_answers import KeptAnswers
+from ...engine.fault import DamagedJournal, LocalFault
+from ...engine.runs.proof import Proof, check_hashes, whole_lines
+from ...engine.runs.run_folder import RECORDS, read_manifest
+from .answers import answers_in
+from .benchmark import Benchmark
+from .journals import RecordError
+from .judging.judgement import FILES, JUDGEMENTS, Judgement
+from .judging.judging import Judging
+from .judging.kept_answers import KeptAnswers
+from .kept_answer import Key
+from .labelling.label_lines import LABELS, LabelLine
+from .labelling.sample import AnswerFile
 
 
-def prove_labels(folder: Path, answers: AnswerFile, proof: Proof) -> None:
-    """Adds to the proof what is wrong with a run's labels."""
+def prove_verdicts(folder: Path, manifest: dict[str, Any], benchmark: Benchmark, proof: Proof) -> None:
+    """Adds to the proof what is wrong with the labels and the judgements of a run, where there are any."""
+    if (folder / LABELS).exists():
+        _prove_labels(folder, answers_in(folder, benchmark, manifest), proof)
+    if any((folder / name).exists() for name in (JUDGEMENTS, FILES.manifest)):
+        _prove_judgements(folder, manifest, benchmark.judging(manifest), proof)
+
+
+def _prove_labels(folder: Path, answers: AnswerFile, proof: Proof) -> None:
     lines = [
         (here, line)
         for here, line in whole_lines(folder / LABELS, LabelLine, "label", proof, "label")
@@ -44,8 +53,7 @@ def prove_labels(folder: Path, answers: AnswerFile, proof: Proof) -> None:
             proof.add(f"{here}: {line.label!r} is none of the labels of its answer")
 
 
-def prove_judgements(folder: Path, manifest: dict[str, Any], judging: Judging, proof: Proof) -> None:
-    """Adds to the proof what is wrong with a run's judgements."""
+def _prove_judgements(folder: Path, manifest: dict[str, Any], judging: Judging, proof: Proof) -> None:
     noted = _prove_manifest(folder, manifest, proof)
     try:
         answers = KeptAnswers(folder / RECORDS, judging)
