@@ -26,7 +26,7 @@ def panel(*rows: str, judges: tuple[str, ...] = JUDGES, labels: tuple[str, ...] 
         judge: {Pair("lab/m", None): {"score": JudgeScore(0.5, 0.25, 0.75, 4)}} for judge in (*judges, "majority")
     }
     by_all = sum(len(answer.verdicts) == len(judges) for answer in answers)
-    return Panel(judges, judges[0], answers, labels, ("score",), scores, by_all)
+    return Panel(judges, answers, labels, scores, by_all)
 
 
 def graded(*rows: tuple[float | None, ...]) -> Panel:
@@ -34,4 +34,4 @@ def graded(*rows: tuple[float | None, ...]) -> Panel:
         JudgedAnswer(Key(Pair("lab/m", None), f"{at}"), {j: Verdict(None, g) for j, g in zip(JUDGES, row, strict=True)})
         for at, row in enumerate(rows)
     ]
-    return Panel(JUDGES, "own", answers, (), ("mean",), {}, len(answers))
+    return Panel(JUDGES, answers, (), {}, len(answers))

@@ -44,13 +44,10 @@ def read_panel(folder: Path, judging: Judging) -> Panel | None:
     scores = {judging.own: scored(lambda record, _: record)}
     scores |= {judge: under(judge) for judge in others}
     scores[MAJORITY] = scored(lambda record, answer: judging.with_verdict(record, majority_of(answer)))
-    names = dict.fromkeys(name for pairs in scores.values() for found in pairs.values() for name in found)
     return Panel(
         judges=judges,
-        own=judging.own,
         answers=judged,
         labels=judging.labels,
-        score_names=tuple(names),
         scores=scores,
         scores_of=len(read_by_all),
         asked_again=len(again),

@@ -8,27 +8,30 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 
 from ....engine.folder_file import line_at, open_to_read
 from ....engine.runs.pairs import Pair
-from ..journals import RecordError
+from ..journals import RecordError, decoded
 from ..kept_answer import Key, key_of, text_hash
 from ..record_lines import record_lines
 from .judging import Judging
 
 
-class AnswerGroup(NamedTuple):
-    """The place of one conversation's records in the file, or of one record that stands alone."""
+class AnswerGroup(Struct):
+    """One conversation, or a record that stands alone."""
 
     pair: Pair
     """The model that answered, and its temperature."""
     name: str
     """The conversation's name."""
-    answers: tuple[Key, ...]
+    answers: list[Key] = field(default_factory=list)
     """The answers in it that a judge reads."""
+    places: array[int] = field(default_factory=lambda: array("q"))
+    """Where the lines of all its records begin in the file, in its order."""
 
 
 class KeptAnswers:
@@ -41,8 +44,7 @@ class KeptAnswers:
         """The hash of each answer that a judge reads."""
         self._judging = judging
         self._decode = msgspec.json.Decoder(judging.Record).decode
-        self._places: dict[tuple[Pair, str], array[int]] = {}
-        self._answers: dict[tuple[Pair, str], list[Key]] = {}
+        self._groups: dict[tuple[Pair, str], AnswerGroup] = {}
         begin = 0
         for number, line in enumerate(record_lines(path), 1):
             if line.strip():
@@ -57,29 +59,26 @@ class KeptAnswers:
 
     def groups(self) -> Iterator[AnswerGroup]:
         """Yields every conversation with an answer that a judge reads, in the order of the file."""
-        for (pair, name), answers in self._answers.items():
-            yield AnswerGroup(pair, name, tuple(answers))
+        return (group for group in self._groups.values() if group.answers)
 
     def records_of(self, group: AnswerGroup) -> list[Any]:
         """Returns all records of a conversation, in order of the file."""
         with open_to_read(self.path) as file:
-            return [self._decode(line_at(file, place)) for place in self._places[group.pair, group.name]]
+            return [self._decode(line_at(file, place)) for place in group.places]
 
     def records(self) -> Iterator[Any]:
         """Yields every record of the file."""
-        for number, line in enumerate(record_lines(self.path, is_quiet=True), 1):
-            if line.strip():
-                yield self._decoded(line, number)
+        return decoded(record_lines(self.path, is_quiet=True), self._judging.Record, str(self.path))
 
     def _add(self, record: Any, begin: int) -> None:
-        key = key_of(record)
-        place = (key.pair, self._judging.group(record))
-        self._places.setdefault(place, array("q")).append(begin)
+        key, name = key_of(record), self._judging.group(record)
+        group = self._groups.setdefault((key.pair, name), AnswerGroup(key.pair, name))
+        group.places.append(begin)
         if self._judging.is_judged(record):
             if key in self.texts:
                 raise RecordError(f"{self.path}: id {key} stands there twice: keep one")
             self.texts[key] = text_hash(record.text)
-            self._answers.setdefault(place, []).append(key)
+            group.answers.append(key)
 
     def _decoded(self, line: bytes, number: int) -> Any:
         try:

@@ -125,14 +125,10 @@ class Panel(Struct, frozen=True, dict=True):
 
     judges: tuple[str, ...]
     """All judges, the run's own first."""
-    own: str
-    """The run's own judge."""
     answers: Sequence[JudgedAnswer]
     """All answers that a judge reads."""
     labels: tuple[str, ...]
     """The labels that can be given, in their order; empty: judges give grades."""
-    score_names: tuple[str, ...]
-    """The names of the scores, in their order."""
     scores: Mapping[str, Mapping[Pair, Mapping[str, JudgeScore]]]
     """For each judge, and for `majority`: each model's scores, by name."""
     scores_of: int
@@ -141,6 +137,11 @@ class Panel(Struct, frozen=True, dict=True):
     """The number of answers that the run's own judge was asked about again."""
     same_again: int = 0
     """The number of these with the same verdict as in the run."""
+
+    @property
+    def own(self) -> str:
+        """The run's own judge."""
+        return self.judges[0]
 
     @cached_property
     def readable(self) -> list[JudgedAnswer]:
@@ -192,8 +193,9 @@ class Panel(Struct, frozen=True, dict=True):
     def score_rows(self) -> Iterator[tuple[Pair, str, dict[str, JudgeScore | None]]]:
         """Yields each model and the name of each of its scores, with the score under every judge; None: it has none
         there."""
+        names = dict.fromkeys(name for pairs in self.scores.values() for scores in pairs.values() for name in scores)
         for pair in dict.fromkeys(pair for scores in self.scores.values() for pair in scores):
-            for name in self.score_names:
+            for name in names:
                 row = {judge: scores.get(pair, {}).get(name) for judge, scores in self.scores.items()}
                 if any(row.values()):
                     yield pair, name, row

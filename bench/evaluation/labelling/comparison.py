@@ -22,7 +22,6 @@ from ....metrics.statistics.stratified_agreement import (
     stratified_agreement,
 )
 from ..kept_answer import Key, Verdict
-from .label import Label
 from .label_lines import UsableLabels, labels_that_count, read_label_lines, usable_labels
 from .sample import AnswerFile, SampleEntry, Stratum, StratumSizes
 
@@ -106,36 +105,35 @@ def compared_in(path: Path, answers: AnswerFile) -> LabelComparison:
 
 def compare(labels: UsableLabels, sizes: StratumSizes) -> LabelComparison:
     """Returns the agreement of each rater with each reading, and of each two raters. `sizes` are those of the run."""
-    raters = {name: compare_rater(given, labels.entries, sizes) for name, given in labels.raters.items()}
-    pairs = [
-        RaterPair(first, second, _between(labels.raters[first], labels.raters[second], labels.entries, sizes))
-        for first, second in combinations(labels.raters, 2)
-    ]
+    entries = labels.entries
+    raters = {name: compare_rater(own, entries, sizes) for name, own in labels.raters.items()}
+    pairs = []
+    for (first, firsts), (second, seconds) in combinations(labels.raters.items(), 2):
+        both = {key: (str(firsts[key].label), str(seconds[key].label)) for key in firsts if key in seconds}
+        pairs.append(RaterPair(first, second, _figures(both, entries, _names(both, entries), sizes.whole)))
     return LabelComparison(raters, pairs, labels.remarks, compare_rater({}, {}, sizes))
 
 
 def compare_rater(
-    given: Mapping[Key, Verdict], entries: Mapping[Key, SampleEntry], sizes: StratumSizes
+    labels: Mapping[Key, Verdict], entries: Mapping[Key, SampleEntry], sizes: StratumSizes
 ) -> RaterComparison:
     """Returns the agreement of one rater's labels with each reading."""
-    every = [entries[key] for key in given]
     readings = {}
     for reading, counts in sizes.readings.items():
-        covered = [entry for entry in every if reading in entry.label.readings]
-        labelled = [(entry, (str(given[entry.key].label), entry.label.readings[reading])) for entry in covered]
-        names = names_of(entry.label for entry in covered)
-        by_pair: dict[str, list[tuple[SampleEntry, _LabelPair]]] = {}
-        for entry, pair in labelled:
-            by_pair.setdefault(str(entry.key.pair), []).append((entry, pair))
-        models = {
-            name: _figures(
-                by_pair[name], names, {place: size for place, size in counts.items() if str(place.pair) == name}
-            )
-            for name in sorted(by_pair)
+        covered = {
+            key: (str(label.label), entries[key].label.readings[reading])
+            for key, label in labels.items()
+            if reading in entries[key].label.readings
         }
-        whole = _figures(labelled, names, counts)
-        readings[reading] = ReadingComparison(whole, models, len(every) - len(covered))
-    return RaterComparison(len(every), readings, _certainties(given, entries))
+        names = _names(covered, entries)
+        models = {}
+        for model in sorted({str(key.pair) for key in covered}):
+            pairs = {key: pair for key, pair in covered.items() if str(key.pair) == model}
+            sizes_of = {stratum: size for stratum, size in counts.items() if str(stratum.pair) == model}
+            models[model] = _figures(pairs, entries, names, sizes_of)
+        whole = _figures(covered, entries, names, counts)
+        readings[reading] = ReadingComparison(whole, models, len(labels) - len(covered))
+    return RaterComparison(len(labels), readings, _certainties(labels, entries))
 
 
 def note_on(labelled: int) -> str | None:
@@ -143,32 +141,22 @@ def note_on(labelled: int) -> str | None:
     return FEW if labelled < FEW_LABELS else None
 
 
-def names_of(labels: Iterable[Label]) -> list[str]:
-    """Returns the names of all choices in these labels, each once, in order."""
-    return list(dict.fromkeys(choice.name for label in labels for choice in label.choices))
-
-
-def _between(
-    first: Mapping[Key, Verdict],
-    second: Mapping[Key, Verdict],
-    entries: Mapping[Key, SampleEntry],
-    sizes: StratumSizes,
-) -> AgreementFigures:
-    both = [entries[key] for key in first if key in second]
-    labelled = [(entry, (str(first[entry.key].label), str(second[entry.key].label))) for entry in both]
-    return _figures(labelled, names_of(entry.label for entry in both), sizes.whole)
+def _names(keys: Iterable[Key], entries: Mapping[Key, SampleEntry]) -> list[str]:
+    """Returns the names of all choices of these answers, each once, in order."""
+    return list(dict.fromkeys(choice.name for key in keys for choice in entries[key].label.choices))
 
 
 def _figures(
-    labelled: Sequence[tuple[SampleEntry, _LabelPair]],
+    pairs: Mapping[Key, _LabelPair],
+    entries: Mapping[Key, SampleEntry],
     names: Sequence[str],
     counts: Mapping[Stratum, int],
 ) -> AgreementFigures:
-    pairs: dict[Stratum, list[_LabelPair]] = {}
-    for entry, pair in labelled:
-        pairs.setdefault(entry.stratum, []).append(pair)
-    strata = [StratumPairs(size, pairs.get(stratum, [])) for stratum, size in counts.items()]
-    plain = agreement((pair for _, pair in labelled), names)
+    by_stratum: dict[Stratum, list[_LabelPair]] = {}
+    for key, pair in pairs.items():
+        by_stratum.setdefault(entries[key].stratum, []).append(pair)
+    strata = [StratumPairs(size, by_stratum.get(stratum, [])) for stratum, size in counts.items()]
+    plain = agreement(pairs.values(), names)
     labels = {label: single_label_agreement(strata, label) for label in plain.labels}
     return AgreementFigures(plain, stratified_agreement(strata), labels)
 

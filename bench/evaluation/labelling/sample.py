@@ -70,32 +70,28 @@ class AnswerFile:
     def draw(self, size: int, seed: int) -> list[SampleEntry]:
         """Returns a sample of this size from the answers that the benchmark gives a label, with their histories; all of
         these answers if there are fewer."""
-        return self._with_histories(self._sampled(draw(self._read(), size, seed, self._stratum)))
+        return self._with_histories(list(self._labelled(draw(self._read(), size, seed, self._stratum))))
 
     def find(self, keys: Sequence[Key]) -> dict[Key, SampleEntry]:
         """Returns the sample entries of these keys, without histories. Leaves out keys that are not in the file,
         answers without text, and answers that the benchmark gives no label."""
-        return {sampled.key: sampled for sampled in self._sampled(find(self._read(), keys).values())}
+        return {entry.key: entry for entry in self._labelled(find(self._read(), keys).values())}
 
     def sizes(self) -> StratumSizes:
         """Returns how many answers each stratum has, for each reading."""
         whole: Counter[Stratum] = Counter()
         readings: dict[str, Counter[Stratum]] = {}
-        for answer in self._read():
-            label = self._label(answer)
-            if label is not None:
-                stratum = stratum_of(key_of(answer).pair, label)
-                whole[stratum] += 1
-                for reading in label.readings:
-                    readings.setdefault(reading, Counter())[stratum] += 1
+        for entry in self._labelled(self._read()):
+            whole[entry.stratum] += 1
+            for reading in entry.label.readings:
+                readings.setdefault(reading, Counter())[entry.stratum] += 1
         return StratumSizes(whole, readings)
 
     def first_readings(self) -> Iterator[tuple[Key, str]]:
         """Yields each answer's key with its first reading; leaves out answers that have none."""
-        for answer in self._read():
-            label = self._label(answer)
-            if label is not None and label.readings:
-                yield key_of(answer), next(iter(label.readings.values()))
+        for key, label in self._labelled(self._read()):
+            if label.readings:
+                yield key, next(iter(label.readings.values()))
 
     def _stratum(self, answer: AnswerRecord) -> Stratum | None:
         label = self._label(answer)
@@ -107,15 +103,17 @@ class AnswerFile:
         except OSError as error:
             raise UsageError(f"{self._path}: expected a readable file, got: {error.strerror}") from error
 
-    def _sampled(self, answers: Iterable[AnswerRecord]) -> list[SampleEntry]:
-        made = ((key_of(answer), self._label(answer)) for answer in answers)
-        return [SampleEntry(key, label) for key, label in made if label is not None]
+    def _labelled(self, answers: Iterable[AnswerRecord]) -> Iterator[SampleEntry]:
+        """Yields the answers that the benchmark gives a label."""
+        for answer in answers:
+            if (label := self._label(answer)) is not None:
+                yield SampleEntry(key_of(answer), label)
 
-    def _with_histories(self, entries: Sequence[SampleEntry]) -> list[SampleEntry]:
+    def _with_histories(self, entries: list[SampleEntry]) -> list[SampleEntry]:
         """Returns the entries with the conversation before each of these answers, read in one more pass."""
         exchange = self._labeller.exchange
         if exchange is None:
-            return list(entries)
+            return entries
         with benchmark_code(f"{self._title}, history"):
             before = {entry.key: _earlier(entry.key) for entry in entries}
             places = {key for keys in before.values() for key in keys}

@@ -74,8 +74,18 @@ def test_the_text_says_over_which_answers_and_never_puts_a_nought_for_nothing() 
 def test_scores_over_different_conversations_say_over_how_many() -> None:
     made = panel("aaa")
     scores = {**made.scores, "two": {Pair("lab/m", None): {"score": JudgeScore(0.25, None, None, 3)}}}
-    told = panel_text(Panel(made.judges, made.own, made.answers, made.labels, made.score_names, scores, 1))
+    told = panel_text(replace(made, scores=scores))
     assert "0.500 (0.250 to 0.750) of 4" in told and "0.250 of 3" in told
+
+
+def test_two_judges_are_compared_in_the_words_that_a_person_and_a_judge_are() -> None:
+    # own and two say `a` throughout, so that chance gives all of it; own and three share no answer.
+    made = panel("aa-", "aa-")
+    rows = [" ".join(line.split()) for line in panel_text(made).splitlines()]
+    assert "own, two 2 100.0% 15.8 to 100.0% undefined -" in rows and "own, three 0 - - - -" in rows
+    first, second, _ = panel_json(made)["pairs"]
+    assert (first["share"], first["kappa"], first["kappa_ci95"]) == (1, None, [None, None])
+    assert (second["share"], second["share_ci95"]) == (None, [None, None])
 
 
 def test_programs_get_the_same_figures() -> None:
@@ -101,7 +111,7 @@ def test_replies_that_cannot_be_read_are_counted_by_judge_and_are_no_verdicts() 
 
 def test_a_grade_that_has_no_label_is_no_verdict_of_a_panel_of_labels() -> None:
     answers = [JudgedAnswer(Key(Pair("lab/m", None), "i/0"), {"own": Verdict("a", 1.0), "two": Verdict(None, 0.5)})]
-    found = Panel(("own", "two"), "own", answers, ("a", "b"), (), {}, 1)
+    found = Panel(("own", "two"), answers, ("a", "b"), {}, 1)
     assert [each.unread for each in found.replies] == [0, 1] and found.pairs[0].answers == 0
 
 
@@ -124,6 +134,6 @@ def test_the_example_of_the_guide_comes_out_as_written() -> None:
 
 def test_the_majority_is_explained_by_what_judges_give() -> None:
     grades = graded((1, 2, 3))
-    of_grades = panel_text(replace(grades, score_names=("score",), scores=panel("aaa").scores))
+    of_grades = panel_text(replace(grades, scores=panel("aaa").scores))
     assert "majority: the mean of the judges' grades" in of_grades and "tie" not in of_grades
     assert "a tie of the majority is no verdict" in panel_text(panel("aaa"))
