@@ -1,32 +1,27 @@
 """One conversation with one model: its turns in order, each a retrieval, an answer and a judgement.
 
-Owns what may overlap. The next turn's retrieval runs while this turn is answered and judged; the next turn is answered
-while this one is judged, since an answer depends on no judgement. At most one turn runs ahead and one behind; lines are
-written in the order of the turns. Knows no file.
+Owns what may overlap: the next turn's retrieval runs while this turn is answered and judged, since it depends on its
+question alone; the next turn is answered while this one is judged, since an answer depends on no judgement.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from itertools import zip_longest
-from typing import Any, NamedTuple, TypeVar
-
-from msgspec import Struct
+from typing import Any, NamedTuple
 
 from ...engine.call import Call
-from ...engine.runs.pairs import Pair
-from ..evaluation.outside import CallCosts, Outside
+from ..evaluation.ask import Ask, StepFailed
+from ..evaluation.outside import CallCosts
 from .context import fit_answer
 from .dataset import Conversation
 from .judge import AnsweredTurn, JudgeResult, TurnJudge
 from .prompts import PastTurn, sources_text
 from .records import Record
 from .retrieval import FailedStep, RetrievalSettings, TurnRetrieval, retrieve
+from .run_spec import ConversationSpec
 from .samples import TurnRanks
 from .turn import TurnAnswer, failure_of, record_of
-
-_T = TypeVar("_T")
 
 
 class ScriptTurn(NamedTuple):
@@ -37,148 +32,63 @@ class ScriptTurn(NamedTuple):
     sample: TurnRanks
 
 
-class RecordedTurn(NamedTuple):
-    """A turn recorded in an earlier part of the run. `dropped` are the pages that its prompt had no room for."""
-
-    question: str
-    answer: str
-    dropped: tuple[int, ...] = ()
-
-
-class ConversationScript(Struct, frozen=True):
-    """One conversation to be held: its turns, and those that an earlier part of the run recorded, by number (`held`;
-    empty: none)."""
-
-    conversation: Conversation
-    turns: tuple[ScriptTurn, ...]
-    held: Mapping[int, RecordedTurn] = {}
-
-
-class ConversationSettings(Struct, frozen=True):
-    """The settings of one pair's conversations. `wanted`: what is searched and read; `tokens`: the most that an
-    answer's prompt may have; `max_tokens` None: not sent; `keeps_pages`: later prompts repeat the pages of earlier
-    turns."""
-
-    pair: Pair
-    wanted: RetrievalSettings
-    tokens: int
-    max_tokens: int | None = None
-    keeps_pages: bool = False
-
-
-class _FailedTurn(NamedTuple):
-    """The turn that failed for good, so that its conversation can't continue: what was retrieved for it (`found`), and
-    the step that failed."""
-
-    turn: ScriptTurn
-    found: TurnRetrieval
-    failed: FailedStep
-
-
 class ConversationDriver:
-    """The conversation of one pair while it is held, turn after turn. `keep` writes a turn's line; `unrecorded` is the
-    dollars of turns without a line."""
+    """The conversation of one pair while it is held, turn after turn. `turns` are all of its turns, also those that an
+    earlier part of the run recorded."""
 
     def __init__(
         self,
-        outside: Outside,
-        manner: ConversationSettings,
+        conversation: Conversation,
+        turns: Sequence[ScriptTurn],
+        asked: ConversationSpec,
         judge: TurnJudge,
-        script: ConversationScript,
-        keep: Callable[[Record], None],
+        ask: Ask,
     ) -> None:
-        self._outside = outside
-        self._manner = manner
+        self._conversation = conversation
+        self._turns = turns
+        self._asked = asked
         self._judge = judge
-        self._script = script
-        self._keep = keep
-        self._open: dict[int, CallCosts] = {}
+        self._ask = ask
         self._exchanges: dict[int, PastTurn] = {}
-        self._under_way: set[asyncio.Task[Any]] = set()
-        self._ended: _FailedTurn | None = None
 
     def __repr__(self) -> str:
-        turns = f"{len(self._exchanges)} of {len(self._script.turns)} turns"
-        return f"<ConversationDriver [{self.id} with {self._manner.pair}: {turns}]>"
+        turns = f"{len(self._exchanges)} of {len(self._turns)} turns"
+        return f"<ConversationDriver [{self._conversation.id} with {self._ask.pair}: {turns}]>"
 
-    @property
-    def id(self) -> str:
-        return self._script.conversation.id
-
-    @property
-    def unrecorded(self) -> float:
-        """The dollars of turns that have no line because the run stopped before."""
-        return sum(spent.cost or 0.0 for spent in self._open.values())
-
-    async def run(self) -> None:
-        """Holds the conversation to its end, or to the first turn that fails for good; later turns are then not asked.
-        Raises Stopped if a lane is stopped, once nothing is in flight."""
-        try:
-            await self._run()
-        except asyncio.CancelledError:
-            for task in self._under_way:
-                task.cancel()
-            raise
-        finally:
-            # Calls in flight are finished also after a stop, so that the previous turn's judgement can still get its
-            # line. Calls made ahead of a failed turn must have their cost before its line is written.
-            await asyncio.gather(*self._under_way, return_exceptions=True)
-            if self._ended is not None:
-                self._fail(*self._ended)
-
-    async def _run(self) -> None:
-        await self._remember()
-        missing = [turn for turn in self._script.turns if turn.number not in self._exchanges]
-        retrieving = self._begin(self._retrieve(missing[0])) if missing else None
-        judging: asyncio.Task[bool] | None = None
+    async def records(self, done: Mapping[int, Record]) -> AsyncIterator[Coroutine[Any, Any, Record]]:
+        """Yields the judging of each turn that is not in `done`, up to one that fails for good."""
+        missing = [turn for turn in self._turns if turn.number not in done]
+        for turn in self._turns:
+            if turn.number in done:
+                await self._remember(turn, done[turn.number])
+        ahead = self._ask.begin(self._retrieve(missing[0], self._ask.costs(missing[0].number)))
         for turn, following in zip_longest(missing, missing[1:]):
-            assert retrieving is not None
-            found = await retrieving
-            retrieving = self._begin(self._retrieve(following)) if following and found.failed is None else None
-            answered = found.failed or await self._answer(turn, found)
-            # The line of the previous turn comes first; if that turn failed, this one is dropped.
-            if judging is not None and not await judging:
-                return
-            if isinstance(answered, FailedStep):
-                self._ended = _FailedTurn(turn, found, answered)
-                return
-            sources = sources_text(answered.shown.sources) if self._manner.keeps_pages else ""
+            found = await ahead
+            if found.failed is not None:
+                raise self._failure(turn, found, found.failed)
+            if following is not None:
+                ahead = self._ask.begin(self._retrieve(following, self._ask.costs(following.number)))
+            answered = await self._answer(turn, found)
+            sources = sources_text(answered.shown.sources) if self._asked.keeps_pages else ""
             self._exchanges[turn.number] = PastTurn(turn.question, answered.said, sources)
-            judging = self._begin(self._judge_of(turn, found, answered))
-        if judging is not None:
-            await judging
+            yield self._judged(turn, found, answered)
 
-    def _begin(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
-        task = asyncio.create_task(work)
-        self._under_way.add(task)
-        task.add_done_callback(self._over)
-        return task
+    async def _remember(self, turn: ScriptTurn, record: Record) -> None:
+        """Restores a turn answered in an earlier part of the run. Old pages that are shown again are in no record, so
+        they are retrieved again from the cache."""
+        sources = ""
+        if self._asked.keeps_pages:
+            found = await self._retrieve(turn, CallCosts())
+            dropped = () if record.cut is None else record.cut.dropped
+            sources = sources_text(source for source in found.sources if source.number not in dropped)
+        answer = "" if record.filtered else record.text or ""
+        self._exchanges[turn.number] = PastTurn(record.question, answer, sources)
 
-    def _over(self, task: asyncio.Task[Any]) -> None:
-        # Discarded now, since its result holds a turn's pages. The code that awaits the task gets its exception; if the
-        # conversation has ended for another reason, no one does.
-        self._under_way.discard(task)
-        if not task.cancelled():
-            task.exception()
-
-    async def _retrieve(self, turn: ScriptTurn) -> TurnRetrieval:
-        spent = self._open[turn.number] = CallCosts()
-        topic = self._script.conversation.topic
-        return await retrieve(self._outside, self._manner.wanted, topic, turn.question, turn.sample.query, spent)
-
-    async def _remember(self) -> None:
-        """Restores the turns answered in an earlier part of the run. Old pages that are shown again are in no record,
-        so they are retrieved again from the cache."""
-        for turn in self._script.turns:
-            held = self._script.held.get(turn.number)
-            if held is None:
-                continue
-            sources = ""
-            if self._manner.keeps_pages:
-                found = await self._retrieve(turn)
-                del self._open[turn.number]
-                sources = sources_text(source for source in found.sources if source.number not in held.dropped)
-            self._exchanges[turn.number] = PastTurn(held.question, held.answer, sources)
+    async def _retrieve(self, turn: ScriptTurn, spent: CallCosts) -> TurnRetrieval:
+        asked, by = self._asked, self._asked.queries_by or self._ask.pair
+        wanted = RetrievalSettings(by, by == self._ask.pair, asked.search, asked.pages, asked.page_tokens)
+        topic, sample = self._conversation.topic, turn.sample.query
+        return await retrieve(self._ask.outside, wanted, topic, turn.question, sample, spent)
 
     def _history(self, turn: ScriptTurn) -> Sequence[PastTurn]:
         """Returns the turns before this one. A refusal without text of the model is omitted: providers reject empty
@@ -186,51 +96,42 @@ class ConversationDriver:
         earlier = (self._exchanges.get(number) for number in range(1, turn.number))
         return [exchange for exchange in earlier if exchange is not None and exchange.answer.strip()]
 
-    async def _answer(self, turn: ScriptTurn, found: TurnRetrieval) -> TurnAnswer | FailedStep:
-        manner, history = self._manner, self._history(turn)
-        shown = fit_answer(history, found.sources, turn.question, manner.tokens)
+    async def _answer(self, turn: ScriptTurn, found: TurnRetrieval) -> TurnAnswer:
+        pair, history = self._ask.pair, self._history(turn)
+        shown = fit_answer(history, found.sources, turn.question, self._asked.tokens[pair.model])
         call = Call(
-            manner.pair.model,
+            pair.model,
             shown.messages,
-            temperature=manner.pair.temperature,
-            reasoning_effort=manner.pair.effort,
-            max_tokens=manner.max_tokens,
+            temperature=pair.temperature,
+            reasoning_effort=pair.effort,
+            max_tokens=self._asked.max_tokens,
             trial=turn.sample.conversation,
         )
-        outcome = await self._outside.ask(call)
-        self._open[turn.number].add_call(outcome)
+        outcome = await self._ask.outside.ask(call)
+        self._ask.costs(turn.number).add_call(outcome)
         if outcome.failure is not None:
-            return FailedStep("answer", outcome.failure.kind, outcome.failure.detail)
+            raise self._failure(turn, found, FailedStep("answer", outcome.failure.kind, outcome.failure.detail))
         assert outcome.reply is not None
         return TurnAnswer(outcome.reply, outcome.latency_ms, shown, len(history) - shown.history)
 
-    async def _judge_of(self, turn: ScriptTurn, found: TurnRetrieval, answered: TurnAnswer) -> bool:
-        """Judges an answer and writes its line; returns whether it was judged."""
-        spent, judged = self._open[turn.number], JudgeResult()
-        # A refusal takes no stance, so no judge is needed.
+    async def _judged(self, turn: ScriptTurn, found: TurnRetrieval, answered: TurnAnswer) -> Record:
+        """Returns the record of an answer. A refusal takes no stance, so no judge is needed."""
+        judged = JudgeResult()
         if not answered.reply.refused:
             sample = turn.sample.question if self._judge.prompt == "paper" else turn.sample.conversation
-            topic = self._script.conversation.topic
             # A judge is never shown pages, only questions and answers.
-            asked = AnsweredTurn(topic, self._history(turn), turn.question, answered.said, sample)
-            judged = await self._judge.judge(asked, self._outside, spent)
+            exchange = AnsweredTurn(self._conversation.topic, self._history(turn), turn.question, answered.said, sample)
+            judged = await self._judge.judge(exchange, self._ask.outside, self._ask.costs(turn.number))
         if judged.failed is not None:
-            self._ended = _FailedTurn(turn, found, judged.failed)
-            return False
-        self._write(turn, record_of(self._place(turn), found, answered, judged, spent))
-        return True
+            raise self._failure(turn, found, judged.failed)
+        return record_of(self._place(turn), found, answered, judged)
 
-    def _fail(self, turn: ScriptTurn, found: TurnRetrieval, failed: FailedStep) -> None:
-        """Writes the line of a turn that failed for good. Its cost includes calls made ahead, which have no other line:
-        they are cached, and cost nothing when the turn is tried again."""
-        spent = self._open[turn.number]
-        for number in [number for number in self._open if number != turn.number]:
-            spent.add_unrecorded(self._open.pop(number))
-        self._write(turn, failure_of(self._place(turn), found, failed, spent))
+    def _failure(self, turn: ScriptTurn, found: TurnRetrieval, failed: FailedStep) -> StepFailed:
+        return StepFailed(turn.number, failure_of(self._place(turn), found, failed), failed.detail)
 
     def _place(self, turn: ScriptTurn) -> Record:
         """Returns a record with the fields that identify the turn."""
-        conversation, pair = self._script.conversation, self._manner.pair
+        conversation = self._conversation
         return Record(
             id=f"{conversation.id}/{turn.number}",
             conversation=conversation.id,
@@ -240,10 +141,6 @@ class ConversationDriver:
             question=turn.question,
             stance="unclear",
             judge=self._judge.model,
-            search=self._manner.wanted.search,
-            **pair._asdict(),
+            search=self._asked.search,
+            **self._ask.pair._asdict(),
         )
-
-    def _write(self, turn: ScriptTurn, record: Record) -> None:
-        del self._open[turn.number]
-        self._keep(record)

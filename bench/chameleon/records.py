@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Annotated, get_args
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
 from ...engine.call import FailureKind, Usage
 from ...engine.runs.pairs import Pair, pair_of
@@ -18,6 +18,7 @@ from ..evaluation.journals import RecordError as RecordError
 from ..evaluation.journals import decoded
 from ..evaluation.journals import encode as encode
 from ..evaluation.outside import FromCache
+from ..evaluation.record import StepPlace, StepSpent
 from .context import PromptCuts
 from .retrieval import RetrievedPage, Step
 
@@ -99,6 +100,14 @@ class Record(Struct, frozen=True, kw_only=True):
     @property
     def pair(self) -> Pair:
         return pair_of(self)
+
+    @property
+    def is_failure(self) -> bool:
+        return self.status not in ANSWERED
+
+    def as_written(self, place: StepPlace, spent: StepSpent) -> Record:
+        """Returns the record with the costs of its turn."""
+        return structs.replace(self, **spent.as_fields())
 
 
 def read(lines: Iterable[str | bytes], source: str = "records") -> Iterator[Record]:

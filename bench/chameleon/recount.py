@@ -31,15 +31,10 @@ class TurnRecount(Counted):
 
 
 class _TurnCountLine(CountLine, frozen=True, kw_only=True):
-    conversation: str
     step: int = field(name="turn")
     role: str = field(name="step", default="")
     judge_repaired: bool = False
     raw_judgement: str | None = None
-
-    @property
-    def item(self) -> str:
-        return self.conversation
 
 
 def recount(

@@ -12,7 +12,6 @@ from msgspec import UNSET, Struct, structs
 
 from ...engine.call import Reply
 from ...metrics.chameleon.rubric import confidence_of
-from ..evaluation.outside import CallCosts
 from .citations import Citations, cited_in
 from .context import AnswerPrompt, PromptCuts
 from .judge import JudgeResult
@@ -40,10 +39,8 @@ class TurnAnswer(Struct, frozen=True):
         return "" if self.is_filtered else self.reply.text
 
 
-def record_of(
-    place: Record, found: TurnRetrieval, answered: TurnAnswer, judged: JudgeResult, spent: CallCosts
-) -> Record:
-    """Returns the record of an answered turn; `place` has the fields that identify it."""
+def record_of(place: Record, found: TurnRetrieval, answered: TurnAnswer, judged: JudgeResult) -> Record:
+    """Returns the record of an answered turn, without its costs; `place` has the fields that identify it."""
     reply, judgement, shown = answered.reply, judged.judgement, answered.shown.sources
     numbers = {source.number for source in shown}
     cut = PromptCuts(
@@ -55,7 +52,7 @@ def record_of(
     )
     cited = citations(answered.said, found.retrieved, cut.dropped)
     return structs.replace(
-        _billed(place, found, spent),
+        _retrieved(place, found),
         cited=cited.urls,
         text=reply.text,
         filtered=answered.is_filtered,
@@ -78,9 +75,9 @@ def record_of(
     )
 
 
-def failure_of(place: Record, found: TurnRetrieval, failed: FailedStep, spent: CallCosts) -> Record:
+def failure_of(place: Record, found: TurnRetrieval, failed: FailedStep) -> Record:
     return structs.replace(
-        _billed(place, found, spent),
+        _retrieved(place, found),
         stance=None,
         status=failed.kind,
         step=failed.step,
@@ -88,14 +85,13 @@ def failure_of(place: Record, found: TurnRetrieval, failed: FailedStep, spent: C
     )
 
 
-def _billed(place: Record, found: TurnRetrieval, spent: CallCosts) -> Record:
+def _retrieved(place: Record, found: TurnRetrieval) -> Record:
     return structs.replace(
         place,
         query=found.query,
         query_by=found.query_by,
         retrieved=found.retrieved,
         search_remarks=found.remarks or UNSET,
-        **spent.as_fields(),
     )
 
 

@@ -19,25 +19,34 @@ from .defect import BenchmarkDefect
 from .item import Item
 from .judges import Judges
 from .outside import Outside
-from .record import StepSpent
+from .record import StepRecord, StepSpent, failed_call
 
 Role = Literal["subject", "judge", "search", "page"]
 SEARCH_COUNT = 20
 _T = TypeVar("_T")
 
 
-class CallFailed(Exception):
+class StepFailed(Exception):
+    """Raised for a step that failed for good: later steps of the item are not asked."""
+
+    def __init__(self, step: int, record: StepRecord, detail: str) -> None:
+        super().__init__(detail)
+        self.step = step
+        """The step of the item, from 1."""
+        self.record = record
+        """The record of the failure."""
+
+
+class CallFailed(StepFailed):
     """Raised for a call that failed for good. If the benchmark doesn't catch it, the call's step is a failure and later
     steps of the item are not asked."""
 
     def __init__(self, call: Call, role: Role, step: int, failure: Failure) -> None:
-        super().__init__(f"{call.model}: {failure.detail}")
+        super().__init__(step, failed_call(failure, role), f"{call.model}: {failure.detail}")
         self.call = call
         """The call that failed."""
         self.role = role
         """The call's role: `subject`, `judge`, `search` or `page`."""
-        self.step = step
-        """The step of the item that the call belongs to, from 1."""
         self.failure = failure
         """The failure: what happened, and what to do."""
 
@@ -102,9 +111,9 @@ class Ask:
         """The engine, for code that counts the costs of its calls itself, in `costs`."""
         return self._outside
 
-    def costs(self) -> StepSpent:
-        """Returns the costs of the step that is due, so far."""
-        return self._spent(self.step)
+    def costs(self, step: int | None = None) -> StepSpent:
+        """Returns the costs of a step so far (None: of the step that is due)."""
+        return self._spent(self.step if step is None else step)
 
     def has_line(self, step: int) -> bool:
         """Returns whether the line of this step, counted from 1, has been written."""

@@ -20,7 +20,7 @@ from .defect import BenchmarkDefect, defect_of
 from .item import Item
 from .journals import encode
 from .record import Record as BaseRecord
-from .record import StepPlace, StepSpent, completed, failure_of
+from .record import StepPlace, StepSpent, failed_call
 from .sweep import StreamRunner, send_calls
 
 
@@ -105,13 +105,13 @@ class CallSweep:
         spent, place = StepSpent(), StepPlace(asked.item, 1, asked.pair)
         spent.add_answer(outcome)
         if outcome.failure is not None:
-            return failure_of(place, outcome.failure.kind, "subject", outcome.failure.detail, spent)
+            return failed_call(outcome.failure, "subject").as_written(place, spent)
         record, kind = self._benchmark.record(asked.item, outcome, self._options), self._benchmark.Record
         if not isinstance(record, kind):
             raise self._defect_in(
                 asked.item, f"record() must make a {kind.__name__}, it made a {type(record).__name__}"
             )
-        return completed(record, place, spent)
+        return record.as_written(place, spent)
 
     def _defect_in(self, item: Item, what: str) -> BenchmarkDefect:
         return BenchmarkDefect(f"{self._benchmark.title}, item {item.id!r}: {what}")

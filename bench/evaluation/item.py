@@ -23,15 +23,22 @@ class Item(Struct, frozen=True):
     """The part of the benchmark that the item belongs to, for scores by group."""
     of: str = ""
     """For one of several repeats, the id that its records have as `item`; empty: its own id."""
+    is_numbered: bool = False
+    """Whether the line of a single step has its number too: `item/1`."""
 
     def line_ids(self) -> list[str]:
         """Returns the ids of the item's journal lines, in the order of its steps."""
-        return line_ids(self.id, self.steps)
+        return numbered_ids(self.id, self.steps) if self.is_numbered else line_ids(self.id, self.steps)
 
 
 def line_ids(item: str, steps: int) -> list[str]:
     """Returns the ids of an item's lines: its own, or `item/1` to `item/steps` if it has several steps."""
-    return [item] if steps == 1 else [f"{item}/{step}" for step in range(1, steps + 1)]
+    return [item] if steps == 1 else numbered_ids(item, steps)
+
+
+def numbered_ids(item: str, steps: int) -> list[str]:
+    """Returns `item/1` to `item/steps`."""
+    return [f"{item}/{step}" for step in range(1, steps + 1)]
 
 
 def item_of(line: str, step: int) -> str:

@@ -15,19 +15,19 @@ from msgspec import Struct
 
 from ...engine.fault import LocalFault, Stopped
 from ...engine.runs.pairs import Pair
-from .ask import Ask, CallFailed
+from .ask import Ask, StepFailed
 from .defect import BenchmarkDefect, defect_of
 from .item import Item
 from .journals import encode
 from .judges import Judges
 from .outside import Outside
 from .record import Record as BaseRecord
-from .record import StepPlace, completed, failure_of
+from .record import StepPlace, StepRecord
 
-Made = BaseRecord | Coroutine[Any, Any, BaseRecord]
+Made = StepRecord | Coroutine[Any, Any, StepRecord]
 """What an item yields for a step: its record, or the work that makes it, which may take until the next step is made."""
 
-_Known = LocalFault | Stopped | CallFailed | BenchmarkDefect
+_Known = LocalFault | Stopped | StepFailed | BenchmarkDefect
 
 
 class StepBenchmark(Protocol):
@@ -37,9 +37,9 @@ class StepBenchmark(Protocol):
     def title(self) -> str: ...
 
     @property
-    def Record(self) -> type[BaseRecord]: ...
+    def Record(self) -> type[StepRecord]: ...
 
-    def run(self, item: Item, ask: Ask, done: Mapping[int, BaseRecord]) -> AsyncIterator[Made]: ...
+    def run(self, item: Item, ask: Ask, done: Mapping[int, Any]) -> AsyncIterator[Made]: ...
 
 
 class Write(Protocol):
@@ -67,9 +67,10 @@ class ItemRun:
         self._item = item
         self._pair = pair
         self._ask = Ask(items.outside, items.benchmark.title, item, pair, items.options, items.judges)
-        self._done = {record.step: record for record in self._decoded(lines)}
-        self._failed: CallFailed | None = None
-        self._behind: tuple[int, asyncio.Task[BaseRecord]] | None = None
+        ids = item.line_ids()
+        self._done = {ids.index(record.id) + 1: record for record in self._decoded(lines)}
+        self._failed: StepFailed | None = None
+        self._behind: tuple[int, asyncio.Task[StepRecord]] | None = None
 
     def __repr__(self) -> str:
         return f"<ItemRun [{self._item.id} of {self._pair}: {len(self._done)} of {self._item.steps} steps before]>"
@@ -101,7 +102,7 @@ class ItemRun:
             await self._write_all(missing)
         except (Exception, SystemExit) as raised:
             error = self._error_of(raised)
-            if isinstance(error, CallFailed):
+            if isinstance(error, StepFailed):
                 # A stop leaves earlier steps pending: they are asked first when the run continues, then this one.
                 self._ask.check_ended(error.step)
                 if self._ask.has_line(error.step):
@@ -148,25 +149,25 @@ class ItemRun:
             (step, work), self._behind = self._behind, None
             self._write(step, await work)
 
-    def _write(self, step: int, record: BaseRecord) -> None:
+    def _write(self, step: int, record: StepRecord) -> None:
         # Even if the benchmark caught the stop, the step has no result.
         self._ask.check_ended(step)
         kind = self._items.benchmark.Record
         if not isinstance(record, kind):
             raise self._defect(f"run() must yield a {kind.__name__}, it yielded {type(record).__name__}")
-        if not step or record.step not in (0, step):
+        named = record.step if isinstance(record, BaseRecord) else 0
+        if not step or named not in (0, step):
             due = f"step {step} was due" if step else f"all {self._item.steps} steps have theirs"
-            raise self._defect(f"run() yielded a record of step {record.step or 'none'}, and {due}")
+            raise self._defect(f"run() yielded a record of step {named or 'none'}, and {due}")
         place = StepPlace(self._item, step, self._pair)
-        self._items.write(encode(completed(record, place, self._ask.take(step))), is_failure=False)
+        self._items.write(encode(record.as_written(place, self._ask.take(step))), is_failure=False)
 
-    def _fail(self, error: CallFailed) -> None:
-        place, failure = StepPlace(self._item, error.step, self._pair), error.failure
-        spent = self._ask.take_all(error.step)
-        line = failure_of(place, failure.kind, error.role, failure.detail, spent)
+    def _fail(self, error: StepFailed) -> None:
+        place = StepPlace(self._item, error.step, self._pair)
+        line = error.record.as_written(place, self._ask.take_all(error.step))
         self._items.write(encode(line), is_failure=True)
 
-    def _decoded(self, lines: list[bytes]) -> Iterator[BaseRecord]:
+    def _decoded(self, lines: list[bytes]) -> Iterator[StepRecord]:
         kind = self._items.benchmark.Record
         for line in lines:
             try:
@@ -183,7 +184,7 @@ class ItemRun:
         return min((self._known(each) for each in _leaves(raised)), key=_weight)
 
     def _known(self, error: BaseException) -> _Known:
-        if isinstance(error, LocalFault | Stopped | CallFailed):
+        if isinstance(error, LocalFault | Stopped | StepFailed):
             return error
         return defect_of(error, self._items.benchmark.title, self._item.id)
 
@@ -197,6 +198,6 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 def _weight(error: _Known) -> tuple[int, int]:
-    kinds: tuple[type[_Known], ...] = (BenchmarkDefect, LocalFault, Stopped, CallFailed)
+    kinds: tuple[type[_Known], ...] = (BenchmarkDefect, LocalFault, Stopped, StepFailed)
     rank = next(at for at, kind in enumerate(kinds) if isinstance(error, kind))
-    return rank, error.step if isinstance(error, CallFailed) else 0
+    return rank, error.step if isinstance(error, StepFailed) else 0

@@ -6,15 +6,56 @@ Knows no file and no score.
 from __future__ import annotations
 
 import base64
-from typing import TypeVar
+from typing import Protocol, Self
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
-from ...engine.call import Outcome, Usage
+from ...engine.call import Failure, Outcome, Usage
 from ...engine.runs.pairs import Pair, pair_of
 from ...engine.runs.proof import ANSWERED
 from .item import Item
 from .outside import CallCosts, FromCache
+
+
+class StepPlace(Struct, frozen=True):
+    """The item, step and pair of a line."""
+
+    item: Item
+    step: int
+    pair: Pair
+
+    @property
+    def id(self) -> str:
+        return self.item.line_ids()[self.step - 1]
+
+
+class StepSpent(CallCosts):
+    """The costs of one step's calls, and the last answer of the model under test."""
+
+    __slots__ = ("last",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last: Outcome | None = None
+
+    def add_answer(self, outcome: Outcome) -> None:
+        """Adds the outcome of a call to the model under test, and keeps it as the last answer."""
+        self.add_call(outcome)
+        self.last = outcome
+
+
+class StepRecord(Protocol):
+    """The interface of a step's record, or of its final failure."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def is_failure(self) -> bool: ...
+
+    def as_written(self, place: StepPlace, spent: StepSpent) -> Struct:
+        """Returns the record with the fields that the framework fills in: its place and its costs."""
+        ...
 
 
 class Record(Struct, frozen=True, kw_only=True):
@@ -95,68 +136,33 @@ class Record(Struct, frozen=True, kw_only=True):
         """Whether the line belongs in failures.jsonl."""
         return self.status not in ANSWERED
 
-
-_Own = TypeVar("_Own", bound=Record)
-
-
-class StepPlace(Struct, frozen=True):
-    """The item, step and pair of a line."""
-
-    item: Item
-    step: int
-    pair: Pair
-
-    @property
-    def id(self) -> str:
-        return self.item.id if self.item.steps == 1 else f"{self.item.id}/{self.step}"
-
-
-class StepSpent(CallCosts):
-    """The costs of one step's calls, and the last answer of the model under test."""
-
-    __slots__ = ("last",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.last: Outcome | None = None
-
-    def add_answer(self, outcome: Outcome) -> None:
-        """Adds the outcome of a call to the model under test, and keeps it as the last answer."""
-        self.add_call(outcome)
-        self.last = outcome
+    def as_written(self, place: StepPlace, spent: StepSpent) -> Self:
+        """Returns the record with the framework's fields filled in; a failure has no answer."""
+        filled = structs.replace(
+            self,
+            id=place.id,
+            item=place.item.of or place.item.id,
+            step=place.step,
+            group=place.item.group,
+            model=place.pair.model,
+            temperature=place.pair.temperature,
+            effort=place.pair.effort,
+            **spent.as_fields(),
+            latency_ms=None if spent.last is None else spent.last.latency_ms,
+        )
+        reply = None if spent.last is None else spent.last.reply
+        if reply is None or self.role is not UNSET:
+            return filled
+        return structs.replace(
+            filled,
+            text=reply.text if self.text is None else self.text,
+            status="refused" if reply.refused else "ok",
+            truncated=reply.truncated,
+            answer_id=reply.answer_id,
+            raw_b64=UNSET if reply.raw is None else base64.b64encode(reply.raw).decode(),
+        )
 
 
-def completed(record: _Own, place: StepPlace, spent: StepSpent) -> _Own:
-    """Returns a benchmark's record with the framework's fields filled in."""
-    reply = None if spent.last is None else spent.last.reply
-    filled = _filled(record, place, spent)
-    if reply is None:
-        return filled
-    return structs.replace(
-        filled,
-        text=reply.text if record.text is None else record.text,
-        status="refused" if reply.refused else "ok",
-        truncated=reply.truncated,
-        answer_id=reply.answer_id,
-        raw_b64=UNSET if reply.raw is None else base64.b64encode(reply.raw).decode(),
-    )
-
-
-def failure_of(place: StepPlace, kind: str, role: str, detail: str, spent: StepSpent) -> Record:
-    """Returns the line of a step that failed for good; the benchmark's own fields keep their defaults."""
-    return structs.replace(_filled(Record(), place, spent), status=kind, role=role, error=detail)
-
-
-def _filled(record: _Own, place: StepPlace, spent: StepSpent) -> _Own:
-    return structs.replace(
-        record,
-        id=place.id,
-        item=place.item.of or place.item.id,
-        step=place.step,
-        group=place.item.group,
-        model=place.pair.model,
-        temperature=place.pair.temperature,
-        effort=place.pair.effort,
-        **spent.as_fields(),
-        latency_ms=None if spent.last is None else spent.last.latency_ms,
-    )
+def failed_call(failure: Failure, role: str) -> Record:
+    """Returns the record of a step of which a call failed for good; a benchmark's own fields are not in it."""
+    return Record(status=failure.kind, role=role, error=failure.detail)

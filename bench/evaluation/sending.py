@@ -14,7 +14,7 @@ from .call_items import CallBenchmark, CallSweep
 from .defect import defect_of
 from .item import Item
 from .item_run import ItemRun, Items, StepBenchmark
-from .journals import OpenItems
+from .journals import OpenItems, StepLine
 from .judges import Judges
 from .outside import Outside
 from .steps import AT_ONCE, AT_ONCE_MAX, StepSweep
@@ -37,6 +37,8 @@ class SendPlan(Struct, frozen=True):
     """The number of items of several calls that run at once."""
     judges: Judges = field(default_factory=Judges)
     """How judges are asked."""
+    line: type[StepLine] = StepLine
+    """The fields of a line that say which step of which item it is."""
 
 
 def at_once_of(in_flight: Iterable[int]) -> int:
@@ -58,13 +60,13 @@ class StepItems(StepBenchmark, Protocol):
 
 
 async def send_steps_of(
-    benchmark: StepItems, engine: CallSender, folder: RunFolder, sent: SendPlan, line_written: Callable[[], None]
+    benchmark: StepItems, engine: Outside, folder: RunFolder, sent: SendPlan, line_written: Callable[[], None]
 ) -> list[Stop]:
     """Sends items of several calls, with the same results and errors as `send_calls_of`. Calls `line_written` after
     every line."""
     sweep = StepSweep(engine, folder, line_written)
     shared = Items(benchmark, engine, sent.options, sweep.write, sent.judges)
-    open_items = OpenItems(folder, sent.done, sent.steps)
+    open_items = OpenItems(folder, sent.done, sent.steps, sent.line)
 
     def runs(pair: Pair) -> Iterator[ItemRun]:
         item: Item | None = None

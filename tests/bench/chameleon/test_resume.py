@@ -13,12 +13,9 @@ from chameleon_outside import JUDGE, MODEL, OTHER, SEARCH, Found, ScriptedOutsid
 from chameleon_types import Asking, Lines, Making, Running, ids, in_order, whole, written
 from virtual_time import run_virtually
 
-from millstream.bench.chameleon.conversation import ConversationDriver, ConversationScript, ScriptTurn
 from millstream.bench.chameleon.histories import read_done
-from millstream.bench.chameleon.judge import TurnJudge
 from millstream.bench.chameleon.run_spec import specification
-from millstream.bench.chameleon.samples import FIRST
-from millstream.bench.chameleon.sweep import manner_of, run_sweep
+from millstream.bench.chameleon.sweep import run_sweep
 from millstream.engine.call import Call, Reply
 from millstream.engine.fault import Stop
 from millstream.engine.runs.pairs import Pair
@@ -74,19 +71,8 @@ def test_a_resumed_conversation_shows_the_history_that_it_had(
     resumed = ScriptedOutside(memory=memory)
     assert running(resumed, dataset, asked) == []
     assert ids(lines()) == ["c0/1", "c0/2", "c0/3", "c0/4"]
-    straight, texts = ScriptedOutside(), []
-    turns = tuple(
-        ScriptTurn(number, question, FIRST) for number, question in enumerate(dataset.conversations[0].questions, 1)
-    )
-
-    async def hold() -> None:
-        judge = TurnJudge(JUDGE, "extended", 100_000)
-        script = ConversationScript(dataset.conversations[0], turns)
-        await ConversationDriver(
-            straight, manner_of(asked, asked.pairs[0]), judge, script, lambda record: texts.append(record.text)
-        ).run()
-
-    run_virtually(hold())
+    straight, texts = ScriptedOutside(), [line["text"] for line in lines()]
+    running(straight, dataset, asked, is_another=True)
     assert texts == [line["text"] for line in lines()]
     answers = [[call.input for call in outside.calls if kind_of(call) == "answer"] for outside in (resumed, straight)]
     assert answers[0] == answers[1][2:]
