@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..evaluation.benchmark import Benchmark, LoadPrompts, Order
+from ..evaluation.kept_options import kept_options
 from .options import DATA, PROMPTS, TITLE, Options, Readings
 from .records import Record
 
@@ -108,7 +109,7 @@ class Chameleon(Benchmark):
         from .judging import TurnJudging
         from .work import SAMPLE
 
-        path = (manifest["options"].get(self.name) or {}).get("dataset")
+        path = kept_options(manifest, self.name).get("dataset")
         return TurnJudging(manifest, SAMPLE if path is None else Path(path))
 
 

@@ -22,6 +22,7 @@ from ..evaluation.judging.judgement import Judgement
 from ..evaluation.judging.judging import Judging
 from ..evaluation.judging.panel import JudgeScore
 from ..evaluation.kept_answer import Verdict
+from ..evaluation.kept_options import kept_options
 from .dataset import ConversationSet, DatasetError, load, select
 from .judge import AnsweredTurn, TurnJudge
 from .prompts import PastTurn
@@ -83,7 +84,7 @@ class TurnJudging(Judging):
             temperature, tokens = run["judge_temperature"], run["prompt_tokens"][model]
         else:
             temperature = 0.0
-            window = (self._manifest["options"]["chameleon"] or {}).get("window")
+            window = kept_options(self._manifest, "chameleon").get("window")
             tokens = prompt_tokens(window or settings.window(model) or WINDOW, run["max_tokens"])
         judge = TurnJudge(model, run["judge_prompt"], tokens, temperature, Judges(settings), self.effort_of(model))
         return _TurnReader(judge, self._ranks())
@@ -146,7 +147,7 @@ class TurnJudging(Judging):
             dataset = load(self._dataset)
         except (DatasetError, OSError) as error:
             raise UsageError(f"{self._dataset}: expected the run's data set, got: {error}") from error
-        held = select(dataset, (self._manifest["options"]["chameleon"] or {}).get("conversations"))
+        held = select(dataset, kept_options(self._manifest, "chameleon").get("conversations"))
         if held.digest != self._specification["data"]:
             raise UsageError(
                 f"{self._dataset} is not the data set of this run: its digest is {held.digest[:12]}…, it was "

@@ -5,14 +5,13 @@ Owns these texts. A report is shared with others, so it names data sets and file
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from ...configuration.declared_options import words_kept
 from ...engine.runs.pairs import Pair
 from ...report.standings import RunOrigin
+from ..evaluation.kept_options import command_again
 from ..evaluation.provenance import NO_MANIFEST, times_and_versions
 from ..evaluation.treatments import pairs_in, treatments_in
 from .options import Options, Readings
@@ -68,15 +67,8 @@ def _pairs(specification: Mapping[str, Any]) -> dict[str, str]:
 
 def _command(manifest: Mapping[str, Any]) -> str:
     """Returns the command with the options that decide prompts and answers; empty if the manifest lacks them."""
-    options = manifest.get("options") or {}
-    kept, sending = options.get("chameleon") or {}, options.get("sending") or {}
-    if "model" not in kept:
-        return ""
-    words = ["millstream", "run", "chameleon", *words_kept(Options, kept), *words_kept(Readings, kept)]
-    if sending.get("base_url"):
-        words += ["--base-url", sending["base_url"]]
-    for host in sending.get("allow_host") or ():
-        words += ["--allow-host", host]
-    if sending.get("config"):
-        words += ["--config", Path(sending["config"]).name]
-    return f"{shlex.join(words)} --out DIR"
+
+    def words_of(kept: Mapping[str, Any]) -> list[str]:
+        return ["chameleon", *words_kept(Options, kept), *words_kept(Readings, kept)]
+
+    return command_again(manifest, "chameleon", words_of)

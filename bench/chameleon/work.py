@@ -33,6 +33,7 @@ from ...wiring import Settings, access_to, keyless_endpoint_to
 from ..evaluation.benchmark import Order
 from ..evaluation.journals import UNRECORDED
 from ..evaluation.judges import judge_note, takes_temperature
+from ..evaluation.kept_options import kept_options
 from ..evaluation.preparation import (
     ItemsOfPilot,
     PreparedRun,
@@ -205,7 +206,7 @@ def pilot_items(prepared: PreparedRun, size: int) -> ItemsOfPilot:
 
 def dataset_of(manifest: Mapping[str, Any]) -> ConversationSet | None:
     """Returns the data set of a run; None if it can no longer be read."""
-    path = (manifest.get("options") or {}).get("chameleon", {}).get("dataset")
+    path = kept_options(manifest, "chameleon").get("dataset")
     try:
         return load(SAMPLE if path is None else Path(path))
     except (DatasetError, OSError):

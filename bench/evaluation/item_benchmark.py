@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,6 +15,7 @@ from ...report.text import table
 from .benchmark import Benchmark, Order
 from .defect import benchmark_code
 from .journals import decoded, each_once
+from .kept_options import command_again, kept_options
 from .record import Record as BaseRecord
 from .record_lines import record_lines
 from .served import rows_in
@@ -177,16 +177,7 @@ class ItemBenchmark(Benchmark):
     def command_of(self, manifest: Mapping[str, Any]) -> str:
         """Returns the command that runs the same benchmark again with the same prompts; empty if the manifest has too
         little."""
-        options = manifest.get("options") or {}
-        kept, sending = options.get(self.name) or {}, options.get("sending") or {}
-        if "model" not in kept:
-            return ""
-        words = ["millstream", "run", *self._words_of(kept)]
-        if sending.get("base_url"):
-            words += ["--base-url", sending["base_url"]]
-        if sending.get("config"):
-            words += ["--config", Path(sending["config"]).name]
-        return f"{shlex.join(words)} --out DIR"
+        return command_again(manifest, self.name, self._words_of)
 
     def _words_of(self, kept: Mapping[str, Any]) -> list[str]:
         """Returns the words after `run` that name the benchmark and its options."""
@@ -240,7 +231,7 @@ class ItemBenchmark(Benchmark):
 
     def _own_readings(self, manifest: Mapping[str, Any] | None) -> Any:
         """Returns the readings that a run's manifest holds, defaults for the rest; all defaults without a manifest."""
-        kept = ((manifest or {}).get("options") or {}).get(self.name) or {}
+        kept = kept_options(manifest, self.name)
         names = self.Readings.__struct_fields__
         return read_kept(self.Readings, {name: kept[name] for name in names if name in kept})
 

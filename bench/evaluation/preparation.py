@@ -34,6 +34,7 @@ from ...providers.pages.guard import parse_allowed
 from ...providers.search.access import is_search
 from ...wiring import ConfigurationError, Settings, access_to, accesses_to, keyless_endpoint_to
 from .judges import takes_temperature
+from .kept_options import kept_options
 from .treatments import pairs_in
 from .work import BenchmarkRun
 
@@ -118,9 +119,8 @@ def begun_with(out: Path, benchmark: str, option: str, decided: str) -> Mapping[
     """Returns what was decided by the table of models for the run that has begun in a folder, by its name in the
     specification: a run keeps it. Empty if none has begun, or if `option` had decided."""
     manifest = begun_manifest(out)
-    had = (manifest.get("options") or {}).get(benchmark) or {}
     found = (manifest.get("specification") or {}).get(decided)
-    return found if had.get(option) is None and isinstance(found, dict) else {}
+    return found if kept_options(manifest, benchmark).get(option) is None and isinstance(found, dict) else {}
 
 
 def begun_manifest(out: Path) -> Mapping[str, Any]:

@@ -9,14 +9,14 @@ from msgspec import to_builtins
 
 from ...metrics.read_in_part import RunReads
 from ...wiring import Settings
+from .kept_options import kept_options
 from .record import Record
 from .work import entry_of
 
 
 def reads_of(benchmark: str, manifest: Mapping[str, Any] | None, read: str | None = None) -> RunReads:
     """Returns the empty counts of a run. `read`: the given reading; None: the run's own."""
-    own = ((manifest or {}).get("options") or {}).get(benchmark) or {}
-    is_literal = (read or own.get("read")) == "literal"
+    is_literal = (read or kept_options(manifest, benchmark).get("read")) == "literal"
     return RunReads(is_literal=is_literal, characters_of=lambda model: Settings().facts_of(model).characters)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from ...engine.runs.pairs import Pair
 from ...engine.runs.run_folder import MANIFEST, read_manifest
+from ..evaluation.kept_options import kept_options
 from ..evaluation.treatments import pairs_in, treatments_in
 from .grid import default_max_tokens
 from .sweep import limit_name
@@ -52,7 +53,7 @@ def _max_tokens(manifest: Mapping[str, Any], pair: Pair) -> str:
     """Returns a pair's max_tokens in a run as text, such as `1,000`: "not sent" if there was none, "the protocol's" if
     it was MillStone's own default, which differs by model, so that runs with their defaults are comparable."""
     limit = (manifest["specification"].get("max_tokens") or {}).get(limit_name(pair))
-    kept = (manifest.get("options") or {}).get("millstone") or {}
+    kept = kept_options(manifest, "millstone")
     # For a model that thinks the protocol sends none, whatever its name.
     is_default = limit is None and "model" in kept and kept.get("max_tokens") is None
     if is_default or limit == default_max_tokens(pair.model):

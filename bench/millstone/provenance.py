@@ -5,13 +5,12 @@ Owns these words. Reports are passed on, so data sets and files are named withou
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from ...configuration.declared_options import words_kept
 from ...report.standings import RunOrigin
+from ..evaluation.kept_options import command_again
 from ..evaluation.provenance import NO_MANIFEST, times_and_versions
 from ..evaluation.treatments import pairs_in, treatments_in
 from .options import Options
@@ -52,14 +51,9 @@ def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _command(manifest: Mapping[str, Any]) -> str:
     """Returns the command with the options that decide prompts and answers; empty if the manifest lacks them."""
-    options = manifest.get("options") or {}
-    kept, sending = options.get("millstone") or {}, options.get("sending") or {}
-    if "model" not in kept:
-        return ""
-    asked = {**kept, "issues": kept.get("issues_asked"), "limit": kept.get("limit_asked")}
-    words = ["millstream", "run", "millstone", *words_kept(Options, asked)]
-    if sending.get("base_url"):
-        words += ["--base-url", sending["base_url"]]
-    if sending.get("config"):
-        words += ["--config", Path(sending["config"]).name]
-    return f"{shlex.join(words)} --out DIR"
+
+    def words_of(kept: Mapping[str, Any]) -> list[str]:
+        asked = {**kept, "issues": kept.get("issues_asked"), "limit": kept.get("limit_asked")}
+        return ["millstone", *words_kept(Options, asked)]
+
+    return command_again(manifest, "millstone", words_of)

@@ -20,6 +20,7 @@ from ...metrics.millstone.gaps import Shape
 from ...metrics.millstone.silence import Silence
 from ...metrics.millstone.stance import Letter, Orientation, Stance, letter_of, stance_of
 from ..evaluation.journals import RecordError, decoded
+from ..evaluation.kept_options import kept_options
 from ..evaluation.reads import reads_of
 from ..evaluation.treatments import pairs_in
 from .grid import CONFIGS
@@ -120,8 +121,7 @@ def asked_of(specification: Mapping[str, Any]) -> dict[Pair, Shape]:
 
 def silence_of(manifest: Mapping[str, Any]) -> Silence:
     """Returns a run's reading of silence; "unscored" if the manifest has none."""
-    kept = (manifest.get("options") or {}).get("millstone") or {}
-    return "literal" if kept.get("silence") == "literal" else "unscored"
+    return "literal" if kept_options(manifest, "millstone").get("silence") == "literal" else "unscored"
 
 
 def _count(ended: PairCounts, record: Record) -> None:

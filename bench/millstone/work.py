@@ -26,6 +26,7 @@ from ...format import decimal_text
 from ...report.interval_text import interval_cell, single_figures
 from ...wiring import Settings, access_to
 from ..evaluation.benchmark import Order
+from ..evaluation.kept_options import kept_options
 from ..evaluation.preparation import (
     PreparedRun,
     begun_with,
@@ -203,7 +204,7 @@ def answer_cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
 def dataset_of(manifest: Mapping[str, Any]) -> IssueDataset:
     """Returns the data set of a run with the labels that it used. Raises DatasetError or OSError if it can't be
     read."""
-    kept = (manifest.get("options") or {}).get("millstone") or {}
+    kept = kept_options(manifest, "millstone")
     given = load(SAMPLE if kept.get("dataset") is None else Path(kept["dataset"]))
     return corrected(given) if kept.get("fix_orientation") else given
 

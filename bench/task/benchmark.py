@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...format import command_text
 from ..evaluation.benchmark import LoadPrompts, Order
+from ..evaluation.kept_options import kept_options
 from .options import TITLE, Options, Readings
 from .task_records import TaskRecords
 
@@ -63,8 +64,7 @@ class TaskBenchmark(TaskRecords):
         return super(TaskBenchmark, named).report(runs, given, flags)
 
     def command_of(self, manifest: Mapping[str, Any]) -> str:
-        kept = (manifest.get("options") or {}).get(self.name) or {}
-        return super().command_of(manifest) if kept.get("file") else ""
+        return super().command_of(manifest) if kept_options(manifest, self.name).get("file") else ""
 
     def _words_of(self, kept: Mapping[str, Any]) -> list[str]:
         _, *options = super()._words_of({**kept, "file": None})

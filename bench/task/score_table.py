@@ -19,6 +19,7 @@ from ...engine.runs.run_folder import MANIFEST, RECORDS, read_manifest
 from ...report.text import table
 from ..evaluation.item_work import said_of
 from ..evaluation.journals import decoded, each_once
+from ..evaluation.kept_options import kept_options
 from ..evaluation.reads import with_reads
 from ..evaluation.record_lines import record_lines
 from ..evaluation.served import rows_in
@@ -63,7 +64,7 @@ def score_folder(folder: Path, readings: Readings) -> tuple[dict[str, Any], str]
 
 def kept_readings(manifest: Mapping[str, Any]) -> Readings:
     """Returns the readings of a run's own scores, from its manifest."""
-    kept = (manifest.get("options") or {}).get(NAME) or {}
+    kept = kept_options(manifest, NAME)
     return Readings(combine=kept.get("combine"), unreadable=kept.get("unreadable"), read=kept.get("read"))
 
 

@@ -22,6 +22,7 @@ from ....engine.runs.run_folder import FAILURES, MANIFEST, RECORDS
 from ....metrics.chameleon.readings import Readings
 from ....metrics.chameleon.traces import Asked, Traces
 from ....metrics.read_in_part import RunReads
+from ...evaluation.kept_options import kept_options
 from ...evaluation.reads import reads_of
 from ...evaluation.record_lines import record_lines
 from ...evaluation.served import ONE_ROW_EACH, ServedRows, rows_in
@@ -128,13 +129,13 @@ def read(path: Path, manifest: Mapping[str, Any] | None, read_as: str | None = N
 def _window(manifest: Mapping[str, Any] | None) -> dict[str, Any]:
     """Returns the --window of a run under `window` (None: each model's own window); empty if the manifest doesn't have
     it."""
-    kept = {} if manifest is None else (manifest.get("options") or {}).get("chameleon") or {}
+    kept = kept_options(manifest, "chameleon")
     return {"window": kept.get("window")} if "model" in kept else {}
 
 
 def _is_sample(manifest: Mapping[str, Any] | None) -> bool:
     """Returns whether the conversations were those that come with the package, as when no data set is named."""
-    kept = {} if manifest is None else (manifest.get("options") or {}).get("chameleon") or {}
+    kept = kept_options(manifest, "chameleon")
     return "model" in kept and kept.get("dataset") is None
 
 

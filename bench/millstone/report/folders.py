@@ -26,6 +26,7 @@ from ....metrics.millstone.silence import Silence
 from ....metrics.naming import row_names
 from ....report.labels import folder_labels
 from ....report.standings import AnswerStatus
+from ...evaluation.kept_options import kept_options
 from ...evaluation.record_lines import record_lines
 from ...evaluation.served import ONE_ROW_EACH, ServedRows, rows_in
 from ..dataset import Side
@@ -196,7 +197,7 @@ def _silence_of_all(folders: Sequence[AnswerFolder]) -> Silence:
 
 def _is_sample(manifest: Mapping[str, Any] | None) -> bool:
     """Returns whether the issues were those that come with the package, as when no data set is named."""
-    kept = {} if manifest is None else (manifest.get("options") or {}).get("millstone") or {}
+    kept = kept_options(manifest, "millstone")
     return "model" in kept and kept.get("dataset") is None
 
 
