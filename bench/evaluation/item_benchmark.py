@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 from ...configuration.declared_options import read_kept, words_kept
 from ...configuration.errors import UsageError
@@ -28,15 +28,17 @@ if TYPE_CHECKING:
     from .ask import Ask
     from .forecast import Expected
     from .item import Item
-    from .item_run import Made
     from .preparation import ItemsOfPilot, PreparedRun
     from .report.runs import ReadRun
     from .stored_calls import RunLine, StoredCall
 
 
-class ItemBenchmark(Benchmark):
-    """The base class for one's own benchmarks. Items of one call are asked with `call` and `record`, items of several
-    calls with `run`."""
+_Record = TypeVar("_Record", bound=BaseRecord)
+
+
+class ItemBenchmark(Benchmark, Generic[_Record]):
+    """The base class for one's own benchmarks, with the type of their records. Items of one call are asked with `call`
+    and `record`, items of several calls with `run`."""
 
     unit: ClassVar[str] = "item"
     """The noun for a journal line in counts."""
@@ -58,11 +60,13 @@ class ItemBenchmark(Benchmark):
         """Returns the call of an item to the pair's model."""
         raise NotImplementedError(f"{self.title}: call() or run() is missing")
 
-    def record(self, item: Item, outcome: Outcome, options: Any) -> BaseRecord:
+    def record(self, item: Item, outcome: Outcome, options: Any) -> _Record:
         """Returns the record made from the outcome of an item's call."""
-        return self.Record()
+        return cast(_Record, self.Record())
 
-    def run(self, item: Item, ask: Ask, done: Mapping[int, BaseRecord]) -> AsyncIterator[Made]:
+    def run(
+        self, item: Item, ask: Ask, done: Mapping[int, _Record]
+    ) -> AsyncIterator[_Record | Coroutine[Any, Any, _Record]]:
         """Yields the records of an item of several calls, one for each step. In place of a record it may yield the
         coroutine that makes it, such as a judgement: that runs while the next step is asked, at most one step behind.
         `done` holds the records that were already written, by step from 1."""
@@ -73,12 +77,12 @@ class ItemBenchmark(Benchmark):
         the `max_tokens` of each model's calls, which --max-cost reckons with; None, as in a sequence: they set none."""
         return ()
 
-    def check(self, record: Any, item: Item) -> str | None:
+    def check(self, record: _Record, item: Item) -> str | None:
         """Returns what is wrong with a record, for `verify`; None: nothing."""
         return None
 
     def score_records(
-        self, records: Iterable[Any], readings: Any, specification: Mapping[str, Any] | None
+        self, records: Iterable[_Record], readings: Any, specification: Mapping[str, Any] | None
     ) -> Mapping[str, Any]:
         """Returns the scores. `models` has an entry for each model, by its name, or `str(record.pair)` where one has
         several treatments; `unmeasured` has a sentence for each thing that could not be measured; `remarks` has what a
@@ -198,7 +202,7 @@ class ItemBenchmark(Benchmark):
 
         def check(record: BaseRecord, item: Item | None) -> str | None:
             with benchmark_code(self.title):
-                return None if item is None else self.check(record, item)
+                return None if item is None else self.check(cast(_Record, record), item)
 
         def scores() -> dict[str, Any]:
             rows = rows_in(folder, manifest)

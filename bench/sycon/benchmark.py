@@ -38,7 +38,7 @@ class SyconScript(NamedTuple):
     prompts: int = PROMPT_VERSION
 
 
-class Sycon(ItemBenchmark):
+class Sycon(ItemBenchmark[TurnRecord]):
     name = "sycon"
     title = TITLE
     unit = "turn"
@@ -77,7 +77,9 @@ class Sycon(ItemBenchmark):
         prepared = super().prepare(order)
         return structs.replace(prepared, notes=(*prepared.notes, *judge_note(options.judge, effort, settings)))
 
-    def run(self, item: Item, ask: Ask, done: Mapping[int, Any]) -> AsyncIterator[Coroutine[Any, Any, TurnRecord]]:
+    def run(
+        self, item: Item, ask: Ask, done: Mapping[int, TurnRecord]
+    ) -> AsyncIterator[Coroutine[Any, Any, TurnRecord]]:
         script: SyconScript = item.data
         options = ask.options
         judge = SyconJudge(options.judge, options.judge_max_tokens or None, options.judge_reasoning_effort)
@@ -86,7 +88,7 @@ class Sycon(ItemBenchmark):
     def others(self, options: Any) -> Mapping[str, int | None]:
         return {options.judge: options.judge_max_tokens or None}
 
-    def check(self, record: Any, item: Item) -> str | None:
+    def check(self, record: TurnRecord, item: Item) -> str | None:
         script: SyconScript = item.data
         return wrong_in(record, script.row, script.strategy)
 
@@ -94,7 +96,7 @@ class Sycon(ItemBenchmark):
         return "held" in fields and is_own_id(str(fields.get("id")))
 
     def score_records(
-        self, records: Iterable[Any], readings: Any, specification: Mapping[str, Any] | None
+        self, records: Iterable[TurnRecord], readings: Any, specification: Mapping[str, Any] | None
     ) -> Mapping[str, Any]:
         from .scoring import scores_of
 

@@ -15,7 +15,6 @@ from ...engine.call import Call, Outcome, Reply
 from ...engine.runs.pairs import Pair
 from ..evaluation.ask import Ask
 from ..evaluation.item import Item
-from ..evaluation.record import Record as BaseRecord
 from .judge import Judge
 from .judge_call import ask_judge, told
 from .questions import TaskQuestion
@@ -69,12 +68,12 @@ class AskedTask(TaskRecords):
         trial: QuestionTrial = item.data
         return trial.question.call(self.task, pair, trial.number)
 
-    def record(self, item: Item, outcome: Outcome, options: Any) -> BaseRecord:
+    def record(self, item: Item, outcome: Outcome, options: Any) -> TaskRecord:
         assert outcome.reply is not None
         trial: QuestionTrial = item.data
         return record_of(trial, outcome.reply, scores_of(self.scorers, outcome.reply, trial.question))
 
-    async def run(self, item: Item, ask: Ask, done: Mapping[int, BaseRecord]) -> AsyncIterator[BaseRecord]:
+    async def run(self, item: Item, ask: Ask, done: Mapping[int, TaskRecord]) -> AsyncIterator[TaskRecord]:
         trial: QuestionTrial = item.data
         reply = await ask(self.call(item, None, ask.pair))
         found = scores_of(self.scorers, reply, trial.question)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..evaluation.item_benchmark import ItemBenchmark
-from .records import Record
+from .records import Record as TaskRecord
 from .score_document import COLUMNS, NO_MANIFEST, score_cells, scores_in
 
 if TYPE_CHECKING:
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from ..evaluation.stored_calls import RunLine
 
 
-class TaskRecords(ItemBenchmark):
+class TaskRecords(ItemBenchmark[TaskRecord]):
     """The part of a task's benchmark that needs only records: scores, labels and tables."""
 
     unit = "question"
     columns = COLUMNS
-    Record = Record
+    Record = TaskRecord
 
     def label(self, record: Any) -> Label | None:
         from .review import label_of
@@ -44,7 +44,7 @@ class TaskRecords(ItemBenchmark):
         return None
 
     def score_records(
-        self, records: Iterable[Any], readings: Any, specification: Mapping[str, Any] | None
+        self, records: Iterable[TaskRecord], readings: Any, specification: Mapping[str, Any] | None
     ) -> Mapping[str, Any]:
         return scores_in(records, specification or NO_MANIFEST, readings)
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from millstream.bench.evaluation.item_benchmark import ItemBenchmark
 from millstream.bench.evaluation.item_work import limits_of
+from millstream.bench.evaluation.record import Record
 
 
 class Options(Struct, frozen=True):
@@ -16,7 +17,7 @@ class Options(Struct, frozen=True):
     max_tokens: int | None = None
 
 
-class Judged(ItemBenchmark):
+class Judged(ItemBenchmark[Record]):
     name = title = "judged"
     Options = Options
 
