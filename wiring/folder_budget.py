@@ -97,12 +97,6 @@ def place_of(
     return BudgetPlace(folder / name, before, files, lock=folder.parent)
 
 
-def drop_budget(folder: Path, name: str = BUDGET) -> None:
-    """Deletes the budget when a process without a limit begins; the manifest has its amounts."""
-    with suppress(OSError):
-        (folder / name).unlink()
-
-
 def money_of(place: BudgetPlace | None, cost: float, at_worst: float) -> Amounts | None:
     """Returns what a folder's calls cost in dollars, certainly and at most. `cost` is that of its records, `at_worst`
     the part of it whose tokens were not reported. None without a limit, or if the budget is damaged."""

@@ -8,36 +8,27 @@ from __future__ import annotations
 
 import platform
 import time
-import uuid
 from contextlib import suppress
-from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from msgspec import Struct, field, structs
 
-from ...engine.attempts.budget_file import Amounts, BudgetPlace
 from ...engine.collector import calm_collector
 from ...engine.fault import LocalFault
 from ...engine.runs.pairs import FinishedItems, Pair
 from ...engine.runs.run_folder import RUN_FILES, RunFolder, WrongSpecification
 from ...engine.store.snapshot import digest_of
 from ...engine.version import VERSION
+from ...wiring import Settings
 from ...wiring.engine import Engine
 from ...wiring.event_loop import run_in_loop
-from ...wiring.folder_budget import (
-    Unsure,
-    at_most_in,
-    cost_of_retried,
-    drop_budget,
-    money_of,
-    place_of,
-    unsure_of,
-)
+from ...wiring.folder_budget import cost_of_retried, money_of
+from ...wiring.folder_run import FolderCost, begin_run, end_run
 from ...wiring.running import RunEnd, running
 from .defect import BenchmarkDefect
 from .kept_scores import SCORES, write_scores
-from .preparation import PreparedRun, with_settings
+from .preparation import PreparedRun
 from .registry import benchmark_named
 from .served import ONE_ROW_EACH, ServedRows, compared_names, served_rows, stated_in
 from .watch import Watch, unwatched
@@ -110,27 +101,18 @@ def execute(prepared: PreparedRun, manner: ExecutionOptions) -> RunResult:
     began = time.monotonic()
     with _opened(prepared, manner) as folder:
         done = prepared.work.read_done(folder)
-        unsure = unsure_of(folder.folder, folder.manifest, done.cost, prepared.budget_name)
-        budget = budget_of(prepared, unsure, done.cost)
-        _begin_manifest(folder, prepared, unsure, is_complete=done.count() >= prepared.total)
-        if budget is None:
-            drop_budget(folder.folder, prepared.budget_name)
-        started = datetime.fromisoformat(folder.manifest["started"]).timestamp()
-        prepared = with_settings(
-            prepared,
-            run_id=folder.manifest["run_id"],
-            budget=budget,
-            run_started=started,
-            retry_started=time.time() if manner.retry else None,
-        )
+        is_complete = done.count() >= prepared.total
+        settings = _begun(folder, prepared, done.cost, is_complete=is_complete)
+        settings = structs.replace(settings, retry_started=time.time() if manner.retry else None)
+        prepared = structs.replace(prepared, settings=settings)
         end, defect = RunEnd(), None
-        if done.count() < prepared.total:
+        if not is_complete:
             try:
                 end, defect = run_in_loop(_send(folder, prepared, done, manner.watch))
             except LocalFault:
                 # No engine could be opened, so nothing was in flight; faults while sending are in `end`.
                 with suppress(LocalFault):
-                    folder.write_manifest(ended=_now())
+                    end_run(folder, end)
                 raise
         with calm_collector():
             try:
@@ -139,7 +121,7 @@ def execute(prepared: PreparedRun, manner: ExecutionOptions) -> RunResult:
                 # The records could not be scored: scores of an earlier part would be those of fewer records.
                 if prepared.files == RUN_FILES:
                     (folder.folder / SCORES).unlink(missing_ok=True)
-                folder.write_manifest(ended=_now(), counts=[])
+                end_run(folder, end, counts=[])
                 defect = defect or error
     if defect is not None:
         raise BenchmarkDefect(f"{defect}; what was answered is kept, and the same command goes on") from defect
@@ -182,40 +164,28 @@ async def _send(
     return end, None
 
 
-def budget_of(prepared: PreparedRun, unsure: Unsure, cost: float) -> BudgetPlace | None:
-    """Returns the place where the run's cost is counted, together with the other folders of its sweep; None without a
-    limit. Calls in flight at a kill count at this run's worst call, in a folder that had no budget."""
-    if prepared.settings.max_cost is None:
-        return None
-
-    def worst_call() -> float:
-        return max(prepared.work.worst_calls(prepared.settings).values(), default=0.0)
-
-    others = [prepared.out.parent / name for name in prepared.sweep]
-    beside = {folder: at_most_in(folder, worst_call) for folder in others}
-    return place_of(prepared.out, Amounts(cost + unsure.at_worst(worst_call), cost), beside, prepared.budget_name)
-
-
-def _begin_manifest(folder: RunFolder, prepared: PreparedRun, unsure: Unsure, *, is_complete: bool) -> None:
-    manifest, snapshot = folder.manifest, prepared.settings.snapshot
+def _begun(folder: RunFolder, prepared: PreparedRun, cost: float, *, is_complete: bool) -> Settings:
+    """Begins the run's manifest and returns the settings of its engine. `cost`: the dollars in the records; they count
+    together with those of the other folders of its sweep."""
+    settings, work, snapshot = prepared.settings, prepared.work, prepared.settings.snapshot
     # The digest that an export noted holds as long as nothing is added.
-    exported = manifest.get("snapshot") if is_complete else None
-    # A killed process has noted no end: the calls that it had in flight may have been billed.
-    was_killed = manifest.get("started") is not None and manifest.get("ended") is None
-    folder.write_manifest(
-        maybe_billed_pending=manifest.get("maybe_billed_pending", 0),
-        in_flight_at_kills=manifest.get("in_flight_at_kills", 0)
-        + (manifest.get("in_flight_max", 0) if was_killed else 0),
-        in_flight_max=sum(map(prepared.settings.concurrency_of, prepared.work.lanes)),
-        **unsure.notes(has_budget=prepared.settings.max_cost is not None),
-        run_id=manifest.get("run_id") or uuid.uuid4().hex,
-        started=manifest.get("started") or _now(),
-        # A run that has ended keeps its end: asked again, it sends nothing.
-        ended=manifest.get("ended") if is_complete else None,
+    exported = folder.manifest.get("snapshot") if is_complete else None
+    spent = FolderCost(
+        dollars=cost,
+        worst_call=lambda: max(work.worst_calls(settings).values(), default=0.0),
+        beside=[prepared.out.parent / name for name in prepared.sweep],
+        budget=prepared.budget_name,
+    )
+    return begin_run(
+        folder,
+        settings,
+        spent,
+        in_flight_max=sum(map(settings.concurrency_of, work.lanes)),
+        is_done=is_complete,
         versions=_versions(),
         options=prepared.options,
         dataset=prepared.dataset,
-        answers_as=compared_names(prepared.work.lanes, prepared.settings),
+        answers_as=compared_names(work.lanes, settings),
         snapshot=exported if snapshot is None else digest_of(snapshot),
     )
 
@@ -243,10 +213,7 @@ def _conclude(folder: RunFolder, prepared: PreparedRun, end: RunEnd, already: in
     try:
         if prepared.files == RUN_FILES:
             write_scores(folder.folder, result.counted.scores)
-        end.maybe_billed += folder.manifest["maybe_billed_pending"]
-        end.in_flight_at_kills = folder.manifest["in_flight_at_kills"]
-        ended = folder.manifest["ended"] or _now()
-        folder.write_manifest(ended=ended, counts=counts_of(result), maybe_billed_pending=end.maybe_billed)
+        end_run(folder, end, counts=counts_of(result))
     except LocalFault as fault:
         end.fault = end.fault or fault
     result.seconds = time.monotonic() - began
@@ -279,10 +246,6 @@ def counts_of(result: RunResult) -> list[dict[str, Any]]:
             }
         )
     return rows
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _versions() -> dict[str, str]:

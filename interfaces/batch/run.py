@@ -7,14 +7,11 @@ summary nor exit code can claim more than they hold.
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from msgspec import Struct, structs
 
-from ...engine.attempts.budget_file import Amounts
 from ...engine.collector import calm_collector
 from ...engine.fault import LocalFault
 from ...engine.remarks import remark
@@ -23,7 +20,8 @@ from ...engine.version import VERSION
 from ...wiring import Settings
 from ...wiring.engine import Engine
 from ...wiring.event_loop import run_in_loop
-from ...wiring.folder_budget import drop_budget, money_of, place_of, unsure_of
+from ...wiring.folder_budget import money_of
+from ...wiring.folder_run import FolderCost, begin_run, end_run
 from ...wiring.lane_names import without_lane
 from ...wiring.running import RunEnd, running
 from .batch_store import Book
@@ -84,51 +82,32 @@ def carry_out(batch: Batch, source: InputFile, place: BatchPlace) -> BatchResult
     """Runs a batch from a file into a file, and returns its result. The same command resumes it after a stop."""
     began, survey = time.monotonic(), source.survey()
     tag = survey.digest[:TAG_CHARS]
-    check_first(source.read(), BatchModels(batch.settings, batch.names, batch.model), str(source.path))
+    models = BatchModels(batch.settings, batch.names, batch.model)
+    check_first(source.read(), models, str(source.path))
     specification = {"benchmark": "batch", "input": survey.digest, **batch.said}
     retry, set_aside = batch.retry, batch.set_aside
     with Book(place, specification, tag, survey.last, retry=retry, set_aside=set_aside) as book, calm_collector():
         already, end = book.already, RunEnd()
-        batch = structs.replace(
-            batch, settings=_settings(batch, book, source, survey, is_done=already >= survey.requests)
+        is_done = already >= survey.requests
+        settings = begin_run(
+            book.folder,
+            batch.settings,
+            FolderCost(dollars=book.spent or 0.0, worst_call=lambda: worst_call(source.read(), models)),
+            in_flight_max=0,
+            is_done=is_done,
+            versions={"millstream": VERSION},
+            lines=survey.last,
+            requests=survey.requests,
         )
-        if already < survey.requests:
+        batch = structs.replace(batch, settings=settings)
+        if not is_done:
             sink = BatchSink(book, tag)
             progress = (survey.requests, already) if batch.show_progress else None
-            is_done = book.done.__getitem__
-            end = run_in_loop(send(batch, source.lines(), sink, lambda line: bool(is_done(line)), book, progress))
-        result = _conclude(batch, book, survey, end, is_unchanged=already >= survey.requests)
+            has_row = book.done.__getitem__
+            end = run_in_loop(send(batch, source.lines(), sink, lambda line: bool(has_row(line)), book, progress))
+        result = _conclude(batch, book, survey, end, is_unchanged=is_done)
         result.already, result.seconds = already, time.monotonic() - began
         return result
-
-
-def _settings(batch: Batch, book: Book, source: InputFile, survey: InputSurvey, *, is_done: bool) -> Settings:
-    """Returns the settings of an engine for this batch, which may be resumed; writes its start to the manifest."""
-    manifest, cost = book.folder.manifest, book.spent or 0.0
-    unsure = unsure_of(book.folder.folder, manifest, cost)
-    budget = None
-    if batch.settings.max_cost is not None:
-        models = BatchModels(batch.settings, batch.names, batch.model)
-        at_most = cost + unsure.at_worst(lambda: worst_call(source.read(), models))
-        budget = place_of(book.folder.folder, Amounts(at_most, cost))
-    was_killed = manifest.get("started") is not None and manifest.get("ended") is None
-    kills = manifest.get("in_flight_at_kills", 0) + (manifest.get("in_flight_max", 0) if was_killed else 0)
-    book.folder.write_manifest(
-        maybe_billed_pending=manifest.get("maybe_billed_pending", 0),
-        in_flight_at_kills=kills,
-        in_flight_max=0,
-        **unsure.notes(has_budget=budget is not None),
-        run_id=manifest.get("run_id") or uuid.uuid4().hex,
-        started=manifest.get("started") or _now(),
-        ended=manifest.get("ended") if is_done else None,
-        versions={"millstream": VERSION},
-        lines=survey.last,
-        requests=survey.requests,
-    )
-    if budget is None:
-        drop_budget(book.folder.folder)
-    started = datetime.fromisoformat(manifest["started"]).timestamp()
-    return structs.replace(batch.settings, run_id=manifest["run_id"], budget=budget, run_started=started)
 
 
 async def send(
@@ -185,15 +164,7 @@ def _conclude(batch: Batch, book: Book, survey: InputSurvey, end: RunEnd, *, is_
     try:
         if batch.in_order and not result.pending:
             book.put_in_order()
-        manifest = book.folder.manifest
-        end.maybe_billed += manifest["maybe_billed_pending"]
-        end.in_flight_at_kills = manifest["in_flight_at_kills"]
-        counts = {"answered": ended.answered, "failed": ended.failures}
-        book.folder.write_manifest(ended=_now(), counts=counts, maybe_billed_pending=end.maybe_billed)
+        end_run(book.folder, end, counts={"answered": ended.answered, "failed": ended.failures})
     except LocalFault as fault:
         end.fault = end.fault or fault
     return result
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
