@@ -1,6 +1,6 @@
 """Carries out a load test, from the lock on its folder to the figures on disk.
 
-Owns the life of the engine and the files, and the handling of signals. `session` decides when calls are sent and
+Owns the order, and what a signal does. `session` decides when calls are sent and
 `figures` computes the results. Prints nothing: the display is passed in.
 """
 
@@ -10,47 +10,41 @@ import asyncio
 import time
 from collections.abc import Mapping
 
-from msgspec import Struct, structs
+from msgspec import Struct, field, structs
 
-from ...configuration import errors as refusal
-from ...configuration.errors import UsageError
+from ...configuration.errors import LOCAL_FAULT, UsageError
 from ...engine.attempts.budget_file import BUDGET, BudgetPlace
 from ...engine.attempts.prices import Price
-from ...engine.collector import calm_collector
 from ...engine.fault import LocalFault
 from ...engine.remarks import remark
 from ...metrics.load.load_json import LoadFigures
 from ...wiring.engine import Engine
-from ...wiring.event_loop import loop_factory
-from ...wiring.signals import DRAIN_S, Interruption
+from ...wiring.event_loop import run_in_loop
+from ...wiring.running import RunEnd, running
+from ...wiring.signals import DRAIN_S
 from .budget import LoadEnd
 from .figures import load_of
 from .folder import LoadFolder, check_unused
 from .plan import LoadPlan
 from .run import ModelRun
-from .session import DisplayWitness, LoadSession, Witness
+from .session import DisplayWitness, LoadSession
 from .spec import LoadSpec
 from .timing import CallTimes
 
 
 class LoadOutcome(Struct, frozen=True, kw_only=True):
-    """The result of a load test. `signal`: the number of the signal that ended it; `fault`: a fault of our own machine,
-    after which the figures are valid all the same."""
+    """The result of a load test, and how it ended (`end`). Its figures are valid even after a fault of our own
+    machine."""
 
     load: LoadFigures
-    signal: int | None = None
-    fault: LocalFault | None = None
+    end: RunEnd = field(default_factory=RunEnd)
 
     @property
     def exit_code(self) -> int:
         """The exit code. Bad figures and the test's own cost limit are no failure; a test without an answer is."""
-        if self.signal is not None:
-            return refusal.SIGNAL + self.signal
-        if self.fault is not None or self.load.ending == "fault":
-            return refusal.LOCAL_FAULT
-        if self.load.ending == "stopped":
-            return refusal.RESUMABLE
-        return refusal.WITH_FAILURES if self.load.unmeasured else refusal.DONE
+        if self.end.signal is None and self.load.ending == "fault":
+            return LOCAL_FAULT
+        return self.end.exit_code(is_pending=self.load.ending == "stopped", has_failures=bool(self.load.unmeasured))
 
 
 def carry_out(spec: LoadSpec, display: DisplayWitness) -> LoadOutcome:
@@ -60,8 +54,7 @@ def carry_out(spec: LoadSpec, display: DisplayWitness) -> LoadOutcome:
     check_unused(spec.out)
     with LoadFolder(spec.out) as folder:
         began = time.time()
-        with calm_collector(), asyncio.Runner(loop_factory=loop_factory()) as runner:
-            session, number = runner.run(_sent(spec, prices, folder, display))
+        session, end = run_in_loop(_sent(spec, prices, folder, display))
         ending = session.ending or LoadEnd("error")
         load = load_of(
             spec,
@@ -73,7 +66,8 @@ def carry_out(spec: LoadSpec, display: DisplayWitness) -> LoadOutcome:
             unsure=session.purse.unsure,
         )
         folder.conclude(load)
-        return LoadOutcome(load=load, signal=number, fault=folder.fault)
+        end.fault = end.fault or folder.fault
+        return LoadOutcome(load=load, end=end)
 
 
 def prices_of(spec: LoadSpec) -> Mapping[str, Price | None]:
@@ -109,28 +103,24 @@ class _Scribe:
 
 async def _sent(
     spec: LoadSpec, prices: Mapping[str, Price | None], folder: LoadFolder, display: DisplayWitness
-) -> tuple[LoadSession, int | None]:
-    """Runs the test and returns its session and the number of the signal that ended it (None: no signal did)."""
+) -> tuple[LoadSession, RunEnd]:
+    """Runs the test and returns its session and how it ended."""
     # The session begins no call that may exceed the limit; the engine enforces it for each attempt, and over a kill.
     limit = spec.plan.limits.max_cost
-    settings = structs.replace(spec.settings, max_cost=limit, budget=BudgetPlace(spec.out / BUDGET))
+    engine = Engine(settings=structs.replace(spec.settings, max_cost=limit, budget=BudgetPlace(spec.out / BUDGET)))
+    session = LoadSession(spec, engine.ask, prices, (_Scribe(folder), display))
     loop = asyncio.get_running_loop()
-    async with Engine(settings=settings) as engine:
-        witnesses: tuple[Witness, ...] = (_Scribe(folder), display)
-        session = LoadSession(spec, engine.ask, prices, witnesses)
 
-        def drain(name: str) -> None:
-            session.end("interrupted", f"interrupted by {name}")
-            wait_s = min(DRAIN_S, spec.plan.limits.drain_s)
-            remark(f"{name}: waiting up to {wait_s:.0f} s for calls in flight; once more drops them")
+    def drain(name: str) -> None:
+        session.end("interrupted", f"interrupted by {name}")
+        wait_s = min(DRAIN_S, spec.plan.limits.drain_s)
+        remark(f"{name}: waiting up to {wait_s:.0f} s for calls in flight; once more drops them")
 
-        def end(fault: LocalFault) -> None:
-            session.end("fault", str(fault))
+    def tell(fault: LocalFault) -> None:
+        loop.call_soon_threadsafe(session.end, "fault", str(fault))
 
-        def tell(fault: LocalFault) -> None:
-            loop.call_soon_threadsafe(end, fault)
-
-        folder.on_fault = tell
-        with Interruption(drain, session.drop) as interruption, display.showing(session):
+    folder.on_fault = tell
+    async with running(engine, drain, session.drop) as end:
+        with display.showing(session):
             await session.run()
-        return session, interruption.number
+    return session, end

@@ -12,15 +12,13 @@ from random import Random
 from signal import Signals
 from typing import Protocol
 
-from msgspec import Struct, structs
+from msgspec import Struct, field, structs
 
-from ...configuration import errors as refusal
-from ...engine.fault import LocalFault
 from ...engine.remarks import remark
 from ...wiring.budgets import attach_new_budget
 from ...wiring.engine import Engine
-from ...wiring.event_loop import loop_factory
-from ...wiring.signals import Interruption
+from ...wiring.event_loop import run_in_loop
+from ...wiring.running import RunEnd, running
 from .lanes_file import Report
 from .provider import EngineProvider
 from .result import ProbeResult
@@ -41,14 +39,12 @@ Show = Callable[[Callable[[], tuple[int, float | None]]], Display]
 
 
 class ProbeOutcome(Struct, kw_only=True):
-    """The result of a probe: the quotas that it found, and the signal or fault that ended it early."""
+    """The result of a probe: the quotas that it found, and how it ended."""
 
     probed: ProbeResult
     """The quotas found of each model."""
-    signal: int | None = None
-    """The number of the signal that ended the probe; None: no signal did."""
-    fault: LocalFault | None = None
-    """The fault of our own machine that ended the probe; None: there was none."""
+    end: RunEnd = field(default_factory=RunEnd)
+    """The signal or the fault of our own machine that ended the probe early."""
     untold: tuple[str, ...] = ()
     """Models whose answers report no usage."""
     at_once: Mapping[str, int] = {}
@@ -56,27 +52,29 @@ class ProbeOutcome(Struct, kw_only=True):
 
     @property
     def exit_code(self) -> int:
-        if self.signal is not None:
-            return refusal.SIGNAL + self.signal
-        if self.fault is not None:
-            return refusal.LOCAL_FAULT
         lanes = self.probed.lanes.values()
-        if any(found.ended for found in lanes):
-            return refusal.RESUMABLE
-        return refusal.WITH_FAILURES if any(found.is_empty for found in lanes) else refusal.DONE
+        return self.end.exit_code(
+            is_pending=any(found.ended for found in lanes), has_failures=any(found.is_empty for found in lanes)
+        )
 
 
 def carry_out(spec: ProbeSpec, show: Show) -> ProbeOutcome:
     """Probes one model after the other and returns what was found, also after a signal or a local fault. Raises
-    LocalFault if no engine could be opened; then nothing was sent."""
-    with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        return runner.run(_carry_out(spec, show))
+    LocalFault if nothing could be sent."""
+    return run_in_loop(_carry_out(spec, show))
 
 
 async def _carry_out(spec: ProbeSpec, show: Show) -> ProbeOutcome:
     task = asyncio.current_task()
     assert task is not None
-    async with Engine(settings=spec.settings) as engine:
+    engine = Engine(settings=spec.settings)
+
+    def stop(name: str) -> None:
+        display.close()
+        remark(f"{name}: calls in flight are dropped")
+        task.cancel()
+
+    async with running(engine, stop) as end:
         # Known only here: the engine has raised the limit of open files.
         in_flight = min(map(spec.settings.concurrency_of, spec.models))
         bounds = structs.replace(spec.bounds, in_flight=min(spec.bounds.in_flight, in_flight))
@@ -87,41 +85,24 @@ async def _carry_out(spec: ProbeSpec, show: Show) -> ProbeOutcome:
 
         display = show(spent)
         probe = Probe(EngineProvider(engine, spec.costs, Random()), bounds, display)
-        ended = ProbeOutcome(probed=probe.probed())
-        for left in attach_new_budget(probe.purse, spec.settings):
-            remark(f"a probe that was killed after {left.written} may have spent up to ${left.granted:,.4f}")
-
-        def stop(name: str) -> None:
+        try:
+            for left in attach_new_budget(probe.purse, spec.settings):
+                remark(f"a probe that was killed after {left.written} may have spent up to ${left.granted:,.4f}")
+            await probe.run(spec.models)
+        finally:
             display.close()
-            remark(f"{name}: calls in flight are dropped")
-            cancel()
-
-        def cancel() -> None:
-            task.cancel()
-
-        with Interruption(stop, cancel) as interruption:
-            try:
-                await probe.run(spec.models)
-            except LocalFault as fault:
-                ended.fault = fault
-            except asyncio.CancelledError:
-                if interruption.number is None:
-                    raise
-                task.uncancel()
-            finally:
-                display.close()
-                probe.purse.detach()
-        ended.probed, ended.signal = probe.probed(), interruption.number
-        ended.untold, ended.at_once = tuple(probe.untold_usage), probe.at_once
-    return ended
+            probe.purse.detach()
+    if end.fault is not None and not probe.calls:
+        raise end.fault
+    return ProbeOutcome(probed=probe.probed(), end=end, untold=tuple(probe.untold_usage), at_once=probe.at_once)
 
 
 def report_of(spec: ProbeSpec, ended: ProbeOutcome) -> Report:
     why = ""
-    if ended.fault is not None:
-        why = str(ended.fault)
-    elif ended.signal is not None:
-        why = f"interrupted by {Signals(ended.signal).name}"
+    if ended.end.fault is not None:
+        why = str(ended.end.fault)
+    elif ended.end.signal is not None:
+        why = f"interrupted by {Signals(ended.end.signal).name}"
     return Report(
         probed=ended.probed,
         ways=spec.ways,

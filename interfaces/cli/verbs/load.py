@@ -51,8 +51,8 @@ def _carried_out(spec: LoadSpec, options: argparse.Namespace) -> int:
         say_json(msgspec.to_builtins(carried.load))
     else:
         say(tell(carried.load, spec.out))
-    if carried.fault is not None:
-        note_error(f"millstream: {carried.fault}")
+    if carried.end.fault is not None:
+        note_error(f"millstream: {carried.end.fault}")
         return carried.exit_code
     if carried.load.ending in ("fault", "stopped"):
         note(f"millstream: {carried.load.ending_detail}")

@@ -76,8 +76,8 @@ def run(options: argparse.Namespace) -> int:
         say_json(as_json(report))
     else:
         say(tell(report))
-    if ended.fault is not None:
-        note_error(f"millstream: {ended.fault}")
+    if ended.end.fault is not None:
+        note_error(f"millstream: {ended.end.fault}")
     text = lanes_text(report, carried(sending.config))
     if text:
         place = write_new(place, text, may_rename=options.out is None)

@@ -36,6 +36,7 @@ from millstream.bench.load.spec import LoadSpec
 from millstream.bench.load.summary import tell
 from millstream.bench.load.watch import ClientVerdict
 from millstream.metrics.load.load_json import GoalFound, LoadFigures, ModelFigures
+from millstream.wiring.running import RunEnd
 
 GOAL = Goal("latency", 90, 0.5, 0.05)
 
@@ -223,7 +224,7 @@ def test_without_an_answer_no_time_promise_goal_or_knee_is_told(spec: LoadSpec) 
     assert load.unmeasured == (
         f"{MODEL}: nothing was measured: none of {own.calls:,} calls was answered (server_error {own.calls:,})",
     )
-    assert LoadOutcome(load=load).exit_code == 3 and LoadOutcome(load=load, signal=2).exit_code == 130
+    assert LoadOutcome(load=load).exit_code == 3 and LoadOutcome(load=load, end=RunEnd(signal=2)).exit_code == 130
     assert load.unmeasured[0] in said
     assert not any(word in said for word in ("goodput", "goal ", "knee", "latency"))
     page = drawn([LoadTest("test", load)]).page.decode()
