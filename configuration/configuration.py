@@ -135,11 +135,13 @@ def configuration_of(document: Document) -> Configuration:
     return Configuration(lanes, _providers(document), searches, key_variables, prices, models, gateway_of(document))
 
 
-def read_configuration(path: str | None) -> Configuration:
+def read_configuration(path: str | None, *, may_hold_runs: bool = False) -> Configuration:
+    """Returns what a file declares, or nothing without a file. Raises UsageError for what is wrong, and for a run file,
+    unless it was the file of an earlier run."""
     if path is None:
         return Configuration()
     document = Document(Path(path))
-    if "run" in document.values:
+    if "run" in document.values and not may_hold_runs:
         raise document.refusal(
             ("run",), f"a --config file holds no runs: start these with `{command_text('run', path)}`"
         )

@@ -88,13 +88,7 @@ def gateway_of(document: Document) -> GatewaySettings:
     twice = next((name for name in variables if variables.count(name) > 1), None)
     if twice is not None:
         raise document.refusal((TABLE,), f"expected a token of its own for each caller, got env:{twice} twice")
-    return GatewaySettings(
-        token=found.get("token"),
-        hosts=found.get("hosts", ()),
-        origins=found.get("origins", ()),
-        models=_models(document, models),
-        callers=own,
-    )
+    return GatewaySettings(models=_models(document, models), callers=own, **found)
 
 
 def _caller(document: Document, name: str, row: object) -> CallerSettings:

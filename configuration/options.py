@@ -159,6 +159,15 @@ def add_sink(parser: argparse.ArgumentParser) -> None:
     _add(parser, ("sink",))
 
 
+def add_run_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of a verb that goes on with a run."""
+    add_sending(parser)
+    add_retrieval(parser)
+    add_sink(parser)
+    add_report(parser)
+    add_output(parser)
+
+
 def _add(
     group: argparse._ActionsContainer, names: Iterable[str], helps: Mapping[str, str] = MappingProxyType({})
 ) -> None:

@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...configuration import values
+from ..made_prompts.lengths import parse_lengths
 
 RATE = values.Number("a number of calls a second", 0.001, 1e6)
 STEPS_MAX = 1_000
-TOKENS = values.WholeNumber("tokens", 8, 10_000_000)
 MAX_TOKENS = values.WholeNumber("tokens", 1, 10_000_000)
 TRACE: Final = "trace"
 PAUSE = values.Duration("a time", may_be_zero=True)
 
-_LENGTHS = re.compile(r"(?:(\d+)-(\d+)|lognormal:([\d.]+),([\d.]+)|(\d+)|trace)", re.ASCII)
 _PERCENT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*")
 
 
@@ -51,7 +50,7 @@ class Rates:
 
 @dataclass(frozen=True)
 class Lengths:
-    """The kind of value of `--prompt-tokens`: the text of a length distribution, which `prompt_sources` parses."""
+    """The kind of value of `--prompt-tokens`: the text of a length distribution."""
 
     expected: str = (
         "N, LOW-HIGH, lognormal:MEDIAN,P99 (tokens, 8 to 10,000,000, the first the smaller), or trace for those that "
@@ -59,12 +58,8 @@ class Lengths:
     )
 
     def read(self, value: object) -> str:
-        match = _LENGTHS.fullmatch(str(value))
-        if match is None:
-            raise ValueError(value)
-        given = [float(each) for each in match.groups() if each is not None]
-        if given != sorted(given) or not all(TOKENS.least <= each <= TOKENS.most for each in given):
-            raise ValueError(value)
+        if value != TRACE:
+            parse_lengths(str(value))
         return str(value)
 
 

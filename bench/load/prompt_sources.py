@@ -5,7 +5,6 @@ Chooses between these and gives each prompt a different beginning. Files are rea
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import Random
@@ -18,13 +17,10 @@ from ...engine.call import Call
 from ...engine.runs.data_file import DatasetError
 from ..evaluation.declarations import of_word
 from ..evaluation.registry import benchmark_named, benchmarks
-from ..made_prompts.lengths import FixedLength, Lengths, LognormalLength, UniformLength
+from ..made_prompts.lengths import parse_lengths
 from ..made_prompts.prompts import CallParameters, Prompt, by_length, calls, from_texts, in_any_order, of_lengths
 from .prompt_file import read_prompts
 from .spec import CallSource
-
-_LENGTH_MOST = 200_000
-_LENGTHS = re.compile(r"(?:(\d+)-(\d+)|lognormal:([\d.]+),([\d.]+)|(\d+))", re.ASCII)
 
 Prompts = Callable[[Random, Random], Iterator[Prompt]]
 """Makes prompts from two random sources: one for lengths and order, one for the first letters."""
@@ -38,7 +34,7 @@ class PromptSource(Struct, frozen=True):
 
 
 def of_tokens(text: str) -> PromptSource:
-    lengths = _lengths_of(text)
+    lengths = parse_lengths(text)
     return PromptSource(lambda random, heads: by_length(lengths, random, heads))
 
 
@@ -90,18 +86,6 @@ def source_of(
         return calls(model, chosen.prompts(random, heads), wanted, heads, answers)
 
     return source
-
-
-def _lengths_of(text: str) -> Lengths:
-    match = _LENGTHS.fullmatch(text)
-    if match is None:
-        raise ValueError(f"{text!r} is no length")
-    low, high, median, p99, fixed = match.groups()
-    if low is not None:
-        return UniformLength(int(low), int(high))
-    if median is not None:
-        return LognormalLength(float(median), float(p99), max(_LENGTH_MOST, round(float(p99))))
-    return FixedLength(int(fixed))
 
 
 def _given(found: Sequence[Prompt], told: str, *, is_exact: bool) -> PromptSource:

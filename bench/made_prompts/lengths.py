@@ -6,6 +6,7 @@ Knows no text and no tokenizer; `prompts` converts tokens to characters.
 from __future__ import annotations
 
 import math
+import re
 from random import Random
 
 from msgspec import Struct
@@ -15,6 +16,8 @@ TOKENS_MIN = 8
 TOKENS_MAX = 10_000_000
 # Standard normal quantile of 0.99: a lognormal's p99 is its median times exp(sigma * Z99).
 _Z99 = 2.3263478740408408
+_MOST = 200_000
+_TEXT = re.compile(r"(?:(\d+)-(\d+)|lognormal:([\d.]+),([\d.]+)|(\d+))", re.ASCII)
 
 
 def _check_tokens(name: str, tokens: float) -> None:
@@ -56,7 +59,7 @@ class LognormalLength(Struct, frozen=True):
 
     median: float
     p99: float
-    most: int = 200_000
+    most: int = _MOST
 
     def __post_init__(self) -> None:
         _check_tokens("median", self.median)
@@ -72,3 +75,17 @@ class LognormalLength(Struct, frozen=True):
 
 
 Lengths = FixedLength | UniformLength | LognormalLength
+
+
+def parse_lengths(text: str) -> Lengths:
+    """Returns the lengths written as `N`, `LOW-HIGH` or `lognormal:MEDIAN,P99`. Raises ValueError for any other
+    text."""
+    match = _TEXT.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is no length")
+    low, high, median, p99, fixed = match.groups()
+    if low is not None:
+        return UniformLength(int(low), int(high))
+    if median is not None:
+        return LognormalLength(float(median), float(p99), max(_MOST, math.ceil(float(p99))))
+    return FixedLength(int(fixed))

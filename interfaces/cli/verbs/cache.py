@@ -164,10 +164,9 @@ def _why_of_run(options: argparse.Namespace) -> int:
 
 
 def _call_explained(found: StoredCall, sending: SendingOptions) -> list[str]:
-    from ....configuration.configuration import Configuration, configuration_of, settings_for
-    from ....configuration.documents import Document
+    from ....configuration.configuration import read_configuration, settings_for
 
-    known = Configuration() if sending.config is None else configuration_of(Document(Path(sending.config)))
+    known = read_configuration(sending.config, may_hold_runs=True)
     return [*_explained(found.call, settings_for((found.call.model,), sending, known)), *found.remarks]
 
 

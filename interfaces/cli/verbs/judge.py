@@ -70,19 +70,17 @@ def run(options: argparse.Namespace) -> int:
 def _prepared(folder: Path, options: argparse.Namespace) -> PreparedRun:
     from ....bench.evaluation.judging.preparation import JudgingOrder, prepare
     from ....bench.evaluation.registry import benchmark_of
-    from ....configuration.configuration import Configuration, configuration_of
-    from ....configuration.documents import Document
+    from ....configuration.configuration import read_configuration
 
     manifest = _manifest_of(folder)
     sending: SendingOptions = options.sending.over(_sending_of_judges(folder)).over(_sending_of(manifest))
-    configuration = Configuration() if sending.config is None else configuration_of(Document(Path(sending.config)))
     return prepare(
         JudgingOrder(
             folder=folder,
             judging=benchmark_of(folder).judging(manifest),
             judges=tuple(options.judge),
             sending=sending,
-            configuration=configuration,
+            configuration=read_configuration(sending.config, may_hold_runs=True),
             effort=options.judge_reasoning_effort,
             needs_keys=not options.plan,
         )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ....configuration.errors import UsageError
-from ....configuration.options import add_output, add_report, add_retrieval, add_sending, add_sink
+from ....configuration.options import add_run_options
 from ....format import command_text
 from ...terminal.output import note
 
@@ -25,11 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="move lines that are not what was written to a file beside, and ask for them again",
     )
-    add_sending(parser)
-    add_retrieval(parser)
-    add_sink(parser)
-    add_report(parser)
-    add_output(parser)
+    add_run_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -46,8 +42,7 @@ def prepared_of(folder: Path, options: argparse.Namespace) -> PreparedRun:
     from ....bench.evaluation.benchmark import Order
     from ....bench.evaluation.preparation import in_sweep
     from ....bench.evaluation.registry import options_of, prepare
-    from ....configuration.configuration import Configuration, configuration_of
-    from ....configuration.documents import Document
+    from ....configuration.configuration import read_configuration
     from ...batch.place import check_is_no_batch
 
     check_is_no_batch(folder)
@@ -60,11 +55,9 @@ def prepared_of(folder: Path, options: argparse.Namespace) -> PreparedRun:
             f"{folder}: its manifest.json keeps no options ({error}): start it with `run` again"
         ) from error
     sending = options.sending.over(kept)
-    configuration = Configuration()
-    if sending.config is not None:
-        if options.sending.config is None:
-            note(f"millstream: lanes, providers and prices as the run had them, from {sending.config}")
-        configuration = configuration_of(Document(Path(sending.config)))
+    if sending.config is not None and options.sending.config is None:
+        note(f"millstream: lanes, providers and prices as the run had them, from {sending.config}")
+    configuration = read_configuration(sending.config, may_hold_runs=True)
     prepared = prepare(Order(out=folder.absolute(), run=run, sending=sending, configuration=configuration))
     asked, begun = prepared.specification["data"], manifest["specification"].get("data")
     if asked != begun:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ....configuration.options import add_output, add_report, add_retrieval, add_sending, add_sink
+from ....configuration.options import add_run_options
 from ...terminal.output import note
 from .resume import prepared_of
 
@@ -15,11 +15,7 @@ EXAMPLES = ("retry runs/first",)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="DIR", help="the run's folder; options not given here are those it ran with")
-    add_sending(parser)
-    add_retrieval(parser)
-    add_sink(parser)
-    add_report(parser)
-    add_output(parser)
+    add_run_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
