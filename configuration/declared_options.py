@@ -49,7 +49,8 @@ class Option(Struct, frozen=True):
     one_of: str = ""
     """What it decides. Only one of the options that decide the same may be given; without any, the first one holds."""
     beside: tuple[str, ...] = ()
-    """The fields, all deciding the same, beside which it may be given. Empty: beside all."""
+    """The fields beside one of which it may be given; if they decide something, all of them decide the same. Empty:
+    it may be given by itself."""
     barred: Mapping[str, str] = {}
     """Why it can't be given beside the others of these, by field, where there is more to say."""
 
@@ -239,7 +240,7 @@ def _checked(struct: type[_S], given: Mapping[str, Any]) -> _S:
         if at_field is None:
             raise UsageError(str(error)) from error
         said, name = at_field.groups()
-        raise UsageError(f"--{name.replace('_', '-')}: {said[:1].lower()}{said[1:]}") from error
+        raise UsageError(f"--{key_of(name)}: {said[:1].lower()}{said[1:]}") from error
 
 
 def check_together(struct: type[Struct], given: Collection[str]) -> None:
@@ -258,9 +259,11 @@ def check_together(struct: type[Struct], given: Collection[str]) -> None:
         if option.name not in given or not option.beside:
             continue
         what = options[option.beside[0]].one_of
-        if (chosen[what] or rivals[what])[0].name not in option.beside:
+        others = chosen[what] if what else [options[name] for name in option.beside if name in given]
+        holding = others or (rivals[what][:1] if what else [])
+        if not any(other.name in option.beside for other in holding):
             wanted = " or ".join(options[name].flag for name in option.beside)
-            raise UsageError(f"{option.flag}: expected {_wrong_beside(option, wanted, chosen[what])}")
+            raise UsageError(f"{option.flag}: expected {_wrong_beside(option, wanted, others)}")
 
 
 def _wrong_beside(option: DeclaredOption, wanted: str, chosen: Iterable[DeclaredOption]) -> str:

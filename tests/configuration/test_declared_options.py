@@ -62,6 +62,7 @@ class Walk(Struct, frozen=True):
     miles: Annotated[int | None, Option(WholeNumber("miles"), one_of="the length")] = None
     from_: Annotated[str | None, Option(beside=("miles",), barred={"hours": "a clock has no place"})] = None
     pauses: Annotated[int, Option(WholeNumber("pauses"), beside=("hours",))] = 0
+    long: Annotated[bool, Option(help="long pauses", beside=("pauses",))] = False
 
 
 def walk(*words: str) -> Walk:
@@ -77,7 +78,7 @@ def test_a_verbs_options_have_places_flags_and_headings() -> None:
     places = [told.index(text) for text in ("PROVIDER/MODEL", "how far:", "  --hours HOURS", "  --from FROM")]
     assert places == sorted(places)
     assert walk("c/d", "--miles", "3", "--from", "x") == Walk(("a/b", "c/d"), miles=3, from_="x")
-    assert walk("--pauses", "2") == Walk(("a/b",), pauses=2)  # the first of the lengths holds
+    assert walk("--pauses", "2", "--long") == Walk(("a/b",), pauses=2, long=True)  # the first of the lengths holds
 
 
 @pytest.mark.parametrize(
@@ -85,6 +86,7 @@ def test_a_verbs_options_have_places_flags_and_headings() -> None:
     [
         (("--hours", "1", "--miles", "2"), "expected one of --hours, --miles as the length, got --hours and --miles"),
         (("--from", "x"), "--from: expected --miles beside it, got none"),
+        (("--long",), "--long: expected --pauses beside it, got none"),
         (("--from", "x", "--hours", "1"), "--from: expected none beside --hours, got one: a clock has no place"),
         (("--pauses", "1", "--miles", "1"), "--pauses: expected --hours beside it, got --miles: leave one out"),
     ],
