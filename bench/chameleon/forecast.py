@@ -22,7 +22,7 @@ from .work import ChameleonWork
 
 _IN_TURN = (
     "turns follow each other, each with its search, pages, answer and judgement, so the run takes longer than its "
-    "quotas alone"
+    "quotas alone: --pilot N measures how long"
 )
 # The characters of the fixed words around sources and question, and around each past turn.
 _FRAME, _LABELS = 25, 12

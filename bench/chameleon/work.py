@@ -92,6 +92,14 @@ class ChameleonWork(Struct, frozen=True):
     def max_tokens(self) -> dict[str, int | None]:
         return {lane: None if lane == self.asked.judge else self.asked.max_tokens for lane in self.lanes}
 
+    @property
+    def at_once(self) -> int:
+        """The number of conversations that are held at once."""
+        under_test = dict.fromkeys(pair.model for pair in self.asked.pairs)
+        return at_once_of(
+            (self.settings.concurrency_of(model), self.settings.quota_of(model).rpm) for model in under_test
+        )
+
     def pairs(self) -> list[Pair]:
         return list(self.asked.pairs)
 
@@ -113,11 +121,7 @@ class ChameleonWork(Struct, frozen=True):
         if self.settings.mode not in ("replay", "strict"):
             # Checked before anything is paid for. A replay has its texts already.
             await engine.check_pages()
-        under_test = dict.fromkeys(pair.model for pair in self.asked.pairs)
-        at_once = at_once_of(
-            (self.settings.concurrency_of(model), self.settings.quota_of(model).rpm) for model in under_test
-        )
-        return await run_sweep(engine, folder, self.dataset, self.asked, done, item_ended, at_once)
+        return await run_sweep(engine, folder, self.dataset, self.asked, done, item_ended, self.at_once)
 
     def count(self, folder: RunFolder) -> RunCounts:
         asked = asked_of(self.specification)
@@ -201,6 +205,7 @@ def pilot_items(prepared: PreparedRun, size: int) -> ItemsOfPilot:
         items=len(few.dataset.conversations),
         of=len(work.dataset.conversations),
         noun="conversation",
+        at_once=work.at_once,
     )
 
 

@@ -124,6 +124,12 @@ class ItemWork(Struct, frozen=True):
     def score_columns(self) -> tuple[str, ...]:
         return self.of.columns
 
+    @property
+    def at_once(self) -> int:
+        """The number of items of several calls that run at once."""
+        under_test = dict.fromkeys(pair.model for pair in self.asked_pairs)
+        return at_once_of(map(self.settings.concurrency_of, under_test))
+
     def pairs(self) -> list[Pair]:
         return list(self.asked_pairs)
 
@@ -157,9 +163,7 @@ class ItemWork(Struct, frozen=True):
             return await send_calls_of(
                 self.of, engine, folder, SendPlan(self.asked_pairs, self.options, done, self.steps)
             )
-        under_test = dict.fromkeys(pair.model for pair in self.asked_pairs)
-        at_once = at_once_of(map(self.settings.concurrency_of, under_test))
-        sent = SendPlan(self.asked_pairs, self.options, done, self.steps, at_once, Judges(self.settings))
+        sent = SendPlan(self.asked_pairs, self.options, done, self.steps, self.at_once, Judges(self.settings))
         return await send_steps_of(self.of, engine, folder, sent, item_ended)
 
     def count(self, folder: RunFolder) -> RunCounts:
@@ -337,7 +341,8 @@ def pilot_items(prepared: PreparedRun, size: int) -> ItemsOfPilot:
         calls = {pair: [call for name, call in work.calls(pair) if name in chosen] for pair in work.asked_pairs}
         return ItemsOfPilot(run=prepared, items=len(chosen), of=len(work.steps), noun="prompt", calls=calls)
     few = structs.replace(work, steps={name: steps for name, steps in work.steps.items() if name in chosen})
-    return ItemsOfPilot(run=structs.replace(prepared, work=few), items=len(chosen), of=len(work.steps))
+    run = structs.replace(prepared, work=few)
+    return ItemsOfPilot(run=run, items=len(chosen), of=len(work.steps), at_once=work.at_once)
 
 
 def _spread(work: ItemWork, size: int) -> set[str]:

@@ -56,12 +56,14 @@ class LaneUse(Struct):
 
 class ItemUse(Struct):
     """What one item used on each lane (all pages together are one), and its state with each pair that began it. `id` is
-    empty for an item of one call. `is_measured`: the tokens of all its answers are known."""
+    empty for an item of one call. `is_measured`: the tokens of all its answers are known. `replayed`: the pairs of
+    which answers came from the cache, so that its time with them says nothing about a run's."""
 
     id: str = ""
     states: dict[Pair, UnderWay] = field(default_factory=dict)
     lanes: dict[str, LaneUse] = field(default_factory=dict)
     is_measured: bool = True
+    replayed: set[Pair] = field(default_factory=set)
 
     def add(self, outcome: Outcome, price: Price | None, chars: int = 0) -> None:
         """Adds a call."""
@@ -120,6 +122,11 @@ class Stratum(Struct, kw_only=True):
     def whole(self) -> list[ItemUse]:
         """Those of which no step failed."""
         return [item for item in self.ended if all(of.is_whole for of in item.states.values())]
+
+    @property
+    def seconds(self) -> list[float]:
+        """The time that each whole item took with each pair, if it was sent."""
+        return [of.seconds for item in self.whole for pair, of in item.states.items() if pair not in item.replayed]
 
     def note(self, outcome: Outcome) -> None:
         self.sent += outcome.attempts > 0
@@ -241,13 +248,14 @@ async def _send(pilot: Pilot, watch: Watch) -> Pilot:
 async def send_single_calls(runner: StreamRunner, pilot: Pilot) -> list[Stop]:
     """Sends a pilot's items of one call, all pairs at once. Returns the stops that left some unsent; raises LocalFault
     once every pair has ended."""
-    prices = pilot.chosen.run.settings.price_table()
+    table = pilot.chosen.run.settings.price_table()
     strata = {stratum.pairs[0]: stratum for stratum in pilot.strata}
+    prices = {pair.model: table.get(pair.model) for pair in strata}
 
     def take(pair: Pair, outcome: Outcome) -> None:
         stratum, failure, reply = strata[pair], outcome.failure, outcome.reply
         item = ItemUse(states={pair: UnderWay(pair, "", has_ended=True, has_failed=failure is not None)})
-        item.add(outcome, prices.get(pair.model), max(1, chars_of(outcome.call)))
+        item.add(outcome, prices[pair.model], max(1, chars_of(outcome.call)))
         stratum.items.append(item)
         stratum.note(outcome)
         if failure is not None:
@@ -272,6 +280,8 @@ def _step_noter(pilot: Pilot) -> Callable[[Outcome], None]:
             item = items[under_way.item] = ItemUse(under_way.item)
             every.items.append(item)
         item.states[under_way.pair] = under_way
+        if outcome.cached and outcome.call.model == under_way.pair.model:
+            item.replayed.add(under_way.pair)
         # A call that several items make counts once.
         if outcome.key not in counted:
             counted.add(outcome.key)

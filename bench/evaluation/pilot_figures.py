@@ -6,7 +6,7 @@ Pure functions from what items used to values. Their text: pilot_text.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 from functools import reduce
 from itertools import chain
 from operator import add
@@ -19,9 +19,9 @@ from ...engine.call import WEB
 from ...engine.fault import Stop
 from ...metrics.statistics.ratio import Estimate, RatioSample, Totals, totals
 from ...metrics.statistics.shares import share_interval
-from ...wiring import Settings
 from .forecast import Missing
 from .pilot import ItemUse, JournalLine, LaneUse, Pilot, Stratum
+from .preparation import ItemsOfPilot
 from .work import Remainder
 
 Rng = np.random.Generator
@@ -66,8 +66,8 @@ class Failures(Struct):
 
 
 class Minutes(Struct, frozen=True):
-    """The time that the rest takes: the largest of its bounds. `bound_by`: requests, tokens, or concurrency, of the
-    `lane`; None: nothing is left."""
+    """The time that the rest takes: the largest of its bounds. `bound_by`: requests, tokens or concurrency of the
+    `lane`, or items whose calls follow each other; None: nothing is left."""
 
     estimate: float
     ci95: tuple[float, float] | None
@@ -163,7 +163,7 @@ def as_json(pilot: Pilot, figures: Sequence[PilotFigures]) -> dict[str, Any]:
 
 def _figures(strata: Sequence[Stratum], pilot: Pilot, missing: Missing, asked: tuple[str, ...]) -> PilotFigures:
     chosen, rng = pilot.chosen, np.random.default_rng(SEED)
-    settings, prices = chosen.run.settings, chosen.run.settings.price_table()
+    prices = chosen.run.settings.price_table()
     left = [_left(stratum, missing) for stratum in strata]
     whole = [stratum.whole for stratum in strata]
     measured = [[item for item in items if item.is_measured] for items in whole]
@@ -177,10 +177,9 @@ def _figures(strata: Sequence[Stratum], pilot: Pilot, missing: Missing, asked: t
     has_price = any(prices.get(lane) is not None for lane in lanes)
     spent = sum(stratum.paid for stratum in strata) if has_price else None
     number = sum(stratum.chosen for stratum in strata)
-    latencies = {lane: [ms for each in strata for ms in each.latencies.get(lane, ())] for lane in lanes}
     # The tokens of one call say something about others where an item is one.
     uses = [use for item in items for use in item.lanes.values() if use.chars]
-    each_ms = sorted(latencies[lanes[0]]) if chosen.calls else []
+    latencies = sorted(ms for each in strata for ms in each.latencies.get(lanes[0], ())) if chosen.calls else []
     records = [line for stratum in strata for line in stratum.records]
     failures = [line for stratum in strata for line in stratum.failures]
     return PilotFigures(
@@ -201,10 +200,10 @@ def _figures(strata: Sequence[Stratum], pilot: Pilot, missing: Missing, asked: t
         unpriced=unpriced,
         cost=cost,
         cost_with_pilot=None if cost is None or spent is None else _moved(cost, spent),
-        minutes=None if rest is None else _minutes(rest, latencies, settings, rng),
+        minutes=None if rest is None else _minutes(rest, strata, lanes, chosen, rng),
         tokens_per_character=_ratio(sum(use.input for use in uses), sum(use.chars for use in uses)),
         output_tokens_each=_ratio(sum(use.output for use in uses), len(uses)),
-        latency_ms=_ratio(sum(each_ms), len(each_ms)),
+        latency_ms=_ratio(sum(latencies), len(latencies)),
         failed=_share(len(failures), len(failures) + len(records)),
         refused=_share(sum(line.status == "refused" for line in records), len(records)),
         truncated=_share(sum(line.truncated for line in records), len(records)),
@@ -236,14 +235,17 @@ def _lane(lane: str, rest: _Rest, *, is_priced: bool) -> LaneFigures:
     return LaneFigures(lane, calls, read, written, rest.of((lane,), _COSTS) if is_priced else None)
 
 
-def _minutes(rest: _Rest, latencies: Mapping[str, list[float]], settings: Settings, rng: Rng) -> Minutes | None:
-    """Returns the time that the rest needs: the largest bound of all lanes, by requests, tokens and calls in flight.
-    None: there is none, since nothing was sent and no quota is declared."""
-    all_calls = rest.of(latencies, ("calls",))
+def _minutes(
+    rest: _Rest, strata: Sequence[Stratum], lanes: Sequence[str], chosen: ItemsOfPilot, rng: Rng
+) -> Minutes | None:
+    """Returns the time that the rest needs: the largest bound of all lanes, by requests, tokens and calls in flight,
+    and of the items that run at once, whose calls follow each other. None: there is none, since nothing was sent and no
+    quota is declared."""
+    settings, all_calls = chosen.run.settings, rest.of(lanes, ("calls",))
     if not all_calls.estimate:
         return Minutes(all_calls.estimate, all_calls.ci95)
     bounds: list[Minutes] = []
-    for lane, of_calls in latencies.items():
+    for lane in lanes:
         calls, quota = rest.of((lane,), ("calls",)).estimate, settings.quota_of(lane)
         for name, most, amounts in (
             ("requests", quota.rpm, ("calls",)),
@@ -254,12 +256,15 @@ def _minutes(rest: _Rest, latencies: Mapping[str, list[float]], settings: Settin
             if most is not None:
                 figure = rest.of((lane,), amounts, 1 / most)
                 bounds.append(Minutes(figure.estimate, figure.ci95, name, lane))
-        if calls and of_calls:
-            each = np.array(sorted(of_calls), dtype=np.float64).reshape(-1, 1)
-            busy_ms = totals(RatioSample(each, np.ones_like(each), max(1, round(calls)), np.array([calls])), rng)
-            at_once = min(settings.concurrency_of(lane), max(1.0, calls))
-            figure = _figure(busy_ms.of((1 / 60_000 / at_once,)))
+        latencies = [ms / 1_000 for stratum in strata for ms in stratum.latencies.get(lane, ())]
+        if calls and latencies:
+            figure = _side_by_side(latencies, calls, settings.concurrency_of(lane), rng)
             bounds.append(Minutes(figure.estimate, figure.ci95, "concurrency", lane))
+    seconds = [] if chosen.calls else strata[0].seconds
+    if seconds:
+        items = (strata[0].of - len(strata[0].whole)) * len(strata[0].pairs)
+        figure = _side_by_side(seconds, items, chosen.at_once, rng)
+        bounds.append(Minutes(figure.estimate, figure.ci95, f"{chosen.noun}s whose calls follow each other"))
     if not bounds:
         return None
     slowest = max(bounds, key=lambda bound: bound.estimate)
@@ -267,6 +272,13 @@ def _minutes(rest: _Rest, latencies: Mapping[str, list[float]], settings: Settin
     is_known = len(intervals) == len(bounds)
     interval = (max(low for low, _ in intervals), max(high for _, high in intervals)) if is_known else None
     return Minutes(slowest.estimate, interval, slowest.bound_by, slowest.lane)
+
+
+def _side_by_side(seconds: Sequence[float], count: float, at_once: float, rng: Rng) -> Figure:
+    """Returns the minutes that `count` things take of which `at_once` run at a time and some took these seconds."""
+    each = np.array(sorted(seconds), dtype=np.float64).reshape(-1, 1)
+    busy_s = totals(RatioSample(each, np.ones_like(each), max(1, round(count)), np.array([float(count)])), rng)
+    return _figure(busy_s.of((1 / 60 / min(at_once, max(1.0, count)),)))
 
 
 def _figure(estimate: Estimate) -> Figure:

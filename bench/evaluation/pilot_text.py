@@ -15,7 +15,7 @@ _MEANING = (
     "in brackets: 95% intervals, of calls, tokens, cost and time by a bootstrap over the pilot's {noun}s, of shares "
     "the exact ones; the figures are those of a run of which everything left is answered at its first sending"
 )
-_STEPS = "; time is what quotas and calls in flight allow, and an answer has to wait for those before it besides"
+_STEPS = "; time is at least what quotas, calls in flight and items at once allow"
 
 
 def tell(pilot: Pilot, parts: Sequence[PilotFigures]) -> str:
@@ -84,7 +84,7 @@ def _estimates(part: PilotFigures, lanes: Sequence[LaneFigures], *, is_one_call:
         yield "  time           unknown: nothing was sent, and --rpm and --tpm were not given"
     else:
         least = "" if is_one_call else "at least "
-        by = f", bound by {part.minutes.bound_by} of {part.minutes.lane}"
+        by = f", bound by {part.minutes.bound_by}{f' of {part.minutes.lane}' if part.minutes.lane else ''}"
         yield f"  time           {least}{_text(part.minutes, rough_minutes)}{by if part.left else ''}"
     if part.measured < part.whole:
         yield f"  left out       {part.noun}s without the usage of every answer: {part.whole - part.measured:,}"

@@ -87,6 +87,8 @@ class ItemsOfPilot(Struct, frozen=True, kw_only=True):
     """The noun for an item."""
     calls: Mapping[Pair, Sequence[Call]] = MappingProxyType({})
     """The calls of each pair, where an item is one call; empty: the run sends its items."""
+    at_once: int = 1
+    """The number of items of several calls that the run holds at once, over all pairs."""
     remark: str = ""
     """A sentence about the estimates."""
 

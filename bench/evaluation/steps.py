@@ -55,6 +55,8 @@ class UnderWay(Struct):
     """Whether it ran to its end without a stop."""
     has_failed: bool = False
     """Whether a step of it failed."""
+    seconds: float = 0.0
+    """The time that it took to its end."""
 
     @property
     def is_whole(self) -> bool:
@@ -125,9 +127,10 @@ class StepSweep:
             self._under_way[pair] += 1
             under_way = UnderWay(pair, item.id)
             UNDER_WAY.set(under_way)
+            began = asyncio.get_running_loop().time()
             try:
                 await item.run()
-                under_way.has_ended = True
+                under_way.has_ended, under_way.seconds = True, asyncio.get_running_loop().time() - began
             except Stopped as error:
                 self._note(pair, error.stops)
             except (LocalFault, BenchmarkDefect) as error:

@@ -84,9 +84,11 @@ SETTINGS = Settings(
 )
 
 
-def used(*, words: int = 100, failed: bool = False, unended: bool = False, measured: bool = True) -> ItemUse:
+def used(
+    *, words: int = 100, failed: bool = False, unended: bool = False, measured: bool = True, seconds: float = 0.0
+) -> ItemUse:
     """One item's: each pair has one call of so many words, the judge two; one search for both."""
-    runs = {pair: UnderWay(pair, "x", has_ended=True) for pair in PAIRS}
+    runs = {pair: UnderWay(pair, "x", has_ended=True, seconds=seconds) for pair in PAIRS}
     runs[PAIRS[0]].has_failed, runs[PAIRS[1]].has_ended = failed, not unended
     lanes = {
         MODEL: LaneUse(1, 0, words, 10, words * 1e-6, 1e-4),
@@ -97,11 +99,11 @@ def used(*, words: int = 100, failed: bool = False, unended: bool = False, measu
     return ItemUse("", runs, lanes, measured)
 
 
-def pilot_of(*items: ItemUse, of: int = 20, settings: Settings = SETTINGS, **more: Any) -> Pilot:
+def pilot_of(*items: ItemUse, of: int = 20, settings: Settings = SETTINGS, at_once: int = 64, **more: Any) -> Pilot:
     out = Path("-")
     work = cast(BenchmarkRun, Planned())
     run = PreparedRun(out=out, work=work, settings=settings, specification={}, options={}, dataset={})
-    pilot = begin(ItemsOfPilot(run=run, items=len(items), of=of, noun="talk"))
+    pilot = begin(ItemsOfPilot(run=run, items=len(items), of=of, noun="talk", at_once=at_once))
     (stratum,) = pilot.strata
     for number, item in enumerate(items):
         item.id = f"t{number}"
@@ -138,6 +140,20 @@ def test_answers_that_take_long_bound_the_time_where_few_may_be_in_flight() -> N
     # 16 calls of a minute, two at a time; the judge's 32 of half a minute are eight at a time.
     assert minutes is not None and minutes.estimate == pytest.approx(8.0)
     assert (minutes.bound_by, minutes.lane) == ("concurrency", MODEL)
+
+
+@pytest.mark.parametrize(("at_once", "minutes"), [(64, 2.0), (8, 8.0)])
+def test_the_time_is_at_least_what_items_take_of_which_so_many_run_at_once(at_once: int, minutes: float) -> None:
+    pilot = pilot_of(*[used(seconds=120) for _ in range(4)], settings=Settings(), at_once=at_once)
+    # 16 talks of two minutes are left, with each of two models.
+    found = figures(pilot)
+    assert found.minutes is not None and found.minutes.estimate == pytest.approx(minutes)
+    assert "bound by talks whose calls follow each other" in tell(pilot, [found])
+    # What the cache answered takes no time, and says nothing about a run.
+    for item in pilot.strata[0].items:
+        item.replayed.update(PAIRS)
+    replayed = figures(pilot).minutes
+    assert replayed is not None and (replayed.bound_by, replayed.lane) == ("requests", SEARCH)
 
 
 def test_items_that_differ_give_intervals_and_one_alone_gives_none() -> None:

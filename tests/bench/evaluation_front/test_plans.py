@@ -83,6 +83,16 @@ def test_what_a_pilot_reckons_is_what_the_run_then_costs(toys: Toys, server: Toy
     assert low <= rest <= high and pilot["cost"]["estimate"] == pytest.approx(rest)
 
 
+def test_a_conversations_answers_wait_for_each_other_and_so_does_the_time(toys: Toys, server: ToyServer) -> None:
+    server.delay_s = 0.05
+    minutes = pilot_in(planned(toys, "doubts", "--limit", "10", "--pilot", "2"))["minutes"]
+    assert minutes["bound_by"] == "items whose calls follow each other"
+    # Three answers, each judged: all eight left are held at once.
+    assert minutes["estimate"] * 60 > 3 * 0.05
+    again = pilot_in(planned(toys, "doubts", "--limit", "10", "--pilot", "2"))
+    assert again["sent"] == 0 and again["minutes"] is None
+
+
 def test_a_pilot_spread_over_the_run_leaves_no_part_of_it_out(toys: Toys, server: ToyServer) -> None:
     planned(toys, "sums", "--limit", "40", "--pilot", "4")
     numbers = sorted(int(re.findall(r"\d+", prompt)[0]) for _, prompt in server.prompts())
