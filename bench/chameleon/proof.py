@@ -15,13 +15,14 @@ from ...engine.runs.proof import Proof, compare_counts, compare_scores, proof_of
 from ...engine.runs.run_folder import FAILURES, RECORDS
 from ...metrics.chameleon.scores import scores as scores_of
 from ...metrics.chameleon.traces import Traces
+from ..evaluation.item import numbered_ids
 from ..evaluation.proof import Roll
 from ..evaluation.reads import reads_of
 from ..evaluation.served import rows_in
 from .dataset import ConversationSet
 from .order import places_in_order
 from .records import Record
-from .run_spec import asked_of, readings_of_run, turn_ids
+from .run_spec import asked_of, readings_of_run
 from .turn import untrue_fields
 
 
@@ -31,7 +32,7 @@ def prove(folder: Path, manifest: Mapping[str, Any], dataset: ConversationSet | 
     proof = proof_of(manifest, None if dataset is None else dataset.digest)
     specification = manifest["specification"]
     questions = _questions(specification, dataset)
-    roll = Roll(asked_of(specification), proof, "turn", turn_ids)
+    roll = Roll(asked_of(specification), proof, "turn", numbered_ids)
     for name in (RECORDS, FAILURES):
         for here, record in whole_records(folder, name, Record, "Chameleon", proof):
             turn = record.id

@@ -1,6 +1,6 @@
 """The specification of a Chameleon run: the values that decide its prompts and answers, and no others.
 
-Owns the specification and the ids of each pair's turns. Knows no folder and sends nothing.
+Owns the specification. Knows no folder and sends nothing.
 """
 
 from __future__ import annotations
@@ -81,11 +81,6 @@ class ConversationSpec(Struct, frozen=True, kw_only=True):
 def turns_of(dataset: ConversationSet, turns: int) -> dict[str, int]:
     """Returns the number of turns of each conversation: `turns`, or fewer if it has fewer questions."""
     return {each.id: min(turns, len(each.questions)) for each in dataset.conversations}
-
-
-def turn_ids(conversation: str, turns: int) -> list[str]:
-    """Returns the ids of a conversation's turns, in order: `conversation/1` and so on."""
-    return [f"{conversation}/{turn}" for turn in range(1, turns + 1)]
 
 
 def beyond(dataset: ConversationSet, turns: int, conversations: int | None) -> list[str]:
