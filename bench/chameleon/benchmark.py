@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ...report.sections import PageContents
     from ..evaluation.forecast import Expected
     from ..evaluation.judging.judging import Judging
-    from ..evaluation.labelling.label import Label, Labeller
+    from ..evaluation.labelling.label import Labeller
     from ..evaluation.preparation import ItemsOfPilot, PreparedRun
     from .report.runs import ConversationRun
 
@@ -94,16 +94,11 @@ class Chameleon(Benchmark):
         questions = [question for each in found.conversations for question in each.questions]
         return LoadPrompts(questions, f"{len(questions):,} questions of Chameleon's conversations ({found.name})")
 
-    def label(self, record: Any) -> Label | None:
-        from .review import label_of
-
-        return label_of(record)
-
     def labeller(self, manifest: Mapping[str, Any] | None, *, is_shown: bool) -> Labeller:
         from ..evaluation.labelling.label import Labeller
-        from .review import exchange_of
+        from .review import exchange_of, label_of
 
-        return Labeller(self.Record, self.label, exchange_of)
+        return Labeller(self.Record, label_of, exchange_of)
 
     def judging(self, manifest: Mapping[str, Any]) -> Judging:
         from .judging import TurnJudging

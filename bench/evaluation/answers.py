@@ -14,7 +14,7 @@ from msgspec import structs
 
 from ...engine.runs.run_folder import RECORDS
 from .judging.judgement import JUDGEMENTS
-from .kept_answer import key_of, text_hash
+from .kept_answer import key_of
 from .labelling.sample import AnswerFile
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def _with_judges(labeller: Labeller, folder: Path, judging: Judging) -> Labeller
         readings = dict(made.readings)
         for judge, own in lines.items():
             line = own.get(key_of(record))
-            if line is None or line.text_sha256 != text_hash(record.text):
+            if line is None or not line.holds_for(record.text):
                 continue
             again = labeller.label(judging.applied(record, line))
             if again is not None and again.readings:

@@ -96,6 +96,10 @@ class VerdictLine(Struct, frozen=True, kw_only=True):
     def answer(self) -> Key:
         return key_of(self)
 
+    def holds_for(self, text: str | None) -> bool:
+        """Whether the answer has the text that was read."""
+        return self.text_sha256 == text_hash(text)
+
 
 _Line = TypeVar("_Line", bound=VerdictLine)
 

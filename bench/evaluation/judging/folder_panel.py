@@ -25,7 +25,7 @@ def read_panel(folder: Path, judging: Judging) -> Panel | None:
         return None
     answers = KeptAnswers(folder / RECORDS, judging)
     lines = {
-        judge: {key: line for key, line in own.items() if answers.texts.get(key) == line.text_sha256}
+        judge: {key: line for key, line in own.items() if answers.are_of(line)}
         for judge, own in lines_of(folder, judging).items()
     }
     others = tuple(judge for judge in lines if judge != judging.own)

@@ -18,6 +18,7 @@ from ....engine.runs.pairs import Pair
 from ..journals import RecordError, decoded
 from ..kept_answer import Key, key_of, text_hash
 from ..record_lines import record_lines
+from .judgement import Judgement
 from .judging import Judging
 
 
@@ -56,6 +57,10 @@ class KeptAnswers:
 
     def __repr__(self) -> str:
         return f"<KeptAnswers {self.path} [Answers: {len(self)}]>"
+
+    def are_of(self, line: Judgement) -> bool:
+        """Whether a judgement is of one of these answers, as it is now."""
+        return self.texts.get(line.answer) == line.text_sha256
 
     def groups(self) -> Iterator[AnswerGroup]:
         """Yields every conversation with an answer that a judge reads, in the order of the file."""

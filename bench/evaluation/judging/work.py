@@ -146,7 +146,7 @@ class JudgingWork(Struct, frozen=True):
         return ()
 
     def _counts(self, line: Judgement) -> bool:
-        return line.judge in self.judges and self.answers.texts.get(line.answer) == line.text_sha256
+        return line.judge in self.judges and self.answers.are_of(line)
 
     def _missing(self, pair: Pair, done: FinishedItems) -> Iterator[tuple[AnswerGroup, frozenset[Key]]]:
         before = done.of(pair)

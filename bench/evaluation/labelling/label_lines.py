@@ -102,7 +102,7 @@ def usable_labels(lines: Iterable[LabelLine], entries: Mapping[Key, SampleEntry]
         entry = entries.get(line.answer)
         if entry is None:
             missing += 1
-        elif line.text_sha256 != text_hash(entry.label.text):
+        elif not line.holds_for(entry.label.text):
             changed += 1
         elif not entry.label.offers(line.label):
             unknown += 1
