@@ -57,7 +57,7 @@ class LabelSheet:
         self.path = path
         self._rows = rows
         self._places = {name.strip().casefold(): place for place, name in enumerate(header)}
-        self.keys = [self._key(row) for row in rows]
+        self.keys = [self._key(at) for at in range(len(rows))]
         self._check_keys_differ()
 
     def __len__(self) -> int:
@@ -69,44 +69,35 @@ class LabelSheet:
     def where(self, at: int) -> str:
         return f"{self.path} {self._rows[at]}"
 
-    def label_cell(self, at: int) -> str:
-        """Returns the text in the label cell of row `at`, from 0; empty: the row is not labelled."""
-        return self._cell(self._rows[at], "label")
+    def cell(self, at: int, name: str) -> str:
+        """Returns the text of a column in row `at`, from 0; empty: there is none, or the file has no such column."""
+        place = self._places.get(name)
+        text = "" if place is None else self._rows[at].cells[place].strip()
+        return text[1:] if text.startswith("'") and text[1:].startswith(_FORMULA) else text
 
     def is_of_text(self, at: int, label: Label) -> bool:
         """Returns whether row `at`, from 0, is about this label's text; also if the file doesn't say which text it
         shows."""
-        shown = self._cell(self._rows[at], "text_sha256") if "text_sha256" in self._places else ""
-        return shown in ("", _shown_hash(label))
+        return self.cell(at, "text_sha256") in ("", _shown_hash(label))
 
-    def certainty_cell(self, at: int) -> str:
-        """Returns the text in the certainty cell of row `at`, from 0; empty: not given, or the file has no such
-        column."""
-        return self._cell(self._rows[at], "certainty") if "certainty" in self._places else ""
-
-    def _cell(self, row: _LabelRow, name: str) -> str:
-        text = row.cells[self._places[name]].strip()
-        return text[1:] if text.startswith("'") and text[1:].startswith(_FORMULA) else text
-
-    def _key(self, row: _LabelRow) -> Key:
-        model, temperature, name = (self._cell(row, column) for column in ("model", "temperature", "id"))
+    def _key(self, at: int) -> Key:
+        temperature = self.cell(at, "temperature")
         try:
             # Some spreadsheets write a comma for the point.
             sent = float(temperature.replace(",", ".")) if temperature else None
         except ValueError:
             raise UsageError(
-                f"{self.path} {row}: temperature: expected a number or nothing, got {_short(temperature)}: a "
+                f"{self.where(at)}: temperature: expected a number or nothing, got {_short(temperature)}: a "
                 f"spreadsheet may have changed it"
             ) from None
-        effort = self._cell(row, "effort") if "effort" in self._places else ""
-        return Key(Pair(model, sent, effort or None), name)
+        return Key(Pair(self.cell(at, "model"), sent, self.cell(at, "effort") or None), self.cell(at, "id"))
 
     def _check_keys_differ(self) -> None:
-        first: dict[Key, _LabelRow] = {}
-        for key, row in zip(self.keys, self._rows, strict=True):
-            if key in first:
-                raise UsageError(f"{self.path} {row}: id {key} already stands in {first[key]}: keep one of both rows")
-            first[key] = row
+        first: dict[Key, int] = {}
+        for at, key in enumerate(self.keys):
+            if first.setdefault(key, at) != at:
+                before = self._rows[first[key]]
+                raise UsageError(f"{self.where(at)}: id {key} already stands in {before}: keep one of both rows")
 
 
 def labels_in(sheet: LabelSheet, labels: Sequence[Label]) -> list[Verdict | None]:
@@ -120,11 +111,11 @@ def labels_in(sheet: LabelSheet, labels: Sequence[Label]) -> list[Verdict | None
 
 def changed_in(sheet: LabelSheet, labels: Sequence[Label]) -> int:
     """Returns how many labelled rows show a text that is no longer the answer's."""
-    return sum(bool(sheet.label_cell(at)) and not sheet.is_of_text(at, label) for at, label in enumerate(labels))
+    return sum(bool(sheet.cell(at, "label")) and not sheet.is_of_text(at, label) for at, label in enumerate(labels))
 
 
 def _read(sheet: LabelSheet, at: int, label: Label) -> Verdict | None:
-    cell = sheet.label_cell(at)
+    cell = sheet.cell(at, "label")
     if not cell:
         return None
     for choice in label.choices:
@@ -136,7 +127,7 @@ def _read(sheet: LabelSheet, at: int, label: Label) -> Verdict | None:
 
 
 def _certainty(sheet: LabelSheet, at: int, label: Label) -> float | None:
-    cell = sheet.certainty_cell(at)
+    cell = sheet.cell(at, "certainty")
     if not cell or not label.certainties:
         return None
     for step in label.certainties:
@@ -152,16 +143,17 @@ def begin(path: Path, sample: Sequence[SampleEntry], labels: Mapping[Key, Verdic
         raise FileExistsError(path)
     about = list(dict.fromkeys(name for _, label in sample for name in label.about))
     rows = [_cells(entry, about, labels.get(entry.key)) for entry in sample]
-    # Columns that most samples leave empty.
-    left_out = {
-        *(("effort",) if all(key.pair.effort is None for key, _ in sample) else ()),
-        *(("history",) if not any(label.history for _, label in sample) else ()),
-        *(("certainty",) if not any(label.certainties for _, label in sample) else ()),
+    # What most samples have not gets no column.
+    is_shown = {
+        "effort": any(row["effort"] for row in rows),
+        "history": any(row["history"] for row in rows),
+        "certainty": any(label.certainties for _, label in sample),
     }
+    columns = [name for name in rows[0] if is_shown.get(name, True)]
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\n")
-    writer.writerow(inert_cell(name) for name in rows[0] if name not in left_out)
-    writer.writerows([inert_cell(cell) for name, cell in row.items() if name not in left_out] for row in rows)
+    writer.writerow(map(inert_cell, columns))
+    writer.writerows([inert_cell(row[name]) for name in columns] for row in rows)
     try:
         write_whole(path, written.getvalue().encode())
     except OSError as error:
