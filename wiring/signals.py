@@ -9,14 +9,8 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING
-
-from ..engine.remarks import remark
-
-if TYPE_CHECKING:
-    from .engine import Engine
 
 DRAIN_S = 30.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -58,26 +52,3 @@ class Interruption:
         self.number = int(number)
         self._timer = asyncio.get_running_loop().call_later(DRAIN_S, self._cancel)
         self._drain(number.name)
-
-
-async def until_interrupted(engine: Engine, work: Awaitable[None]) -> int | None:
-    """Waits for `work`, which sends through the engine. The first signal lets the calls in flight end, a second one
-    drops them. Returns the number of the first signal; None if there was none."""
-    task = asyncio.current_task()
-    assert task is not None
-
-    def drain(name: str) -> None:
-        engine.halt("interrupted", f"interrupted by {name}")
-        remark(f"{name}: waiting up to {DRAIN_S:.0f} s for calls in flight; once more drops them")
-
-    def cancel() -> None:
-        task.cancel()
-
-    with Interruption(drain, cancel) as interruption:
-        try:
-            await work
-        except asyncio.CancelledError:
-            if interruption.number is None:
-                raise
-            task.uncancel()
-    return interruption.number

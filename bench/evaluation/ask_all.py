@@ -5,7 +5,6 @@ The caller decides what is asked and which answers are accepted.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Protocol
@@ -14,7 +13,8 @@ from msgspec import structs
 
 from ...wiring import Settings
 from ...wiring.engine import Engine
-from ...wiring.signals import until_interrupted
+from ...wiring.event_loop import run_in_loop
+from ...wiring.running import RunEnd, running
 from .watch import Watch, unwatched
 
 
@@ -25,16 +25,17 @@ class QuestionBatch(Protocol):
     async def run(self, runner: Engine, watch: Callable[[int], AbstractContextManager[object]]) -> None: ...
 
 
-def ask_all(questions: QuestionBatch, settings: Settings, name: str, watch: Watch = unwatched) -> int | None:
-    """Asks all questions and returns the number of the signal that ended it (None: no signal). `name` identifies the
-    command, so that after a kill it continues with the same budget."""
-    return asyncio.run(_ask(questions, structs.replace(settings, budget_name=name), watch))
+def ask_all(questions: QuestionBatch, settings: Settings, name: str, watch: Watch = unwatched) -> RunEnd:
+    """Asks all questions and returns how that ended; raises LocalFault. `name` identifies the command, so that after a
+    kill it continues with the same budget."""
+    end = run_in_loop(_ask(questions, structs.replace(settings, budget_name=name), watch))
+    if end.fault is not None:
+        raise end.fault
+    return end
 
 
-async def _ask(questions: QuestionBatch, settings: Settings, watch: Watch) -> int | None:
-    async with Engine(settings=settings) as engine:
-
-        def watch_calls(calls: int) -> AbstractContextManager[object]:
-            return watch(engine, calls, 0, "")
-
-        return await until_interrupted(engine, questions.run(engine, watch_calls))
+async def _ask(questions: QuestionBatch, settings: Settings, watch: Watch) -> RunEnd:
+    engine = Engine(settings=settings)
+    async with running(engine) as end:
+        await questions.run(engine, lambda calls: watch(engine, calls, 0, ""))
+    return end

@@ -6,7 +6,6 @@ nothing twice. Items of several calls run in a temporary folder; pilot_figures c
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import tempfile
 from collections.abc import Callable, Sequence
@@ -16,14 +15,12 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field, structs
 
-from ...configuration import errors as refusal
 from ...configuration.errors import UsageError
 from ...engine.attempts.budget_file import BUDGET, BudgetPlace
 from ...engine.attempts.estimate import chars_of
 from ...engine.attempts.prices import Price
 from ...engine.call import NOT_REPORTED, WEB, Call, Outcome
 from ...engine.call_lookup import PendingCall
-from ...engine.collector import calm_collector
 from ...engine.endpoint import Hear
 from ...engine.fault import Stop
 from ...engine.remarks import remark
@@ -32,8 +29,9 @@ from ...engine.runs.run_folder import RunFolder
 from ...format import count_text
 from ...wiring.budgets import budgets_folder
 from ...wiring.engine import Engine
+from ...wiring.event_loop import run_in_loop
 from ...wiring.folder_budget import at_most_in
-from ...wiring.signals import until_interrupted
+from ...wiring.running import RunEnd, running
 from .preparation import ItemsOfPilot, PreparedRun, with_settings
 from .registry import benchmark_named
 from .steps import UNDER_WAY, UnderWay
@@ -138,22 +136,16 @@ class Stratum(Struct, kw_only=True):
 
 
 class Pilot(Struct, kw_only=True):
-    """A pilot and its items. `stops` or `signal` say why items are pending. `maybe_billed_pending`: attempts for calls
-    without an outcome that may have been billed."""
+    """A pilot and its items. `end` says why items are pending."""
 
     chosen: ItemsOfPilot
     strata: list[Stratum]
-    stops: Sequence[Stop] = ()
-    signal: int | None = None
-    maybe_billed_pending: int = 0
+    end: RunEnd = field(default_factory=RunEnd)
 
     @property
     def exit_code(self) -> int:
-        if self.signal is not None:
-            return refusal.SIGNAL + self.signal
-        if self.stops:
-            return refusal.RESUMABLE
-        return refusal.WITH_FAILURES if any(stratum.failures for stratum in self.strata) else refusal.DONE
+        has_failures = any(stratum.failures for stratum in self.strata)
+        return self.end.exit_code(is_pending=bool(self.end.stops), has_failures=has_failures)
 
 
 def begin(chosen: ItemsOfPilot) -> Pilot:
@@ -179,9 +171,8 @@ def send_pilots(runs: Sequence[PreparedRun], size: int, watch: Watch = unwatched
     pilots: list[Pilot] = []
     for run in runs:
         chosen = benchmark_named(run.work.benchmark).pilot_items(with_settings(run, budget=budget), size)
-        with calm_collector():
-            pilots.append(asyncio.run(_send(begin(chosen), watch)))
-        if pilots[-1].signal is not None:
+        pilots.append(run_in_loop(_send(begin(chosen), watch)))
+        if pilots[-1].end.signal is not None:
             break
     if budget is not None:
         # A killed pilot leaves this file for the next one.
@@ -226,18 +217,17 @@ async def _send(pilot: Pilot, watch: Watch) -> Pilot:
         tempfile.TemporaryDirectory(prefix="millstream-pilot-") as place,
         RunFolder(Path(place) / "run", run.specification) as folder,
     ):
-        async with _PilotEngine(pilot, _step_noter(pilot)) as engine:
+        engine = _PilotEngine(pilot, _step_noter(pilot))
+        async with running(engine) as end:
             remark(_announced(engine, chosen))
-
-            async def send() -> None:
-                with watch(engine, *chosen.progress) as progress:
-                    if chosen.calls:
-                        pilot.stops = await send_single_calls(engine, pilot)
-                    else:
-                        pilot.stops = await run.work.send(engine, folder, FinishedItems({}, 0.0), progress.item_ended)
-
-            pilot.signal = await until_interrupted(engine, send())
-            pilot.maybe_billed_pending = engine.scheduler.maybe_billed_pending
+            with watch(engine, *chosen.progress) as progress:
+                if chosen.calls:
+                    end.stops = await send_single_calls(engine, pilot)
+                else:
+                    end.stops = await run.work.send(engine, folder, FinishedItems({}, 0.0), progress.item_ended)
+        if end.fault is not None:
+            raise end.fault
+        pilot.end = end
         decode, every = msgspec.json.Decoder(JournalLine).decode, pilot.strata[0]
         for journal, lines in ((folder.records, every.records), (folder.failures, every.failures)):
             journal.flush()

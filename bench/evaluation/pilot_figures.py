@@ -154,8 +154,8 @@ def as_json(pilot: Pilot, figures: Sequence[PilotFigures]) -> dict[str, Any]:
     """Returns how a pilot ended, and its estimates, for programs."""
     return {
         "exit_code": pilot.exit_code,
-        "signal": pilot.signal,
-        "maybe_billed_pending": pilot.maybe_billed_pending,
+        "signal": pilot.end.signal,
+        "maybe_billed_pending": pilot.end.maybe_billed,
         "remark": pilot.chosen.remark,
         "estimates": to_builtins(figures),
     }
@@ -189,7 +189,7 @@ def _figures(strata: Sequence[Stratum], pilot: Pilot, missing: Missing, asked: t
         items=number,
         of=sum(stratum.of for stratum in strata),
         pending=number - sum(len(stratum.ended) for stratum in strata),
-        stop=next((stop for stop in pilot.stops if not chosen.calls or stop.lane in lanes), None),
+        stop=next((stop for stop in pilot.end.stops if not chosen.calls or stop.lane in lanes), None),
         whole=sum(map(len, whole)),
         measured=len(items),
         sent=sum(stratum.sent for stratum in strata),

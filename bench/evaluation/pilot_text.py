@@ -25,7 +25,7 @@ def tell(pilot: Pilot, parts: Sequence[PilotFigures]) -> str:
     if any(part.lanes is not None for part in parts):
         texts.append(_MEANING.format(noun=chosen.noun) + ("" if chosen.calls else _STEPS))
     texts += [chosen.remark] if chosen.remark else []
-    if unsure := pilot.maybe_billed_pending:
+    if unsure := pilot.end.maybe_billed:
         attempts = count_text(unsure, "attempt")
         texts.append(f"{attempts} without an answer in the pilot may have been billed all the same")
     return "\n\n".join(texts)

@@ -19,6 +19,7 @@ from ....configuration.data_files import found_at, make_room, out_file, path_of,
 from ....configuration.errors import DONE, RESUMABLE, SIGNAL, WITH_FAILURES, UsageError
 from ....engine.remarks import remark
 from ....wiring.lane_names import unused_lanes
+from ....wiring.running import RunEnd
 from ...evaluation.ask_all import ask_all
 from ...evaluation.data_command import from_the_cache
 from ...evaluation.preparation import check_cost_is_bounded
@@ -72,8 +73,8 @@ def write_conversations(options: argparse.Namespace, watch: Watch = unwatched) -
     with _beginnings(out, is_there=is_there) as path:
         with GenerationProgress(path, specification(options.model, counts, topics, options.questions)) as progress:
             generation = ConversationGeneration(options.model, counts, progress, topics, options.questions)
-            signal = ask_all(generation, settings, f"data {out}", watch)
-        written = _concluded(generation, out, signal, is_there=is_there)
+            end = ask_all(generation, settings, f"data {out}", watch)
+        written = _concluded(generation, out, end, is_there=is_there)
         if not written.is_unfinished:
             progress.forget()
     return written
@@ -97,16 +98,16 @@ def _beginnings(out: Path, *, is_there: bool) -> Iterator[Path]:
         yield Path(folder) / out.name
 
 
-def _concluded(generation: ConversationGeneration, out: Path, signal: int | None, *, is_there: bool) -> WritingResult:
+def _concluded(generation: ConversationGeneration, out: Path, end: RunEnd, *, is_there: bool) -> WritingResult:
     is_lacking = bool(generation.pending or generation.lacking)
     if is_there and _missing(generation):
         raise UsageError(
             f"--out {out} exists, and this would have to be asked anew: nothing was sent or overwritten; choose "
             f"another --out, or move it away"
         )
-    if is_lacking and (signal is not None or generation.stops):
-        code = RESUMABLE if signal is None else SIGNAL + signal
-        return WritingResult(generation=generation, exit_code=code, out=out, interrupted_by=signal)
+    if is_lacking and (end.signal is not None or generation.stops):
+        code = end.exit_code(is_pending=True, has_failures=False)
+        return WritingResult(generation=generation, exit_code=code, out=out, interrupted_by=end.signal)
     code = WITH_FAILURES if generation.failures or generation.lacking else DONE
     contents = generation.contents()
     if not contents:

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 
 from ....configuration import values
 from ....configuration.declared_options import flag
-from ....configuration.errors import DONE, RESUMABLE, SIGNAL, WITH_FAILURES, WRONG_USAGE, UsageError
+from ....configuration.errors import DONE, WITH_FAILURES, WRONG_USAGE, UsageError
 from ....configuration.values import Text
 from ...evaluation.data_command import DataCommand, DataReport, from_the_cache
 
 if TYPE_CHECKING:
+    from ....wiring.running import RunEnd
     from ...evaluation.watch import Watch
     from .gathering import FileReports
     from .import_report import ImportResult
@@ -120,14 +121,14 @@ def _import(options: argparse.Namespace, out: Path, watch: Watch) -> ImportResul
     code = WITH_FAILURES if gathered.faults else DONE
     rephrasing: ParaphraseRun | None = None
     if options.rephrase is not None and gathered.without_paraphrases():
-        rephrasing, signal = _rephrase(options, gathered, out, watch)
+        rephrasing, end = _rephrase(options, gathered, out, watch)
         if rephrasing.pending:
             return ImportResult(
                 gathered=gathered,
-                exit_code=RESUMABLE if signal is None else SIGNAL + signal,
+                exit_code=end.exit_code(is_pending=True, has_failures=False),
                 out=str(out),
                 rephrasing=rephrasing,
-                interrupted_by=signal,
+                interrupted_by=end.signal,
                 keeps_answers=options.sending.mode != "live",
             )
         gathered = gathered.completed(rephrasing.paraphrases)
@@ -154,13 +155,14 @@ def _import(options: argparse.Namespace, out: Path, watch: Watch) -> ImportResul
 
 def _rephrase(
     options: argparse.Namespace, gathered: FileReports, out: Path, watch: Watch
-) -> tuple[ParaphraseRun, int | None]:
+) -> tuple[ParaphraseRun, RunEnd]:
     from ....configuration.configuration import read_configuration, settings_for
     from ....configuration.data_files import make_room
     from ....engine.remarks import remark
     from ....wiring.lane_names import unused_lanes
+    from ...evaluation.ask_all import ask_all
     from ...evaluation.preparation import check_cost_is_bounded
-    from .write_paraphrases import write_paraphrases
+    from .rephrase import ParaphraseRun
 
     model, sending = options.rephrase, options.sending
     questions = {draft.id: draft.question for draft in gathered.without_paraphrases()}
@@ -174,14 +176,15 @@ def _rephrase(
     check_cost_is_bounded({model: None}, settings, has_option=False)
     for told in unused_lanes([settings]):
         remark(told)
-    rephrasing, signal = write_paraphrases(model, questions, settings, watch)
+    rephrasing = ParaphraseRun(model, questions)
+    end = ask_all(rephrasing, settings, f"data --rephrase {model}", watch)
     missing = sum(reason.startswith("not_cached") for reason in rephrasing.failures.values())
     if is_there and missing:
         raise UsageError(
             f"--out {out} exists, and {missing} issues would have to be asked: nothing was sent or overwritten; choose "
             f"another --out, or move it away"
         )
-    return rephrasing, signal
+    return rephrasing, end
 
 
 DATA = DataCommand(

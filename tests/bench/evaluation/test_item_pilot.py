@@ -171,7 +171,7 @@ def test_items_that_differ_give_intervals_and_one_alone_gives_none() -> None:
 def test_items_that_failed_or_were_stopped_are_counted_and_tell_nothing_of_the_cost() -> None:
     items = [used(), used(), used(words=1, failed=True), used(words=1, unended=True)]
     pilot = pilot_of(*items, records=[JournalLine("ok")] * 6, failures=[JournalLine("rejected", "400: no")] * 2)
-    pilot.stops = [Stop(MODEL, "rejected", "402: no money")]
+    pilot.end.stops = [Stop(MODEL, "rejected", "402: no money")]
     found = figures(pilot)
     assert (found.whole, found.pending, found.left, pilot.exit_code) == (2, 1, 18, 4)
     assert (found.failed.count, found.failed.of) == (2, 8)

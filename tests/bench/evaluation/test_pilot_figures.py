@@ -73,7 +73,10 @@ def settings(lane: Lane = LANE, price: Price | None = PRICE) -> Settings:
 
 
 def pilot_among(
-    outcomes: Mapping[Pair, Sequence[Outcome]], unasked: int = 0, using: Settings | None = None, **more: Any
+    outcomes: Mapping[Pair, Sequence[Outcome]],
+    unasked: int = 0,
+    using: Settings | None = None,
+    stops: Sequence[Stop] = (),
 ) -> Pilot:
     """A pilot of these outcomes, noted as a run's are."""
     using = settings() if using is None else using
@@ -82,13 +85,12 @@ def pilot_among(
     calls = {pair: [outcome.call for outcome in each] + [call(40)] * unasked for pair, each in outcomes.items()}
     pilot = begin(ItemsOfPilot(run=run, items=0, of=1_010, noun="prompt", calls=calls))
     asyncio.run(send_single_calls(Answering(outcome for each in outcomes.values() for outcome in each), pilot))
-    for name, value in more.items():
-        setattr(pilot, name, value)
+    pilot.end.stops = stops
     return pilot
 
 
-def pilot_of(outcomes: Sequence[Outcome], unasked: int = 0, **more: Any) -> Pilot:
-    return pilot_among({PAIR: outcomes}, unasked, **more)
+def pilot_of(outcomes: Sequence[Outcome], unasked: int = 0, stops: Sequence[Stop] = ()) -> Pilot:
+    return pilot_among({PAIR: outcomes}, unasked, stops=stops)
 
 
 def told(pilot: Pilot, left: Remainder = LEFT, lane: Lane = LANE, price: Price | None = PRICE) -> PilotFigures:
