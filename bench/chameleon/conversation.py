@@ -107,8 +107,7 @@ class ConversationDriver:
             max_tokens=self._asked.max_tokens,
             trial=turn.sample.conversation,
         )
-        outcome = await self._ask.outside.ask(call)
-        self._ask.costs(turn.number).add_call(outcome)
+        outcome = await self._ask.outcome(call, role="subject", step=turn.number)
         if outcome.failure is not None:
             raise self._failure(turn, found, FailedStep("answer", outcome.failure.kind, outcome.failure.detail))
         assert outcome.reply is not None
@@ -121,7 +120,7 @@ class ConversationDriver:
             sample = turn.sample.question if self._judge.prompt == "paper" else turn.sample.conversation
             # A judge is never shown pages, only questions and answers.
             exchange = AnsweredTurn(self._conversation.topic, self._history(turn), turn.question, answered.said, sample)
-            judged = await self._judge.judge(exchange, self._ask.outside, self._ask.costs(turn.number))
+            judged = await self._judge.judge(exchange, self._ask, turn.number)
         if judged.failed is not None:
             raise self._failure(turn, found, judged.failed)
         return record_of(self._place(turn), found, answered, judged)

@@ -11,8 +11,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from ...engine.call import Call, Message, Outcome
-from ..evaluation.judges import Judges
-from ..evaluation.outside import CallCosts, Outside
+from ..evaluation.ask import Ask
 from .context import fit_judge
 from .judgement import UNCLEAR, TurnJudgement, UnusableJudgement, read_judgement
 from .prompts import JudgePrompt, PastTurn, repair_messages
@@ -48,7 +47,7 @@ class AnsweredTurn(NamedTuple):
 
 class TurnJudge:
     """The judge model, which reads an answer and returns its judgement. `tokens` is the most that its prompt may have;
-    the oldest turns are left out first. `judges` decides whether the temperature is sent."""
+    the oldest turns are left out first."""
 
     def __init__(
         self,
@@ -56,7 +55,6 @@ class TurnJudge:
         prompt: JudgePrompt,
         tokens: int,
         temperature: float | None = 0.0,
-        judges: Judges | None = None,
         effort: str | None = None,
     ) -> None:
         self.model = model
@@ -64,7 +62,6 @@ class TurnJudge:
         self.temperature = temperature
         self.effort = effort
         self._tokens = tokens
-        self._judges = judges or Judges()
 
     def __repr__(self) -> str:
         told = "its own temperature" if self.temperature is None else f"temperature {self.temperature:g}"
@@ -75,19 +72,18 @@ class TurnJudge:
         messages, _ = fit_judge(self.prompt, turn.topic, turn.history, turn.question, turn.answer, self._tokens)
         return self._call(messages, turn.sample)
 
-    async def judge(self, turn: AnsweredTurn, outside: Outside, spent: CallCosts) -> JudgeResult:
-        """Asks about an answer, twice if the first reply can't be read, and adds what that cost to `spent`."""
+    async def judge(self, turn: AnsweredTurn, ask: Ask, step: int) -> JudgeResult:
+        """Asks about the answer of a step, twice if the first reply can't be read."""
         messages, shown = fit_judge(self.prompt, turn.topic, turn.history, turn.question, turn.answer, self._tokens)
         forgotten = len(turn.history) - shown if self.prompt == "extended" else 0
-        asking = _Asking(outside, turn.sample, spent)
-        outcome = await self._ask(messages, asking)
+        outcome = await ask.outcome(self._call(messages, turn.sample), role="judge", step=step)
         read = self._read(outcome)
         if isinstance(read, FailedStep):
             return JudgeResult(failed=read)
         text, is_repaired = _text(outcome), False
         if isinstance(read, UnusableJudgement) and not _is_refused(outcome):
             repair = repair_messages(messages, text[:RAW_MAX], str(read))
-            outcome = await self._ask(repair, asking)
+            outcome = await ask.outcome(self._call(repair, turn.sample), role="judge", step=step)
             read, is_repaired = self._read(outcome), True
             if isinstance(read, FailedStep):
                 return JudgeResult(failed=FailedStep("repair", read.kind, read.detail))
@@ -107,21 +103,8 @@ class TurnJudge:
         except UnusableJudgement as error:
             return error
 
-    async def _ask(self, messages: tuple[Message, ...], asking: _Asking) -> Outcome:
-        outcome = await self._judges.ask(self._call(messages, asking.sample), asking.outside.ask)
-        asking.spent.add_judgement(outcome)
-        return outcome
-
     def _call(self, messages: tuple[Message, ...], sample: int) -> Call:
         return Call(self.model, messages, temperature=self.temperature, reasoning_effort=self.effort, trial=sample)
-
-
-class _Asking(NamedTuple):
-    """Where one answer's calls are sent, their trial number, and the costs that they are added to."""
-
-    outside: Outside
-    sample: int
-    spent: CallCosts
 
 
 def _is_refused(outcome: Outcome) -> bool:

@@ -17,7 +17,6 @@ from ...metrics.chameleon.scores import scores as scores_of
 from ...metrics.chameleon.traces import Traces
 from ...providers.models import WINDOW, prompt_tokens
 from ..evaluation.ask import Ask, CallFailed
-from ..evaluation.judges import Judges
 from ..evaluation.judging.judgement import Judgement
 from ..evaluation.judging.judging import Judging
 from ..evaluation.judging.panel import JudgeScore
@@ -86,7 +85,7 @@ class TurnJudging(Judging):
             temperature = 0.0
             window = kept_options(self._manifest, "chameleon").get("window")
             tokens = prompt_tokens(window or settings.window(model) or WINDOW, run["max_tokens"])
-        judge = TurnJudge(model, run["judge_prompt"], tokens, temperature, Judges(settings), self.effort_of(model))
+        judge = TurnJudge(model, run["judge_prompt"], tokens, temperature, self.effort_of(model))
         return _TurnReader(judge, self._ranks())
 
     def is_judged(self, record: AnswerRecord) -> bool:
@@ -168,7 +167,7 @@ class _TurnReader:
 
     async def judged(self, records: Sequence[AnswerRecord], at: int, ask: Ask) -> StanceJudgement:
         turn = self._asked(records, at)
-        found = await self._judge.judge(turn, ask.outside, ask.costs())
+        found = await self._judge.judge(turn, ask, ask.step)
         if found.failed is not None:
             failure = Failure(found.failed.kind, found.failed.detail)
             raise CallFailed(self._judge.call(turn), "judge", ask.step, failure)

@@ -88,10 +88,14 @@ class Ask:
         input, and its reply has `hits`; a `page` has the address as its input, and its reply has the page's text, or an
         empty text with the reason as its `finish_reason`.
         """
-        at = self.step if step is None else step
-        self._check(call, role, at)
+        at = self._checked(call, role, step)
         # The awaiting code may be cancelled, but the call is paid for: its answer is kept.
         return await asyncio.shield(self.begin(self._send(call, role, at)))
+
+    async def outcome(self, call: Call, *, role: Literal["subject", "judge"], step: int | None = None) -> Outcome:
+        """Sends one call to a model and returns its outcome, a failure too, for code that handles failures itself."""
+        at = self._checked(call, role, step)
+        return await asyncio.shield(self.begin(self._outcome(call, role, at)))
 
     def begin(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
         """Begins work whose result is awaited later, such as the retrieval for the next step. It belongs to the item:
@@ -148,7 +152,9 @@ class Ask:
                 task.cancel()
         await asyncio.gather(*self._under_way, return_exceptions=True)
 
-    def _check(self, call: Call, role: Role, step: int) -> None:
+    def _checked(self, call: Call, role: Role, of_step: int | None) -> int:
+        """Returns the step that a call belongs to. Raises BenchmarkDefect if the item may not send it."""
+        step = self.step if of_step is None else of_step
         where = f"{self._title}, item {self._item.id!r}"
         if not isinstance(call, Call):
             raise BenchmarkDefect(f"{where}: ask() takes a Call, it got a {type(call).__name__}")
@@ -159,6 +165,7 @@ class Ask:
             )
         if role == "subject":
             check_pair(call, self.pair, where)
+        return step
 
     def _over(self, task: asyncio.Task[Any]) -> None:
         self._under_way.discard(task)
@@ -173,7 +180,14 @@ class Ask:
                 return await self._search(call, step)
             if role == "page":
                 return await self._read(call, step)
-            ask = self._outside.ask
+        except (Stopped, LocalFault) as error:
+            self._ends.setdefault(step, error)
+            raise
+        return self._reply(await self._outcome(call, role, step), role, step)
+
+    async def _outcome(self, call: Call, role: Role, step: int) -> Outcome:
+        ask = self._outside.ask
+        try:
             outcome = await (self.judges.ask(call, ask) if role == "judge" else ask(call))
         except (Stopped, LocalFault) as error:
             self._ends.setdefault(step, error)
@@ -183,7 +197,7 @@ class Ask:
             spent.add_answer(outcome)
         else:
             spent.add_judgement(outcome)
-        return self._reply(outcome, role, step)
+        return outcome
 
     def _reply(self, outcome: Outcome, role: Role, step: int) -> Reply:
         if outcome.reply is None:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from chameleon_outside import JUDGE, ScriptedOutside, judgement, kind_of
+from chameleon_outside import JUDGE, MODEL, ScriptedOutside, judgement, kind_of
 from virtual_time import run_virtually
 
 from millstream.bench.chameleon.judge import AnsweredTurn, JudgeResult, TurnJudge
 from millstream.bench.chameleon.judgement import UNCLEAR
 from millstream.bench.chameleon.prompts import JudgePrompt
 from millstream.bench.chameleon.retrieval import FailedStep
+from millstream.bench.evaluation.ask import Ask
+from millstream.bench.evaluation.item import Item
 from millstream.bench.evaluation.outside import CallCosts
 from millstream.engine.call import Call, Failure, Message, Reply, Usage
+from millstream.engine.runs.pairs import Pair
 
 Said = str | Reply | Failure | None
 
@@ -21,14 +24,15 @@ Said = str | Reply | Failure | None
 def judged(
     answer: Callable[[Call], Said], *, prompt: JudgePrompt = "extended", temperature: float | None = 0.0, times: int = 1
 ) -> tuple[list[JudgeResult], ScriptedOutside, CallCosts]:
-    outside, spent = ScriptedOutside(answer=answer), CallCosts()
+    outside = ScriptedOutside(answer=answer)
+    ask = Ask(outside, "Chameleon", Item("c0"), Pair(MODEL, 0.0))
 
     async def judge() -> list[JudgeResult]:
         one = TurnJudge(JUDGE, prompt, 10_000, temperature)
         turns = (AnsweredTurn("T", [], f"Q{n}?", "An answer.") for n in range(times))
-        return await asyncio.gather(*(one.judge(turn, outside, spent) for turn in turns))
+        return await asyncio.gather(*(one.judge(turn, ask, 1) for turn in turns))
 
-    return run_virtually(judge()), outside, spent
+    return run_virtually(judge()), outside, ask.costs(1)
 
 
 def test_a_sound_judgement_takes_one_call_at_temperature_0() -> None:
