@@ -145,8 +145,7 @@ def _share(hits: int, count: int) -> ShareInterval:
 
 def _burstiness(spec: LoadSpec) -> float:
     arrivals = spec.plan.arrivals
-    given = arrivals.burstiness if spec.goal is None and isinstance(arrivals, OpenLoop) else spec.burstiness
-    return max(1.0, given)
+    return max(1.0, arrivals.burstiness) if isinstance(arrivals, OpenLoop) else 1.0
 
 
 def _goal(spec: LoadSpec, whole: ModelMeasurement) -> GoalFound | None:

@@ -17,7 +17,7 @@ from msgspec import structs
 
 from ...engine.attempts.money import CostBudget
 from ...engine.attempts.prices import Price
-from .arrivals import asked_between, at_rate, in_parts, spans
+from .arrivals import OpenLoop, asked_between, at_rate, in_parts, spans
 from .budget import Budget, LoadEnd, Reason
 from .goal import Goal, Search, SearchCutShort, highest_rate
 from .measurements import MeasuredStep, ModelMeasurement, Window
@@ -210,7 +210,9 @@ class LoadSession:
         )
         # Arrivals differ between any two steps and between seeds.
         seed = int.from_bytes(f"{spec.plan.seed} {number}".encode())
-        arrivals = at_rate(rate, spec.process, spec.burstiness)
+        first = spec.plan.arrivals
+        assert isinstance(first, OpenLoop)
+        arrivals = at_rate(rate, first.process, first.burstiness)
         return structs.replace(
             spec.plan, arrivals=arrivals, limits=limits, warm_up_s=warm_up_s, cool_down_s=0.0, seed=seed
         )

@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from ...engine.call import Call
 from ...wiring import Settings
-from .arrivals import Process
 from .goal import Goal, Search
 from .plan import LoadPlan
 
@@ -31,15 +30,11 @@ class LoadSpec(Struct, frozen=True, kw_only=True):
     settings: Settings
     """Settings of an engine that measures: no retries, and answers are neither stored nor taken from a cache."""
     plan: LoadPlan
-    """The plan of the run or, with a goal, of each step except for its arrivals and number of calls."""
+    """The plan of the run or, with a goal, of each step except for its rate and number of calls."""
     calls: CallSource
     """Yields the calls."""
     out: Path
     """The folder of the test."""
-    process: Process = "poisson"
-    """Arrival process of each step of a search."""
-    burstiness: float = 1.0
-    """Burstiness of gamma arrivals; 1 is Poisson."""
     goal: Goal | None = None
     """The goal that the highest rate must keep; None: no search."""
     goal_text: str = ""

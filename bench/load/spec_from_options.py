@@ -71,7 +71,6 @@ def spec_from(parsed: argparse.Namespace) -> CheckedSpec:
     trace = None if options.replay is None else _trace(options, options.replay)
     chosen = _chosen(options, trace)
     plan = _plan(options, sending.max_cost, sought, trace, promise)
-    process, burstiness = _process(options)
     given = given_in(parsed, LoadOptions.__struct_fields__) | sending.given()
     spec = LoadSpec(
         models=models,
@@ -79,8 +78,6 @@ def spec_from(parsed: argparse.Namespace) -> CheckedSpec:
         plan=plan,
         calls=_source(options, chosen, trace, plan.seed),
         out=Path(options.out or "-").absolute(),
-        process=process,
-        burstiness=burstiness,
         goal=None if sought is None else sought.goal,
         goal_text=options.goal or "",
         search=None if sought is None else sought.search,
