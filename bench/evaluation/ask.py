@@ -93,9 +93,10 @@ class Ask:
         return await asyncio.shield(self.begin(self._send(call, role, at)))
 
     async def outcome(self, call: Call, *, role: Literal["subject", "judge"], step: int | None = None) -> Outcome:
-        """Sends one call to a model and returns its outcome, a failure too, for code that handles failures itself."""
-        at = self._checked(call, role, step)
-        return await asyncio.shield(self.begin(self._outcome(call, role, at)))
+        """Sends one call to a model and returns its outcome, a failure too, for code that handles failures itself,
+        with which it is cancelled."""
+        # No task: the call is in its lane's queue before those of work that was begun just now, as of the next step.
+        return await self._outcome(call, role, self._checked(call, role, step))
 
     def begin(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
         """Begins work whose result is awaited later, such as the retrieval for the next step. It belongs to the item:
