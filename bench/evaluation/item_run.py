@@ -70,7 +70,7 @@ class ItemRun:
         ids = item.line_ids()
         self._done = {ids.index(record.id) + 1: record for record in self._decoded(lines)}
         self._failed: StepFailed | None = None
-        self._behind: tuple[int, asyncio.Task[StepRecord]] | None = None
+        self._behind: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
         return f"<ItemRun [{self._item.id} of {self._pair}: {len(self._done)} of {self._item.steps} steps before]>"
@@ -125,9 +125,14 @@ class ItemRun:
                 async for each in steps:
                     await self._take(each)
                     self._ask.step = next(missing, 0)
-            except (Exception, SystemExit):
+            except (Exception, SystemExit) as raised:
                 # The step before gets its record also if this one gets none; if that one fails, this one is dropped.
-                await self._write_behind()
+                try:
+                    await self._write_behind()
+                except StepFailed as failed:
+                    if not isinstance(self._error_of(raised), LocalFault | Stopped):
+                        raise
+                    self._failed = failed
                 raise
             await self._write_behind()
 
@@ -140,14 +145,19 @@ class ItemRun:
                 made.close()
             raise
         if isinstance(made, Coroutine):
-            self._behind = self._ask.step, self._ask.begin(made)
+            self._behind = self._ask.begin(self._write_made(self._ask.step, made))
+            self._behind.add_done_callback(lambda _: made.close())  # it may have been cancelled before it began
         else:
             self._write(self._ask.step, made)
 
     async def _write_behind(self) -> None:
         if self._behind is not None:
-            (step, work), self._behind = self._behind, None
-            self._write(step, await work)
+            work, self._behind = self._behind, None
+            await work
+
+    async def _write_made(self, step: int, made: Coroutine[Any, Any, StepRecord]) -> None:
+        """Writes a record as soon as it is made, since the next step may take long, or be cancelled."""
+        self._write(step, await made)
 
     def _write(self, step: int, record: StepRecord) -> None:
         # Even if the benchmark caught the stop, the step has no result.

@@ -25,6 +25,10 @@ DEFAULT_RATER = "rater"
 class LabelLine(VerdictLine, frozen=True, kw_only=True):
     """A line of labels.jsonl: what one person said about one answer, and when."""
 
+    id: str
+    model: str
+    temperature: float | None
+    text_sha256: str
     rater: str
     """The name of the person."""
     label: str | None

@@ -134,7 +134,7 @@ class AnswerFile:
 def _earlier(key: Key) -> list[Key]:
     """Returns the keys of the answers before this one in its conversation, in order."""
     item, _, step = key.id.rpartition("/")
-    return [Key(key.pair, f"{item}/{number}") for number in range(1, int(step))]
+    return [Key(key.pair, f"{item}/{number}") for number in range(1, int(step) if step.isdecimal() else 1)]
 
 
 def answers_of(path: Path, kind: type[Any]) -> Iterator[Any]:

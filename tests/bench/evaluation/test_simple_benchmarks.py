@@ -376,3 +376,19 @@ def test_a_step_that_is_judged_behind_fails_first_and_the_next_one_gets_no_line(
     # The third turn was asked meanwhile, the fourth was not.
     assert [any(f"t0/{turn} after" in prompt for prompt in lives.sent) for turn in (3, 4)] == [True, False]
     assert cost_in(lives.lines()) + cost_in([failure]) == pytest.approx(lives.spent)
+
+
+def test_a_judged_step_is_on_disk_while_the_next_one_is_still_asked(lives: Lives) -> None:
+    waits = iter((1.0, 9.0, 1.0))
+    life = lives.live(Talks(1, 2), latency_s=lambda: next(waits), seconds=3, pairs=PAIRS[:1])
+    assert not life.is_over and sum("judge" in prompt for prompt in lives.sent) == 1
+    assert [line["id"] for line in lives.lines()] == ["t0/1"]
+
+
+def test_a_stop_ends_the_run_also_if_the_step_behind_it_failed(lives: Lives) -> None:
+    def script(prompt: str, at: float) -> Fault | None:
+        return REJECTED if "judge" in prompt else DEAD if "t0/2 " in prompt else None
+
+    life = lives.live(Talks(1, 4), script=script, pairs=PAIRS[:1])
+    assert [stop.reason for stop in life.stops] == ["empty_account"]
+    assert [(line["id"], line["role"]) for line in lives.lines("failures")] == [("t0/1", "judge")]
