@@ -100,7 +100,7 @@ class Declaration(Struct, frozen=True):
             readings = self._readings_of_run()
             self._check(options)
         for option in (*options, *readings):
-            if option.name in TAKEN:
+            if option.key.replace("-", "_") in TAKEN:
                 raise UsageError(f"benchmark {self.name}: {verb} has a {option.flag} of its own: rename the option")
         for reading in readings:
             if reading.is_required:

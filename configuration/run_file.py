@@ -138,7 +138,9 @@ def _runs(
         options = each.taken_by("run")
         kinds = {"name": _FolderName(), **{option.key: option.kind_in_file for option in options}}
         required = (option.key for option in options if option.is_required and option.name not in given)
-        found = document.table(keys, rows, kinds, tuple(required))
+        fields = {option.key.replace("-", "_"): option.name for option in options}
+        values = document.table(keys, rows, kinds, tuple(required))
+        found = {fields.get(name, name): value for name, value in values.items()}
         found |= {option.name: _of_flag(option, given[option.name]) for option in options if option.name in given}
         name = found.pop("name", None)
         if len(places) > 1:

@@ -165,7 +165,13 @@ def test_a_reading_needs_a_default() -> None:
         Declaration("open", "Open", Sits, Open).taken_by("score")
 
 
+class Worded(SharedOptions, frozen=True):
+    mode_: str = ""
+
+
 def test_an_option_that_the_verb_has_itself_is_refused() -> None:
+    with pytest.raises(UsageError, match="benchmark worded: run has a --mode of its own: rename"):
+        parser_of("worded", {"worded": Declaration("worded", "Worded", Worded, Unsaid)})
     greedy = Declaration("greedy", "Greedy", Greedy, Unsaid)
     with pytest.raises(UsageError, match="benchmark greedy: run has a --max-cost of its own: rename"):
         parser_of("greedy", {"greedy": greedy})

@@ -74,6 +74,16 @@ def test_a_wrong_run_file_is_told_with_its_line(tmp_path: Path, case: str) -> No
     assert expected in str(refusal.value)
 
 
+class Spans(SharedOptions, frozen=True):
+    from_: int = 1
+
+
+def test_a_field_that_ends_with_an_underscore_is_named_without_it(tmp_path: Path) -> None:
+    known = {"spans": Declaration("spans", "Spans", Spans, Unsaid)}
+    path = written(tmp_path, "[run]\nout = 'x'\n[run.spans]\nmodel = 'a/b'\nfrom = 7\n")
+    assert [run.options.options.from_ for run in read_run_file(path, known).runs] == [7]
+
+
 def test_paths_of_a_run_file_are_taken_from_its_folder(tmp_path: Path) -> None:
     text = "[run]\nout = 'x'\ncache = 'c'\nrpm = 5\n[[run.walks]]\nmodel = 'a/b'\ndataset = 'data'\n"
     text += "[[run.walks]]\nmodel = ['a/b', 'a/c']\n"
