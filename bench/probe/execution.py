@@ -92,7 +92,7 @@ async def _carry_out(spec: ProbeSpec, show: Show) -> ProbeOutcome:
         finally:
             display.close()
             probe.purse.detach()
-    if end.fault is not None and not probe.calls:
+    if end.fault is not None and not probe.probed().lanes:
         raise end.fault
     return ProbeOutcome(probed=probe.probed(), end=end, untold=tuple(probe.untold_usage), at_once=probe.at_once)
 

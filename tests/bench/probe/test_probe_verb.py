@@ -222,6 +222,15 @@ def test_a_cache_that_can_not_be_used_is_a_local_fault_and_nothing_is_sent(
     assert "Traceback" not in done.err
 
 
+def test_a_fault_before_the_first_call_is_told_in_the_report(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "lanes").write_text("a file")
+    done = cli(*flags(provider, "--json"))
+    assert (done.code, provider.calls(), json.loads(done.out)["calls"]) == (5, 0, 0)
+
+
 def test_no_kill_takes_a_probe_past_its_caps(provider: Provider, tmp_path: Path) -> None:
     draw = random.Random(5)
     caps = {f"key-{number}": draw.choice([1, 3, 40, 150]) for number in range(KILLS)}
