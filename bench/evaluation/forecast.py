@@ -101,7 +101,8 @@ class LaneForecast(Struct, frozen=True, kw_only=True):
 
 class Forecast(Struct, frozen=True, kw_only=True):
     """What a run takes, lane by lane and in all. `cost` None: a lane has no price, or its tokens are not known. Lanes
-    work side by side, so `minutes` is that of the `slowest`; None: no lane declares a quota."""
+    work side by side, so `minutes` is that of the `slowest`; None: no lane declares a quota, or it is not known how
+    long one that does takes."""
 
     folder: str | None
     what: str
@@ -205,7 +206,9 @@ def forecast_of(prepared: PreparedRun, expected: Expected) -> Forecast:
         for name, load in expected.loads.items()
     ]
     costs = [lane.cost for lane in lanes if lane.lane != WEB]
-    timed = [lane for lane in lanes if lane.minutes is not None]
+    timed = [lane for lane in lanes if any(lane.quota.values())]
+    if any(lane.minutes is None for lane in timed):
+        timed = []
     slowest = max(timed, key=lambda lane: (lane.minutes or NOTHING).most, default=None)
     return Forecast(
         folder=None if prepared.out.name == "-" else str(prepared.out),
@@ -251,7 +254,8 @@ def lane_forecast(
             cost = Span(*cost_range(price, tokens, output))
         elif price is not None and price.is_by_call:
             cost = Span(load.calls.least * price.call, load.calls.most * price.call)
-        least, most = map(quota.minutes, load.calls, tokens or NOTHING, output)
+        limits = quota if tokens is not None else Quota(rpm=quota.rpm)
+        least, most = map(limits.minutes, load.calls, tokens or NOTHING, output)
         minutes = None if least is None or most is None else Span(least, most)
     return LaneForecast(
         lane=lane,
