@@ -17,12 +17,14 @@ from msgspec import Struct, field, structs
 
 from ...configuration.errors import UsageError
 from ...engine.attempts.budget_file import BUDGET, BudgetPlace
-from ...engine.attempts.estimate import chars_of
+from ...engine.attempts.estimate import TokenEstimate, chars_of
+from ...engine.attempts.money import bill_of
 from ...engine.attempts.prices import Price
 from ...engine.call import NOT_REPORTED, WEB, Call, Outcome
 from ...engine.call_lookup import PendingCall
 from ...engine.endpoint import Hear
 from ...engine.fault import Stop
+from ...engine.limits import Quota
 from ...engine.remarks import remark
 from ...engine.runs.pairs import FinishedItems, Pair
 from ...engine.runs.run_folder import RunFolder
@@ -41,8 +43,8 @@ from .watch import Watch, unwatched
 
 class LaneUse(Struct):
     """What one item used on one lane: calls, each once, cached or sent; the characters of its prompt (0: they say
-    nothing about its tokens); tokens; and dollars by the price table, whatever was paid, those of calls and input
-    tokens apart from those of output tokens."""
+    nothing about its tokens); tokens; and dollars as an attempt is billed, also where the cache answered, those of
+    calls and input tokens apart from those of output tokens."""
 
     calls: int = 0
     chars: int = 0
@@ -76,9 +78,9 @@ class ItemUse(Struct):
         use.output += tokens[1]
         self.is_measured &= usage.is_whole or (price is not None and price.is_by_call)
         if price is not None:
-            of_input = price.of_call(tokens[0], 0)
-            use.input_cost += of_input
-            use.output_cost += price.of_call(*tokens) - of_input
+            of_output = price.of_call(*tokens) - price.of_call(tokens[0], 0)
+            use.input_cost += (bill_of(outcome.reply, outcome.call, price, TokenEstimate()).cost or 0.0) - of_output
+            use.output_cost += of_output
 
 
 class JournalLine(Struct):
@@ -136,10 +138,12 @@ class Stratum(Struct, kw_only=True):
 
 
 class Pilot(Struct, kw_only=True):
-    """A pilot and its items. `end` says why items are pending."""
+    """A pilot and its items. `quotas`: those of its lanes, lowered to what the answers reported. `end` says why items
+    are pending."""
 
     chosen: ItemsOfPilot
     strata: list[Stratum]
+    quotas: dict[str, Quota] = field(default_factory=dict)
     end: RunEnd = field(default_factory=RunEnd)
 
     @property
@@ -225,6 +229,7 @@ async def _send(pilot: Pilot, watch: Watch) -> Pilot:
                     end.stops = await send_single_calls(engine, pilot)
                 else:
                     end.stops = await run.work.send(engine, folder, FinishedItems({}, 0.0), progress.item_ended)
+            pilot.quotas = {name: route.lane.quota for name, route in engine.scheduler.ways.lasting.items()}
         if end.fault is not None:
             raise end.fault
         pilot.end = end
@@ -261,6 +266,7 @@ def _step_noter(pilot: Pilot) -> Callable[[Outcome], None]:
     every, prices = pilot.strata[0], pilot.chosen.run.settings.price_table()
     items: dict[str, ItemUse] = {}
     counted: set[str] = set()
+    sent: set[str] = set()
 
     def note(outcome: Outcome) -> None:
         every.note(outcome)
@@ -270,7 +276,9 @@ def _step_noter(pilot: Pilot) -> Callable[[Outcome], None]:
             item = items[under_way.item] = ItemUse(under_way.item)
             every.items.append(item)
         item.states[under_way.pair] = under_way
-        if outcome.cached and outcome.call.model == under_way.pair.model:
+        if outcome.attempts:
+            sent.add(outcome.key)
+        elif outcome.key not in sent and outcome.call.model == under_way.pair.model:
             item.replayed.add(under_way.pair)
         # A call that several items make counts once.
         if outcome.key not in counted:

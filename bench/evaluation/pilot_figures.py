@@ -6,7 +6,8 @@ Pure functions from what items used to values. Their text: pilot_text.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+import heapq
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import chain
 from operator import add
@@ -19,16 +20,19 @@ from ...engine.call import WEB
 from ...engine.fault import Stop
 from ...metrics.statistics.ratio import Estimate, RatioSample, Totals, totals
 from ...metrics.statistics.shares import share_interval
+from .cost_bound import in_flight_under_limit
 from .forecast import Missing
 from .pilot import ItemUse, JournalLine, LaneUse, Pilot, Stratum
-from .preparation import ItemsOfPilot
 from .work import Remainder
 
 Rng = np.random.Generator
 # Fixed, so that the same answers always give the same intervals.
 SEED = 5_150_623
 _AMOUNTS = ("calls", "input", "output", "input_cost", "output_cost")
-_COSTS = ("input_cost", "output_cost")
+_COSTS = {"input_cost": 1.0, "output_cost": 1.0}
+# How often the end of a run is drawn, and for how many things a place.
+_DRAWS = 200
+_DRAWN_PER_PLACE = 3
 # The amounts that grow with a prompt's characters, where these are known.
 _BY_CHARS = ("input", "input_cost")
 
@@ -133,10 +137,10 @@ class _Rest:
         seen, size = (np.array(each, dtype=np.float64).reshape(shape) for each in (amounts, sizes))
         return totals(RatioSample(seen, size, left.prompts, np.array(of_rest, dtype=np.float64)), rng)
 
-    def of(self, lanes: Container[str], amounts: Container[str], times: float = 1.0) -> Figure:
-        """Returns the sum of some amounts of some lanes, times a factor."""
-        weights = [times if lane in lanes and amount in amounts else 0.0 for lane, amount in self._columns]
-        return _figure(self._totals.of(weights))
+    def of(self, lanes: Container[str], weights: Mapping[str, float]) -> Figure:
+        """Returns the weighted sum of amounts of some lanes."""
+        times = [weights.get(amount, 0.0) if lane in lanes else 0.0 for lane, amount in self._columns]
+        return _figure(self._totals.of(times))
 
 
 def figures_of(pilot: Pilot, missing: Missing) -> list[PilotFigures]:
@@ -200,7 +204,7 @@ def _figures(strata: Sequence[Stratum], pilot: Pilot, missing: Missing, asked: t
         unpriced=unpriced,
         cost=cost,
         cost_with_pilot=None if cost is None or spent is None else _moved(cost, spent),
-        minutes=None if rest is None else _minutes(rest, strata, lanes, chosen, rng),
+        minutes=None if rest is None else _minutes(rest, strata, lanes, pilot, rng),
         tokens_per_character=_ratio(sum(use.input for use in uses), sum(use.chars for use in uses)),
         output_tokens_each=_ratio(sum(use.output for use in uses), len(uses)),
         latency_ms=_ratio(sum(latencies), len(latencies)),
@@ -231,37 +235,24 @@ def _left(stratum: Stratum, missing: Missing) -> Remainder:
 
 
 def _lane(lane: str, rest: _Rest, *, is_priced: bool) -> LaneFigures:
-    calls, read, written = (rest.of((lane,), (amount,)) for amount in ("calls", "input", "output"))
+    calls, read, written = (rest.of((lane,), {amount: 1.0}) for amount in ("calls", "input", "output"))
     return LaneFigures(lane, calls, read, written, rest.of((lane,), _COSTS) if is_priced else None)
 
 
-def _minutes(
-    rest: _Rest, strata: Sequence[Stratum], lanes: Sequence[str], chosen: ItemsOfPilot, rng: Rng
-) -> Minutes | None:
+def _minutes(rest: _Rest, strata: Sequence[Stratum], lanes: Sequence[str], pilot: Pilot, rng: Rng) -> Minutes | None:
     """Returns the time that the rest needs: the largest bound of all lanes, by requests, tokens and calls in flight,
     and of the items that run at once, whose calls follow each other. None: there is none, since nothing was sent and no
-    quota is declared."""
-    settings, all_calls = chosen.run.settings, rest.of(lanes, ("calls",))
+    quota is known, or no item was timed."""
+    chosen, all_calls = pilot.chosen, rest.of(lanes, {"calls": 1.0})
     if not all_calls.estimate:
         return Minutes(all_calls.estimate, all_calls.ci95)
     bounds: list[Minutes] = []
     for lane in lanes:
-        calls, quota = rest.of((lane,), ("calls",)).estimate, settings.quota_of(lane)
-        for name, most, amounts in (
-            ("requests", quota.rpm, ("calls",)),
-            ("tokens", quota.tpm, ("input", "output")),
-            ("input tokens", quota.itpm, ("input",)),
-            ("output tokens", quota.otpm, ("output",)),
-        ):
-            if most is not None:
-                figure = rest.of((lane,), amounts, 1 / most)
-                bounds.append(Minutes(figure.estimate, figure.ci95, name, lane))
         latencies = [ms / 1_000 for stratum in strata for ms in stratum.latencies.get(lane, ())]
-        if calls and latencies:
-            figure = _side_by_side(latencies, calls, settings.concurrency_of(lane), rng)
-            bounds.append(Minutes(figure.estimate, figure.ci95, "concurrency", lane))
-    seconds = [] if chosen.calls else strata[0].seconds
-    if seconds:
+        bounds += _bounds_of(lane, rest, latencies, pilot, rng)
+    if not chosen.calls:
+        if not (seconds := strata[0].seconds):
+            return None
         items = (strata[0].of - len(strata[0].whole)) * len(strata[0].pairs)
         figure = _side_by_side(seconds, items, chosen.at_once, rng)
         bounds.append(Minutes(figure.estimate, figure.ci95, f"{chosen.noun}s whose calls follow each other"))
@@ -274,11 +265,62 @@ def _minutes(
     return Minutes(slowest.estimate, interval, slowest.bound_by, slowest.lane)
 
 
+def _bounds_of(lane: str, rest: _Rest, latencies: Sequence[float], pilot: Pilot, rng: Rng) -> Iterator[Minutes]:
+    """Yields the times that one lane's quotas and its calls in flight allow. `latencies` are in seconds."""
+    run = pilot.chosen.run
+    settings, calls = run.settings, rest.of((lane,), {"calls": 1.0}).estimate
+    quota = pilot.quotas.get(lane) or settings.quota_of(lane)
+    # A call that is under way takes its longest answer from the quota; what it did not use is given back then.
+    longest, output = run.work.max_tokens.get(lane), rest.of((lane,), {"output": 1.0}).estimate
+    unused = 0.0 if longest is None or not calls else max(0.0, longest - output / calls)
+    held = unused * min(1.0, _mean(latencies) / 60)
+    for name, most, weights in (
+        ("requests", quota.rpm, {"calls": 1.0}),
+        ("tokens", quota.tpm, {"input": 1.0, "output": 1.0, "calls": held}),
+        ("input tokens", quota.itpm, {"input": 1.0}),
+        ("output tokens", quota.otpm, {"output": 1.0, "calls": held}),
+    ):
+        if most is not None:
+            figure = rest.of((lane,), {amount: weight / most for amount, weight in weights.items()})
+            yield Minutes(figure.estimate, figure.ci95, name, lane)
+    if calls and latencies:
+        at_once = settings.concurrency_of(lane)
+        for row in in_flight_under_limit(run):
+            if row["lane"] == lane:
+                at_once = max(1, min(at_once, row["in_flight"]))
+        figure = _side_by_side(latencies, calls, at_once, rng)
+        yield Minutes(figure.estimate, figure.ci95, "concurrency", lane)
+
+
 def _side_by_side(seconds: Sequence[float], count: float, at_once: float, rng: Rng) -> Figure:
-    """Returns the minutes that `count` things take of which `at_once` run at a time and some took these seconds."""
-    each = np.array(sorted(seconds), dtype=np.float64).reshape(-1, 1)
-    busy_s = totals(RatioSample(each, np.ones_like(each), max(1, round(count)), np.array([float(count)])), rng)
-    return _figure(busy_s.of((1 / 60 / min(at_once, max(1.0, count)),)))
+    """Returns the minutes that `count` things take of which `at_once` run at a time, each begun as another ends, where
+    some took these seconds.
+
+    Drawn many times, since the last ones run while no others are left to begin. The draws are smoothed: few seconds
+    lack the longest. Only the end is drawn thing by thing; before it, all places are taken.
+    """
+    logs, number = np.log(np.maximum(np.sort(seconds), 1e-6)), max(1, round(count))
+    places = max(1, min(round(at_once), number))
+    last = min(number, _DRAWN_PER_PLACE * places)
+    ends: list[float] = []
+    for _ in range(_DRAWS):
+        sample = rng.choice(logs, len(logs))
+        mean, spread = sample.mean(), sample.std()
+        # Silverman's width, by which the spread grows and is divided again.
+        width = 1.06 * spread * len(logs) ** -0.2
+        noise = width * rng.standard_normal(last)
+        shrunk = 1.0 if spread == 0 else spread / np.hypot(spread, width)
+        each = np.exp(mean + (rng.choice(sample, last) - mean + noise) * shrunk)
+        free = [0.0] * places
+        for duration in each.tolist():
+            heapq.heapreplace(free, free[0] + duration)
+        ends.append(max(free) + (number - last) * float(np.exp(sample).mean()) / places)
+    low, middle, high = (float(each) / 60 for each in np.quantile(ends, (0.025, 0.5, 0.975)))
+    return Figure(middle, None if len(logs) < 2 else (low, high))
+
+
+def _mean(amounts: Sequence[float]) -> float:
+    return sum(amounts) / len(amounts) if amounts else 0.0
 
 
 def _figure(estimate: Estimate) -> Figure:

@@ -81,7 +81,8 @@ def _estimates(part: PilotFigures, lanes: Sequence[LaneFigures], *, is_one_call:
     else:
         yield f"  cost           not known: no price for {', '.join(part.unpriced)}"
     if part.minutes is None:
-        yield "  time           unknown: nothing was sent, and --rpm and --tpm were not given"
+        why = "nothing was sent, and --rpm and --tpm were not given" if is_one_call else f"no {part.noun} was timed"
+        yield f"  time           unknown: {why}"
     else:
         least = "" if is_one_call else "at least "
         by = f", bound by {part.minutes.bound_by}{f' of {part.minutes.lane}' if part.minutes.lane else ''}"

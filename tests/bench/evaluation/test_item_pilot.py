@@ -73,6 +73,7 @@ class Planned(Struct):
 
     lanes: tuple[str, ...] = (MODEL, OTHER, JUDGE, SEARCH)
     item: str = "turn"
+    max_tokens: dict[str, int | None] = {}
 
     def pairs(self) -> list[Pair]:
         return list(PAIRS)
@@ -152,8 +153,8 @@ def test_the_time_is_at_least_what_items_take_of_which_so_many_run_at_once(at_on
     # What the cache answered takes no time, and says nothing about a run.
     for item in pilot.strata[0].items:
         item.replayed.update(PAIRS)
-    replayed = figures(pilot).minutes
-    assert replayed is not None and (replayed.bound_by, replayed.lane) == ("requests", SEARCH)
+    replayed = figures(pilot)
+    assert replayed.minutes is None and "unknown: no talk was timed" in tell(pilot, [replayed])
 
 
 def test_items_that_differ_give_intervals_and_one_alone_gives_none() -> None:

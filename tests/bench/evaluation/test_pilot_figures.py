@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pytest
-from msgspec import structs
+from msgspec import Struct, structs
 
 from millstream.bench.evaluation import pilot_text
 from millstream.bench.evaluation.pilot import Pilot, begin, send_single_calls
@@ -19,6 +21,7 @@ from millstream.engine.attempts.prices import Price
 from millstream.engine.call import Call, Failure, Outcome, Reply, Usage
 from millstream.engine.fault import Stop, StopReason
 from millstream.engine.lane import Lane
+from millstream.engine.limits import Quota
 from millstream.engine.runs.pairs import Pair
 from millstream.engine.sink import Sink
 from millstream.wiring import Settings
@@ -52,6 +55,16 @@ def failure(kind: Any = "rejected", detail: str = "400: no such model") -> Outco
     return Outcome(call(40), failure=Failure(kind, detail), attempts=1)
 
 
+class Limits(Struct):
+    """As much of a run as its figures need."""
+
+    max_tokens: dict[str, int | None] = {}
+    worst: dict[str, float] = {}
+
+    def worst_calls(self, settings: Settings) -> dict[str, float]:
+        return self.worst
+
+
 class Answering:
     """Gives the outcomes that are written down, and none for other calls."""
 
@@ -81,7 +94,7 @@ def pilot_among(
     """A pilot of these outcomes, noted as a run's are."""
     using = settings() if using is None else using
     nothing: dict[str, Any] = {"specification": {}, "options": {}, "dataset": {}}
-    run = PreparedRun(out=Path("-"), work=cast(BenchmarkRun, None), settings=using, **nothing)
+    run = PreparedRun(out=Path("-"), work=cast(BenchmarkRun, Limits()), settings=using, **nothing)
     calls = {pair: [outcome.call for outcome in each] + [call(40)] * unasked for pair, each in outcomes.items()}
     pilot = begin(ItemsOfPilot(run=run, items=0, of=1_010, noun="prompt", calls=calls))
     asyncio.run(send_single_calls(Answering(outcome for each in outcomes.values() for outcome in each), pilot))
@@ -215,6 +228,64 @@ def test_the_interval_of_the_time_follows_latency_where_slots_are_the_limit() ->
     # Another bound cuts it off below.
     slow = Lane(MODEL, rpm=1_000 / (1.01 * low), concurrency=2)
     assert interval(slow) == pytest.approx((1.01 * low, high))
+
+
+def with_limits(pilot: Pilot, limits: Limits, **more: Any) -> Pilot:
+    run = structs.replace(pilot.chosen.run, work=cast(BenchmarkRun, limits))
+    pilot.chosen = structs.replace(pilot.chosen, run=run)
+    for name, value in more.items():
+        setattr(pilot, name, value)
+    return pilot
+
+
+def minutes_of(found: PilotFigures) -> tuple[str | None, float]:
+    assert found.minutes is not None
+    return found.minutes.bound_by, found.minutes.estimate
+
+
+def test_a_quota_that_answers_reported_counts_like_a_declared_one() -> None:
+    reported = with_limits(pilot_of(MIXED), Limits(), quotas={MODEL: Quota(rpm=20)})
+    assert minutes_of(told(reported)) == ("requests", 50)
+
+
+def test_a_long_call_holds_its_longest_answer_until_it_has_its_own() -> None:
+    slow = [answer(40, 10, 5, latency_ms=30_000) for _ in range(4)]
+    lane = Lane(MODEL, tpm=1_000, concurrency=1_000)
+    # 15,000 tokens of input, 5,000 of output; half of the 95 unused ones of each answer are held at any time.
+    found = told(with_limits(pilot_of(slow), Limits({MODEL: 100})), lane=lane)
+    assert minutes_of(found) == ("tokens", pytest.approx((15_000 + 5_000 + 1_000 * 95 / 2) / 1_000))
+
+
+def test_few_calls_are_in_flight_at_once_under_a_cost_limit() -> None:
+    slow = [answer(40, 10, 5, latency_ms=6_000) for _ in range(4)]
+    pilot = with_limits(pilot_of(slow), Limits(worst={MODEL: 0.5}))
+    chosen = pilot.chosen
+    using = structs.replace(settings(Lane(MODEL, concurrency=100)), max_cost=2.0)
+    pilot.chosen = structs.replace(chosen, run=structs.replace(chosen.run, settings=using))
+    (found,) = figures_of(pilot, {PAIR: (LEFT, 0)})
+    assert minutes_of(found) == ("concurrency", pytest.approx(1_000 * 0.1 / 4))
+
+
+# Thirty seconds say little about the slowest of hundreds where they differ much.
+@pytest.mark.parametrize(
+    ("spread", "left", "places", "least"),
+    [(0.3, 60, 128, 18), (0.3, 400, 64, 18), (0.6, 60, 64, 15), (0.6, 5_000, 64, 18)],
+)
+def test_the_time_of_calls_side_by_side_holds_also_where_the_last_one_takes_long(
+    spread: float, left: int, places: int, least: int
+) -> None:
+    good = 0
+    for seed in range(20):
+        law = np.random.default_rng(seed)
+        seen = [answer(40, 10, 4, latency_ms=float(ms)) for ms in 1_000 * law.lognormal(0, spread, 30)]
+        free = [0.0] * places
+        for duration in law.lognormal(0, spread, left):
+            heapq.heapreplace(free, free[0] + float(duration))
+        found = told(pilot_of(seen), left=Remainder(left, 40 * left), lane=Lane(MODEL, concurrency=places))
+        bound_by, minutes = minutes_of(found)
+        assert bound_by == "concurrency"
+        good += 1 / 1.5 < 60 * minutes / max(free) < 1.5
+    assert good >= least, good
 
 
 def test_time_is_unknown_where_nothing_was_sent_and_no_quota_declared() -> None:
