@@ -11,6 +11,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import chain
 from operator import add
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -253,6 +254,9 @@ def _minutes(rest: _Rest, strata: Sequence[Stratum], lanes: Sequence[str], pilot
     if not chosen.calls:
         if not (seconds := strata[0].seconds):
             return None
+        # While the first items reach a lane, and while the last ones end, it has less to do than it could.
+        edge = median(seconds) / 60 / 2
+        bounds = [_later(bound, edge) for bound in bounds]
         items = (strata[0].of - len(strata[0].whole)) * len(strata[0].pairs)
         figure = _side_by_side(seconds, items, chosen.at_once, rng)
         bounds.append(Minutes(figure.estimate, figure.ci95, f"{chosen.noun}s whose calls follow each other"))
@@ -317,6 +321,13 @@ def _side_by_side(seconds: Sequence[float], count: float, at_once: float, rng: R
         ends.append(max(free) + (number - last) * float(np.exp(sample).mean()) / places)
     low, middle, high = (float(each) / 60 for each in np.quantile(ends, (0.025, 0.5, 0.975)))
     return Figure(middle, None if len(logs) < 2 else (low, high))
+
+
+def _later(bound: Minutes, by: float) -> Minutes:
+    if not bound.estimate:
+        return bound
+    moved = _moved(Figure(bound.estimate, bound.ci95), by)
+    return Minutes(moved.estimate, moved.ci95, bound.bound_by, bound.lane)
 
 
 def _mean(amounts: Sequence[float]) -> float:

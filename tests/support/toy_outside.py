@@ -48,6 +48,14 @@ class Asked(NamedTuple):
         return self.texts[-1]
 
 
+class Spent(NamedTuple):
+    """What one answer takes."""
+
+    seconds: float = 0.0
+    input: int = 10
+    output: int = 5
+
+
 class Rule:
     """Requests that meet with an error, by a pattern of `model: last message`; the first `after` of them don't."""
 
@@ -80,13 +88,15 @@ def answer(model: str, texts: tuple[str, ...]) -> str:
 
 class ToyServer:
     """Runs while its block lasts. `asked` has every request, in the order of arrival; `refused` those that met with an
-    error."""
+    error; `times` when each request came and was answered. `law` says what an answer takes; else all take the same."""
 
     def __init__(self) -> None:
         self.asked: list[Asked] = []
         self.refused: list[Asked] = []
         self.base_url = ""
         self.delay_s = 0.0
+        self.law: Callable[[Asked], Spent] = lambda _: Spent(self.delay_s)
+        self.times: list[tuple[float, float]] = []
         self.waiting = 0
         self._rules: tuple[Rule, ...] = ()
         self._gate: tuple[str, int] = ("", 0)
@@ -156,11 +166,13 @@ class ToyServer:
             body = json.loads(request.partition(b"\r\n\r\n")[2])
             asked = Asked(body["model"], tuple(message["content"] for message in body["messages"]), body)
             self.asked.append(asked)
-            if self.delay_s:
-                await asyncio.sleep(self.delay_s)
+            came, spent = time.monotonic(), self.law(asked)
+            if spent.seconds:
+                await asyncio.sleep(spent.seconds)
             if not await self._let_through(visit, asked):
                 return
-            await visit.send(self._reply(asked))
+            await visit.send(self._reply(asked, spent))
+            self.times.append((came, time.monotonic()))
 
     async def _let_through(self, visit: Visit, asked: Asked) -> bool:
         """Returns whether a client still waits for the answer."""
@@ -181,7 +193,7 @@ class ToyServer:
             await asyncio.gather(*waits, return_exceptions=True)
         return opened.is_set()
 
-    def _reply(self, asked: Asked) -> bytes:
+    def _reply(self, asked: Asked, spent: Spent) -> bytes:
         for rule in self._rules:
             if rule.strikes(asked):
                 self.refused.append(asked)
@@ -189,7 +201,8 @@ class ToyServer:
                 return http(json.dumps(error).encode(), status=f"{rule.status} Told")
         message = {"role": "assistant", "content": answer(asked.model, asked.texts)}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+        total = spent.input + spent.output
+        usage = {"prompt_tokens": spent.input, "completion_tokens": spent.output, "total_tokens": total}
         reply = {"id": f"c{len(self.asked)}", "model": asked.model, "choices": [choice], "usage": usage}
         return http(json.dumps(reply).encode())
 

@@ -85,7 +85,7 @@ def test_what_a_pilot_reckons_is_what_the_run_then_costs(toys: Toys, server: Toy
 
 def test_a_conversations_answers_wait_for_each_other_and_so_does_the_time(toys: Toys, server: ToyServer) -> None:
     server.delay_s = 0.05
-    minutes = pilot_in(planned(toys, "doubts", "--limit", "10", "--pilot", "2"))["minutes"]
+    minutes = pilot_in(planned(toys, "doubts", "--limit", "10", "--pilot", "2", "--concurrency", "16"))["minutes"]
     assert minutes["bound_by"] == "items whose calls follow each other"
     # Three answers, each judged: all eight left are held at once.
     assert minutes["estimate"] * 60 > 3 * 0.05
