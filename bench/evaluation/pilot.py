@@ -229,7 +229,9 @@ async def _send(pilot: Pilot, watch: Watch) -> Pilot:
                     end.stops = await send_single_calls(engine, pilot)
                 else:
                     end.stops = await run.work.send(engine, folder, FinishedItems({}, 0.0), progress.item_ended)
-            pilot.quotas = {name: route.lane.quota for name, route in engine.scheduler.ways.lasting.items()}
+            # A lane that has stopped tells of no quota any more.
+            lanes = [route.lane for route in engine.scheduler.routes.values()]
+            pilot.quotas = {lane.lane.model: lane.quota for lane in lanes if lane.stopped is None}
         if end.fault is not None:
             raise end.fault
         pilot.end = end

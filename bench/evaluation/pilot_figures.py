@@ -300,8 +300,9 @@ def _side_by_side(seconds: Sequence[float], count: float, at_once: float, rng: R
     """Returns the minutes that `count` things take of which `at_once` run at a time, each begun as another ends, where
     some took these seconds.
 
-    Drawn many times, since the last ones run while no others are left to begin. The draws are smoothed: few seconds
-    lack the longest. Only the end is drawn thing by thing; before it, all places are taken.
+    The end is drawn many times, thing by thing, since the last ones run while no others are left to begin; before it,
+    all places are taken. The seconds are smoothed, because a small sample rarely holds the longest ones; none is drawn
+    that is twice as long as the longest.
     """
     logs, number = np.log(np.maximum(np.sort(seconds), 1e-6)), max(1, round(count))
     places = max(1, min(round(at_once), number))
@@ -316,7 +317,7 @@ def _side_by_side(seconds: Sequence[float], count: float, at_once: float, rng: R
         shrunk = 1.0 if spread == 0 else spread / np.hypot(spread, width)
         each = np.exp(mean + (rng.choice(sample, last) - mean + noise) * shrunk)
         free = [0.0] * places
-        for duration in each.tolist():
+        for duration in np.minimum(each, 2 * np.exp(logs[-1])).tolist():
             heapq.heapreplace(free, free[0] + duration)
         ends.append(max(free) + (number - last) * float(np.exp(sample).mean()) / places)
     low, middle, high = (float(each) / 60 for each in np.quantile(ends, (0.025, 0.5, 0.975)))

@@ -170,8 +170,11 @@ def test_progress_goes_to_stderr_unless_it_is_not_wanted(cli: CommandLine, provi
 
 def test_max_cost_holds_and_the_rest_is_asked_when_it_is_raised(cli: CommandLine, provider: Provider) -> None:
     asked = millstone(provider, "--max-tokens", "50", "--concurrency", "2")
-    done = cli("plan", *asked, "--pilot", "40", "--max-cost", "0.02", "--json")
+    # Far more than it sends, and little for what is left: the declared quota counts although the lane has stopped.
+    done = cli("plan", *asked, "--pilot", "40", "--max-cost", "0.02", "--tpm", "100000", "--json")
     pilot = estimated(done)
+    tokens = sum(pilot["lanes"][0][name]["estimate"] for name in ("input_tokens", "output_tokens"))
+    assert pilot["minutes"]["bound_by"] == "tokens" and pilot["minutes"]["estimate"] >= tokens / 100_000
     assert (done.code, json.loads(done.out)["exit_code"]) == (4, 4)
     assert "at most $0.0200, by --max-cost" in done.err
     assert 0 < pilot["spent"] <= 0.02

@@ -25,6 +25,7 @@ DEFAULT_RATER = "rater"
 class LabelLine(VerdictLine, frozen=True, kw_only=True):
     """A line of labels.jsonl: what one person said about one answer, and when."""
 
+    # These four without defaults: a line that lacks one is no label.
     id: str
     model: str
     temperature: float | None
