@@ -1,4 +1,4 @@
-"""Differences and ratios of two measured times, each with an interval that is computed from the intervals of the two.
+"""Ratios of two measured times, each with an interval that is computed from the intervals of the two.
 
 The limits are combined by Zou and Donner's MOVER, which accepts asymmetric intervals. The two must be measured
 independently. Knows no rate and no page.
@@ -16,44 +16,28 @@ from .load_json import Percentile
 _LEAST_S = 1e-6
 
 
-class Apart(Struct, frozen=True):
-    """A difference or a ratio with its 95% interval; an end is None if there are too few calls to determine it."""
+class Ratio(Struct, frozen=True):
+    """A ratio with its 95% interval; an end is None if there are too few calls to determine it."""
 
     value: float
     low: float | None
     high: float | None
 
 
-def ratio(of: Percentile, to: Percentile) -> Apart:
+def ratio(of: Percentile, to: Percentile) -> Ratio:
     """Returns the ratio of `of` to `to`, with its interval."""
     value = _log(of.value_s) - _log(to.value_s)
     down = _joined(_log_gap(of.value_s, of.low_s), _log_gap(to.value_s, to.high_s))
     up = _joined(_log_gap(of.value_s, of.high_s), _log_gap(to.value_s, to.low_s))
-    return Apart(
+    return Ratio(
         math.exp(value),
         None if down is None else math.exp(value - down),
         None if up is None else math.exp(value + up),
     )
 
 
-def difference(of: Apart, to: Apart) -> Apart:
-    """Returns `of` minus `to`, with its interval."""
-    value = of.value - to.value
-    down = _joined(_gap(of.value, of.low), _gap(to.value, to.high))
-    up = _joined(_gap(of.value, of.high), _gap(to.value, to.low))
-    return Apart(value, None if down is None else value - down, None if up is None else value + up)
-
-
-def seconds(percentile: Percentile) -> Apart:
-    return Apart(percentile.value_s, percentile.low_s, percentile.high_s)
-
-
 def _joined(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else math.hypot(one, other)
-
-
-def _gap(value: float, end: float | None) -> float | None:
-    return None if end is None else value - end
 
 
 def _log_gap(value_s: float, end_s: float | None) -> float | None:

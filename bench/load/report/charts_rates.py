@@ -15,8 +15,8 @@ from ....report.line_styles import legend_height, lines_of, paint
 from ....report.table import Cell, Figure, Table
 from ..goal import Goal, parse_goal
 from .axes import MIN_WIDTH, PLOT_WIDTH, SecondsAxis, only, rate_axis, seconds_axis
-from .series import LoadSeries
-from .tables import PERCENTS, stepped
+from .series import LoadSeries, has_several_rates, stepped
+from .tables import PERCENTS
 
 _HEIGHT, _SPACING = 200, 16
 _PERCENTS = [f"p{percent:g}" for percent in PERCENTS]
@@ -45,7 +45,7 @@ def by_rate_figure(table: Table, series: LoadSeries, number: int) -> Figure:
         f"too few calls tell how far they reach.{_bound_words(parts)}{_knee_words(series)}{_goal_words(goal)}",
         "Fewer than two rates were asked, so nothing can be told by rate.",
     )
-    if len({part.rate for part in parts}) < 2:
+    if not has_several_rates(series):
         return empty_figure(table, words)
     in_one_piece = not series.of.gap.count and (goal is None or goal.of != "first token")
     rows = [*_point_rows(parts, goal, is_in_one_piece=in_one_piece), *_mark_rows(series, goal)]
@@ -65,7 +65,7 @@ def overlaid_by_rate_figure(table: Table, every: Sequence[LoadSeries]) -> Figure
         f"dotted ones stand at each knee.{_bound_words([part for each in every for part in stepped(each)])}",
         "No test asked for two rates, so nothing can be told by rate.",
     )
-    shown = [each for each in every if len({part.rate for part in stepped(each)}) > 1]
+    shown = list(filter(has_several_rates, every))
     if not shown:
         return empty_figure(table, words)
     rows: list[Row] = [

@@ -16,8 +16,7 @@ from ....report.colours import colour
 from ....report.line_styles import legend_height, lines_of, paint, stroke_legend
 from ....report.table import Cell, Figure, Table
 from .axes import LEAST_S, MIN_WIDTH, PLOT_WIDTH, only, seconds_axis
-from .rate_table import has_several_rates
-from .series import TIMINGS, LoadSeries, Timing
+from .series import TIMINGS, LoadSeries, Timing, has_several_rates
 
 _DUE, _SENT = "from when it was due", "from when it was sent"
 _CLOCKS = {_DUE: TIMINGS[0], _SENT: TIMINGS[1]}

@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from ....format import measured_time, rate_text
 from ....metrics.load.load_json import LoadFigures
 from ....report.labels import named_list, one_line
-from .rate_table import has_several_rates, rate_rows
+from .rate_table import rate_rows
 from .sentences import asked, ends_left_out
-from .series import LoadSeries
+from .series import LoadSeries, has_several_rates
 
 
 def tested(load: LoadFigures) -> str:

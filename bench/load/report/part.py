@@ -5,26 +5,23 @@ Owns the order of the sections and which of them are omitted. Figures and tables
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
 from ....report.escaping import in_html
 from ....report.html_tables import table_html
 from ....report.page import framed_page
-from ....report.sections import PageContents, Section, csv_name, data_html, figure_html, remarks_html, table_section
-from ....report.standings import facts_html, folded
+from ....report.sections import PageContents, Section, csv_name, figure_html, remarks_html, table_section
+from ....report.standings import facts_html
 from ....report.table import Figure, Table
 from . import alerts, lead, sentences, tables
 from .charts_rates import by_rate_figure, overlaid_by_rate_figure
 from .charts_spectrum import spectrum_figure, streaming_figure
 from .charts_time import over_time_figure, overlaid_over_time_figure
 from .charts_traffic import overlaid_traffic_figure, traffic_figure
-from .differences import Difference, differences, differences_table, shown_differences
-from .plans import PLANS, PlanDifference, plans_table, unlike
-from .rate_table import has_several_rates, rates_table
-from .series import LoadSeries, LoadTest, series_of
-from .tables import stepped
+from .rate_table import rates_table
+from .series import LoadSeries, LoadTest, has_several_rates, series_of, stepped
 
 _STREAMING = "load-streaming"
 # What the columns of the first table mean, by their names.
@@ -50,9 +47,8 @@ class LoadPage(Struct, frozen=True):
 def drawn(tests: Sequence[LoadTest], command: str = "") -> LoadPage:
     """Returns the page and tables of load tests; the same tests always give the same bytes."""
     every = series_of(tests)
-    found = differences(every)
-    made = {table.name: table for table in _tables(every, found, list(unlike(tests)))}
-    sections = tuple(_sections(tests, every, made, found, command))
+    made = {table.name: table for table in _tables(every)}
+    sections = tuple(_sections(tests, every, made, command))
     figures = tuple(figure for figure, _ in _figures(every, made))
     contents = PageContents(name="Load tests", sections=sections, figures=figures, style=_STYLE)
     return LoadPage(framed_page(sentences.title_of(tests), [contents]), tuple(made.values()))
@@ -70,24 +66,15 @@ _STYLE = """
 """
 
 
-def _tables(
-    every: Sequence[LoadSeries], found: Sequence[Difference], unlike_plans: Sequence[PlanDifference]
-) -> Iterator[Table]:
-    yield tables.summary_table(every)
+def _tables(every: Sequence[LoadSeries]) -> Iterator[Table]:
+    yield tables.by_rate_table(every)
     yield tables.percentiles_table(every)
     yield tables.over_time_table(every)
     yield tables.spectrum_table(every)
     if any(each.traffic for each in every):
         yield tables.traffic_table(every)
-    if _has_rates(every):
-        yield tables.by_rate_table(every)
     if any(each.of.errors for each in every):
         yield tables.errors_table(every)
-        yield tables.errors_over_time_table(every)
-    if unlike_plans:
-        yield plans_table(unlike_plans)
-    if found:
-        yield differences_table(found)
 
 
 def _figures(every: Sequence[LoadSeries], made: dict[str, Table]) -> list[tuple[Figure, Table]]:
@@ -105,8 +92,8 @@ def _figures(every: Sequence[LoadSeries], made: dict[str, Table]) -> list[tuple[
         figures += [(over_time_figure(over_time, each, at), over_time) for at, each in enumerate(every, 1)]
     else:
         figures.append((overlaid_over_time_figure(over_time, every), over_time))
-    if (by_rate := made.get(tables.BY_RATE)) is not None:
-        own = [each for each in every if len({part.rate for part in stepped(each)}) > 1]
+    if own := list(filter(has_several_rates, every)):
+        by_rate = made[tables.BY_RATE]
         if is_alone:
             figures += [(by_rate_figure(by_rate, each, at), by_rate) for at, each in enumerate(own, 1)]
         else:
@@ -117,25 +104,13 @@ def _figures(every: Sequence[LoadSeries], made: dict[str, Table]) -> list[tuple[
     return figures
 
 
-def _has_rates(every: Iterable[LoadSeries]) -> bool:
-    return any(len({part.rate for part in stepped(each)}) > 1 for each in every)
-
-
 def _sections(
-    tests: Sequence[LoadTest],
-    every: Sequence[LoadSeries],
-    made: dict[str, Table],
-    found: Sequence[Difference],
-    command: str,
+    tests: Sequence[LoadTest], every: Sequence[LoadSeries], made: dict[str, Table], command: str
 ) -> Iterator[Section]:
     figures = _figures(every, made)
-    yield Section("summary", "Summary", _summary(tests, every, made))
-    if PLANS in made:
-        yield Section("plans", "Different plans", table_section(made[PLANS]))
-    if found:
-        yield Section("differences", "Beside each other", "".join(_differences(found)))
+    yield Section("summary", "Summary", _summary(tests, every, made[tables.BY_RATE]))
     yield _drawn_section("over-time", "Over time", figures, ("load-traffic", "load-over-time"))
-    if tables.BY_RATE in made:
+    if any(map(has_several_rates, every)):
         yield _drawn_section("by-rate", "Percentiles by rate", figures, "load-by-rate")
     yield _drawn_section(
         "percentiles", "Percentiles", figures, "load-spectrum", _percentiles(every, made[tables.PERCENTILES])
@@ -143,7 +118,7 @@ def _sections(
     if any(each.of.gap.count for each in every):
         yield _drawn_section("streaming", "Streaming", figures, _STREAMING)
     if tables.ERRORS in made:
-        yield Section("errors", "Errors", table_section(made[tables.ERRORS]) + data_html(made[tables.ERRORS_OVER_TIME]))
+        yield Section("errors", "Errors", table_section(made[tables.ERRORS]))
     yield Section("origin", "How it was measured", _origin(tests, every, command))
 
 
@@ -162,7 +137,7 @@ def _percentiles(every: Sequence[LoadSeries], table: Table) -> str:
     return f"{together}{table_section(table)}" if table.rows else ""
 
 
-def _summary(tests: Sequence[LoadTest], every: Sequence[LoadSeries], made: dict[str, Table]) -> str:
+def _summary(tests: Sequence[LoadTest], every: Sequence[LoadSeries], by_rate: Table) -> str:
     return "".join(
         (
             *(alerts.bottleneck(test, len(tests) > 1) for test in tests),
@@ -170,10 +145,9 @@ def _summary(tests: Sequence[LoadTest], every: Sequence[LoadSeries], made: dict[
             *(alerts.cut_short(test, len(tests) > 1) for test in tests),
             alerts.different_plans(tests),
             *(_lead(test, every, len(tests) > 1) for test in tests),
-            _rates(every),
+            _rates(every, by_rate),
             *_results(every),
             _remarks(every),
-            _totals(every, made),
             _left_out(tests, every),
         )
     )
@@ -186,12 +160,13 @@ def _lead(test: LoadTest, every: Sequence[LoadSeries], several: bool) -> str:
     return f'{name}<p class="lead">{in_html(told)}</p><p class="note">{in_html(lead.facts_of(test.load))}</p>'
 
 
-def _rates(every: Sequence[LoadSeries]) -> str:
+def _rates(every: Sequence[LoadSeries], by_rate: Table) -> str:
+    """Returns the table for a reader; its file has the same figures to the last digit, with their intervals."""
     table = rates_table(every)
     title = "Results by rate" if any(map(stepped, every)) else "Results"
     names = {column.name for column in table.columns}
     note = " ".join(told for name, told in _COLUMN_NOTES if name in names)
-    return f'<h3>{title}</h3>{table_html(table, "rates")}<p class="note">{note}</p>'
+    return f'<h3>{title}</h3>{table_html(table, "rates", file=csv_name(by_rate))}<p class="note">{note}</p>'
 
 
 def _results(every: Sequence[LoadSeries]) -> Iterator[str]:
@@ -201,32 +176,9 @@ def _results(every: Sequence[LoadSeries]) -> Iterator[str]:
             yield f"<p>{whose}{in_html(sentence)}</p>"
 
 
-def _totals(every: Sequence[LoadSeries], made: dict[str, Table]) -> str:
-    body = table_html(made[tables.SUMMARY], "totals", file=csv_name(made[tables.SUMMARY]))
-    if not any(map(has_several_rates, every)):
-        return body
-    return folded("All rates together", f'<p class="note">{_TOGETHER}</p>{body}')
-
-
 def _remarks(every: Sequence[LoadSeries]) -> str:
     told = [(each, warning) for each in every for warning in sentences.warnings(each)]
     return remarks_html(f"{each.name}: {warning}" if len(every) > 1 else warning for each, warning in told)
-
-
-def _differences(found: Sequence[Difference]) -> Iterator[str]:
-    places = dict.fromkeys((each.series.place, each.first.place) for each in found)
-    for number, pair in enumerate(places):
-        own = [each for each in found if (each.series.place, each.first.place) == pair]
-        title = f"{own[0].series.name} beside {own[0].first.name}"
-        # One file has the differences of all pairs.
-        file = csv_name(differences_table(own)) if not number else None
-        shown = table_html(shown_differences(own), f"differences-{pair[0]}", file=file)
-        yield f"<h3>{in_html(title)}</h3>{shown}"
-    yield (
-        '<p class="note">How much more or less it was than beside it, with a 95% interval (from the intervals of both, '
-        "which were measured apart), and how many times as much. More or less is said only where the interval has no 0 "
-        "in it. Where nothing differs, about one row in twenty says so by chance.</p>"
-    )
 
 
 def _left_out(tests: Sequence[LoadTest], every: Sequence[LoadSeries]) -> str:

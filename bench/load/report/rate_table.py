@@ -14,8 +14,7 @@ from ....metrics.load.load_json import LoadPart, Times
 from ....metrics.statistics.shares import share_interval
 from ....report.table import Cell, Column, Table
 from .sentences import between
-from .series import LoadSeries
-from .tables import stepped
+from .series import LoadSeries, parts_of
 
 _STANDINGS = {"kept": "kept", "missed": "missed", "open": "not decided", "unmeasured": "not measured"}
 
@@ -32,29 +31,7 @@ Cells = Callable[[RateRow], Cell]
 
 def rate_rows(every: Sequence[LoadSeries]) -> list[RateRow]:
     """Returns the rows of each series, the lowest rate first; of one without rates a row for all its calls."""
-    return [RateRow(each, part) for each in every for part in stepped(each) or [whole_of(each)]]
-
-
-def has_several_rates(series: LoadSeries) -> bool:
-    """Returns whether calls were sent at different rates, so that figures of all together describe none of them."""
-    return len({part.rate for part in stepped(series)}) > 1
-
-
-def whole_of(series: LoadSeries) -> LoadPart:
-    """Returns all calls of a series as one part without a rate."""
-    of = series.of
-    return LoadPart(
-        begins_s=series.load.warm_up_s,
-        seconds=series.load.seconds,
-        calls=of.calls,
-        errors=of.calls - of.answered,
-        latency=of.latency,
-        first_token=of.first_token,
-        kept=None if of.goodput is None else round(of.goodput * series.load.seconds),
-        output_tokens=of.output_tokens,
-        token=of.token,
-        gap=of.gap,
-    )
+    return [RateRow(each, part) for each in every for part in parts_of(each)]
 
 
 def rates_table(every: Sequence[LoadSeries]) -> Table:

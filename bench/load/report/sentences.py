@@ -13,8 +13,7 @@ from ....metrics.load.knee import RATES_LEAST, judged
 from ....metrics.load.load_json import LoadFigures
 from ....metrics.load.unmeasured import answers_of
 from ....report.labels import one_line
-from .series import LoadSeries, LoadTest
-from .tables import stepped
+from .series import LoadSeries, LoadTest, has_several_rates, stepped
 
 _ENDINGS = {
     "duration": "its time was up",
@@ -147,7 +146,7 @@ def left_out(every: Sequence[LoadSeries]) -> Iterator[str]:
         yield "charts of first token, time per token and gaps, since every answer came in one piece: its latency"
     if not any(part.rate for each in every for part in each.of.steps):
         yield "percentiles by rate and the knee, since no rate was asked: a closed loop or a trace has none"
-    elif not any(len({part.rate for part in stepped(each)}) > 1 for each in every):
+    elif not any(map(has_several_rates, every)):
         yield "percentiles by rate and the knee, since one rate alone was asked"
     if any(each.of.answered for each in every) and not any(each.of.goodput is not None for each in every):
         yield "goodput, since nothing was promised of an answer"

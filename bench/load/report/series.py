@@ -1,6 +1,6 @@
 """The shapes of load tests and of the models in them, each with a name and a colour.
 
-Owns these shapes, and the columns that identify a series in a table. Knows no page and no folder.
+Owns these shapes, their parts by rate, and the columns that identify a series in a table. Knows no page and no folder.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from ....metrics.load.load_json import LoadFigures, ModelFigures, Times
+from ....metrics.load.load_json import LoadFigures, LoadPart, ModelFigures, Times
 from ....metrics.load.traffic import TrafficSlice
 from ....report.charts import safe_labels
 from ....report.labels import labels, one_line
@@ -89,6 +89,37 @@ def _name(test: str, model: str, several: bool, same_model: bool) -> str:
     if not several:
         return model
     return test if same_model else f"{test}: {model}"
+
+
+def stepped(series: LoadSeries) -> list[LoadPart]:
+    """Returns the parts of the test with a rate, the lowest rate first."""
+    return sorted((part for part in series.of.steps if part.rate), key=lambda part: (part.rate or 0.0, part.begins_s))
+
+
+def has_several_rates(series: LoadSeries) -> bool:
+    """Returns whether calls were sent at different rates, so that figures of all together describe none of them."""
+    return len({part.rate for part in stepped(series)}) > 1
+
+
+def parts_of(series: LoadSeries) -> list[LoadPart]:
+    """Returns the parts of the test with a rate, the lowest rate first; without rates, all its calls as one part."""
+    return stepped(series) or [_whole_of(series)]
+
+
+def _whole_of(series: LoadSeries) -> LoadPart:
+    of = series.of
+    return LoadPart(
+        begins_s=series.load.warm_up_s,
+        seconds=series.load.seconds,
+        calls=of.calls,
+        errors=of.calls - of.answered,
+        latency=of.latency,
+        first_token=of.first_token,
+        kept=None if of.goodput is None else round(of.goodput * series.load.seconds),
+        output_tokens=of.output_tokens,
+        token=of.token,
+        gap=of.gap,
+    )
 
 
 def whose_columns(every: Sequence[LoadSeries]) -> tuple[Column, ...]:

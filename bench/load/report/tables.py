@@ -5,7 +5,7 @@ Owns the content of each file. Figures are drawn from these tables; sentences ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import structs
 
@@ -13,40 +13,11 @@ from ....metrics.load.load_json import LoadPart, Times
 from ....metrics.load.spectrum import spectrum
 from ....metrics.statistics.shares import share_interval
 from ....report.table import Cell, Column, Table
-from .series import TIMINGS, LoadSeries, whose, whose_columns
+from .series import TIMINGS, LoadSeries, parts_of, whose, whose_columns
 
 OVER_TIME, BY_RATE, PERCENTILES, SPECTRUM = "load-over-time", "load-by-rate", "load-percentiles", "load-spectrum"
-SUMMARY, ERRORS, ERRORS_OVER_TIME = "load-summary", "load-errors", "load-errors-over-time"
-TRAFFIC = "load-traffic"
+ERRORS, TRAFFIC = "load-errors", "load-traffic"
 PERCENTS = (50.0, 90.0, 99.0)
-
-
-_SUMMARY: tuple[tuple[Column, Callable[[LoadSeries], Cell]], ...] = (
-    (Column("calls", "Calls", "count"), lambda each: each.of.calls),
-    (Column("answered", "Answered", "count"), lambda each: each.of.answered),
-    (Column("errors", "Errors", "count"), lambda each: sum(each.of.errors.values())),
-    (Column("error_share", "Errors", "share"), lambda each: each.of.error_share.value),
-    (Column("error_share_low", "from", "share"), lambda each: each.of.error_share.low),
-    (Column("error_share_high", "to", "share"), lambda each: each.of.error_share.high),
-    (Column("seconds", "Measured", "seconds"), lambda each: each.load.seconds),
-    (Column("calls_per_s", "Calls a second", "amount"), lambda each: each.of.rate),
-    (Column("goodput_per_s", "Goodput, calls a second", "amount"), lambda each: each.of.goodput),
-    (Column("output_tokens_per_s", "Output tokens a second", "amount"), lambda each: tokens_per_s(each)),
-    (Column("in_flight_max", "Most in flight", "count"), lambda each: each.of.in_flight_max),
-    (Column("cost", "Cost, $", "amount"), lambda each: each.of.spent),
-)
-
-
-def summary_table(every: Sequence[LoadSeries]) -> Table:
-    columns = (*whose_columns(every), *(column for column, _ in _SUMMARY))
-    rows = tuple((*whose(each, every), *(cell(each) for _, cell in _SUMMARY)) for each in every)
-    note = "Calls and all that is reckoned from them are those of the measured part, without warm-up and cool-down."
-    return Table(SUMMARY, "All calls", note, columns, rows)
-
-
-def tokens_per_s(series: LoadSeries) -> float | None:
-    """Returns the output tokens a second; None if no answer has a token count."""
-    return series.of.output_tokens_per_s if series.of.output_tokens else None
 
 
 def percentiles_table(every: Sequence[LoadSeries]) -> Table:
@@ -74,8 +45,16 @@ def percentiles_table(every: Sequence[LoadSeries]) -> Table:
 
 
 def over_time_table(every: Sequence[LoadSeries]) -> Table:
-    columns = (*whose_columns(every), *_part_columns())
-    rows = tuple((*whose(each, every), *_part_cells(part)) for each in every for part in each.of.slices)
+    columns = (*whose_columns(every), *_part_columns(), Column("kinds", "Errors by kind"))
+    rows = tuple(
+        (
+            *whose(each, every),
+            *_part_cells(part),
+            ", ".join(f"{kind} {calls:,}" for kind, calls in kinds_of(part)) or None,
+        )
+        for each in every
+        for part in each.of.slices
+    )
     note = "Calls by when they were due, in slices of time, in seconds since the start of the test."
     return Table(OVER_TIME, "Slices of time", note, columns, rows, is_long=True)
 
@@ -114,7 +93,7 @@ def by_rate_table(every: Sequence[LoadSeries]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for each in every:
         at = None if each.of.knee is None else each.of.knee.rate
-        for part in stepped(each):
+        for part in parts_of(each):
             rows.append(
                 (
                     *whose(each, every),
@@ -127,13 +106,8 @@ def by_rate_table(every: Sequence[LoadSeries]) -> Table:
                     part.is_client_bound,
                 )
             )
-    note = "Calls by the rate that was asked, the lowest first."
+    note = "Calls by the rate that was asked, the lowest first; without one, all calls of the measured part in a row."
     return Table(BY_RATE, "Each rate", note, columns, tuple(rows))
-
-
-def stepped(series: LoadSeries) -> list[LoadPart]:
-    """Returns the parts of the test with a rate, the lowest rate first."""
-    return sorted((part for part in series.of.steps if part.rate), key=lambda part: (part.rate or 0.0, part.begins_s))
 
 
 def spectrum_table(every: Sequence[LoadSeries]) -> Table:
@@ -171,24 +145,6 @@ def errors_table(every: Sequence[LoadSeries]) -> Table:
             rows.append((*whose(each, every), kind, calls, share, *ends))
     note = "Calls that had no answer, by kind, with exact 95% intervals. Latencies are those of answers alone."
     return Table(ERRORS, "Errors by kind", note, columns, tuple(rows))
-
-
-def errors_over_time_table(every: Sequence[LoadSeries]) -> Table:
-    columns = (
-        *whose_columns(every),
-        Column("begins", "From", "seconds"),
-        Column("seconds", "For", "seconds"),
-        Column("kind", "Kind of error"),
-        Column("calls", "Calls", "count"),
-    )
-    rows = tuple(
-        (*whose(each, every), part.begins_s, part.seconds, kind, calls)
-        for each in every
-        for part in each.of.slices
-        for kind, calls in kinds_of(part)
-    )
-    note = "Calls that had no answer by when they were due, in seconds since the start of the test."
-    return Table(ERRORS_OVER_TIME, "Errors by kind over time", note, columns, rows, is_long=True)
 
 
 def kinds_of(part: LoadPart) -> Iterator[tuple[str, int]]:

@@ -72,21 +72,29 @@ def test_counts_rates_and_shares_are_those_of_the_file() -> None:
     load = steady()
     page, made = page_of(steady)
     model = of(load)
-    assert page.column("totals", "Calls") == [f"{model.calls:,}"]
-    assert float(page.column("totals", "Calls a second")[0]) == pytest.approx(model.rate, rel=0.005)
-    assert float(page.column("totals", "Goodput, calls a second")[0]) == pytest.approx(model.goodput or 0, rel=0.005)
-    row = next(table(made, "load-summary").records())
-    assert (row["calls"], row["answered"], row["errors"]) == (model.calls, model.answered, sum(model.errors.values()))
-    assert (row["calls_per_s"], row["goodput_per_s"], row["cost"]) == (model.rate, model.goodput, model.spent)
-    share = model.error_share
-    ends_of_share = (row["error_share"], row["error_share_low"], row["error_share_high"])
-    assert ends_of_share == (share.value, share.low, share.high)
+    assert page.column("rates", "Calls") == [f"{model.calls:,}"]
+    assert float(page.column("rates", "Sent per second")[0]) == pytest.approx(model.rate, rel=0.005)
+    [row] = table(made, "load-by-rate").records()
+    assert (row["calls"], row["errors"]) == (model.calls, sum(model.errors.values()))
+    assert row["came_per_s"] == pytest.approx(model.rate) and row["output_tokens"] == model.output_tokens
+    assert row["kept"] == pytest.approx((model.goodput or 0) * load.seconds)
     kinds = dict(zip(page.column("load-errors", "Kind of error"), page.column("load-errors", "Calls"), strict=True))
     assert kinds == {kind: str(calls) for kind, calls in model.errors.items()}
     over_time: Counter[str] = Counter()
-    for each in table(made, "load-errors-over-time").records():
-        over_time[str(each["kind"])] += int(each["calls"] or 0)
+    for each in table(made, "load-over-time").records():
+        for kind, calls in (told.rsplit(" ", 1) for told in str(each["kinds"] or "").split(", ") if told):
+            over_time[kind] += int(calls)
     assert over_time == model.errors
+
+
+def test_without_rates_all_calls_stand_in_a_row() -> None:
+    load = closed()
+    page, made = page_of(closed)
+    [row] = table(made, "load-by-rate").records()
+    found = of(load).latency.at(99.0)
+    assert found is not None and row["asked_per_s"] is None
+    assert (row["calls"], row["seconds"], row["latency_p99"]) == (of(load).calls, load.seconds, found.value_s)
+    assert page.column("rates", "Asked") == ["8 in flight"]
 
 
 def test_every_slice_and_every_rate_stands_in_its_table() -> None:
@@ -168,13 +176,13 @@ def test_what_is_not_there_is_left_out_and_told_why() -> None:
     page, made = page_of(closed)
     links = [attributes["href"] for name, attributes in page.elements if name == "a" and "href" in attributes]
     assert {"#over-time", "#percentiles"} <= set(links)
-    assert not {"#by-rate", "#streaming", "#errors", "#differences"} & set(links)
+    assert not {"#by-rate", "#streaming", "#errors"} & set(links)
     for why in ("no answer was streamed", "no rate was asked", "nothing was promised", "every call was answered"):
         assert why in page.text
     assert "was tested with a closed loop with 8 calls in flight." in page.text
     assert "A closed loop slows down with the server" in page.text
     assert {each.name for each in made.tables} == {
-        *("load-summary", "load-percentiles", "load-over-time", "load-spectrum")
+        *("load-by-rate", "load-percentiles", "load-over-time", "load-spectrum")
     }
     one_rate, _ = page_of(steady)
     assert "since one rate alone was asked" in one_rate.text and "no answer was streamed" not in one_rate.text
@@ -219,44 +227,18 @@ def test_several_models_have_a_figure_each_and_stand_in_the_same_tables() -> Non
     load = replace(swept(), models={"lab/one": of(swept()), "lab/two": of(steady())})
     page, made = alone(load)
     assert page.text.count("latency and errors over time") == 2
-    assert page.column("totals", "Model") == ["lab/one", "lab/two"]
+    assert page.column("rates", "Model") == [*["lab/one"] * 6, "lab/two"]
     assert {row["model"] for row in table(made, "load-over-time").records()} == {"lab/one", "lab/two"}
 
 
-def test_tests_side_by_side_differ_by_what_their_files_differ() -> None:
+def test_tests_side_by_side_stand_in_the_same_tables() -> None:
     first, second = swept(), slower()
     page, made = two_servers()
-    rows = {str(row["what"]): row for row in table(made, "load-differences").records()}
-    for percent in (50.0, 90.0, 99.0):
-        one, other = of(first).latency.at(percent), of(second).latency.at(percent)
-        assert one is not None and other is not None
-        row = rows[f"latency at all rates, p{percent:g}"]
-        assert (row["value"], row["of_first"]) == (other.value_s, one.value_s)
-        assert row["difference"] == pytest.approx(other.value_s - one.value_s)
-        low, high = row["low"], row["high"]
-        assert isinstance(low, float) and isinstance(high, float)
-        assert low <= other.value_s - one.value_s <= high
-    assert rows["calls a second"]["difference"] == pytest.approx(of(second).rate - of(first).rate)
-    assert next(iter(rows)) == "latency at 5 calls/s, p50"
-    assert {"latency at 5 calls/s, p99", "latency at 40 calls/s, p50", "errors"} <= set(rows)
-    assert set(page.column("differences-1", "Apart")) <= {"more", "less", "may be the same", "not told"}
-    assert page.column("differences-1", "test 1")[0].endswith("s")
-
-
-def test_a_test_beside_itself_differs_in_nothing() -> None:
-    page, _ = side_by_side(steady(), steady())
-    assert {"more", "less"}.isdisjoint(page.column("differences-1", "Apart"))
-    assert page.column("differences-1", "Difference")[0].startswith("0 s (")
-
-
-def test_other_models_are_compared_where_there_is_one_on_each_side() -> None:
-    other = replace(steady(), models={"lab/other": of(steady())})
-    page, _ = side_by_side(steady(), other)
-    assert "test 2: lab/other beside test 1: sim/steady" in page.text
-    several = replace(steady(), models={"lab/one": of(steady()), "lab/two": of(steady())})
-    apart, made = side_by_side(several, other)
-    assert "Beside each other" not in apart.text
-    assert "load-differences" not in {each.name for each in made.tables}
+    rows = list(table(made, "load-by-rate").records())
+    for name, load in (("test 1", first), ("test 2", second)):
+        found = [part.latency.at(99.0) for part in of(load).steps]
+        assert [row["latency_p99"] for row in rows if row["test"] == name] == [each and each.value_s for each in found]
+    assert page.column("rates", "Test") == [*["test 1"] * 6, *["test 2"] * 6]
 
 
 def test_the_same_tests_give_the_same_bytes() -> None:

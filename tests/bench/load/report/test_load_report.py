@@ -25,13 +25,13 @@ def test_one_test_has_its_report_in_its_own_folder(tmp_path: Path) -> None:
     done = run_command(tmp_path, "report", "test")
     assert done.code == 0, done.err
     assert done.out == (
-        f"tables: {folder}/tables (6 files)\n"
+        f"tables: {folder}/tables (5 files)\n"
         f"report: {folder}/report.html ({(folder / 'report.html').stat().st_size / 1e6:.1f} MB)\n"
     )
-    with (folder / "tables/load-summary.csv").open(newline="") as file:
+    with (folder / "tables/load-by-rate.csv").open(newline="") as file:
         row = next(csv.DictReader(file))
     assert int(row["calls"]) == steady().models["sim/steady"].calls
-    assert float(row["calls_per_s"]) == steady().models["sim/steady"].rate
+    assert float(row["came_per_s"]) == steady().models["sim/steady"].rate
 
 
 def test_two_copies_of_a_load_test_are_refused_as_two(tmp_path: Path) -> None:
@@ -108,9 +108,7 @@ def test_several_tests_have_one_beside_them_named_apart_by_their_folders(cli: Co
     assert "before/test" in page and "after/test: the client was the bottleneck" in page
     assert str(tmp_path) not in page
     assert "BOTTLENECK in" in cli("report", "after/test").out
-    plans = (
-        "different plans, so no difference and no verdict is given (before/test: rate 20/s for 60 s; after/test: 8 in"
-    )
+    plans = "different plans (before/test: rate 20/s for 60 s; after/test: 8 in flight for 30 s); they differ in "
     assert told["not_compared"].startswith(plans)
     assert f"not compared: {plans}" in cli("report", "before/test", "after/test", "--out", "both").out
 

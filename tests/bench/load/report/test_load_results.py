@@ -38,19 +38,10 @@ def test_the_table_by_rate_stands_first_and_says_where_the_goal_was_kept() -> No
     goal = of(load).goal
     assert goal is not None and goal.kept is not None
     assert f"The highest rate at which the goal was kept is {goal.kept:.4g} calls a second." in page.text
-    assert made.page.index(b'id="rates"') < min(made.page.index(b'id="totals"'), made.page.index(b"<svg"))
+    assert made.page.index(b'id="rates"') < made.page.index(b"<svg")
     none = replace(goal, kept=None, missed=None, unmeasured="no answer came in two pieces or more")
     unmeasured, _ = alone(replace(load, models={MODEL: replace(of(load), goal=none)}))
     assert "The goal was not measured: no answer came in two pieces or more." in unmeasured.text
-
-
-def test_figures_of_different_rates_together_are_folded() -> None:
-    """Half of all answers at six rates took at most so long: that describes no rate."""
-    page, made = page_of(swept)
-    assert "All rates together" in page.text
-    folded = made.page[made.page.index(b"All rates together") :].partition(b"</details>")[0]
-    assert b'id="totals"' in folded
-    assert "All rates together" not in page_of(steady)[0].text
 
 
 def test_a_promise_is_kept_at_a_rate_only_by_all_its_calls() -> None:
