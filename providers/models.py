@@ -25,6 +25,7 @@ WINDOW = 128_000
 # A tenth is left for what the estimate misses, such as tables, numbers and rare words.
 SHARE_SHOWN = 0.9
 ANSWER_TOKENS = 4_096
+CHARACTERS = 4.0
 
 _DATED = re.compile(r"[-@](?:\d{8}|\d{4}-\d{2}-\d{2}|\d{3,4}|latest|default)$")
 # The region and the vendor before a name of Bedrock's, and the revision after it; what OpenRouter adds after a colon.
@@ -51,7 +52,7 @@ class Facts(Struct, frozen=True):
     """The model that answers under the name from that day on; None: no model does."""
     efforts: tuple[str, ...] | None = None
     """The reasoning efforts that it takes, `N` for any number of tokens; empty: it takes none at all."""
-    characters: float = 4.0
+    characters: float = CHARACTERS
     """Characters of English a token."""
     answers_as: str | None = None
     """The model that the name stands for, such as a deployment's."""
@@ -103,10 +104,12 @@ class Family(ModelRow, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 class ModelTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The table of models. `vendors` are providers under their own names of models, `offering` those that offer others'
-    models; `same` maps a provider to the one whose models and prices it has."""
+    models; `same` maps a provider to the one whose models and prices it has. `thinking_answer`: the least and the most
+    tokens that a short answer usually has if the model thinks before it."""
 
     vendors: tuple[str, ...]
     offering: tuple[str, ...]
+    thinking_answer: tuple[int, int]
     same: Mapping[str, str]
     sources: Mapping[str, PriceSource]
     models: Mapping[str, ModelRow]

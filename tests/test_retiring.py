@@ -15,6 +15,7 @@ pytestmark = pytest.mark.skipif(not (HOME / "retiring.py").exists(), reason="an 
 TABLE = ModelTable(
     vendors=("lab",),
     offering=(),
+    thinking_answer=(300, 3_000),
     same={},
     sources={"list": PriceSource("2026-11-01", "a list")},
     models={

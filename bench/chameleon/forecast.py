@@ -6,13 +6,18 @@ assumptions are in one struct. No cache is read, since prompts depend on answers
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+
 from msgspec import Struct, structs, to_builtins
 
 from ...engine.attempts.estimate import TOKENS_PER_CHAR, weight_of
 from ...engine.call import WEB
 from ...engine.runs.pairs import Pair
+from ...providers.models import CHARACTERS, bundled_models
 from ...providers.search.table import CORPUS_REACH
-from ..evaluation.forecast import NOTHING, Expected, Load, Span
+from ...wiring import Settings
+from ..evaluation.forecast import NOTHING, Chain, Expected, Load, Span
 from ..evaluation.preparation import PreparedRun
 from .dataset import Conversation, ConversationSet
 from .order import places_in_order
@@ -20,10 +25,7 @@ from .prompts import FIGURE_7, JUDGE, SYSTEM, query_prompt
 from .run_spec import ConversationSpec
 from .work import ChameleonWork
 
-_IN_TURN = (
-    "turns follow each other, each with its search, pages, answer and judgement, so the run takes longer than its "
-    "quotas alone: --pilot N measures how long"
-)
+_IN_TURN = "a turn has its query, search, pages and answer; --pilot N measures how long it takes"
 # The characters of the fixed words around sources and question, and around each past turn.
 _FRAME, _LABELS = 25, 12
 
@@ -32,7 +34,8 @@ class Assumptions(Struct, frozen=True):
     """Assumed values, each from the least to the most that is likely.
 
     Tokens of an answer, a query and a judgement; the share of results that give a text; the filled share of a page's
-    budget; hops to a page (redirects, and a host's robots.txt); the share of judgements asked for twice.
+    budget; hops to a page (redirects, and a host's robots.txt); the share of judgements asked for twice; seconds of a
+    turn.
     `heading_chars` are the characters of a page's title and address.
     """
 
@@ -43,6 +46,7 @@ class Assumptions(Struct, frozen=True):
     page_filled: tuple[float, float] = (0.5, 1.0)
     hops: tuple[float, float] = (1.0, 2.0)
     repaired: tuple[float, float] = (0.0, 0.05)
+    turn_seconds: tuple[int, int] = (10, 40)
     heading_chars: int = 120
 
 
@@ -58,24 +62,36 @@ def forecast(prepared: PreparedRun) -> Expected:
     engine = settings.search_row_of(asked.search)
     reach = CORPUS_REACH if engine is None else engine.reach
     turns = sum(len(places_in_order(each, asked.turns, asked.order, asked.seed)) for each in conversations)
-    remarks = [_IN_TURN]
-    if thinking := [name for name in work.lanes if settings.facts_of(name).thinks]:
-        names = ", ".join(thinking)
-        remarks.append(
-            f"think before they answer: {names}; what they think costs as output and stands in no figure here"
-        )
+    loads, remarks = loads_of(work.dataset, asked, reach.count_max, assumed), [_IN_TURN]
+    if thinking := _add_thoughts(loads, asked, settings):
+        least, most = bundled_models().thinking_answer
+        remarks.append(f"think before they answer, {least:,} to {most:,} tokens a call assumed: {', '.join(thinking)}")
     sizes = {"turns": turns * len(asked.pairs), "conversations": len(conversations) * len(asked.pairs)}
     return Expected(
-        loads=loads_of(work.dataset, asked, reach.count_max, assumed),
+        loads=loads,
+        chain=Chain(sizes["conversations"], work.at_once, asked.turns, Span(*assumed.turn_seconds), "turn"),
         what=f"{sizes['turns']:,} turns in {sizes['conversations']:,} conversations",
         remarks=remarks,
         assumed=(
             f"answers of {_to(assumed.answer)} tokens, judgements of {_to(assumed.judgement)}, "
             f"{_percents(assumed.pages_with_text)} of the results with a text, {_percents(assumed.page_filled)} of a "
-            f"page's budget filled; a token is 4 characters"
+            f"page's budget filled"
         ),
         more={**sizes, "assumptions": to_builtins(assumed)},
     )
+
+
+def _add_thoughts(loads: Mapping[str, Load], asked: ConversationSpec, settings: Settings) -> list[str]:
+    """Adds what models think to their loads, and tokens that are shorter than most; returns the models that think."""
+    efforts = [(pair.model, pair.effort) for pair in asked.pairs] + [(asked.judge, asked.judge_effort)]
+    thinking = [model for model, effort in dict.fromkeys(efforts) if settings.facts_of(model).thinks_at(effort)]
+    for model, load in loads.items():
+        if load.input is not None:
+            load.input = load.input.times(CHARACTERS / settings.facts_of(model).characters)
+        if model in thinking:
+            load.output += Span(*bundled_models().thinking_answer).times(load.calls.most)
+            load.worst = load.calls.most * (settings.output_max(model) or math.inf)
+    return list(dict.fromkeys(thinking))
 
 
 def assumptions_of(asked: ConversationSpec) -> Assumptions:

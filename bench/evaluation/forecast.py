@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct, field, to_builtins
 
-from ...engine.attempts.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR, chars_of
+from ...engine.attempts.estimate import OUTPUT_FIRST, chars_of
 from ...engine.attempts.money import cost_range
 from ...engine.attempts.prices import Price
 from ...engine.call import WEB, Call
@@ -23,6 +23,7 @@ from ...engine.limits import Quota
 from ...engine.runs.pairs import Pair
 from ...engine.store.cache import Cache
 from ...format import decimal_text, dollars, rough_minutes, span_text
+from ...providers.models import CHARACTERS, bundled_models
 from ...providers.search.access import is_search
 from ...report.text import table
 from ...wiring import access_to, keyless_endpoint_to
@@ -30,10 +31,7 @@ from . import cost_bound
 from .preparation import PreparedRun
 from .work import Remainder
 
-ASSUMED = (
-    "a token is 4 characters of a prompt; an answer has at least 1 token, at most max_tokens (where that is not sent, "
-    f"{OUTPUT_FIRST}, or what the model can think)"
-)
+ASSUMED = f"an answer has at least 1 token, at most max_tokens (where that is not sent, {OUTPUT_FIRST})"
 _COLUMNS = ("lane", "calls", "cached", "input tokens", "output tokens", "cost", "time under its quota")
 
 
@@ -47,6 +45,9 @@ class Span(NamedTuple):
         assert isinstance(other, Span)
         return Span(self.least + other.least, self.most + other.most)
 
+    def times(self, factor: float) -> Span:
+        return Span(self.least * factor, self.most * factor)
+
 
 NOTHING = Span(0, 0)
 
@@ -56,26 +57,48 @@ Missing = Mapping[Pair, tuple[Remainder, int | None]]
 
 class Load(Struct):
     """The calls that one lane is expected to carry, and the tokens of their prompts and answers. `input` None: there
-    are none, as in searches, or not known, since prompts contain answers; `output` infinite: it is not known how long
-    the model thinks. `cached`: the number of further calls that the cache answers (None: it was not searched)."""
+    are none, as in searches, or not known, since prompts contain answers. `worst`: the tokens of output at worst, above
+    those of `output` where a model may think for long; infinite: it is not known how long. `cached`: the number of
+    further calls that the cache answers (None: it was not searched)."""
 
     calls: Span = NOTHING
     input: Span | None = NOTHING
     output: Span = NOTHING
+    worst: float = 0
     cached: int | None = None
 
-    def add(self, calls: Span, tokens: Span, output: Span) -> None:
+    def add(self, calls: Span, tokens: Span, output: Span, worst: float | None = None) -> None:
         self.calls += calls
         self.input = tokens if self.input is None else self.input + tokens
         self.output += output
+        self.worst += output.most if worst is None else worst
+
+
+class Chain(Struct, frozen=True):
+    """Steps that follow each other: `items` items of at most `steps` steps, of which `at_once` are under way. `seconds`
+    are those of a step; `noun`: the word for a step."""
+
+    items: int
+    at_once: int
+    steps: int
+    seconds: Span
+    noun: str
+
+    @property
+    def minutes(self) -> Span:
+        """The time of all items, each of the most steps."""
+        rounds = -(-self.items // self.at_once)
+        return Span(*(rounds * self.steps * seconds / 60 for seconds in self.seconds))
 
 
 class Expected(Struct, kw_only=True):
-    """What a benchmark expects of a run, before prices and quotas: the load of each lane, the run's size in words,
-    sentences about the figures, and what these assume. `missing`: the calls left to send; empty where an item takes
-    several calls, which depend on answers. `more`: the benchmark's own values for programs."""
+    """What a benchmark expects of a run, before prices and quotas: the load of each lane, the steps that follow each
+    other, the run's size in words, sentences about the figures, and what these assume. `missing`: the calls left to
+    send; empty where an item takes several calls, which depend on answers. `more`: the benchmark's own values for
+    programs."""
 
     loads: dict[str, Load]
+    chain: Chain | None = None
     what: str = ""
     remarks: list[str] = field(default_factory=list)
     assumed: str = ASSUMED
@@ -84,25 +107,28 @@ class Expected(Struct, kw_only=True):
 
 
 class LaneForecast(Struct, frozen=True, kw_only=True):
-    """What a run takes on one lane. None in place of an amount: it is not known."""
+    """What a run takes on one lane; `…at_worst`: if every answer has the most tokens that the model can give it. None
+    in place of an amount: it is not known."""
 
     lane: str
     calls: Span
     cached: int | None
     input_tokens: Span | None
-    output_tokens: tuple[float, float | None] | None
+    output_tokens: Span | None
+    output_at_worst: float | None
     max_tokens: int | None
     thinks: bool | None
     price: dict[str, float] | None
     quota: dict[str, float | None]
     cost: Span | None
+    cost_at_worst: float | None
     minutes: Span | None
 
 
 class Forecast(Struct, frozen=True, kw_only=True):
     """What a run takes, lane by lane and in all. `cost` None: a lane has no price, or its tokens are not known. Lanes
-    work side by side, so `minutes` is that of the `slowest`; None: no lane declares a quota, or it is not known how
-    long one that does takes."""
+    work side by side, so `minutes` is that of the `slowest`, or of the `chain` of calls that follow each other; None:
+    there is neither, or it is not known how long a lane with a quota takes."""
 
     folder: str | None
     what: str
@@ -110,10 +136,12 @@ class Forecast(Struct, frozen=True, kw_only=True):
     dataset: dict[str, Any]
     lanes: tuple[LaneForecast, ...]
     cost: Span | None
+    cost_at_worst: float | None
     unpriced: tuple[str, ...]
     prices_of: str | None
     minutes: Span | None
     slowest: str | None
+    chain: Chain | None
     remarks: tuple[str, ...]
     assumed: str
     in_flight_under_max_cost: list[dict[str, Any]]
@@ -139,18 +167,21 @@ def expected_of(
     then counts all calls of a pair without making them."""
     settings, loads = prepared.settings, dict[str, Load]()
     missing = _missing(prepared, calls_of, whole, looks_into_cache=looks_into_cache)
-    thoughts: dict[str, int | None] = {}
+    remarks: dict[str, str] = {}
     for pair, (left, cached) in missing.items():
-        limit, thinks = limit_of(pair), settings.facts_of(pair.model).thinks_at(pair.effort)
-        longest: float = OUTPUT_FIRST if limit is None else limit
-        if limit is None and thinks:
-            thoughts[pair.model] = settings.output_max(pair.model)
-            longest = thoughts[pair.model] or math.inf
+        limit, facts = limit_of(pair), settings.facts_of(pair.model)
         load = loads.setdefault(pair.model, Load())
-        count, tokens = left.prompts, (left.chars or 0) * TOKENS_PER_CHAR
-        load.add(Span(count, count), Span(tokens, tokens), Span(count, count * longest if count else 0))
+        count, tokens = left.prompts, (left.chars or 0) / facts.characters
+        each = Span(1, OUTPUT_FIRST if limit is None else limit)
+        worst: float = each.most
+        if limit is None and facts.thinks_at(pair.effort):
+            longest = settings.output_max(pair.model)
+            worst = longest or math.inf
+            each = Span(*(min(length, worst) for length in bundled_models().thinking_answer))
+            remarks[pair.model] = _thinking(pair.model, each, longest)
+        load.add(Span(count, count), Span(tokens, tokens), each.times(count), worst * count if count else 0)
         load.cached = load.cached if cached is None else (load.cached or 0) + cached
-    return Expected(loads=loads, missing=missing, remarks=[_thought(*each) for each in thoughts.items()])
+    return Expected(loads=loads, missing=missing, remarks=[*remarks.values()])
 
 
 def _missing(
@@ -183,11 +214,12 @@ def _missing(
     return missing
 
 
-def _thought(model: str, longest: int | None) -> str:
-    thinks = f"{model} thinks before it answers and is sent no max_tokens"
-    if longest is None:
-        return f'{thinks}: how long is not known; give max_output under [models."{model}"] in --config FILE'
-    return f"{thinks}: the upper figures take {longest:,} tokens an answer; --pilot N measures how many it takes"
+def _thinking(model: str, each: Span, longest: int | None) -> str:
+    most = decimal_text(longest) if longest else f'not known (max_output under [models."{model}"] in --config FILE)'
+    return (
+        f"{model} thinks before it answers and is sent no max_tokens: {span_text(each, decimal_text)} tokens an answer "
+        f"are assumed, as is usual for short ones; the most is {most}; --pilot N measures it"
+    )
 
 
 def forecast_of(prepared: PreparedRun, expected: Expected) -> Forecast:
@@ -207,9 +239,12 @@ def forecast_of(prepared: PreparedRun, expected: Expected) -> Forecast:
     ]
     costs = [lane.cost for lane in lanes if lane.lane != WEB]
     timed = [lane for lane in lanes if any(lane.quota.values())]
-    if any(lane.minutes is None for lane in timed):
-        timed = []
-    slowest = max(timed, key=lambda lane: (lane.minutes or NOTHING).most, default=None)
+    is_known = all(lane.minutes is not None for lane in timed)
+    slowest = max(timed, key=lambda lane: (lane.minutes or NOTHING).most, default=None) if is_known else None
+    minutes = None if slowest is None else slowest.minutes
+    if expected.chain is not None and is_known:
+        minutes = Span(*map(max, expected.chain.minutes, minutes or NOTHING))
+    worst = [lane.cost_at_worst for lane in lanes if lane.lane != WEB]
     return Forecast(
         folder=None if prepared.out.name == "-" else str(prepared.out),
         what=expected.what,
@@ -217,15 +252,25 @@ def forecast_of(prepared: PreparedRun, expected: Expected) -> Forecast:
         dataset={name: value for name, value in prepared.dataset.items() if name != "items"},
         lanes=tuple(lanes),
         cost=None if None in costs else sum((cost for cost in costs if cost is not None), NOTHING),
+        cost_at_worst=None if None in worst else sum(cost for cost in worst if cost is not None),
         unpriced=tuple(lane.lane for lane in lanes if lane.price is None and lane.lane != WEB),
         prices_of=prices.oldest_date(lane.lane for lane in lanes),
-        minutes=None if slowest is None else slowest.minutes,
+        minutes=minutes,
         slowest=None if slowest is None else slowest.lane,
+        chain=expected.chain,
         remarks=tuple(expected.remarks),
-        assumed=expected.assumed,
+        assumed=f"{_characters(prepared, expected)}; {expected.assumed}",
         in_flight_under_max_cost=cost_bound.in_flight_under_limit(prepared),
         more=expected.more,
     )
+
+
+def _characters(prepared: PreparedRun, expected: Expected) -> str:
+    """Returns the assumed characters of a token, by model where a model has others than most."""
+    each = {lane: prepared.settings.facts_of(lane).characters for lane, load in expected.loads.items() if load.input}
+    others = [f"{count:g} for {lane}" for lane, count in each.items() if count != CHARACTERS]
+    of_others = f" ({', '.join(others)})" if others else ""
+    return f"a token is {CHARACTERS:g} characters of a prompt{of_others}"
 
 
 def _thinks(prepared: PreparedRun, model: str) -> bool | None:
@@ -246,29 +291,30 @@ def lane_forecast(
 ) -> LaneForecast:
     """Returns what a lane's load costs at its price and takes under its quota."""
     tokens = None if load.input is None else Span(*map(round, load.input))
-    output = load.output if math.isinf(load.output.most) else Span(*map(round, load.output))
-    cost = minutes = None
-    # An answer of unknown length has neither a cost nor a time.
-    if not math.isinf(output.most):
-        if price is not None and tokens is not None:
-            cost = Span(*cost_range(price, tokens, output))
-        elif price is not None and price.is_by_call:
-            cost = Span(load.calls.least * price.call, load.calls.most * price.call)
-        limits = quota if tokens is not None else Quota(rpm=quota.rpm)
-        least, most = map(limits.minutes, load.calls, tokens or NOTHING, output)
-        minutes = None if least is None or most is None else Span(least, most)
+    output, is_bounded = Span(*map(round, load.output)), not math.isinf(load.worst)
+    cost = at_worst = None
+    if price is not None and tokens is not None:
+        cost = Span(*cost_range(price, tokens, output))
+        at_worst = cost_range(price, tokens, (output.least, round(load.worst)))[1] if is_bounded else None
+    elif price is not None and price.is_by_call:
+        cost = Span(load.calls.least * price.call, load.calls.most * price.call)
+        at_worst = cost.most
+    limits = quota if tokens is not None else Quota(rpm=quota.rpm)
+    least, most = map(limits.minutes, load.calls, tokens or NOTHING, output)
     return LaneForecast(
         lane=lane,
         calls=load.calls,
         cached=load.cached,
         input_tokens=tokens,
-        output_tokens=None if tokens is None else (output.least, None if math.isinf(output.most) else output.most),
+        output_tokens=None if tokens is None else output,
+        output_at_worst=None if tokens is None or not is_bounded else round(load.worst),
         max_tokens=max_tokens,
         thinks=thinks,
         price=None if price is None else _price(price),
         quota={name: getattr(quota, name) for name in ("rpm", "tpm", "itpm", "otpm")},
         cost=cost,
-        minutes=minutes,
+        cost_at_worst=at_worst,
+        minutes=None if least is None or most is None else Span(least, most),
     )
 
 
@@ -287,12 +333,21 @@ def tell(forecast: Forecast) -> str:
     models = [lane for lane in forecast.lanes if lane.lane != WEB and not is_search(lane.lane)]
     if unquoted := [lane.lane for lane in models if not any(lane.quota.values())]:
         lines.append(f"no quota declared: {', '.join(unquoted)}; --rpm and --tpm give the time")
-    if forecast.minutes is not None and len(forecast.lanes) > 1:
+    if forecast.minutes is not None and forecast.chain is not None:
+        lines.append(f"time: {span_text(forecast.minutes, rough_minutes)}, since {_chain_text(forecast.chain)}")
+    elif forecast.minutes is not None and len(forecast.lanes) > 1:
         lines.append(
             f"time of the quotas alone: {span_text(forecast.minutes, rough_minutes)}, as {forecast.slowest} allows"
         )
     lines += [*forecast.remarks, f"assumed: {forecast.assumed}"]
     return "\n".join([*lines, *cost_bound.lines(forecast.in_flight_under_max_cost)])
+
+
+def _chain_text(chain: Chain) -> str:
+    return (
+        f"{chain.noun}s follow each other: {chain.steps:,} in each of {chain.items:,}, {chain.at_once:,} at once; "
+        f"{span_text(chain.seconds, decimal_text)} s a {chain.noun} are assumed"
+    )
 
 
 def _of_cost(forecast: Forecast) -> Iterator[str]:
@@ -304,6 +359,8 @@ def _of_cost(forecast: Forecast) -> Iterator[str]:
         of = "" if forecast.cost is not None else " of the lanes that have one"
         cache = "cache" if any(lane.cached is not None for lane in forecast.lanes) else "cache or this machine's"
         cost = span_text(total, dollars)
+        if (most := forecast.cost_at_worst) is not None and most > total.most:
+            cost = f"{cost}, at worst {dollars(most)}"
         yield f"cost{of}: {cost}, if nothing has to be sent twice or is read from the provider's {cache}"
     if len(forecast.unpriced) < sum(lane.lane != WEB for lane in forecast.lanes):
         listed = f"listed on {forecast.prices_of} or later" if forecast.prices_of else "given in the configuration"
@@ -313,7 +370,6 @@ def _of_cost(forecast: Forecast) -> Iterator[str]:
 
 
 def _cells(lane: LaneForecast) -> tuple[str, ...]:
-    output = lane.output_tokens
     no_time = "not known" if any(lane.quota.values()) else "no quota"
     unknown = "-" if lane.lane == WEB else "no price" if lane.price is None else "not known"
     return (
@@ -321,11 +377,7 @@ def _cells(lane: LaneForecast) -> tuple[str, ...]:
         span_text(lane.calls, decimal_text),
         decimal_text(lane.cached),
         "-" if lane.input_tokens is None else span_text(lane.input_tokens, decimal_text),
-        "-" if output is None else _up_to(*output),
+        "-" if lane.output_tokens is None else span_text(lane.output_tokens, decimal_text),
         unknown if lane.cost is None else span_text(lane.cost, dollars),
         no_time if lane.minutes is None else span_text(lane.minutes, rough_minutes),
     )
-
-
-def _up_to(least: float, most: float | None) -> str:
-    return f"{least:,} or more" if most is None else span_text((least, most), decimal_text)

@@ -22,7 +22,7 @@ from ...providers.models import WINDOW
 from ...wiring import Settings, access_to
 from .call_items import CallBenchmark
 from .defect import BenchmarkDefect, benchmark_code
-from .forecast import Expected, Load, Span, expected_of
+from .forecast import Chain, Expected, Load, Span, expected_of
 from .item import Item, steps_in, steps_of
 from .journals import decoded, read_done
 from .judges import Judges
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from .benchmark import Order
 
 _CHARS_A_TOKEN = 4
+# Of a call whose model answers at its usual speed; one that thinks may take longer.
+_CALL_SECONDS = Span(2, 20)
 # Options that the specification has under names of its own.
 # Options that older specifications do not have.
 _IF_SET = ("judge_reasoning_effort",)
@@ -324,7 +326,9 @@ def forecast(prepared: PreparedRun, *, looks_into_cache: bool = True) -> Expecte
         )
     else:
         treatments, others = Counter(pair.model for pair in work.asked_pairs), work.of.others(work.options)
-        expected = Expected(loads={}, remarks=[_OF_ANSWERS])
+        items = len(work.steps) * len(work.asked_pairs)
+        chain = Chain(items, work.at_once, max(work.steps.values()), _CALL_SECONDS, work.item)
+        expected = Expected(loads={}, chain=chain, remarks=[_OF_ANSWERS])
         for lane in work.lanes:
             count = work.items * (treatments[lane] + (len(work.asked_pairs) if lane in others else 0))
             expected.loads[lane] = Load(Span(count, count), input=None)

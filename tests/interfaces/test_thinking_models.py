@@ -125,16 +125,29 @@ def test_a_row_of_a_model_is_checked(cli: CommandLine, tmp_path: Path, row: str,
     assert done.code == 2 and told in done.err
 
 
-def test_a_plan_reckons_with_the_longest_thoughts_and_says_so(cli: CommandLine, tmp_path: Path) -> None:
+def test_a_plan_reckons_with_usual_thoughts_and_says_what_the_longest_cost(cli: CommandLine, tmp_path: Path) -> None:
     more = ("--limit", "1", "--trials", "1", "--templates", "1", "--json")
     [found] = json.loads(cli("plan", "millstone", "--model", "gemini/gemini-2.5-pro", *more).out)["runs"]
     [model] = found["lanes"]
-    assert (model["max_tokens"], model["thinks"], model["output_tokens"]) == (None, True, [11, 11 * 65_536])
+    assert (model["max_tokens"], model["thinks"], model["output_tokens"]) == (None, True, [11 * 300, 11 * 3_000])
+    assert model["output_at_worst"] == 11 * 65_536 and model["cost_at_worst"] > 10 * model["cost"][1]
+    assert found["cost_at_worst"] == model["cost_at_worst"]
     said = cli("plan", "millstone", "--model", "gemini/gemini-2.5-pro", *more[:-1]).out
-    assert "thinks before it answers and is sent no max_tokens: the upper figures take 65,536 tokens" in said
+    assert "is sent no max_tokens: 300 to 3,000 tokens an answer are assumed" in said and "most is 65,536;" in said
+    assert f", at worst ${model['cost_at_worst']:,.2f}, if nothing has to be sent twice" in said
     (tmp_path / "own.toml").write_text('[models."xai/grok-5"]\nthinks = true\n[prices."xai/grok-5"]\ninput=1\noutput=1')
     told = cli("plan", "millstone", "--model", "xai/grok-5", "--config", "own.toml", *more[:-1]).out
-    assert "11 or more" in told and "not known" in told and 'give max_output under [models."xai/grok-5"]' in told
+    assert "3,300 to 33,000" in told and 'not known (max_output under [models."xai/grok-5"] in --config FILE)' in told
+    assert "at worst" not in told
+
+
+def test_tokens_of_a_prompt_are_those_of_the_models_family(cli: CommandLine) -> None:
+    models = ("--model", "openai/gpt-4o-mini", "anthropic/claude-opus-5-5")
+    done = cli("plan", "millstone", *models, "--limit", "1", "--trials", "1", "--json")
+    [found] = json.loads(done.out)["runs"]
+    by_lane = {lane["lane"]: lane["input_tokens"][0] for lane in found["lanes"]}
+    assert by_lane["anthropic/claude-opus-5-5"] == pytest.approx(by_lane["openai/gpt-4o-mini"] * 4 / 3.1, abs=1)
+    assert "a token is 4 characters of a prompt (3.1 for anthropic/claude-opus-5-5);" in found["assumed"]
 
 
 def test_a_load_test_cuts_answers_on_purpose_and_is_not_stopped(

@@ -190,6 +190,7 @@ OLD = ModelRow(
 TABLE = ModelTable(
     vendors=("lab",),
     offering=("shop",),
+    thinking_answer=(300, 3_000),
     same={},
     sources=SOURCES,
     models={

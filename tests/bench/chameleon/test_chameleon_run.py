@@ -281,9 +281,13 @@ def test_a_plan_sends_nothing_and_tells_every_lane(
     calls = {lane["lane"]: lane["calls"] for lane in plan["lanes"]}
     assert calls["search/searxng"][0] >= plan["turns"]
     assert set(calls) == {*MODELS, "sim/judge", "search/searxng", "web"}
-    # Six calls a minute are the quota's part: a conversation's turns follow each other, whatever the quota.
-    text = cli("plan", *command(outside)[1:], "--rpm", "6").out
-    assert "\ntime of the quotas alone: " in text and "\nturns follow each other" in text
+    text = cli("plan", *command(outside)[1:]).out
+    chain = f"{TURNS} in each of {len(MODELS) * CONVERSATIONS}, 64 at once; 10 to 40 s a turn are assumed"
+    assert f"since turns follow each other: {chain}" in text
+    assert plan["minutes"] == [TURNS * 10 / 60, TURNS * 40 / 60]
+    # At six calls a minute the quota takes longer than the turns.
+    (slow,) = json.loads(cli("plan", *command(outside)[1:], "--rpm", "6", "--json").out)["runs"]
+    assert slow["minutes"][0] > plan["minutes"][0]
     assert outside.arrivals() == (0, 0)
 
 

@@ -6,11 +6,11 @@ import math
 
 import pytest
 
-from millstream.bench.evaluation.forecast import Load, Span, lane_forecast
+from millstream.bench.evaluation.forecast import Chain, Load, Span, lane_forecast
 from millstream.engine.attempts.prices import Price
 from millstream.engine.limits import Quota
 
-LOAD = Load(Span(30, 40), Span(8_000.4, 60_000.2), Span(30, 4_000))
+LOAD = Load(Span(30, 40), Span(8_000.4, 60_000.2), Span(30, 4_000), 4_000)
 
 
 def test_cost_is_that_of_both_ends_and_the_upper_one_writes_all_prompts_to_the_cache() -> None:
@@ -43,7 +43,24 @@ def test_searches_cost_by_the_call_and_prompts_of_answers_are_not_known() -> Non
     assert lane_forecast("some/model", calls, Quota(), Price(1.0, 1.0)).cost is None
 
 
-def test_an_answer_of_unknown_length_has_neither_a_cost_nor_a_time() -> None:
-    load = Load(Span(5, 5), Span(100, 100), Span(5, math.inf))
-    lane = lane_forecast("some/model", load, Quota(tpm=10), Price(1.0, 1.0))
-    assert (lane.output_tokens, lane.cost, lane.minutes) == ((5, None), None, None)
+def test_what_a_model_may_think_at_worst_stands_beside_the_usual_cost() -> None:
+    load = Load()
+    load.add(Span(5, 5), Span(100, 100), Span(1_500, 15_000), 5 * 64_000)
+    load.add(Span(1, 1), Span(20, 20), Span(1, 100))
+    lane = lane_forecast("some/model", load, Quota(tpm=1_000), Price(1.0, 10.0))
+    assert (lane.output_tokens, lane.output_at_worst) == (Span(1_501, 15_100), 320_100)
+    # The upper ends write all prompts to a cache, at a quarter more.
+    assert lane.cost == pytest.approx(((120 + 15_010) / 1e6, (150 + 151_000) / 1e6))
+    assert lane.cost_at_worst == pytest.approx((150 + 3_201_000) / 1e6)
+    assert lane.minutes == pytest.approx((1.621, 15.22))
+
+
+def test_an_answer_of_unknown_length_has_no_cost_at_worst() -> None:
+    load = Load(Span(5, 5), Span(100, 100), Span(5, 50), math.inf)
+    lane = lane_forecast("some/model", load, Quota(), Price(1.0, 1.0))
+    assert (lane.output_at_worst, lane.cost_at_worst) == (None, None) and lane.cost is not None
+
+
+def test_steps_that_follow_each_other_take_their_seconds_in_each_round_of_items() -> None:
+    # Three rounds: 100, 100 and 50 items at once, each of four steps.
+    assert Chain(250, 100, 4, Span(5, 30), "turn").minutes == Span(1.0, 6.0)
