@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ...format import command_text, count_text
 from ...metrics.chameleon.traces import Traces
-from .recount import TurnRecount
+from ..evaluation.recount import StepTotals
 
 READ = "ok"
 STEPS = ("query", "search", "answer", "judge", "repair")
@@ -48,7 +48,7 @@ class Details(Struct, frozen=True):
     unpriced: Sequence[str]
 
 
-def details_of(counted: TurnRecount, traces: Traces, unpriced: Sequence[str], unrecorded: float = 0.0) -> Details:
+def details_of(counted: StepTotals, traces: Traces, unpriced: Sequence[str], unrecorded: float = 0.0) -> Details:
     pages: Counter[str] = Counter()
     for troubles in traces.troubles.values():
         pages.update(troubles.pages)
@@ -64,8 +64,8 @@ def details_of(counted: TurnRecount, traces: Traces, unpriced: Sequence[str], un
         pages=dict(pages.most_common()),
         steps={step: steps[step] for step in (*STEPS, *sorted(steps.keys() - set(STEPS))) if steps[step]},
         held=sum(ended.held for ended in counted.pairs.values()),
-        repaired=counted.repaired,
-        unreadable=counted.unreadable,
+        repaired=sum(troubles.repaired for troubles in every),
+        unreadable=sum(troubles.unreadable for troubles in every),
         invalid_citations=sum(troubles.invalid_citations for troubles in every),
         unwritten_queries=sum(troubles.unasked for troubles in every),
         search_remarks=sum(troubles.search_remarks for troubles in every),

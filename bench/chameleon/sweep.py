@@ -20,11 +20,11 @@ from ..evaluation.steps import AT_ONCE as AT_ONCE
 from ..evaluation.steps import AT_ONCE_MAX as AT_ONCE_MAX
 from .conversation import ConversationDriver, ScriptTurn
 from .dataset import ConversationSet
-from .histories import TurnLine
 from .judge import TurnJudge
 from .options import TITLE
 from .order import places_in_order
 from .records import Record as TurnRecord
+from .recount import TurnLine
 from .run_spec import ConversationSpec, turns_of
 from .samples import Samples
 

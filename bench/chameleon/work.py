@@ -31,7 +31,7 @@ from ...providers.models import WINDOW, prompt_tokens
 from ...providers.retrieval import CORPUS_LANE
 from ...wiring import Settings, access_to, keyless_endpoint_to
 from ..evaluation.benchmark import Order
-from ..evaluation.journals import UNRECORDED
+from ..evaluation.journals import UNRECORDED, read_done
 from ..evaluation.judges import judge_note, takes_temperature
 from ..evaluation.kept_options import kept_options
 from ..evaluation.preparation import (
@@ -49,10 +49,9 @@ from ..evaluation.reads import reads_of
 from ..evaluation.served import served_rows
 from ..evaluation.work import RunCounts
 from .dataset import ConversationSet, DatasetError, load, select
-from .histories import read_done
 from .options import Options
 from .readings import readings_of
-from .recount import recount
+from .recount import TurnLine, recount
 from .run_spec import TEMPERATURES, ConversationSpec, asked_of, beyond, specification
 from .run_summary import as_json, details_of, lines
 from .score_table import COLUMNS, cells, entry_of, remarks_of
@@ -113,7 +112,7 @@ class ChameleonWork(Struct, frozen=True):
         return worst_costs(calls, settings)
 
     def read_done(self, folder: RunFolder) -> FinishedItems:
-        return read_done(folder)
+        return read_done(folder, TurnLine)
 
     async def send(
         self, engine: Engine, folder: RunFolder, done: FinishedItems, item_ended: Callable[[], None]

@@ -1,7 +1,6 @@
 """Reads a run's journals: which items are done, and the lines of unfinished ones.
 
-One pass over lines that name item, model and treatment; texts are read only when an item continues. Other fields are
-the benchmark's.
+One pass over the lines; whole records are read only when an item continues.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from ...engine.exit_codes import WRONG_USAGE
 from ...engine.folder_file import line_at, open_to_read
 from ...engine.runs.pairs import FinishedItems, Pair, pair_of
 from ...engine.runs.run_folder import RunFolder
-from .item import item_of
+from .item_line import ItemLine
 
 UNRECORDED = "cost_unrecorded"
 """The manifest's field for the cost of calls whose steps have no line, since a stop came before."""
@@ -76,29 +75,7 @@ def _mended(value: Any) -> Any:
     return {name: _mended(each) for name, each in value.items()} if isinstance(value, dict) else value
 
 
-class DoneLine(Struct, frozen=True):
-    """The fields of a line that say whether its item is done. A benchmark that also calls other models extends it."""
-
-    id: str
-    model: str
-    temperature: float | None = None
-    effort: str | None = None
-    cost: float | None = None
-    truncated: bool = False
-    text: str | None = None
-
-    @property
-    def is_cut_empty(self) -> bool:
-        """Whether the answer was cut off before its first word."""
-        return self.truncated and not (self.text or "").strip()
-
-    @property
-    def answered(self) -> Iterable[str]:
-        """The lanes that must have answered for this record to exist."""
-        return (self.model,)
-
-
-def read_done(folder: RunFolder, kind: type[DoneLine] = DoneLine) -> FinishedItems:
+def read_done(folder: RunFolder, kind: type[ItemLine] = ItemLine) -> FinishedItems:
     """Returns which items are done and what they cost, and checks every line. Raises DamagedJournal, or RecordError for
     a line that is no record."""
     ids: dict[Pair, set[str]] = {}
@@ -119,27 +96,12 @@ def read_done(folder: RunFolder, kind: type[DoneLine] = DoneLine) -> FinishedIte
     return FinishedItems(ids, cost, frozenset(answered), {model: cut[model] for model in cut.keys() - answered})
 
 
-class StepLine(Struct, frozen=True, kw_only=True):
-    """The fields that say which step of which item a line is. A benchmark with other ids extends it."""
-
-    id: str
-    model: str
-    temperature: float | None = None
-    effort: str | None = None
-    step: int = 1
-
-    @property
-    def item(self) -> str:
-        """The id of the line's item."""
-        return item_of(self.id, self.step)
-
-
 class OpenItems:
     """The unfinished items of a run, with the lines of their done steps. `steps`: each item's number of steps, by its
     id."""
 
     def __init__(
-        self, folder: RunFolder, done: FinishedItems, steps: Mapping[str, int], kind: type[StepLine] = StepLine
+        self, folder: RunFolder, done: FinishedItems, steps: Mapping[str, int], kind: type[ItemLine] = ItemLine
     ) -> None:
         self._path: Path = folder.records.path
         self._done = done

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from ...engine.call import Usage, known_sum
 from ...engine.runs.pairs import Pair, PairCounts, pair_of
 from ...engine.runs.proof import ANSWERED
-from .item import item_of
+from .item_line import ItemLine
 from .journals import decoded
 from .outside import FromCache
 
@@ -29,58 +29,6 @@ class JudgeTotals(Struct):
     """Output tokens of calls that were sent, not of cached ones."""
     cost: float | None = None
     """Dollars; None: no line has a price."""
-
-
-class JudgeLine(Struct, frozen=True):
-    """A judge in a line, for benchmarks with several."""
-
-    model: str
-
-
-class NamedLine(Struct, frozen=True, kw_only=True):
-    """The fields of a line that state who answered."""
-
-    model: str
-    temperature: float | None = None
-    effort: str | None = None
-    status: str = "ok"
-    served: str | None = None
-    fingerprint: str | None = None
-    served_judge: str | None = None
-    judge: str | tuple[JudgeLine, ...] | None = None
-
-    def name_in(self, ended: PairCounts) -> None:
-        """Counts the names of an answer. Which of several judges has which name is not known: they are not counted."""
-        if self.status in ANSWERED:
-            ended.name(self.served, self.fingerprint)
-        if self.served_judge is not None and self.judge:
-            judge, *others = (self.judge,) if isinstance(self.judge, str) else (each.model for each in self.judge)
-            names = ended.judges.setdefault(judge, {})
-            if not others:
-                names[self.served_judge] = names.get(self.served_judge, 0) + 1
-
-
-class CountLine(NamedLine, frozen=True, kw_only=True):
-    """The fields of a line that are counted. A benchmark with other field names extends it."""
-
-    id: str
-    step: int = 1
-    truncated: bool = False
-    usage: Usage | None = None
-    usage_judge: Usage | None = None
-    cost: float | None = None
-    cost_judge: float | None = None
-    cost_search: float | None = None
-    cached: bool = False
-    from_cache: FromCache | None = None
-    maybe_billed: int = 0
-    role: str = ""
-    error: str = ""
-
-    @property
-    def item(self) -> str:
-        """The id of the item that the line belongs to, for items of several steps."""
-        return item_of(self.id, self.step)
 
 
 class StepTotals(Struct):
@@ -99,7 +47,7 @@ class StepTotals(Struct):
         """Returns the counts of one pair; all 0 if it has no lines."""
         return self.pairs.get(pair) or PairCounts()
 
-    def add(self, pair: Pair, line: CountLine) -> None:
+    def add(self, pair: Pair, line: ItemLine) -> None:
         """Adds one journal line to the counts of its pair."""
         ended = self.pairs.setdefault(pair, PairCounts())
         judging = self.judging.setdefault(pair, JudgeTotals())
@@ -141,7 +89,7 @@ def recount(
     counted: _Counted,
     journals: Mapping[str, Iterable[bytes]],
     steps: Mapping[Pair, Mapping[str, int]] | None = None,
-    kind: type[CountLine] = CountLine,
+    kind: type[ItemLine] = ItemLine,
 ) -> _Counted:
     """Adds the lines of journals, given by name, to the counts and returns these. `steps`: each item's number of steps,
     since a failure holds back the later ones (None: one step each). Raises RecordError for a line of another kind."""

@@ -13,8 +13,9 @@ from ...engine.runs.run_folder import RunFolder
 from .call_items import CallBenchmark, CallSweep
 from .defect import defect_of
 from .item import Item
+from .item_line import ItemLine
 from .item_run import ItemRun, Items, StepBenchmark
-from .journals import OpenItems, StepLine
+from .journals import OpenItems
 from .judges import Judges
 from .outside import Outside
 from .steps import AT_ONCE, AT_ONCE_MAX, StepSweep
@@ -37,7 +38,7 @@ class SendPlan(Struct, frozen=True):
     """The number of items of several calls that run at once."""
     judges: Judges = field(default_factory=Judges)
     """How judges are asked."""
-    line: type[StepLine] = StepLine
+    line: type[ItemLine] = ItemLine
     """The fields of a line that say which step of which item it is."""
 
 

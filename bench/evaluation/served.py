@@ -26,10 +26,10 @@ from ...metrics.naming import row_names
 from ...providers.models import bare_name, bundled_models, is_other_snapshot
 from ...providers.table import PROVIDERS
 from ...wiring import Settings
+from .item_line import NamedLine
 from .journals import decoded
 from .outside import JOINT
 from .record_lines import record_lines
-from .recount import NamedLine
 from .treatments import as_list, pairs_in
 
 UNNAMED = "without a name"

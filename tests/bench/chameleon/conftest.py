@@ -10,12 +10,12 @@ from typing import Any
 import orjson
 import pytest
 from chameleon_outside import JUDGE, MODEL, SEARCH, ScriptedOutside
+from chameleon_sweep import read_done
 from chameleon_types import Asking, Line, Making, Running
 from virtual_time import run_virtually
 
 from millstream.bench.chameleon.dataset import ConversationSet, build
 from millstream.bench.chameleon.dataset_file import FileEntry
-from millstream.bench.chameleon.histories import read_done
 from millstream.bench.chameleon.run_spec import ConversationSpec, specification
 from millstream.bench.chameleon.sweep import AT_ONCE, run_sweep
 from millstream.engine.fault import Stop

@@ -22,7 +22,7 @@ from millstream.bench.chameleon.run_spec import ConversationSpec
 from millstream.bench.chameleon.dataset import Conversation, ConversationSet
 from millstream.bench.chameleon.sweep import run_sweep
 from millstream.bench.chameleon.run_spec import specification
-from millstream.bench.chameleon.histories import read_done
+from chameleon_sweep import read_done
 from millstream.engine.runs.pairs import Pair
 from millstream.engine.runs.run_folder import RunFolder
 

@@ -133,7 +133,11 @@ def test_the_recount_tells_ok_refused_failed_and_held_apart(run: tuple[Path, Con
     assert (ended.ok, ended.refused, ended.failed, ended.held) == (8, 1, {"timeout": 1}, 2)
     assert ended.answered + ended.failures + ended.held == 12
     assert counted.roles[PAIR] == {"answer": 1}
-    assert (counted.repaired, counted.unreadable) == (2, 1)
+    traces = Traces()
+    for line in rows(folder):
+        traces.add(line)
+    troubles = traces.troubles[PAIR]
+    assert (troubles.repaired, troubles.unreadable) == (2, 1)
     # Seven judgements of one call, two that were asked for again; a refusal has none.
     assert counted.judging[PAIR].input_tokens == 100 * (6 + 2 * 2)
     assert counted.of(Pair(OTHER, None)).ok == 0

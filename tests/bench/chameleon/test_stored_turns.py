@@ -10,18 +10,19 @@ import pytest
 from chameleon_outside import JUDGE, MODEL, OTHER, Page, ScriptedOutside, kind_of
 from chameleon_types import Asking, Lines, Making, Running, ids
 
-from millstream.bench.chameleon.recount import TurnRecount, recount
+from millstream.bench.chameleon.recount import recount
+from millstream.bench.evaluation.recount import StepTotals
 from millstream.engine.call import Call, Failure, Reply, Usage
 from millstream.engine.runs.pairs import Pair
 
-Counting = Callable[[], TurnRecount]
+Counting = Callable[[], StepTotals]
 TURN = {"input": 200, "output": 20}
 CALL = {"input": 100, "output": 10}
 
 
 @pytest.fixture
 def counting(tmp_path: Path) -> Counting:
-    def count() -> TurnRecount:
+    def count() -> StepTotals:
         folder = tmp_path / "run"
         records, failures = ((folder / f"{name}.jsonl").read_bytes().splitlines() for name in ("records", "failures"))
         return recount(records, failures)
@@ -34,7 +35,7 @@ def without_kinds(memory: dict[str, Any], *kinds: type) -> dict[str, Any]:
     return {key: kept for key, kept in memory.items() if not isinstance(kept, kinds)}
 
 
-def tokens(counted: TurnRecount, pair: Pair) -> tuple[int, int]:
+def tokens(counted: StepTotals, pair: Pair) -> tuple[int, int]:
     return counted.of(pair).input_tokens, counted.judging[pair].input_tokens
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import orjson
 import pytest
 from chameleon_outside import JUDGE, MODEL, OTHER, SEARCH, ScriptedOutside
+from chameleon_sweep import read_done
 from chameleon_types import Asking, Lines, Making, Running, in_order, whole, written
 from virtual_time import run_virtually
 
 from millstream.bench.chameleon.dataset import ConversationSet, select
-from millstream.bench.chameleon.histories import read_done
 from millstream.bench.chameleon.records import RecordError
 from millstream.bench.chameleon.recount import recount
 from millstream.bench.chameleon.run_spec import asked_of, specification
