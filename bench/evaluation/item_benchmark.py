@@ -7,18 +7,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 from ...configuration.declared_options import read_kept, words_kept
-from ...configuration.errors import UsageError
 from ...engine.runs.pairs import Pair
 from ...engine.runs.run_folder import MANIFEST, RECORDS, read_manifest
 from ...report.interval_text import interval_cell
 from ...report.text import table
 from .benchmark import Benchmark, Order
 from .defect import benchmark_code
-from .journals import decoded, each_once
-from .kept_options import command_again, kept_options
+from .kept_options import command_again
 from .record import Record as BaseRecord
 from .record_lines import record_lines
-from .served import rows_in
+from .scoring import (
+    ScoredRun,
+    kept_readings,
+    part_of,
+    score_decoded,
+    score_folder,
+    scored_run,
+    scores_again,
+)
 from .treatments import pairs_in
 
 if TYPE_CHECKING:
@@ -44,6 +50,8 @@ class ItemBenchmark(Benchmark, Generic[_Record]):
     """The noun for a journal line in counts."""
     columns: ClassVar[tuple[str, ...]] = ("score", "95% interval")
     """The columns of the table of scores."""
+    kept_instead: ClassVar[str] = "the run's own readings; these scores are only shown"
+    """What scores.json keeps where other readings than the run's own are given."""
     Record: ClassVar[type[BaseRecord]] = BaseRecord
     """A line of records.jsonl."""
 
@@ -100,23 +108,21 @@ class ItemBenchmark(Benchmark, Generic[_Record]):
 
         return prepare(self, order)
 
-    def score(self, folder: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-        from .item_work import scores_of
+    def score_lines(self, lines: Iterable[bytes], run: ScoredRun) -> Mapping[str, Any]:
+        """Returns the scores from the lines of records, for benchmarks that read these faster than by decoding every
+        record, or need more of the run than `score_records` gets. The rows stand in the lines already."""
+        return score_decoded(self, lines, run)
 
-        path = folder / RECORDS
-        manifest = read_manifest(folder) if (folder / MANIFEST).exists() else None
-        own = self._own_readings(manifest)
-        readings = self.Readings(**{**_fields(own), **given})
-        try:
-            rows = rows_in(folder, manifest)
-            records = each_once(decoded(rows.lines(record_lines(path)), self.Record, str(path)), str(path))
-            told = None if manifest is None else rows.specification(manifest["specification"])
-            found = scores_of(self, records, readings, told)
-        except OSError as error:
-            raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
-        if not found[self.name]["models"]:
-            raise UsageError(f"{path}: expected records, got none: nothing to score")
-        return rows.scores(found), "" if readings == own else "the run's own readings; these scores are only shown"
+    def scores_name(self, specification: Mapping[str, Any] | None) -> str:
+        """Returns the key of a run's scores in scores.json."""
+        return self.name
+
+    def readings_of(self, manifest: Mapping[str, Any] | None) -> Any:
+        """Returns the readings of a run's own scores, defaults where its manifest has none."""
+        return kept_readings(self.Readings, self.name, manifest)
+
+    def score(self, folder: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+        return score_folder(self, folder, given)
 
     def score_table(self, source: str, scores: Mapping[str, Any]) -> str:
         from .item_work import said_of
@@ -148,16 +154,12 @@ class ItemBenchmark(Benchmark, Generic[_Record]):
         return call_of(self, line) if self.has_calls else None
 
     def read_run(self, path: Path, manifest: Mapping[str, Any] | None, given: Mapping[str, Any]) -> ReadRun:
-        from .item_work import scores_of
         from .report.runs import read_run
 
-        rows = rows_in(path, manifest)
-        run = read_run(path, manifest, self.Record, rows)
+        scored = scored_run(self, path, manifest, given)
+        run = read_run(path, manifest, self.Record, scored.rows)
         records = path / RECORDS
-        readings = self.Readings(**{**_fields(self._own_readings(manifest)), **given})
-        found = decoded(rows.lines(record_lines(records) if records.exists() else ()), self.Record, str(records))
-        told = None if run.manifest is None else run.manifest["specification"]
-        run.scores = scores_of(self, each_once(found, str(records)), readings, told)[self.name]
+        run.scores = part_of(self, scored.rows.lines(record_lines(records) if records.exists() else ()), scored)
         return run
 
     def report(self, runs: Sequence[Any], given: Mapping[str, Any], flags: Sequence[str]) -> PageContents:
@@ -188,7 +190,7 @@ class ItemBenchmark(Benchmark, Generic[_Record]):
         return [self.name, *words_kept(self.Options, kept)]
 
     def prove(self, folder: Path, manifest: dict[str, Any]) -> Proof:
-        from .item_work import digest_of, scores_of
+        from .item_work import digest_of
         from .proof import Provable, prove
 
         specification, options = manifest["specification"], self._options(manifest)
@@ -198,18 +200,10 @@ class ItemBenchmark(Benchmark, Generic[_Record]):
         except (Exception, SystemExit):  # noqa: BLE001 (why its data can't be read, `run` says: the rest can be proven without)
             items = None
         data = None if items is None else digest_of(items.values())
-        path = folder / RECORDS
 
         def check(record: BaseRecord, item: Item | None) -> str | None:
             with benchmark_code(self.title):
                 return None if item is None else self.check(cast(_Record, record), item)
-
-        def scores() -> dict[str, Any]:
-            rows = rows_in(folder, manifest)
-            records = decoded(rows.lines(record_lines(path)), self.Record, str(path))
-            return rows.scores(
-                scores_of(self, records, self._own_readings(manifest), rows.specification(specification))
-            )
 
         return prove(
             folder,
@@ -223,7 +217,7 @@ class ItemBenchmark(Benchmark, Generic[_Record]):
                 items=items if data == specification.get("data") else None,
                 data=data,
                 check=check,
-                scores=scores,
+                scores=lambda: scores_again(self, folder, manifest),
             ),
         )
 
@@ -232,13 +226,3 @@ class ItemBenchmark(Benchmark, Generic[_Record]):
         kept = manifest["options"][self.name]
         names = self.Options.__struct_fields__
         return read_kept(self.Options, {name: kept[name] for name in names if name in kept})
-
-    def _own_readings(self, manifest: Mapping[str, Any] | None) -> Any:
-        """Returns the readings that a run's manifest holds, defaults for the rest; all defaults without a manifest."""
-        kept = kept_options(manifest, self.name)
-        names = self.Readings.__struct_fields__
-        return read_kept(self.Readings, {name: kept[name] for name in names if name in kept})
-
-
-def _fields(struct: Any) -> dict[str, Any]:
-    return {name: getattr(struct, name) for name in struct.__struct_fields__}

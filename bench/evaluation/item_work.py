@@ -24,7 +24,7 @@ from .call_items import CallBenchmark
 from .defect import BenchmarkDefect, benchmark_code
 from .forecast import Chain, Expected, Load, Span, expected_of
 from .item import Item, steps_in, steps_of
-from .journals import decoded, read_done
+from .journals import read_done
 from .judges import Judges
 from .preparation import (
     ItemsOfPilot,
@@ -35,8 +35,8 @@ from .preparation import (
     pairs_of,
     worst_costs,
 )
-from .reads import with_reads
 from .recount import StepTotals, recount
+from .scoring import ScoredBenchmark, ScoredRun, scores_of
 from .sending import SendPlan, StepItems, at_once_of, send_calls_of, send_steps_of
 from .served import served_rows
 from .stored_calls import RunLine, StoredCall
@@ -56,7 +56,7 @@ _IF_SET = ("judge_reasoning_effort",)
 _WHO = ("model", "temperature", "reasoning_effort", "dataset")
 
 
-class OfItems(CallBenchmark, StepItems, Protocol):
+class OfItems(CallBenchmark, StepItems, ScoredBenchmark, Protocol):
     """The interface of a benchmark made of items, of one call or several."""
 
     @property
@@ -72,10 +72,6 @@ class OfItems(CallBenchmark, StepItems, Protocol):
     def has_calls(self) -> bool: ...
 
     def others(self, options: Any) -> Sequence[str] | Mapping[str, int | None]: ...
-
-    def score_records(
-        self, records: Iterable[Any], readings: Any, specification: Mapping[str, Any] | None
-    ) -> Mapping[str, Any]: ...
 
     def cells(self, entry: Mapping[str, Any]) -> tuple[str, ...]: ...
 
@@ -173,8 +169,14 @@ class ItemWork(Struct, frozen=True):
         steps = None if self.of.has_calls else dict.fromkeys(self.asked_pairs, self.steps)
         counted = recount(StepTotals(), journals, steps)
         rows = served_rows(counted.pairs, folder.manifest["answers_as"], folder.records.read)
-        records = decoded(rows.lines(folder.records.read()), self.of.Record, str(folder.records.path))
-        scores = scores_of(self.of, records, self.readings, rows.specification(self.specification))
+        run = ScoredRun(
+            folder=folder.folder,
+            manifest=rows.manifest(folder.manifest),
+            readings=self.readings,
+            rows=rows,
+            source=str(folder.records.path),
+        )
+        scores = scores_of(self.of, rows.lines(folder.records.read()), run)
         found = scores[self.of.name]
         return RunCounts(counted.pairs, scores, tuple(said_of(found)), unmeasured=tuple(found["unmeasured"]))
 
@@ -252,19 +254,6 @@ def limits_of(benchmark: OfItems, options: Any) -> dict[str, int | None]:
         known = limits.get(model, own)
         limits[model] = None if own is None or known is None else max(own, known)
     return limits
-
-
-def scores_of(
-    benchmark: OfItems, records: Iterable[Any], readings: Any, specification: Mapping[str, Any] | None
-) -> dict[str, Any]:
-    """Returns the contents of scores.json. Raises BenchmarkDefect if the benchmark's code raises or returns no
-    scores."""
-    read = getattr(readings, "read", None)
-    with benchmark_code(benchmark.title):
-        found = with_reads(lambda every: benchmark.score_records(every, readings, specification), records, read)
-    if not isinstance(found.get("models"), Mapping):
-        raise BenchmarkDefect(f"{benchmark.title}: score_records() must give `models`, a mapping of names to scores")
-    return {benchmark.name: {**found, "unmeasured": list(found.get("unmeasured", ()))}}
 
 
 def said_of(found: Mapping[str, Any]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ...format import command_text
 from ..evaluation.benchmark import LoadPrompts, Order
 from ..evaluation.kept_options import kept_options
-from .options import TITLE, Options, Readings
+from .options import TITLE, Options
 from .task_records import TaskRecords
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ class TaskBenchmark(TaskRecords):
     name = "task"
     title = TITLE
     Options = Options
-    Readings = Readings
 
     def prepare(self, order: Order) -> PreparedRun:
         from .work import prepare
@@ -40,11 +39,6 @@ class TaskBenchmark(TaskRecords):
 
     def owns(self, fields: Mapping[str, Any]) -> bool:
         return {"item", "row", "score"} <= fields.keys()
-
-    def score(self, folder: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-        from .score_table import score_folder
-
-        return score_folder(folder, Readings(**given))
 
     def score_table(self, source: str, scores: Mapping[str, Any]) -> str:
         from .score_table import told
@@ -88,7 +82,7 @@ class TaskBenchmark(TaskRecords):
     def prove(self, folder: Path, manifest: dict[str, Any]) -> Any:
         from .proof import prove_folder
 
-        return prove_folder(folder, manifest)
+        return prove_folder(self, folder, manifest)
 
 
 BENCHMARK = TaskBenchmark()

@@ -11,26 +11,21 @@ from pathlib import Path
 from typing import Any
 
 from ...engine.runs.proof import Proof
-from ...engine.runs.run_folder import RECORDS
 from ..evaluation.item import Item
-from ..evaluation.journals import decoded
 from ..evaluation.proof import Provable, prove
-from ..evaluation.reads import with_reads
 from ..evaluation.record import Record as BaseRecord
-from ..evaluation.record_lines import record_lines
-from ..evaluation.served import rows_in
+from ..evaluation.scoring import ScoredBenchmark, scores_again
 from ..evaluation.treatments import pairs_in
 from .declared import scorer_from
 from .questions import item_digest, items_digest
 from .records import Record
 from .rows import TaskError
-from .score_document import scores_in
-from .score_table import kept_readings, rescored
+from .score_table import rescored
 from .task import AnyScorer
 
 
-def prove_folder(folder: Path, manifest: dict[str, Any]) -> Proof:
-    """Verifies a run's folder and returns the proof with its findings."""
+def prove_folder(benchmark: ScoredBenchmark, folder: Path, manifest: dict[str, Any]) -> Proof:
+    """Verifies the folder of a run of the benchmark that runs tasks, and returns the proof with its findings."""
     specified, listed = manifest["specification"], manifest["dataset"]["items"]
     items = {
         name: Item(name, digest, group=group or "", of=item)
@@ -55,15 +50,6 @@ def prove_folder(folder: Path, manifest: dict[str, Any]) -> Proof:
                 return f"{record.id}: score {record.score}; its answer has {again.score}"
         return None
 
-    def scores() -> dict[str, Any]:
-        path = folder / RECORDS
-        rows, own = rows_in(folder, manifest), kept_readings(manifest)
-        records = decoded(rows.lines(record_lines(path)), Record, str(path))
-        told = rows.specification(specified)
-        return rows.scores(
-            {specified["task"]: with_reads(lambda every: scores_in(every, told, own), records, own.read)}
-        )
-
     proof = prove(
         folder,
         manifest,
@@ -76,7 +62,7 @@ def prove_folder(folder: Path, manifest: dict[str, Any]) -> Proof:
             # The data themselves are not needed: every record is compared with the questions that the manifest lists.
             data=specified["data"] if items_digest(listed_digests) == specified["questions"] else "",
             check=check,
-            scores=scores,
+            scores=lambda: scores_again(benchmark, folder, manifest),
         ),
     )
     if scorers is None:

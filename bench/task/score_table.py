@@ -1,12 +1,11 @@
-"""Scores a folder's records for `score`, and formats a task's scores.
+"""Formats a task's scores, and scores records by another task's scorers.
 
-Owns when scores.json is written, and how records are scored by another task's scorers. A task is executed only if
-`--task` names its file.
+A task is executed only if `--task` names its file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -14,62 +13,31 @@ from typing import Any
 import orjson
 from msgspec import structs
 
-from ...configuration.errors import UsageError
-from ...engine.runs.run_folder import MANIFEST, RECORDS, read_manifest
+from ...engine.runs.run_folder import MANIFEST, read_manifest
 from ...report.text import table
 from ..evaluation.item_work import said_of
-from ..evaluation.journals import decoded, each_once
-from ..evaluation.kept_options import kept_options
-from ..evaluation.reads import with_reads
-from ..evaluation.record_lines import record_lines
-from ..evaluation.served import rows_in
 from .files import load_task
 from .judge import Judge
-from .options import Readings, split_name
+from .options import split_name
 from .records import Record, scored, silence_of
 from .rows import TaskError
-from .score_document import COLUMNS, NAME, NO_MANIFEST, score_cells, scores_in
+from .score_document import COLUMNS, score_cells
 from .scorers import Score
 from .task import AnyScorer
 
 
-def score_folder(folder: Path, readings: Readings) -> tuple[dict[str, Any], str]:
-    """Scores a folder's records and returns the contents of scores.json, and what that file keeps in their place
-    (empty: the readings are the run's own)."""
-    path = folder / RECORDS
-    manifest = read_manifest(folder) if (folder / MANIFEST).exists() else None
-    specified, own = NO_MANIFEST, Readings()
-    if manifest is not None:
-        specified, own = manifest["specification"], kept_readings(manifest)
-    given = {name: value for name in ("combine", "unreadable", "read") if (value := getattr(readings, name))}
-    settled = structs.replace(own, **given)
-    try:
-        rows = rows_in(folder, manifest)
-        specified = rows.specification(specified)
-        records = each_once(decoded(rows.lines(record_lines(path)), Record, str(path)), str(path))
-        if readings.task is not None:
-            loaded = load_task(*split_name(readings.task))
-            records = rescored(records, loaded.task.scorers(), specified["score"])
-            described = {name: scorer.describe() for name, scorer in loaded.task.scorers().items()}
-            specified = {**specified, "score": described}
-        part = with_reads(lambda every: scores_in(every, specified, settled), records, settled.read)
-    except OSError as error:
-        raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
-    found = {specified["task"]: part}
-    if not any(entry["answers"] for entry in part["models"].values()):
-        raise UsageError(f"{path}: expected records, got none: nothing to score")
-    is_own = readings.task is None and settled == own
-    return rows.scores(found), "" if is_own else "the run's own scores; these are only shown"
-
-
-def kept_readings(manifest: Mapping[str, Any]) -> Readings:
-    """Returns the readings of a run's own scores, from its manifest."""
-    kept = kept_options(manifest, NAME)
-    return Readings(combine=kept.get("combine"), unreadable=kept.get("unreadable"), read=kept.get("read"))
+def by_scorers_of(
+    word: str, records: Iterable[Record], specification: Mapping[str, Any]
+) -> tuple[Iterator[Record], Mapping[str, Any]]:
+    """Returns the records with scores by another task's scorers, and the specification with these. `word` is the value
+    of `--task`."""
+    scorers = load_task(*split_name(word)).task.scorers()
+    described = {name: scorer.describe() for name, scorer in scorers.items()}
+    return rescored(records, scorers, specification["score"]), {**specification, "score": described}
 
 
 def rescored(
-    records: Iterator[Record], scorers: Mapping[str, AnyScorer], before: Mapping[str, Any]
+    records: Iterable[Record], scorers: Mapping[str, AnyScorer], before: Mapping[str, Any]
 ) -> Iterator[Record]:
     """Yields the records with new scores by these scorers. A judge is not asked again: its recorded grades are used if
     it is the same judge."""

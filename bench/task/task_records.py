@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..evaluation.item_benchmark import ItemBenchmark
+from .options import Readings
 from .records import Record as TaskRecord
 from .score_document import COLUMNS, NO_MANIFEST, score_cells, scores_in
 
@@ -20,6 +21,8 @@ class TaskRecords(ItemBenchmark[TaskRecord]):
 
     unit = "question"
     columns = COLUMNS
+    kept_instead = "the run's own scores; these are only shown"
+    Readings = Readings
     Record = TaskRecord
 
     def label(self, record: Any) -> Label | None:
@@ -35,9 +38,8 @@ class TaskRecords(ItemBenchmark[TaskRecord]):
 
     def judging(self, manifest: Mapping[str, Any]) -> Judging:
         from .judging import GradeJudging
-        from .score_table import kept_readings
 
-        return GradeJudging(manifest, kept_readings(manifest))
+        return GradeJudging(manifest, self.readings_of(manifest))
 
     def call_of(self, line: RunLine) -> None:
         """Returns None: rebuilding a call would execute the task's program; records keep the cache keys."""
@@ -46,7 +48,15 @@ class TaskRecords(ItemBenchmark[TaskRecord]):
     def score_records(
         self, records: Iterable[TaskRecord], readings: Any, specification: Mapping[str, Any] | None
     ) -> Mapping[str, Any]:
-        return scores_in(records, specification or NO_MANIFEST, readings)
+        from .score_table import by_scorers_of
+
+        specification = specification or NO_MANIFEST
+        if readings.task is not None:
+            records, specification = by_scorers_of(readings.task, records, specification)
+        return scores_in(records, specification, readings)
+
+    def scores_name(self, specification: Mapping[str, Any] | None) -> str:
+        return str((specification or NO_MANIFEST)["task"])
 
     def cells(self, entry: Mapping[str, Any]) -> tuple[str, ...]:
         return score_cells(entry)

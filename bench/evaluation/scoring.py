@@ -1,0 +1,164 @@
+"""Turns the lines of a run into the contents of scores.json: after a run, for `score`, for `verify` and for reports.
+
+Owns which readings apply, which rows the answers have, and how an error of a benchmark's own code is reported. Knows no
+benchmark by name, and computes no score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from msgspec import Struct, structs
+
+from ...configuration.declared_options import read_kept
+from ...configuration.errors import UsageError
+from ...engine.runs.run_folder import MANIFEST, RECORDS, read_manifest
+from .defect import BenchmarkDefect, benchmark_code
+from .journals import decoded, each_once
+from .kept_options import kept_options
+from .reads import with_reads
+from .record import Record
+from .record_lines import record_lines
+from .served import ONE_ROW_EACH, ServedRows, rows_in
+
+
+class ScoredRun(Struct, frozen=True, kw_only=True):
+    """A run whose lines are scored, and how they are read."""
+
+    folder: Path
+    """The run's folder."""
+    manifest: Mapping[str, Any] | None
+    """The run's manifest, with the rows in place of its pairs; None for records of another program."""
+    readings: Any
+    """The readings: the run's own, or others where they are given."""
+    rows: ServedRows = ONE_ROW_EACH
+    """The rows of its answers."""
+    source: str = RECORDS
+    """The name of its records in messages."""
+    is_each_once: bool = False
+    """Whether an id that stands there twice is an error. Our own runs never write one."""
+
+    @property
+    def specification(self) -> Mapping[str, Any] | None:
+        """The run's specification; None for records of another program."""
+        return None if self.manifest is None else self.manifest["specification"]
+
+
+class ScoredBenchmark(Protocol):
+    """The interface of a benchmark whose lines are scored."""
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def kept_instead(self) -> str: ...
+
+    def scores_name(self, specification: Mapping[str, Any] | None) -> str: ...
+
+    def readings_of(self, manifest: Mapping[str, Any] | None) -> Any: ...
+
+    def score_lines(self, lines: Iterable[bytes], run: ScoredRun) -> Mapping[str, Any]: ...
+
+
+class RecordScorer(Protocol):
+    """The interface of a benchmark that scores decoded records."""
+
+    @property
+    def Record(self) -> type[Record]: ...
+
+    def score_records(
+        self, records: Iterable[Any], readings: Any, specification: Mapping[str, Any] | None
+    ) -> Mapping[str, Any]: ...
+
+
+def part_of(benchmark: ScoredBenchmark, lines: Iterable[bytes], run: ScoredRun) -> dict[str, Any]:
+    """Returns the benchmark's part of scores.json. Raises BenchmarkDefect if the benchmark's code raises or returns no
+    scores."""
+    with benchmark_code(benchmark.title):
+        part = benchmark.score_lines(lines, run)
+    if not isinstance(part.get("models"), Mapping):
+        raise BenchmarkDefect(f"{benchmark.title}: score_records() must give `models`, a mapping of names to scores")
+    return {**part, "unmeasured": list(part.get("unmeasured", ()))}
+
+
+def scores_of(benchmark: ScoredBenchmark, lines: Iterable[bytes], run: ScoredRun) -> dict[str, Any]:
+    """Returns the contents of scores.json. Raises what `part_of` raises."""
+    return run.rows.scores({benchmark.scores_name(run.specification): part_of(benchmark, lines, run)})
+
+
+def score_decoded(benchmark: RecordScorer, lines: Iterable[bytes], run: ScoredRun) -> dict[str, Any]:
+    """Decodes the lines and scores them with `score_records`, prompts read in part included."""
+    records: Iterator[Any] = decoded(lines, benchmark.Record, run.source)
+    if run.is_each_once:
+        records = each_once(records, run.source)
+    return with_reads(
+        lambda every: benchmark.score_records(every, run.readings, run.specification),
+        records,
+        getattr(run.readings, "read", None),
+    )
+
+
+def scored_run(
+    benchmark: ScoredBenchmark,
+    folder: Path,
+    manifest: Mapping[str, Any] | None,
+    given: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    is_each_once: bool = True,
+) -> ScoredRun:
+    """Returns the run in a folder, ready to be scored. `given`: the readings that replace the run's own."""
+    rows = rows_in(folder, manifest)
+    return ScoredRun(
+        folder=folder,
+        manifest=rows.manifest(manifest),
+        readings=structs.replace(benchmark.readings_of(manifest), **given),
+        rows=rows,
+        source=str(folder / RECORDS),
+        is_each_once=is_each_once,
+    )
+
+
+def score_folder(benchmark: ScoredBenchmark, folder: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """Scores a folder's records with the given readings and returns the contents of scores.json, and what that file
+    keeps in their place, for a remark (empty: these are the run's own readings)."""
+    path = folder / RECORDS
+    manifest = read_manifest(folder) if (folder / MANIFEST).exists() else None
+    nothing = UsageError(f"{path}: expected records, got none: nothing to score")
+    try:
+        run = scored_run(benchmark, folder, manifest, given)
+        if (lines := _if_any(run.rows.lines(record_lines(path)))) is None:
+            raise nothing
+        scores = scores_of(benchmark, lines, run)
+    except OSError as error:
+        raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
+    if not scores[benchmark.scores_name(run.specification)]["models"]:
+        raise nothing
+    return scores, "" if run.readings == benchmark.readings_of(manifest) else benchmark.kept_instead
+
+
+def scores_again(benchmark: ScoredBenchmark, folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the contents that scores.json of our own run should have."""
+    run = scored_run(benchmark, folder, manifest, is_each_once=False)
+    return scores_of(benchmark, run.rows.lines(record_lines(folder / RECORDS)), run)
+
+
+def kept_readings(kind: type[Struct], name: str, manifest: Mapping[str, Any] | None) -> Any:
+    """Returns the readings of this type that a run's manifest holds, defaults for the rest; all defaults without a
+    manifest. `name`: the benchmark's."""
+    kept = kept_options(manifest, name)
+    return read_kept(kind, {field: kept[field] for field in kind.__struct_fields__ if field in kept})
+
+
+def _if_any(lines: Iterable[bytes]) -> Iterator[bytes] | None:
+    """Returns the lines; None if all are blank."""
+    blank: list[bytes] = []
+    left = iter(lines)
+    for line in left:
+        blank.append(line)
+        if line.strip():
+            return chain(blank, left)
+    return None
