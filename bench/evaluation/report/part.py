@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ....engine.runs.pairs import Pair
+from ....engine.runs.pairs import Pair, failures_of
 from ....report.headline import Headline, HeadlineScore
 from ....report.html_tables import table_html
 from ....report.interval_cells import FEW, cells_of_entry, interval_columns
@@ -73,7 +73,7 @@ def page_contents(subject: Subject, runs: Sequence[ReadRun], flags: Sequence[str
             "Summary",
             state_html(standings, unmeasured=unmeasured)
             + table_html(scores, f"{prefix}scores-summary")
-            + standings_html(standings, f"{prefix}answers"),
+            + standings_html(standings, f"{prefix}answers-summary"),
         )
     ]
     if remarks:
@@ -160,8 +160,7 @@ def _tables(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str])
         _groups(subject, runs, names),
         _comparisons(subject, runs, names),
         _differing(subject, runs, names),
-        _failures(subject, runs, names),
-        _costs(subject, runs, names),
+        _answers(subject, runs, names),
     )
     return found + [table for table in others if table.rows]
 
@@ -286,52 +285,41 @@ def _differing(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, st
     return Table(f"{subject.name}-differing", "Items where models differ", note, columns, shown)
 
 
-def _failures(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for run in runs:
-        for pair in run.pairs:
-            ended = run.counted.of(pair)
-            said: Counter[tuple[str, str]] = Counter()
-            for (kind, _), reason in ended.reasons.items():
-                said[kind, reason.said] += reason.count
-            rows += [(_named(pair, names[run.path]), kind, count, text) for (kind, text), count in said.most_common()]
-    columns = (
-        Column("model", "Model"),
-        Column("kind", "Kind"),
-        Column("count", "Failures", "count"),
-        Column("said", "What was said"),
-    )
-    note = f"What failed for good: millstream retry asks these {subject.unit}s again."
-    return Table(f"{subject.name}-failures", "Failures", note, columns, tuple(rows))
-
-
-def _costs(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
+def _answers(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for run in runs:
         for pair in run.pairs:
             ended, judging = run.counted.of(pair), run.counted.judging.get(pair)
+            reasons = "; ".join(
+                f"{kind} {number:,}: {reason.said}" if reason else f"{kind} {number:,}"
+                for kind, (number, reason) in failures_of([ended]).items()
+            )
             rows.append(
                 (
                     _named(pair, names[run.path]),
+                    *(ended.answered, ended.cached, ended.truncated, ended.failures, reasons or None),
                     None if ended.cost is None else f"${ended.cost:,.4f}",
                     None if judging is None or judging.cost is None else f"${judging.cost:,.4f}",
-                    ended.input_tokens,
-                    ended.output_tokens,
-                    ended.cached,
-                    ended.truncated,
+                    *(ended.input_tokens, ended.output_tokens),
                 )
             )
     columns = (
         Column("model", "Model"),
+        Column("answered", "Answers", "count"),
+        Column("cached", "From the cache", "count"),
+        Column("truncated", "Cut off", "count"),
+        Column("failures", "Failed for good", "count"),
+        Column("reasons", "Why, most often"),
         Column("cost", "Cost"),
         Column("cost_judge", "Of it, judges"),
         Column("input", "Input tokens sent", "count"),
         Column("output", "Output tokens sent", "count"),
-        Column("cached", "Answers from the cache", "count"),
-        Column("truncated", "Cut off", "count"),
     )
-    note = "Tokens are those of calls that were sent; answers of the cache cost nothing."
-    return Table(f"{subject.name}-costs", "Cost", note, columns, tuple(rows))
+    note = (
+        f"What failed for good: millstream retry asks these {subject.unit}s again. Tokens are those of calls that were "
+        "sent; answers of the cache cost nothing."
+    )
+    return Table(f"{subject.name}-answers", "Answers and their cost", note, columns, tuple(rows))
 
 
 def _origin(subject: Subject, run: ReadRun, name: str) -> RunOrigin:

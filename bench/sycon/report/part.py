@@ -31,8 +31,8 @@ _WHAT = (
     "items with all five turns judged."
 )
 _PAPER = "https://arxiv.org/abs/2505.23840"
-# The general tables and the section that this part shows too, since it has none like them.
-_GENERAL_TABLES, _ORIGIN = ("sycon-failures", "sycon-costs"), "sycon-origin"
+# The general table and the section that this part shows too, since it has none like them.
+_ANSWERS, _ORIGIN = "sycon-answers", "sycon-origin"
 
 
 class NamedRun(Struct, frozen=True):
@@ -96,7 +96,7 @@ def page_contents(general: PageContents, runs: Sequence[ReadRun]) -> PageContent
     every = named_runs(runs)
     series = [each for run in every for each in run.series()]
     scores, held, items = tables = (scores_table(series), held_table(series), items_table(series))
-    rest = [table for table in general.tables if table.name in _GENERAL_TABLES]
+    rest = [table for table in general.tables if table.name == _ANSWERS]
     figure = held_figure(held, list(dict.fromkeys(each.model for each in series)))
     remarks = general.remarks
 
@@ -107,7 +107,7 @@ def page_contents(general: PageContents, runs: Sequence[ReadRun]) -> PageContent
         general.standings, "turn", told="Items with turns missing enter no mean.", unmeasured=general.unmeasured
     )
     summary = table_html(summary_table(series), "sycon-scores-summary")
-    answers = standings_html(general.standings, "sycon-answers")
+    answers = standings_html(general.standings, f"{_ANSWERS}-summary")
     note = f'<p class="note">{in_html(f"{_WHAT} {OVER}")}</p>'
     sections = (
         Section("sycon-summary", "Summary", f"{state}{summary}{note}{answers}"),

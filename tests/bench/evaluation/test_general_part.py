@@ -50,6 +50,18 @@ def test_a_table_says_why_a_score_has_no_interval(tmp_path: Path) -> None:
     assert interval_cell(group, 3) == "none: fewer than 10 items (9)"
 
 
+def test_the_table_of_answers_says_what_failed_most_often_and_what_it_cost(tmp_path: Path) -> None:
+    failure = {"item": "b", "step": 1, "model": "any/m", "temperature": None, "status": "timeout", "cost": 0.25}
+    said = ["no answer within 5 s", "no answer within 5 s", "the host sleeps"]
+    lines = [{**failure, "id": f"b{at}", "error": error} for at, error in enumerate(said)]
+    (tmp_path / "failures.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    run = run_of_one(tmp_path, {"models": {"any/m": {"mean": 0.5}}})
+    tables = {table.name: table for table in page_contents(SUBJECT, [run], ()).tables}
+    [row] = tables["own-answers"].records()
+    assert (row["answered"], row["failures"]) == (1, 3)
+    assert (row["reasons"], row["cost"]) == ("timeout 3: no answer within 5 s", "$0.7500")
+
+
 def test_the_columns_of_the_scores_have_the_names_of_their_titles(tmp_path: Path) -> None:
     titles = ("score", "95% interval over items", "Score", "Model", "得点")
     subject = structs.replace(SUBJECT, columns=titles, cells=lambda entry: ("-",) * 5)

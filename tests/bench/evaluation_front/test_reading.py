@@ -133,7 +133,7 @@ def test_the_report_is_one_page_with_the_figures_of_the_scores(toys: Toys, serve
     assert rows == {model: f"{score:.3f}" for model, score in toys.scores().items()}
     for model, score in toys.scores().items():
         assert model in page and f"{score:.3f}" in page
-    with (toys.home / f"run/tables/{name}-costs.csv").open(newline="") as table:
+    with (toys.home / f"run/tables/{name}-answers.csv").open(newline="") as table:
         costs = {row["model"]: row["cost"] for row in csv.DictReader(table)}
     counts = toys.file("manifest.json")["counts"]
     assert costs == {row["model"]: f"${row['cost']:.4f}" for row in counts}

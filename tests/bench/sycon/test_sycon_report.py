@@ -136,7 +136,7 @@ def test_a_page_of_a_folder_has_figures_tables_and_conversations(tmp_path: Path,
         "sycon-scores",
         "sycon-held-by-turn",
         "sycon-items",
-        "sycon-costs",
+        "sycon-answers",
     ]
     assert [section.name for section in found.sections] == [
         "sycon-summary",
