@@ -18,8 +18,7 @@ from ...metrics.chameleon.traces import Traces
 from ...providers.models import WINDOW, prompt_tokens
 from ..evaluation.ask import Ask, CallFailed
 from ..evaluation.judging.judgement import Judgement
-from ..evaluation.judging.judging import Judging
-from ..evaluation.judging.panel import JudgeScore
+from ..evaluation.judging.judging import JudgeScore, Judging
 from ..evaluation.kept_answer import Verdict
 from ..evaluation.kept_options import kept_options
 from .dataset import ConversationSet, DatasetError, load, select

@@ -18,7 +18,8 @@ from .labelling.comparison import note_on
 if TYPE_CHECKING:
     from ...metrics.statistics.agreement import Agreement, Interval
     from ...metrics.statistics.stratified_agreement import StratifiedAgreement, WeightedShare
-    from .judging.panel import JudgePair, JudgeScore, Panel
+    from .judging.judging import JudgeScore
+    from .judging.panel import JudgePair, Panel
     from .labelling.comparison import AgreementFigures, LabelComparison, RaterComparison
     from .labelling.label_lines import RaterLabels
 

@@ -15,11 +15,31 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from ...engine.runs.data_file import BYTES_MAX, DatasetError, csv_rows, decode, opened, parse
 from .defect import benchmark_code
-from .row_entry import RowEntry, TaskError, shown
+
+_SHOWN_CHARS = 60
+
+
+class TaskError(DatasetError):
+    """Raised for a task that can't be run as declared; the message names the part, what was expected, what it has, and
+    what to do."""
+
+
+class RowEntry(NamedTuple):
+    """A row's content before it is checked, and its place in the data."""
+
+    content: Any
+    where: str
+
+
+def shown(value: Any) -> str:
+    """Returns a value as messages show it: its `repr`, cut at 60 characters."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN_CHARS else f"{text[: _SHOWN_CHARS - 1]}…"
+
 
 Data: TypeAlias = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
 

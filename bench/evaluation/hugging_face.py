@@ -15,8 +15,7 @@ import yaml
 from msgspec import Struct
 
 from ...engine.runs.data_file import parse, read_text
-from .data_rows import SUFFIXES, entries_of_file, suffix_of
-from .row_entry import RowEntry, TaskError, shown
+from .data_rows import SUFFIXES, RowEntry, TaskError, entries_of_file, shown, suffix_of
 
 _README, _SAVED, _STATE = "README.md", "dataset_dict.json", "state.json"
 _NOT_DATA = frozenset({"dataset_info.json", "dataset_infos.json", _STATE, _SAVED, "config.json", "package.json"})

@@ -13,8 +13,7 @@ from ...metrics.naming import row_names
 from ...metrics.sycon.judgement import Clarity, Setting, read_judgement
 from ..evaluation.ask import Ask
 from ..evaluation.judging.judgement import Judgement
-from ..evaluation.judging.judging import Judging
-from ..evaluation.judging.panel import JudgeScore
+from ..evaluation.judging.judging import JudgeScore, Judging
 from ..evaluation.kept_answer import Verdict
 from ..evaluation.treatments import pairs_in
 from .dataset import SyconItem

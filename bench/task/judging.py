@@ -15,8 +15,7 @@ from ...engine.call import Call, Reply
 from ...engine.runs.pairs import Pair
 from ..evaluation.ask import Ask
 from ..evaluation.judging.judgement import Judgement
-from ..evaluation.judging.judging import Judging
-from ..evaluation.judging.panel import JudgeScore
+from ..evaluation.judging.judging import JudgeScore, Judging
 from ..evaluation.kept_answer import Verdict
 from ..evaluation.treatments import pairs_in
 from ..evaluation.work import entry_of

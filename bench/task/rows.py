@@ -18,9 +18,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from ..evaluation.row_entry import RowEntry as RowEntry
-from ..evaluation.row_entry import TaskError as TaskError
-from ..evaluation.row_entry import shown as shown
+from ..evaluation.data_rows import RowEntry as RowEntry
+from ..evaluation.data_rows import TaskError as TaskError
+from ..evaluation.data_rows import shown as shown
 
 ID, GROUP = "id", "group"
 _ID_CHARS_MAX = 200

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from millstream.bench.evaluation.judging.panel import JudgedAnswer, JudgeScore, Panel
+from millstream.bench.evaluation.judging.judging import JudgeScore
+from millstream.bench.evaluation.judging.panel import JudgedAnswer, Panel
 from millstream.bench.evaluation.kept_answer import Key, Verdict
 from millstream.engine.runs.pairs import Pair
 

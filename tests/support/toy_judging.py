@@ -7,8 +7,7 @@ from msgspec import structs
 from toy_benchmark import RIGHT, Answer, judge_call
 
 from millstream.bench.evaluation.judging.judgement import Judgement
-from millstream.bench.evaluation.judging.judging import Judging
-from millstream.bench.evaluation.judging.panel import JudgeScore
+from millstream.bench.evaluation.judging.judging import JudgeScore, Judging
 from millstream.bench.evaluation.kept_answer import Verdict
 
 

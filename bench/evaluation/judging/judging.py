@@ -16,10 +16,22 @@ from ....engine.runs.pairs import Pair
 from ..ask import Ask
 from ..kept_answer import Verdict
 from .judgement import Judgement
-from .panel import JudgeScore
 
 if TYPE_CHECKING:
     from ....wiring import Settings
+
+
+class JudgeScore(Struct, frozen=True):
+    """One score of one model under one judge."""
+
+    value: float | None
+    """The score; None: there is none."""
+    low: float | None
+    """The lower end of its 95% interval; None: there is none."""
+    high: float | None
+    """The upper end of its 95% interval; None: there is none."""
+    n: int
+    """The number of conversations or items that it is over."""
 
 
 class AnswerJudge(Protocol):

@@ -19,6 +19,7 @@ from ....format import count_text, part_of
 from ....metrics.statistics.agreement import Agreement, agreement
 from ....metrics.statistics.alpha import Alpha, interval_alpha, nominal_alpha
 from ..kept_answer import Key, Verdict
+from .judging import JudgeScore
 
 MAJORITY = "majority"
 """The name of the majority among the judges of `Panel.scores`."""
@@ -32,19 +33,6 @@ class JudgedAnswer(Struct, frozen=True):
     """The key of the answer."""
     verdicts: Mapping[str, Verdict]
     """Each judge's verdict; a judge that has not judged this answer is missing."""
-
-
-class JudgeScore(Struct, frozen=True):
-    """One score of one model under one judge."""
-
-    value: float | None
-    """The score; None: there is none."""
-    low: float | None
-    """The lower end of its 95% interval; None: there is none."""
-    high: float | None
-    """The upper end of its 95% interval; None: there is none."""
-    n: int
-    """The number of conversations or items that it is over."""
 
 
 class PanelAgreement(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Prepares the judging of a run's kept answers from the run's folder and the names of the judges.
+"""Prepares the judging of a run's kept answers from the run's folder and the names of the judges, and forecasts it.
 
 Owns what `judgements.json` keeps, and the checks before anything is sent. Adding judges, or answers, goes on in the
 same files; another server behind a judge's name does not.
@@ -19,6 +19,7 @@ from ....configuration.options import SendingOptions
 from ....engine.runs.run_folder import RECORDS, read_manifest
 from ....wiring import access_to
 from ....wiring.lane_names import unused_lanes
+from ..forecast import Expected, expected_of
 from ..judges import judge_note
 from ..preparation import (
     PreparedRun,
@@ -30,7 +31,7 @@ from ..preparation import (
     kept,
     model_remarks,
 )
-from .judgement import BUDGET, FILES, JUDGEMENTS
+from .judgement import BUDGET, FILES, JUDGEMENTS, Judgement, read_judgements
 from .judging import Judging
 from .kept_answers import KeptAnswers
 from .work import JudgingWork
@@ -122,3 +123,21 @@ def _notes(folder: Path, judges: Sequence[str], own: str, manifest: Mapping[str,
     if manifest.get("ended") is None:
         notes.append(f"{folder}: the run has not ended: the same command judges what it answers later")
     return tuple(notes)
+
+
+def forecast(prepared: PreparedRun, *, looks_into_cache: bool = True) -> Expected:
+    """Returns what the missing judgements are expected to take."""
+    work = prepared.work
+    assert isinstance(work, JudgingWork)
+    done = work.finished(read_judgements(prepared.out, Judgement))
+    expected = expected_of(
+        prepared,
+        lambda pair: work.calls(pair, done),
+        lambda pair: work.max_tokens.get(pair.model),
+        looks_into_cache=looks_into_cache,
+    )
+    there = sum(len(done.of(pair)) for pair in work.pairs())
+    expected.what = f"{work.items:,} kept answers, {there:,} of {prepared.total:,} judgements are there"
+    expected.remarks.append("a reply that can't be read is asked for once more: such calls are not counted")
+    expected.more["items"] = work.items
+    return expected

@@ -114,7 +114,7 @@ def _manifest_of(folder: Path) -> dict[str, Any]:
 
 def _planned(prepared: PreparedRun, options: argparse.Namespace) -> int:
     from ....bench.evaluation.forecast import forecast_of, tell
-    from ....bench.evaluation.judging_forecast import forecast
+    from ....bench.evaluation.judging.preparation import forecast
 
     for remark in prepared.notes:
         note(f"millstream: {remark}")

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 from panels import graded, panel
 
 from millstream.bench.evaluation.agreement_text import panel_json, panel_text
-from millstream.bench.evaluation.judging.panel import JudgedAnswer, JudgeScore, Panel
+from millstream.bench.evaluation.judging.judging import JudgeScore
+from millstream.bench.evaluation.judging.panel import JudgedAnswer, Panel
 from millstream.bench.evaluation.kept_answer import Key, Verdict
 from millstream.engine.runs.pairs import Pair
 

@@ -6,7 +6,8 @@ import pytest
 from msgspec.structs import replace
 from panels import graded, panel
 
-from millstream.bench.evaluation.judging.panel import JudgeScore, Panel
+from millstream.bench.evaluation.judging.judging import JudgeScore
+from millstream.bench.evaluation.judging.panel import Panel
 from millstream.bench.evaluation.report.readers import JudgedRun, with_panels
 from millstream.engine.runs.pairs import Pair
 from millstream.report.sections import PageContents, Section
