@@ -124,8 +124,9 @@ class Benchmark:
         raise self._lacks("plan --pilot")
 
     def read_run(self, path: Path, manifest: Mapping[str, Any] | None, given: Mapping[str, Any]) -> Any:
-        """Returns a folder's records in the form that `report` takes. Without a manifest, there must be records."""
-        raise self._lacks("report")
+        """Returns a folder's records in the form that `report` takes; None: in that of the general part. Without a
+        manifest, there must be records."""
+        return None
 
     def read_counts(self, path: Path) -> Any:
         """Returns a published table of counts in the form that `report` takes beside the records of runs."""
@@ -135,10 +136,10 @@ class Benchmark:
         """Returns sentences that a reader must know about the records of `read_run`."""
         return ()
 
-    def report(self, runs: Sequence[Any], given: Mapping[str, Any], flags: Sequence[str]) -> PageContents:
-        """Returns the benchmark's part of a report page on these runs. `given` are the readings, `flags` the same as
-        command-line words."""
-        raise self._lacks("report")
+    def report(self, runs: Sequence[Any], given: Mapping[str, Any], flags: Sequence[str]) -> PageContents | None:
+        """Returns the benchmark's own part of a report page on these runs; None: the general one. `given` are the
+        readings, `flags` the same as command-line words."""
+        return None
 
     def prove(self, folder: Path, manifest: dict[str, Any]) -> Any:
         """Checks a run's manifest and journals and returns the proof: what is missing, duplicated or changed."""

@@ -8,21 +8,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 from ...configuration.declared_options import read_kept, words_kept
 from ...engine.runs.pairs import Pair
-from ...engine.runs.run_folder import MANIFEST, RECORDS, read_manifest
+from ...engine.runs.run_folder import MANIFEST, read_manifest
 from ...report.interval_text import interval_cell
 from ...report.text import table
 from .benchmark import Benchmark, Order
 from .defect import benchmark_code
 from .kept_options import command_again
 from .record import Record as BaseRecord
-from .record_lines import record_lines
 from .scoring import (
     ScoredRun,
     kept_readings,
-    part_of,
     score_decoded,
     score_folder,
-    scored_run,
     scores_again,
 )
 from .treatments import pairs_in
@@ -30,12 +27,10 @@ from .treatments import pairs_in
 if TYPE_CHECKING:
     from ...engine.call import Call, Outcome
     from ...engine.runs.proof import Proof
-    from ...report.sections import PageContents
     from .ask import Ask
     from .forecast import Expected
     from .item import Item
     from .preparation import ItemsOfPilot, PreparedRun
-    from .report.runs import ReadRun
     from .stored_calls import RunLine, StoredCall
 
 
@@ -152,33 +147,6 @@ class ItemBenchmark(Benchmark, Generic[_Record]):
         from .item_work import call_of
 
         return call_of(self, line) if self.has_calls else None
-
-    def read_run(self, path: Path, manifest: Mapping[str, Any] | None, given: Mapping[str, Any]) -> ReadRun:
-        from .report.runs import read_run
-
-        scored = scored_run(self, path, manifest, given)
-        run = read_run(path, manifest, self.Record, scored.rows)
-        records = path / RECORDS
-        run.scores = part_of(self, scored.rows.lines(record_lines(records) if records.exists() else ()), scored)
-        return run
-
-    def report(self, runs: Sequence[Any], given: Mapping[str, Any], flags: Sequence[str]) -> PageContents:
-        from ...report.labels import folder_labels
-        from .report.part import Subject, page_contents
-        from .unlike_sources import unlike
-
-        subject = Subject(
-            name=self.name,
-            title=self.title,
-            unit=self.unit,
-            columns=self.columns,
-            cells=self.cells,
-            kind=self.Record,
-            command=self.command_of,
-        )
-        labels = folder_labels([run.path for run in runs])
-        manners = {labels[run.path]: self.manner(run.path, {self.name: run.scores}, given) for run in runs}
-        return page_contents(subject, runs, flags, unlike(manners))
 
     def command_of(self, manifest: Mapping[str, Any]) -> str:
         """Returns the command that runs the same benchmark again with the same prompts; empty if the manifest has too

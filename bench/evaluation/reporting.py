@@ -22,6 +22,7 @@ from ...engine.folder_file import make_folder, open_to_read, write_whole
 from ...engine.runs.run_folder import MANIFEST, RECORDS, no_folder_at, read_manifest
 from ...format import command_text
 from .benchmark import Benchmark
+from .item_benchmark import ItemBenchmark
 from .labelling.label_lines import LABELS
 from .registry import benchmark_of, benchmarks, rank_of
 
@@ -116,7 +117,14 @@ def read(path: Path, given: Mapping[str, Any] = MappingProxyType({})) -> Benchma
     """Reads one folder's records. A manifest is optional, but must be whole if there is one."""
     manifest = read_manifest(path) if (path / MANIFEST).exists() else None
     benchmark = benchmark_of(path)
-    return BenchmarkFolder(path, manifest, benchmark, benchmark.read_run(path, manifest, benchmark.own_readings(given)))
+    readings = benchmark.own_readings(given)
+    records = benchmark.read_run(path, manifest, readings)
+    if records is None:
+        from .report.runs import read_run
+
+        assert isinstance(benchmark, ItemBenchmark)
+        records = read_run(benchmark, path, manifest, readings)
+    return BenchmarkFolder(path, manifest, benchmark, records)
 
 
 def read_counts(path: Path, given: Mapping[str, Any]) -> BenchmarkFolder:
@@ -152,10 +160,16 @@ def write(
 
 def _contents(runs: Sequence[BenchmarkFolder], chosen: ReadingChoice) -> list[PageContents]:
     """Returns the parts of the page, in the order of the registry."""
+    from .report.part import general_part
+
     every = []
     for benchmark in sorted({run.benchmark for run in runs}, key=rank_of):
         own = [run for run in runs if run.benchmark is benchmark]
-        contents = benchmark.report([run.records for run in own], benchmark.own_readings(chosen.given), chosen.flags)
+        records, readings = [run.records for run in own], benchmark.own_readings(chosen.given)
+        contents = benchmark.report(records, readings, chosen.flags)
+        if contents is None:
+            assert isinstance(benchmark, ItemBenchmark)
+            contents = general_part(benchmark, records, readings, chosen.flags)
         shown = _with_labels(_with_served(_with_facts(contents, own), benchmark, own), benchmark, own)
         every.append(_with_changes(_with_panels(shown, benchmark, own), benchmark, own))
     return every

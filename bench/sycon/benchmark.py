@@ -113,9 +113,10 @@ class Sycon(ItemBenchmark[TurnRecord]):
         return told(source, scores[self.name])
 
     def report(self, runs: Sequence[Any], given: Mapping[str, Any], flags: Sequence[str]) -> PageContents:
+        from ..evaluation.report.part import general_part
         from .report.part import page_contents
 
-        return page_contents(super().report(runs, given, flags), runs)
+        return page_contents(general_part(self, runs, given, flags), runs)
 
     def load_prompts(self, dataset: Path | None) -> LoadPrompts:
         folder = dataset or PUBLISHED

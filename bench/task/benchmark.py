@@ -51,11 +51,13 @@ class TaskBenchmark(TaskRecords):
         return manner_of(source)
 
     def report(self, runs: Sequence[Any], given: Mapping[str, Any], flags: Sequence[str]) -> PageContents:
-        """Returns the report that every benchmark has on these runs, under the tasks' names."""
+        """Returns the general part on these runs, under the tasks' names."""
+        from ..evaluation.report.part import general_part
+
         names = dict.fromkeys(str((run.manifest or {}).get("specification", {}).get("task", "task")) for run in runs)
         named = TaskBenchmark()
         named.title = ", ".join(names)  # type: ignore[misc]
-        return super(TaskBenchmark, named).report(runs, given, flags)
+        return general_part(named, runs, given, flags)
 
     def command_of(self, manifest: Mapping[str, Any]) -> str:
         return super().command_of(manifest) if kept_options(manifest, self.name).get("file") else ""

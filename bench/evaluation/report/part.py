@@ -8,10 +8,8 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
-
-from msgspec import Struct
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ....engine.runs.pairs import Pair, failures_of
 from ....report.headline import Headline, HeadlineScore
@@ -22,51 +20,40 @@ from ....report.sections import PageContents, Section, figure_html, remarks_html
 from ....report.standings import AnswerStatus, RunOrigin, origins_html, standings_html, state_html
 from ....report.table import Cell, Column, Table
 from ..provenance import NO_MANIFEST, command_paths, times_and_versions
-from ..record import Record
 from ..treatments import treatments_in
+from ..unlike_sources import unlike
 from .answers import answers_html, asked_of
 from .chart import scores_figure
 from .runs import ReadRun
 
+if TYPE_CHECKING:
+    from ..item_benchmark import ItemBenchmark
+
 _DIFFERING = 100
 
 
-class Subject(Struct, frozen=True, kw_only=True):
-    """The benchmark that a general report describes."""
-
-    name: str
-    """Its name, the beginning of HTML ids and file names."""
-    title: str
-    """Its name in a sentence."""
-    unit: str
-    """The noun for a journal line."""
-    columns: tuple[str, ...]
-    """The columns of the table of scores."""
-    cells: Callable[[Mapping[str, Any]], tuple[str, ...]]
-    """Returns the texts of a model's row under these columns."""
-    kind: type[Record]
-    """The type of its records."""
-    command: Callable[[Mapping[str, Any]], str]
-    """Returns, from a manifest, the command that repeats the run; empty if the manifest has too little."""
-
-
-def page_contents(subject: Subject, runs: Sequence[ReadRun], flags: Sequence[str], unlike: str = "") -> PageContents:
-    """Returns the report that every benchmark has on these runs. `subject` is the benchmark; `flags` are the words that
-    `report` was given, for the command that makes the page again; `unlike` is the sentence on how the runs differ."""
+def general_part(
+    benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], given: Mapping[str, Any], flags: Sequence[str]
+) -> PageContents:
+    """Returns the report that every benchmark has on these runs. `given` are the readings; `flags` are the words that
+    `report` was given, for the command that makes the page again."""
     labels = folder_labels([run.path for run in runs])
+    difference = unlike(
+        {labels[run.path]: benchmark.manner(run.path, {benchmark.name: run.scores}, given) for run in runs}
+    )
     names = {run.path: labels[run.path] if len(runs) > 1 else "" for run in runs}
     standings = tuple(standing for run in runs for standing in _standings(run, names[run.path]))
     unmeasured = tuple(sentence for run in runs for sentence in run.scores.get("unmeasured", ()))
-    warnings = [f"These runs are no comparison, since {unlike}."] if unlike else []
+    warnings = [f"These runs are no comparison, since {difference}."] if difference else []
     remarks = tuple(dict.fromkeys([*warnings, *(remark for run in runs for remark in _remarks(run))]))
-    tables = _tables(subject, runs, names)
-    origins = [_origin(subject, run, labels[run.path]) for run in runs]
+    tables = _tables(benchmark, runs, names)
+    origins = [_origin(benchmark, run, labels[run.path]) for run in runs]
     command = shlex.join(["millstream", "report", *command_paths(labels), *flags])
-    prefix = f"{subject.name}-"
+    prefix = f"{benchmark.name}-"
     scores, *rest = tables
-    behind = _drawn(subject, runs, names)
+    behind = _drawn(benchmark, runs, names)
     most = _most(runs)
-    figure = scores_figure(behind, subject.name, "Scores", most)
+    figure = scores_figure(behind, benchmark.name, "Scores", most)
     sections = [
         Section(
             f"{prefix}summary",
@@ -81,19 +68,19 @@ def page_contents(subject: Subject, runs: Sequence[ReadRun], flags: Sequence[str
     if figure.spec is not None:
         sections.append(Section(f"{prefix}figures", "Scores and intervals", figure_html(figure, behind)))
     sections.append(Section(f"{prefix}tables", "Behind the scores", "".join(map(table_section, rest))))
-    sections.append(Section(f"{prefix}said", "Prompts and answers", answers_html(runs, names, subject.kind)))
+    sections.append(Section(f"{prefix}said", "Prompts and answers", answers_html(runs, names, benchmark.Record)))
     sections.append(Section(f"{prefix}origin", "How it was made", origins_html(origins, command)))
     return PageContents(
-        name=subject.title,
-        title=_title(subject, runs),
-        headline=_headline(subject, behind, most),
+        name=benchmark.title,
+        title=_title(benchmark, runs),
+        headline=_headline(benchmark, behind, most),
         sections=tuple(sections),
         tables=(*tables, behind),
         figures=(figure,),
         remarks=remarks,
         standings=standings,
         unmeasured=unmeasured,
-        unlike=unlike,
+        unlike=difference,
     )
 
 
@@ -106,12 +93,12 @@ def _most(runs: Sequence[ReadRun]) -> float | None:
     return max(known) if known and whole else None
 
 
-def _headline(subject: Subject, drawn: Table, most: float | None) -> Headline:
+def _headline(benchmark: ItemBenchmark[Any], drawn: Table, most: float | None) -> Headline:
     """Returns the first screen: the score of each model. `drawn`: the scores and their intervals; `most`: the largest
     score possible."""
     scale = "by the benchmark’s own rule" if most is None else f"where {most:g} is the best"
     return Headline(
-        sentence=f"Each model’s score in {subject.title}: the mean over the items, {scale}.",
+        sentence=f"Each model’s score in {benchmark.title}: the mean over the items, {scale}.",
         score="Score",
         kind="small",
         scores=tuple(HeadlineScore(*row) for row in drawn.rows),  # type: ignore[arg-type]
@@ -119,11 +106,11 @@ def _headline(subject: Subject, drawn: Table, most: float | None) -> Headline:
     )
 
 
-def _title(subject: Subject, runs: Sequence[ReadRun]) -> str:
+def _title(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun]) -> str:
     models = {pair.model for run in runs for pair in run.pairs}
     items = len({item for run in runs for item in run.places})
     who = next(iter(models)) if len(models) == 1 else f"{len(models)} models"
-    return f"{subject.title}: {who} on {items:,} {'item' if items == 1 else 'items'}"
+    return f"{benchmark.title}: {who} on {items:,} {'item' if items == 1 else 'items'}"
 
 
 def _named(pair: Pair, where: str) -> str:
@@ -152,15 +139,15 @@ def _remarks(run: ReadRun) -> Iterator[str]:
         yield from entry.get("remarks", ())
 
 
-def _tables(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str]) -> list[Table]:
+def _tables(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapping[Any, str]) -> list[Table]:
     """Returns the table of scores, then those of the other tables that have rows."""
-    found = [_scores(subject, runs, names)]
+    found = [_scores(benchmark, runs, names)]
     others = (
-        _named_scores(subject, runs, names),
-        _groups(subject, runs, names),
-        _comparisons(subject, runs, names),
-        _differing(subject, runs, names),
-        _answers(subject, runs, names),
+        _named_scores(benchmark, runs, names),
+        _groups(benchmark, runs, names),
+        _comparisons(benchmark, runs, names),
+        _differing(benchmark, runs, names),
+        _answers(benchmark, runs, names),
     )
     return found + [table for table in others if table.rows]
 
@@ -171,7 +158,7 @@ def _entries(runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Iterator[tupl
             yield (f"{names[run.path]}: {model}" if names[run.path] else model), entry
 
 
-def _drawn(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
+def _drawn(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for model, entry in _entries(runs, names):
         low, high = entry.get("ci95") or (None, None)
@@ -182,14 +169,14 @@ def _drawn(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str]) 
         Column("low", "Interval from", "small"),
         Column("high", "Interval to", "small"),
     )
-    return Table(f"{subject.name}-figure-scores", "Scores and their intervals", "Over items.", columns, tuple(rows))
+    return Table(f"{benchmark.name}-figure-scores", "Scores and their intervals", "Over items.", columns, tuple(rows))
 
 
-def _scores(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
-    columns = tuple(map(Column, _keys(subject.columns), subject.columns))
-    rows = tuple((model, *subject.cells(entry)) for model, entry in _entries(runs, names))
+def _scores(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
+    columns = tuple(map(Column, _keys(benchmark.columns), benchmark.columns))
+    rows = tuple((model, *benchmark.cells(entry)) for model, entry in _entries(runs, names))
     return Table(
-        f"{subject.name}-scores",
+        f"{benchmark.name}-scores",
         "Scores",
         f"Of each model, as scores.json has them; intervals are over items: {FEW}.",
         (Column("model", "Model"), *columns),
@@ -204,7 +191,7 @@ def _keys(titles: Sequence[str]) -> list[str]:
     return [key if taken[key] == 1 else f"{key}_{at}" for at, key in enumerate(keys, 1)]
 
 
-def _named_scores(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
+def _named_scores(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
     """Returns the table of scores by name, for benchmarks that give an answer several scores."""
     rows: list[tuple[Cell, ...]] = []
     for model, entry in _entries(runs, names):
@@ -221,10 +208,10 @@ def _named_scores(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any,
         Column("items", "Items with this score", "count"),
     )
     note = "Every score of the answers; the main one stands above too."
-    return Table(f"{subject.name}-named-scores", "Scores by name", note, columns, tuple(rows))
+    return Table(f"{benchmark.name}-named-scores", "Scores by name", note, columns, tuple(rows))
 
 
-def _groups(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
+def _groups(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for model, entry in _entries(runs, names):
         for group, figure in (entry.get("groups") or {}).items():
@@ -238,10 +225,10 @@ def _groups(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str])
         Column("items", "Items", "count"),
     )
     title, note = "Scores by group", "The same figures over the items of each group alone."
-    return Table(f"{subject.name}-groups", title, note, columns, tuple(sorted(rows, key=lambda row: str(row[:2]))))
+    return Table(f"{benchmark.name}-groups", title, note, columns, tuple(sorted(rows, key=lambda row: str(row[:2]))))
 
 
-def _comparisons(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
+def _comparisons(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for run in runs:
         for pair in run.scores.get("pairs", ()):
@@ -257,10 +244,10 @@ def _comparisons(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, 
         Column("items", "Items", "count"),
     )
     note = "Paired over the items that both models have a score for."
-    return Table(f"{subject.name}-comparisons", "Models compared", note, columns, tuple(rows))
+    return Table(f"{benchmark.name}-comparisons", "Models compared", note, columns, tuple(rows))
 
 
-def _differing(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
+def _differing(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
     """Returns the table of the items where models differ most."""
     every = [(run, pair) for run in runs for pair in run.pairs]
     rows: list[tuple[Cell, ...]] = []
@@ -273,7 +260,7 @@ def _differing(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, st
             group = next((run.groups[item] for run in runs if item in run.groups), None)
             rows.append((item, group, spread, *own))
     rows.sort(key=lambda row: (-float(row[2] or 0), str(row[0])))
-    shown = tuple((row[0], asked_of(runs, str(row[0]), subject.kind), *row[1:]) for row in rows[:_DIFFERING])
+    shown = tuple((row[0], asked_of(runs, str(row[0]), benchmark.Record), *row[1:]) for row in rows[:_DIFFERING])
     columns = (
         Column("item", "Item"),
         Column("asked", "Asked"),
@@ -282,10 +269,10 @@ def _differing(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, st
         *(Column(f"model_{at}", _named(pair, names[run.path]), "small") for at, (run, pair) in enumerate(every, 1)),
     )
     note = f"The mean score of each model on an item; at most {_DIFFERING} items, those with the largest difference."
-    return Table(f"{subject.name}-differing", "Items where models differ", note, columns, shown)
+    return Table(f"{benchmark.name}-differing", "Items where models differ", note, columns, shown)
 
 
-def _answers(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
+def _answers(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for run in runs:
         for pair in run.pairs:
@@ -316,18 +303,18 @@ def _answers(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str]
         Column("output", "Output tokens sent", "count"),
     )
     note = (
-        f"What failed for good: millstream retry asks these {subject.unit}s again. Tokens are those of calls that were "
-        "sent; answers of the cache cost nothing."
+        f"What failed for good: millstream retry asks these {benchmark.unit}s again. Tokens are those of calls that "
+        "were sent; answers of the cache cost nothing."
     )
-    return Table(f"{subject.name}-answers", "Answers and their cost", note, columns, tuple(rows))
+    return Table(f"{benchmark.name}-answers", "Answers and their cost", note, columns, tuple(rows))
 
 
-def _origin(subject: Subject, run: ReadRun, name: str) -> RunOrigin:
+def _origin(benchmark: ItemBenchmark[Any], run: ReadRun, name: str) -> RunOrigin:
     answers = sum(ended.answered for ended in run.counted.pairs.values())
     read = ("Answers read", f"{answers:,}")
     if run.manifest is None:
         return RunOrigin(name, (("Made by", NO_MANIFEST), read))
-    return RunOrigin(name, (*_facts(run.manifest), read), subject.command(run.manifest))
+    return RunOrigin(name, (*_facts(run.manifest), read), benchmark.command_of(run.manifest))
 
 
 def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct, field
@@ -23,8 +23,12 @@ from ..journals import RecordError
 from ..record import Record
 from ..record_lines import record_lines
 from ..recount import StepTotals, recount
+from ..scoring import ScoredRun, part_of, scored_run
 from ..served import ONE_ROW_EACH, ServedRows
 from ..treatments import pairs_in
+
+if TYPE_CHECKING:
+    from ..item_benchmark import ItemBenchmark
 
 
 class Mean(Struct):
@@ -80,11 +84,19 @@ class ReadRun(Struct, kw_only=True):
 
 
 def read_run(
-    path: Path, manifest: Mapping[str, Any] | None, kind: type[Record], rows: ServedRows = ONE_ROW_EACH
+    benchmark: ItemBenchmark[Any], path: Path, manifest: Mapping[str, Any] | None, given: Mapping[str, Any]
 ) -> ReadRun:
-    """Reads one folder. Raises UsageError if it has no records, RecordError if a line is none."""
-    records = path / RECORDS
-    run = ReadRun(path=path, manifest=rows.manifest(manifest), counted=StepTotals(), rows=rows)
+    """Reads and scores one folder, by the run's readings and those that are `given` in their place."""
+    scored, records = scored_run(benchmark, path, manifest, given), path / RECORDS
+    run = counted_run(scored, benchmark.Record)
+    run.scores = part_of(benchmark, scored.rows.lines(record_lines(records) if records.exists() else ()), scored)
+    return run
+
+
+def counted_run(scored: ScoredRun, kind: type[Record]) -> ReadRun:
+    """Reads one folder, without scores. Raises UsageError if it has no records, RecordError if a line is none."""
+    path, rows, records = scored.folder, scored.rows, scored.folder / RECORDS
+    run = ReadRun(path=path, manifest=scored.manifest, counted=StepTotals(), rows=rows)
     try:
         lines = record_lines(records) if records.exists() else iter(())
         journals: dict[str, Iterable[bytes]] = {
@@ -94,7 +106,7 @@ def read_run(
         recount(run.counted, journals)
     except OSError as error:
         raise UsageError(f"{error.filename or path}: expected a readable file, got: {error.strerror}") from error
-    if manifest is None and not run.places:
+    if run.manifest is None and not run.places:
         raise UsageError(f"{records}: expected records, got none: nothing to report")
     return run
 

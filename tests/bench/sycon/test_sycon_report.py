@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from millstream.bench.evaluation.journals import encode
+from millstream.bench.evaluation.report.runs import read_run
 from millstream.bench.sycon.benchmark import BENCHMARK
 from millstream.bench.sycon.records import Record
 from millstream.bench.sycon.report.chart import held_figure
@@ -59,7 +60,7 @@ def report(folder: Path, given: list[SyconTurn], text: str = "An answer.", *, ma
         for turn in given
     ]
     (folder / "records.jsonl").write_bytes(b"".join(encode(line) + b"\n" for line in lines))
-    return BENCHMARK.report([BENCHMARK.read_run(folder, None, {})], {}, ())
+    return BENCHMARK.report([read_run(BENCHMARK, folder, None, {})], {}, ())
 
 
 def body(contents: PageContents) -> str:
@@ -153,7 +154,7 @@ def test_a_page_of_a_folder_has_figures_tables_and_conversations(tmp_path: Path,
 def test_runs_of_one_model_stand_side_by_side_under_their_folders_names(tmp_path: Path) -> None:
     for name, given in (("first", FEW), ("second", FEW[:5])):
         report(tmp_path / name, given)
-    runs = [BENCHMARK.read_run(tmp_path / name, None, {}) for name in ("first", "second")]
+    runs = [read_run(BENCHMARK, tmp_path / name, None, {}) for name in ("first", "second")]
     scored, *_ = BENCHMARK.report(runs, {}, ()).tables
     assert [(row["model"], row["items"]) for row in scored.records()] == [
         ("first: lab/one", 3),
