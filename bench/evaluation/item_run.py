@@ -170,7 +170,8 @@ class ItemRun:
             due = f"step {step} was due" if step else f"all {self._item.steps} steps have theirs"
             raise self._defect(f"run() yielded a record of step {named or 'none'}, and {due}")
         place = StepPlace(self._item, step, self._pair)
-        self._items.write(encode(record.as_written(place, self._ask.take(step))), is_failure=False)
+        line = encode(record.as_written(place, self._ask.take(step)))
+        self._items.write(line, is_failure=record.is_failure)
 
     def _fail(self, error: StepFailed) -> None:
         place = StepPlace(self._item, error.step, self._pair)

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, structs
 
 from ....engine.call import Usage
 from ....engine.runs.pairs import Pair
 from ....engine.runs.proof import ANSWERED
 from ....engine.runs.run_folder import RunFiles
 from ..kept_answer import VerdictLine, verdict_lines
+from ..record import StepPlace, StepSpent
 
 JUDGEMENTS = "judgements.jsonl"
 FILES = RunFiles("judgements.json", JUDGEMENTS, "judgements-failures.jsonl")
@@ -59,6 +60,20 @@ class Judgement(VerdictLine, frozen=True, kw_only=True):
     def is_failure(self) -> bool:
         """Whether the judge gave no judgement."""
         return self.status not in ANSWERED
+
+    def as_written(self, place: StepPlace, spent: StepSpent) -> Self:
+        """Returns the judgement with what its calls cost."""
+        return structs.replace(
+            self,
+            key=spent.keys[-1] if spent.keys else "",
+            keys=tuple(spent.keys),
+            usage=spent.judge.usage,
+            served_judge=spent.judge.served,
+            cost=spent.cost,
+            cached=spent.judge.are_cached,
+            attempts=spent.attempts,
+            maybe_billed=spent.maybe_billed,
+        )
 
 
 def read_judgements(folder: Path, kind: type[_Line]) -> Iterator[_Line]:

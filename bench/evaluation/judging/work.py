@@ -7,26 +7,25 @@ under test.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct, structs
 
 from ....engine.attempts.estimate import chars_of
 from ....engine.call import Call
-from ....engine.fault import LocalFault, Stop, Stopped
+from ....engine.fault import Stop
 from ....engine.runs.pairs import FinishedItems, Pair, PairCounts
 from ....engine.runs.proof import ANSWERED
 from ....engine.runs.run_folder import RunFolder
 from ....wiring import Settings
 from ..ask import Ask, CallFailed
-from ..defect import BenchmarkDefect, defect_of
 from ..item import Item
-from ..journals import UNRECORDED, decoded, encode
+from ..item_run import ItemRun, Items
+from ..journals import UNRECORDED, decoded
 from ..judges import Judges
 from ..kept_answer import Key, key_of, unique_name
-from ..outside import CallCosts, Outside
 from ..preparation import worst_costs
 from ..sending import at_once_of
 from ..steps import StepSweep
@@ -38,6 +37,14 @@ from .panel import JudgeReplies
 
 if TYPE_CHECKING:
     from ....wiring.engine import Engine
+
+
+class _AskedGroup(NamedTuple):
+    """A conversation, the judge that reads it, and the answers of which its judgements are missing."""
+
+    judge: AnswerJudge
+    group: AnswerGroup
+    missing: frozenset[Key]
 
 
 class JudgingWork(Struct, frozen=True):
@@ -54,9 +61,14 @@ class JudgingWork(Struct, frozen=True):
     settings: Settings
     """The settings by which calls are sent."""
 
+    Record = Judgement
     item = "judgement"
     is_item_a_call = False
     score_columns: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        return self.benchmark
 
     @property
     def items(self) -> int:
@@ -114,15 +126,30 @@ class JudgingWork(Struct, frozen=True):
     async def send(
         self, engine: Engine, folder: RunFolder, done: FinishedItems, item_ended: Callable[[], None]
     ) -> list[Stop]:
-        sweep, judges = StepSweep(engine, folder, item_ended), Judges(self.settings)
+        sweep = StepSweep(engine, folder, item_ended)
+        shared = Items(self, engine, None, sweep.write, Judges(self.settings))
 
-        def groups(pair: Pair) -> Iterator[_JudgedGroup]:
+        def groups(pair: Pair) -> Iterator[ItemRun]:
             judge = self.judging.judge(pair.model, self.settings)
             for group, missing in self._missing(pair, done):
-                yield _JudgedGroup(self, engine, judge, pair, group, missing, sweep, judges)
+                asked = _AskedGroup(judge, group, missing)
+                yield ItemRun(shared, Item(group.name, asked, steps=len(missing)), pair, [])
 
         at_once = at_once_of(map(self.settings.concurrency_of, self.judges))
         return await sweep.run({pair: groups(pair) for pair in self.pairs()}, at_once)
+
+    async def run(self, item: Item, ask: Ask, done: Mapping[int, Any]) -> AsyncIterator[Judgement]:
+        """Yields a judge's judgements of one conversation, one after the other, also those that failed."""
+        asked: _AskedGroup = item.data
+        records = self.answers.records_of(asked.group)
+        for at in _places(records, asked.missing):
+            key = key_of(records[at])
+            try:
+                made = await asked.judge.judged(records, at, ask)
+            except CallFailed as error:
+                made = Judgement(status=error.failure.kind, error=error.failure.detail)
+            text = self.answers.texts[key]
+            yield structs.replace(made, id=key.id, **key.pair._asdict(), text_sha256=text, judge=ask.pair.model)
 
     def count(self, folder: RunFolder) -> RunCounts:
         ended = {pair: PairCounts() for pair in self.pairs()}
@@ -154,78 +181,6 @@ class JudgingWork(Struct, frozen=True):
             missing = frozenset(key for key in group.answers if unique_name(key) not in before)
             if missing:
                 yield group, missing
-
-
-class _JudgedGroup:
-    """One conversation whose missing judgements one judge makes, one after the other."""
-
-    def __init__(
-        self,
-        work: JudgingWork,
-        outside: Outside,
-        judge: AnswerJudge,
-        pair: Pair,
-        group: AnswerGroup,
-        missing: frozenset[Key],
-        sweep: StepSweep,
-        judges: Judges,
-    ) -> None:
-        self._work = work
-        self._outside = outside
-        self._judge = judge
-        self._pair = pair
-        self._group = group
-        self._missing = missing
-        self._sweep = sweep
-        self._judges = judges
-        self._ask: Ask | None = None
-
-    def __repr__(self) -> str:
-        return f"<_JudgedGroup [{self.id}: {len(self._missing)} judgements of {self._pair}]>"
-
-    @property
-    def id(self) -> str:
-        return f"{self._group.name} of {self._group.pair}"
-
-    @property
-    def unrecorded(self) -> float:
-        return 0.0 if self._ask is None else self._ask.unrecorded
-
-    async def run(self) -> None:
-        records = self._work.answers.records_of(self._group)
-        for at in _places(records, self._missing):
-            key, text = key_of(records[at]), self._work.answers.texts[key_of(records[at])]
-            self._ask = ask = Ask(
-                self._outside, self._work.benchmark, Item(unique_name(key)), self._pair, judges=self._judges
-            )
-            ask.step = 1
-            try:
-                made = await self._judge.judged(records, at, ask)
-            except CallFailed as error:
-                made = Judgement(status=error.failure.kind, error=error.failure.detail)
-            except (Stopped, LocalFault, BenchmarkDefect):
-                raise
-            except (Exception, SystemExit) as error:
-                raise defect_of(error, self._work.benchmark, key.id) from error
-            finally:
-                # A call in flight is paid for: it is finished also after a stop.
-                await ask.finish()
-            place = structs.replace(made, id=key.id, **key.pair._asdict(), text_sha256=text, judge=self._pair.model)
-            line = structs.replace(place, **_spent_fields(ask.take(1)))
-            self._sweep.write(encode(line), is_failure=line.is_failure)
-
-
-def _spent_fields(spent: CallCosts) -> dict[str, Any]:
-    return {
-        "key": spent.keys[-1] if spent.keys else "",
-        "keys": tuple(spent.keys),
-        "usage": spent.judge.usage,
-        "served_judge": spent.judge.served,
-        "cost": spent.cost,
-        "cached": spent.judge.are_cached,
-        "attempts": spent.attempts,
-        "maybe_billed": spent.maybe_billed,
-    }
 
 
 def _count(ended: PairCounts, line: Judgement) -> None:
