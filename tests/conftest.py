@@ -72,6 +72,9 @@ def _leave_out_benchmarks(config: pytest.Config, items: list[pytest.Item]) -> No
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Some libraries look at their end for what nobody has freed. Last of all, so that pytest's own two searches of the
+    # heap skip what came with the collection.
+    config.add_cleanup(gc.unfreeze)
     config.stash[GUARD] = ProcessGuard()
     config.stash[ROOM] = Room()
     # A busy machine draws slowly; that is no fault of what is tested.
@@ -128,11 +131,6 @@ def _note_exit_status(config: pytest.Config, status: int | None) -> None:
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     if os.environ.get("MILLSTREAM_DURATIONS"):
         write_durations(terminalreporter.stats)
-
-
-def pytest_unconfigure() -> None:
-    # Some libraries look at their end for what nobody has freed.
-    gc.unfreeze()
 
 
 @pytest.fixture(scope="session")

@@ -36,13 +36,17 @@ class Needs:
 
     def __init__(self) -> None:
         self._found: dict[FunctionType, frozenset[str]] = {}
+        self._of_tests: dict[tuple[ModuleType, Callable[..., object]], frozenset[str]] = {}
 
     def of_test(self, item: pytest.Function) -> frozenset[str]:
-        """The markers of a test: those of its function and of all its fixtures."""
-        fixtures = item._fixtureinfo.name2fixturedefs
-        functions = [item.function, *(each.func for definitions in fixtures.values() for each in definitions)]
-        known = frozenset(BY_FIXTURE[name] for name in fixtures if name in BY_FIXTURE)
-        return known.union(*map(self.of, functions))
+        """The markers of a test: those of its function and of all its fixtures, which its cases share."""
+        test = item.module, item.function
+        if test not in self._of_tests:
+            fixtures = item._fixtureinfo.name2fixturedefs
+            functions = [item.function, *(each.func for definitions in fixtures.values() for each in definitions)]
+            by_fixture = frozenset(BY_FIXTURE[name] for name in fixtures if name in BY_FIXTURE)
+            self._of_tests[test] = by_fixture.union(*map(self.of, functions))
+        return self._of_tests[test]
 
     def of(self, function: Any) -> frozenset[str]:
         """The markers of one function of the tests, and of all that it names there; none for anything else."""
