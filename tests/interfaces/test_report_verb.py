@@ -57,9 +57,9 @@ def files(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("verb", ["report", "score"])
 def test_two_copies_of_a_run_are_refused_as_two_runs(
-    verb: str, cli: CommandLine, asked: Callable[..., Done], tmp_path: Path
+    verb: str, cli: CommandLine, finished_run: Callable[..., Path], tmp_path: Path
 ) -> None:
-    asked("one")
+    finished_run(out="one")
     shutil.copytree(tmp_path / "one", tmp_path / "copy")
     done = cli(verb, "one", "copy")
     run = json.loads((tmp_path / "one/manifest.json").read_text("utf-8"))["run_id"]
@@ -69,9 +69,10 @@ def test_two_copies_of_a_run_are_refused_as_two_runs(
     assert cli(verb, "one", "./one").code == 0
 
 
-def test_one_run_is_reported_in_its_own_folder(cli: CommandLine, asked: Callable[..., Done], tmp_path: Path) -> None:
-    assert asked("run").code == 0
-    before = files(tmp_path / "run")
+def test_one_run_is_reported_in_its_own_folder(
+    cli: CommandLine, finished_run: Callable[..., Path], tmp_path: Path
+) -> None:
+    before = files(finished_run())
     done = cli("report", "run")
     assert done.code == 0, done.err
     folder = tmp_path / "run"
@@ -90,9 +91,9 @@ def test_one_run_is_reported_in_its_own_folder(cli: CommandLine, asked: Callable
 
 
 def test_the_same_report_twice_is_the_same_to_the_byte(
-    cli: CommandLine, asked: Callable[..., Done], tmp_path: Path
+    cli: CommandLine, finished_run: Callable[..., Path], tmp_path: Path
 ) -> None:
-    asked("run")
+    finished_run()
     assert cli("report", "run").code == 0
     first = files(tmp_path / "run")
     assert cli("report", "run").code == 0
@@ -155,9 +156,9 @@ def test_what_failed_and_what_is_pending_is_told_with_its_counts(
 
 
 def test_records_of_another_program_are_reported_without_prompts(
-    cli: CommandLine, asked: Callable[..., Done], tmp_path: Path
+    cli: CommandLine, finished_run: Callable[..., Path], tmp_path: Path
 ) -> None:
-    asked("run")
+    finished_run()
     other = tmp_path / "other"
     other.mkdir()
     kept = [{name: line[name] for name in DOCUMENTED} for line in lines_of(tmp_path / "run/records.jsonl")]
@@ -176,8 +177,8 @@ def rows_of(cli: CommandLine, name: str, home: Path) -> list[dict[str, str]]:
     return rows(home / name, "counts")
 
 
-def test_its_counts_can_be_scored_again(cli: CommandLine, asked: Callable[..., Done], tmp_path: Path) -> None:
-    asked("run")
+def test_its_counts_can_be_scored_again(cli: CommandLine, finished_run: Callable[..., Path], tmp_path: Path) -> None:
+    finished_run()
     assert cli("report", "run").code == 0
     done = cli("score", "--counts", "run/tables/counts.csv", "--json")
     models = json.loads(done.out)["run/tables/counts.csv"]["millstone"]["models"]
@@ -187,9 +188,9 @@ def test_its_counts_can_be_scored_again(cli: CommandLine, asked: Callable[..., D
 
 
 def test_another_reading_is_what_the_report_goes_by(
-    cli: CommandLine, asked: Callable[..., Done], tmp_path: Path
+    cli: CommandLine, finished_run: Callable[..., Path], tmp_path: Path
 ) -> None:
-    asked("run", *VARIED)
+    finished_run(*VARIED)
     by_reading = {}
     for reading in ("paper", "careful"):
         assert cli("report", "run", "--stance", reading, "--out", reading).code == 0
@@ -202,8 +203,8 @@ def test_another_reading_is_what_the_report_goes_by(
     assert sum(by_reading["paper"].values()) == sum(by_reading["careful"].values()) == 11 * 3 * 15
 
 
-def test_every_option_is_one_of_its_words(cli: CommandLine, asked: Callable[..., Done]) -> None:
-    asked("run")
+def test_every_option_is_one_of_its_words(cli: CommandLine, finished_run: Callable[..., Path]) -> None:
+    finished_run()
     for option in ("--stance", "--issue-set", "--silence"):
         done = cli("report", "run", option, "wrong")
         assert (done.code, done.err.count("\n")) == (2, 1) and f"{option}: expected one of" in done.err
@@ -279,10 +280,10 @@ WRONG: dict[str, tuple[Callable[[Path], Any], tuple[str, ...], int, str]] = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_can_not_be_reported_is_refused_in_one_line(
-    cli: CommandLine, asked: Callable[..., Done], tmp_path: Path, case: str
+    cli: CommandLine, finished_run: Callable[..., Path], tmp_path: Path, case: str
 ) -> None:
     change, arguments, code, said = WRONG[case]
-    asked("run")
+    finished_run()
     change(tmp_path)
     done = cli("report", *arguments)
     remarks = [line for line in done.err.splitlines() if not re.match("millstream: (reading|computing) ", line)]
@@ -372,9 +373,9 @@ def test_figures_of_an_earlier_report_do_not_outlive_their_records(
 
 
 def test_scores_under_another_reading_are_shown_and_not_kept(
-    cli: CommandLine, asked: Callable[..., Done], tmp_path: Path
+    cli: CommandLine, finished_run: Callable[..., Path], tmp_path: Path
 ) -> None:
-    asked("run", *VARIED)
+    finished_run(*VARIED)
     kept = (tmp_path / "run/scores.json").read_bytes()
     plain = json.loads(cli("score", "run", "--json").out)
     careful = cli("score", "run", "--stance", "careful", "--json")

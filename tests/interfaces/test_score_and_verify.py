@@ -24,12 +24,9 @@ DOCUMENTED = ("id", "issue", "template", "config", "trial", "stance", "model", "
 
 
 @pytest.fixture
-def folder(cli: CommandLine, provider: Provider, tmp_path: Path) -> Path:
+def folder(finished_run: Callable[..., Path]) -> Path:
     """A finished run with one failure."""
-    provider.set_faults("rejected=400,at=2")
-    where = ("--base-url", provider.base_url, "--cache", "cache", "--out", "run", "--no-progress")
-    assert cli("run", "millstone", "--model", "sim/open", *SMALL, *where).code == 3
-    return tmp_path / "run"
+    return finished_run(rejected=2)
 
 
 def test_published_counts_give_the_published_scores(cli: CommandLine) -> None:

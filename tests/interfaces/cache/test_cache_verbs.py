@@ -244,7 +244,7 @@ def test_the_parts_of_a_call_are_those_of_the_key(cli: CommandLine, tmp_path: Pa
 
 
 def a_run(cli: CommandLine, provider: Provider, *more: str, out: str = "run") -> Done:
-    base = ("--base-url", provider.base_url, "--cache", "c", "--no-progress", *SMALL)
+    base = ("--base-url", provider.base_url, "--cache", "c", "--no-progress", "--no-report", *SMALL)
     return cli("run", "millstone", "--out", out, *base, *more)
 
 
@@ -307,8 +307,10 @@ def test_a_run_of_several_models_needs_to_be_told_which(cli: CommandLine, provid
         (("--model", "nowhere/x", "--prompt", "x"), "no provider 'nowhere'"),
     ],
 )
-def test_wrong_usage_is_one_line(cli: CommandLine, provider: Provider, arguments: tuple[str, ...], said: str) -> None:
-    a_run(cli, provider, "--model", "sim/open")
+def test_wrong_usage_is_one_line(
+    cli: CommandLine, finished_run: Callable[..., Path], arguments: tuple[str, ...], said: str
+) -> None:
+    finished_run()
     done = cli("cache", "why", *arguments)
     assert done.code == 2
     assert done.out == "" and done.err.count("\n") == 1
