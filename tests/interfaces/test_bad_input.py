@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import SMALL, Done, Provider, finish, start
+from command_line import SMALL, Done, Provider, run_command
 
 from millstream.bench.evaluation.declarations import BUILT_IN
 
@@ -129,7 +129,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_the_folder_of_another_run_is_left_as_it_is(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:
-    where = ("--base-url", provider.base_url, "--no-progress")
+    where = ("--base-url", provider.base_url, "--no-progress", "--no-report")
     assert cli(*OPEN, *where).code == 0
     before = contents(tmp_path / "run")
     sent = provider.calls()
@@ -168,7 +168,7 @@ def test_a_data_set_that_changed_since_is_refused_by_resume(
     from millstream.bench.millstone.work import SAMPLE
 
     shutil.copytree(SAMPLE, tmp_path / "data")
-    assert cli(*OPEN, "--dataset", "data", "--base-url", provider.base_url, "--no-progress").code == 0
+    assert cli(*OPEN, "--dataset", "data", "--base-url", provider.base_url, "--no-report").code == 0
     one = tmp_path / "data/congestion-charges.json"
     one.write_text(one.read_text().replace("the", "a"))
     assert "is not the data set that this run began with" in refused(cli("resume", "run"))
@@ -176,7 +176,7 @@ def test_a_data_set_that_changed_since_is_refused_by_resume(
 
 def test_a_narrow_terminal_is_no_trouble(provider: Provider, tmp_path: Path) -> None:
     narrow = {"COLUMNS": "10", "LINES": "4"}
-    assert finish(start(tmp_path, "run", "--help", **narrow)).code == 0
-    done = finish(start(tmp_path, *OPEN, "--base-url", provider.base_url, **narrow))
+    assert run_command(tmp_path, "run", "--help", **narrow).code == 0
+    done = run_command(tmp_path, *OPEN, "--base-url", provider.base_url, "--no-report", **narrow)
     assert done.code == 0
     assert "sim/open" in done.out

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from command_line import Done, Provider, finish, start
+from command_line import Done, Provider, finish, run_command, start
 from gateways import CHAT, Client, get, post, request
 from raw_server import RawServer, Visit, answer, http
 
@@ -154,7 +154,7 @@ def test_a_port_in_use_is_a_local_fault(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        done = finish(start(tmp_path, "serve", "--port", str(port)))
+        done = run_command(tmp_path, "serve", "--port", str(port))
     assert done.code == 5 and f"127.0.0.1:{port} can't be listened on" in done.err and done.err.count("\n") == 1
 
 
@@ -189,7 +189,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str, dict[str, str], str]] = {
 def test_what_can_not_be_served_safely_is_refused_in_one_line(tmp_path: Path, case: str) -> None:
     flags, configuration, variables, said = REFUSED[case]
     (tmp_path / "c.toml").write_text(configuration)
-    done = finish(start(tmp_path, "serve", "--port", "0", "--config", "c.toml", *flags, **variables))
+    done = run_command(tmp_path, "serve", "--port", "0", "--config", "c.toml", *flags, **variables)
     assert done.code == 2 and said in done.err and done.err.count("\n") == 1, done.err
     assert "sk-secret-value" not in done.err and done.out == ""
 
@@ -206,7 +206,7 @@ def test_an_upstream_that_is_the_gateway_itself_is_refused(tmp_path: Path, varia
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    done = finish(start(tmp_path, "serve", "--port", str(port), **{variable: OWN[variable].format(port)}))
+    done = run_command(tmp_path, "serve", "--port", str(port), **{variable: OWN[variable].format(port)})
     assert done.code == 2 and f"{variable} leads to this gateway itself" in done.err and done.err.count("\n") == 1
 
 
