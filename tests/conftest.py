@@ -46,8 +46,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     _mark(items)
     _leave_out_benchmarks(config, items)
     if hasattr(config, "workerinput"):
-        # The long modules first, so that all workers end at the same time (--no-loadscope-reorder).
-        items.sort(key=lambda item: -seconds_of_module(item.nodeid))
+        # The long modules first, so that all workers end at the same time (--no-loadscope-reorder). Those that want the
+        # machine for themselves come last: before, every worker would have to wait for all others.
+        alone = {item.path for item in items if item.get_closest_marker("alone")}
+        items.sort(key=lambda item: (item.path in alone, -seconds_of_module(item.nodeid)))
 
 
 def _mark(items: list[pytest.Item]) -> None:
