@@ -83,8 +83,8 @@ class Access(Struct, frozen=True):
     def account(self) -> str:
         """The API key and the values of the secret variables in one text, by which accounts are told apart. Secret: it
         names a ledger only in hashed form."""
-        found = self.credentials
-        return "\0".join([found.key or "", *(found.variables[name] for name in sorted(found.variables))])
+        secrets = self.credentials
+        return "\0".join([secrets.key or "", *(secrets.variables[name] for name in sorted(secrets.variables))])
 
     @property
     def proof(self) -> str:
@@ -110,15 +110,15 @@ class Access(Struct, frozen=True):
 def accesses(model: str, means: ReachSettings) -> tuple[Access, ...]:
     """Returns the ways to reach one model, one for each different API key. Raises ConfigurationError, which says what
     is missing."""
-    name, _, own = model.partition("/")
+    name, _, model_name = model.partition("/")
     row = row_of(model, means)
     kind, variables = kind_of(row.kind), means.variables
     version, region, project = (_fact(row, fact, variables) for fact in ("version", "region", "project"))
-    found = means.base_url or (variables.get(row.url_variable, "").strip() if row.url_variable else None)
-    base_url = (found or _filled(row, name, {"region": region, "project": project})).rstrip("/")
+    address = means.base_url or (variables.get(row.url_variable, "").strip() if row.url_variable else None)
+    base_url = (address or _filled(row, name, {"region": region, "project": project})).rstrip("/")
     if not is_address(base_url):
         # Not shown: it may hold a password.
-        place = "--base-url" if means.base_url else row.url_variable if found else f"[providers.{name}]"
+        place = "--base-url" if means.base_url else row.url_variable if address else f"[providers.{name}]"
         raise ConfigurationError(
             f"model {model!r}: {place} must be an address such as http://127.0.0.1:8000/v1, without a user, password "
             f"or query in it"
@@ -130,14 +130,14 @@ def accesses(model: str, means: ReachSettings) -> tuple[Access, ...]:
         )
     stripped = {variable: variables.get(variable, "").strip() for variable in kind.variables}
     wanted = {variable: value for variable, value in stripped.items() if value}
-    is_required = means.base_url is None and (not found or not row.base_url) and not wanted
+    is_required = means.base_url is None and (not address or not row.base_url) and not wanted
     keys = _keys_of(model, row, means, is_required=is_required and row.key_variable is not None)
     host = urlsplit(base_url).hostname or ""
     sells_tiers = row.tiers == OPENAI_TIERS and host.endswith(_SELLERS)
     target = Target(
         base_url,
         row.identity or base_url,
-        own,
+        model_name,
         name,
         {} if row.names is OPENAI_NAMES and not f".{host}".endswith(_OPENAI) else row.names,
         row.refuses,
@@ -174,16 +174,16 @@ def is_regional(model: str, means: ReachSettings) -> bool:
 
 def row_of(model: str, means: ReachSettings) -> Provider:
     """Returns the provider that a model string such as `openai/gpt-6.2-sol` names; raises UnknownProvider."""
-    name, _, own = model.partition("/")
+    name, _, model_name = model.partition("/")
     row = means.providers.get(name) or PROVIDERS.get(name)
-    if row is None and own:
+    if row is None and model_name:
         row = means.others(name)
-    if row is None or not own:
-        known = sorted({*PROVIDERS, *means.providers})
-        hint = nearest(name, known, cutoff=0.8) or f" (on a server of your own: vllm/{model} or ollama/{model})"
+    if row is None or not model_name:
+        providers = sorted({*PROVIDERS, *means.providers})
+        hint = nearest(name, providers, cutoff=0.8) or f" (on a server of your own: vllm/{model} or ollama/{model})"
         raise UnknownProvider(
-            f"model {model!r}: no provider {name!r}{hint}; known are {', '.join(known)}, and any that [providers.NAME] "
-            f"in a --config file or an installed package names"
+            f"model {model!r}: no provider {name!r}{hint}; known are {', '.join(providers)}, and any that "
+            f"[providers.NAME] in a --config file or an installed package names"
         )
     return row
 
@@ -227,18 +227,18 @@ def _tiers_of(model: str, row: Provider, tier: str | None) -> tuple[Mapping[str,
     if they are not known."""
     words = [] if tier is None else tier.split("-then-")
     if missing := [word for word in words if word not in row.tiers]:
-        known = ", ".join(row.tiers) or "none"
+        tiers = ", ".join(row.tiers) or "none"
         raise ConfigurationError(
-            f"model {model!r}: its provider can't be asked for the tier {missing[0]}; known are {known}: leave --tier "
+            f"model {model!r}: its provider can't be asked for the tier {missing[0]}; known are {tiers}: leave --tier "
             f"out"
         )
     return tuple(row.tiers[word] for word in words)
 
 
 def _fact(row: Provider, fact: str, variables: Mapping[str, str]) -> str | None:
-    found = (variables.get(variable, "").strip() for variable in row.fact_variables.get(fact, ()))
+    values = (variables.get(variable, "").strip() for variable in row.fact_variables.get(fact, ()))
     default: str | None = getattr(row, fact)
-    return next(filter(None, found), default)
+    return next(filter(None, values), default)
 
 
 def _filled(row: Provider, name: str, facts: Mapping[str, str | None]) -> str:
@@ -262,12 +262,12 @@ def _keys_of(model: str, row: Provider, means: ReachSettings, *, is_required: bo
     """Returns each API key of a model with the name of the variable that holds it; `{None: ""}` if no key is needed."""
     if not means.needs_keys:
         return {None: ""}
-    own = means.key_variables.get(model)
-    if own is not None:
-        found: dict[str | None, str] = {}
-        for name in own:
-            found.setdefault(_key_in((name,), model, means)[0], name)
-        return found
+    variables = means.key_variables.get(model)
+    if variables is not None:
+        keys: dict[str | None, str] = {}
+        for name in variables:
+            keys.setdefault(_key_in((name,), model, means)[0], name)
+        return keys
     names = tuple(name for name in (row.key_variable, *row.key_variables_too) if name)
     if not names or not (is_required or any(means.variables.get(name, "").strip() for name in names)):
         return {None: ""}

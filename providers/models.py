@@ -167,7 +167,7 @@ class ModelTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         return families if len(families) == len(rows) else []
 
     def _rows(self, model: str) -> Iterator[ModelRow]:
-        """Yields what is said of a model: its own row, the vendor's row of it, and the families."""
+        """Yields the rows that hold of a model: its own, the vendor's row of it, and the families."""
         is_known = self.provider(model) in (*self.vendors, *self.offering)
         bare = bare_name(model) if is_known else ""
         rows = (self.row(model), self._by_bare_name.get(bare))

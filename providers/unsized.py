@@ -35,10 +35,10 @@ def unsized_in(call: Call, opens_any_file: Callable[[str], bool] = _never) -> Un
     parts = [] if isinstance(call.input, str) else [m.content for m in call.input if not isinstance(m.content, str)]
     if not parts and call.tools is None and call.extra is None:
         return None
-    found = _find(_TOOLS, call.tools, {}) or _find("extra", call.extra, {}) or _find("content", parts, {})
-    if found is None and any(map(_has_address, parts)) and opens_any_file(call.model):
+    unsized = _find(_TOOLS, call.tools, {}) or _find("extra", call.extra, {}) or _find("content", parts, {})
+    if unsized is None and any(map(_has_address, parts)) and opens_any_file(call.model):
         return Unsized("a file given by its address")
-    return found
+    return unsized
 
 
 def _has_address(parts: Sequence[Part]) -> bool:
@@ -71,9 +71,9 @@ def _find(name: str, value: Any, beside: Mapping[str, Any]) -> Unsized | None:
             return None if _is_run_by_caller(value) else Unsized(f"the tool {value.get('type', '')}", is_run=True)
         case Mapping():
             inner = (_find(str(field), each, value) for field, each in value.items())
-            return next((found for found in inner if found is not None), None)
+            return next((unsized for unsized in inner if unsized is not None), None)
         case list() | tuple():
-            return next((found for each in value if (found := _find(name, each, beside)) is not None), None)
+            return next((unsized for each in value if (unsized := _find(name, each, beside)) is not None), None)
         case str() if name not in _AS_IT_STANDS and not _is_whole(name, beside):
             return Unsized(name)
     return None

@@ -61,15 +61,15 @@ NO_CREDENTIALS = FixedHeaders({})
 
 def bearer(key: str | None) -> FixedHeaders:
     """Returns headers that carry the API key as a bearer token; without an API key, no headers."""
-    return NO_CREDENTIALS if key is None else FixedHeaders({"Authorization": f"Bearer {_checked(key)}"}, key)
+    return NO_CREDENTIALS if key is None else FixedHeaders({"Authorization": f"Bearer {_require_plain(key)}"}, key)
 
 
 def key_in(header: str, key: str | None) -> FixedHeaders:
     """Returns headers that carry the API key in the header of this name; without an API key, no headers."""
-    return NO_CREDENTIALS if key is None else FixedHeaders({header: _checked(key)}, key)
+    return NO_CREDENTIALS if key is None else FixedHeaders({header: _require_plain(key)}, key)
 
 
-def _checked(key: str) -> str:
+def _require_plain(key: str) -> str:
     """Returns the API key. Raises CredentialsError for characters that no header can carry: a line break in it would
     start another header."""
     if not (key.isascii() and key.isprintable()):

@@ -102,14 +102,14 @@ class RenewedInFiles:
 
 
 def _stamps(variables: Mapping[str, str]) -> tuple[tuple[int, int, int], ...]:
-    found = []
+    stamps = []
     for path in _files(variables):
         try:
-            told = path.stat()
+            status = path.stat()
         except OSError:
             continue
-        found.append((told.st_ino, told.st_size, told.st_mtime_ns))
-    return tuple(found)
+        stamps.append((status.st_ino, status.st_size, status.st_mtime_ns))
+    return tuple(stamps)
 
 
 def _secrets_of(keys: Keys) -> tuple[str, ...]:
@@ -163,10 +163,10 @@ def keys_of(variables: Mapping[str, str]) -> Keys | None:
     key, for a named profile that does not exist, and for roles, which are not offered."""
     access, secret = _stripped(variables, ACCESS), _stripped(variables, SECRET)
     if access and secret:
-        return _checked(Keys(access, secret, _stripped(variables, TOKEN) or None), "the environment")
+        return _require_plain(Keys(access, secret, _stripped(variables, TOKEN) or None), "the environment")
     if access or secret:
-        missing, given = (SECRET, ACCESS) if access else (ACCESS, SECRET)
-        raise CredentialsError(f"{given} is set and {missing} isn't: set both, or neither")
+        missing, present = (SECRET, ACCESS) if access else (ACCESS, SECRET)
+        raise CredentialsError(f"{present} is set and {missing} isn't: set both, or neither")
     if variables.get(IDENTITY_FILE):
         raise CredentialsError(
             f"{IDENTITY_FILE} asks for a role, and only keys are taken here: {_EXPORT.format('')}, or unset it"
@@ -204,10 +204,10 @@ def _keys_in_profile(variables: Mapping[str, str]) -> Keys | None:
     if not access or not secret:
         missing = "aws_secret_access_key" if access else "aws_access_key_id"
         raise CredentialsError(f"the AWS profile {name!r} has no {missing}: it needs both halves of its key")
-    return _checked(Keys(access, secret, profile.get("aws_session_token") or None), f"the AWS profile {name!r}")
+    return _require_plain(Keys(access, secret, profile.get("aws_session_token") or None), f"the AWS profile {name!r}")
 
 
-def _checked(keys: Keys, where: str) -> Keys:
+def _require_plain(keys: Keys, where: str) -> Keys:
     for text in (keys.access, keys.token or ""):
         if not (text.isascii() and text.isprintable()) or " " in text:
             raise CredentialsError(f"the AWS key in {where} has characters that no header can carry")
@@ -225,15 +225,14 @@ def _region_of(variables: Mapping[str, str]) -> str | None:
 def _profile(variables: Mapping[str, str]) -> tuple[str, dict[str, str] | None]:
     """Returns the name of the chosen profile and its fields from both files, where the credentials file wins; None
     instead of the fields if neither file has the profile."""
-    name = next((found for variable in PROFILES if (found := _stripped(variables, variable))), "default")
+    name = next((chosen for variable in PROFILES if (chosen := _stripped(variables, variable))), "default")
     credentials, config = _files(variables)
-    told = _sections(config, is_config=True).get(name)
+    settings = _sections(config, is_config=True).get(name)
     keys = _sections(credentials, is_config=False).get(name)
-    return name, None if told is None and keys is None else {**(told or {}), **(keys or {})}
+    return name, None if settings is None and keys is None else {**(settings or {}), **(keys or {})}
 
 
 def _files(variables: Mapping[str, str]) -> tuple[Path, Path]:
-    """Returns the paths of the credentials file and of the config file."""
     folder = Path.home() / ".aws"
     named = (variables.get(CREDENTIALS_FILE), variables.get(CONFIG_FILE))
     return (

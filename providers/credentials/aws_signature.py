@@ -67,8 +67,8 @@ class Signer:
         ]
         scope = f"{moment[:8]}/{self._region}/{self._service}/aws4_request"
         digest = sha256("\n".join(canonical).encode()).hexdigest()
-        said = f"{_ALGORITHM}\n{moment}\n{scope}\n{digest}"
-        signature = _hmac(self._key_of(moment[:8]), said).hex()
+        string_to_sign = f"{_ALGORITHM}\n{moment}\n{scope}\n{digest}"
+        signature = _hmac(self._key_of(moment[:8]), string_to_sign).hex()
         credential = f"Credential={self._keys.access}/{scope}"
         return {**added, "Authorization": f"{_ALGORITHM} {credential}, SignedHeaders={listed}, Signature={signature}"}
 

@@ -175,5 +175,5 @@ def _project_of(variables: Mapping[str, str]) -> str | None:
         info = _read(path)
     except ValueError:
         return None  # reported where the credentials are needed
-    found = (info.get(field) for field in ("project_id", "quota_project_id"))
-    return next((one for one in found if isinstance(one, str) and one), None)
+    projects = (info.get(field) for field in ("project_id", "quota_project_id"))
+    return next((one for one in projects if isinstance(one, str) and one), None)

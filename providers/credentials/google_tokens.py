@@ -35,7 +35,7 @@ _LASTS_S = 3_600.0
 _LONG_WORD = re.compile(r"[\w\-./+=~%]{24,}")
 # The addresses of documentation in a library's errors: too plain to hold a secret.
 _PLAIN_ADDRESS = re.compile(r"https://[a-z.]+(?:/[a-z.#-]*)*")
-_SAID_MAX = 200
+_ERROR_MAX = 200
 # The names by which token endpoints report a failure of their own, whatever the status.
 _FOR_NOW = (b"internal_failure", b"server_error", b"temporarily_unavailable")
 
@@ -114,12 +114,12 @@ class CredentialsFile:
         return AccessToken(str(credentials.token), headers, lasts_s)
 
     def _refused(self, error: Exception) -> NoToken:
-        said = str(error.args[0]) if error.args else type(error).__name__
+        reason = str(error.args[0]) if error.args else type(error).__name__
         for secret in self.secrets:
-            said = said.replace(secret, "[key]")
-        said = without_secrets(said)
+            reason = reason.replace(secret, "[key]")
+        reason = without_secrets(reason)
         advice = ADVICE if self._is_a_persons else "check that the account and its key still exist, or give another key"
-        return NoToken(f"Google refuses the credentials in {self.name} ({said}): {advice}", is_final=True)
+        return NoToken(f"Google refuses the credentials in {self.name} ({reason}): {advice}", is_final=True)
 
 
 class MetadataServer:
@@ -152,8 +152,8 @@ class MetadataServer:
         if answer.status != 200:
             raise NoToken(f"{none} (it answered {answer.status}): {ADVICE}", is_final=True)
         try:
-            told = json.loads(answer.data)
-            secret, lasts_s = str(told["access_token"]), float(told.get("expires_in", _LASTS_S))
+            fields = json.loads(answer.data)
+            secret, lasts_s = str(fields["access_token"]), float(fields.get("expires_in", _LASTS_S))
         except (ValueError, TypeError, LookupError, AttributeError):
             raise NoToken(f"{self.name} answered with no token: {ADVICE}", is_final=True) from None
         return AccessToken(secret, {"authorization": f"Bearer {secret}"}, lasts_s)
@@ -229,19 +229,19 @@ def _http(
         request = urllib.request.Request(url, body, dict(headers or {}), method=method)
         with opener.open(request, timeout=timeout or _TIMEOUT_S) as answer:
             status, data = answer.status, answer.read(_ANSWER_MAX)
-            told = {name.lower(): value for name, value in answer.headers.items()}
+            response_headers = {name.lower(): value for name, value in answer.headers.items()}
     except (OSError, http.client.HTTPException, ValueError) as error:
         reason = getattr(error, "reason", None) or error
         why = f"{host} can't be reached ({without_secrets(str(reason)) or type(reason).__name__})"
         raise Unreachable(why, is_final=False) from None
     if status in (408, 429) or status >= 500 or (status >= 400 and any(word in data for word in _FOR_NOW)):
         raise NoToken(f"{host} answered {status}", is_final=False)
-    return _Answer(status, told, data)
+    return _Answer(status, response_headers, data)
 
 
 def without_secrets(text: str) -> str:
     """Returns a text as one line of at most 200 characters, in which words of 24 characters or more, which may be
     secrets, are replaced by `[key]`."""
     return " ".join(word if _PLAIN_ADDRESS.fullmatch(word) else _LONG_WORD.sub("[key]", word) for word in text.split())[
-        :_SAID_MAX
+        :_ERROR_MAX
     ]

@@ -64,10 +64,10 @@ def candidate_text(data: bytes) -> str:
 
 
 class EventListener:
-    """A listener to server-sent events; `said` returns the visible text in the data of one event."""
+    """A listener to server-sent events; `text_of` returns the visible text in the data of one event."""
 
-    def __init__(self, said: Callable[[bytes], str]) -> None:
-        self._said = said
+    def __init__(self, text_of: Callable[[bytes], str]) -> None:
+        self._text_of = text_of
         # Pieces of an event without an end yet, kept apart: joining them each time is slow for many megabytes.
         self._waiting: list[bytes] = []
         self._last = b""
@@ -84,7 +84,7 @@ class EventListener:
         waiting = waiting.removesuffix(half).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         whole, end, rest = waiting.rpartition(b"\n\n")
         self._waiting = [rest, half]
-        return "".join(map(self._said, events_of(whole + end))) if end else ""
+        return "".join(map(self._text_of, events_of(whole + end))) if end else ""
 
 
 class FrameListener:
@@ -97,14 +97,14 @@ class FrameListener:
         self._rest += chunk
         size = _whole_frames(self._rest)
         whole, self._rest = self._rest[:size], self._rest[size:]
-        said = []
+        texts = []
         try:
             for event in messages_of(whole):
                 delta = as_object(_object_of(event.payload).get("delta"))
-                said.append(as_text(delta.get("text")))
+                texts.append(as_text(delta.get("text")))
         except BrokenStream:
             pass  # the decoder will report it
-        return "".join(said)
+        return "".join(texts)
 
 
 def _whole_frames(data: bytes) -> int:
@@ -118,5 +118,5 @@ def _whole_frames(data: bytes) -> int:
     return end
 
 
-def listener_of(said: Callable[[bytes], str]) -> Callable[[], AnswerListener]:
-    return lambda: EventListener(said)
+def listener_of(text_of: Callable[[bytes], str]) -> Callable[[], AnswerListener]:
+    return lambda: EventListener(text_of)

@@ -125,17 +125,17 @@ def usage_of(
     return Usage(read, written, reasoning, cached if read is None or cached <= read else 0, billed=billed)
 
 
-def later_usage(known: Usage | None, told: Usage | None, *, has_more: bool) -> Usage | None:
-    """Returns the usage of a stream up to an event that reports `told` (None: nothing). With `has_more` the event holds
-    a part of the answer, which no earlier count of the output includes."""
-    if told is None:
-        return structs.replace(known, output=None, total=None) if known is not None and has_more else known
-    if known is None or told.is_whole or told.total is not None:
-        return told
-    if told.input is None:  # then it has none of the prompt's parts either
+def later_usage(earlier: Usage | None, latest: Usage | None, *, has_more: bool) -> Usage | None:
+    """Returns the usage of a stream up to an event that reports `latest` (None: nothing). With `has_more` the event
+    holds a part of the answer, which no earlier count of the output includes."""
+    if latest is None:
+        return structs.replace(earlier, output=None, total=None) if earlier is not None and has_more else earlier
+    if earlier is None or latest.is_whole or latest.total is not None:
+        return latest
+    if latest.input is None:  # then it has none of the prompt's parts either
         parts = ("input", "cached_input", "cache_write_5m", "cache_write_1h", "place")
-        told = structs.replace(told, **{name: getattr(known, name) for name in parts})
-    return structs.replace(told, output=known.output if told.output is None and not has_more else told.output)
+        latest = structs.replace(latest, **{name: getattr(earlier, name) for name in parts})
+    return structs.replace(latest, output=earlier.output if latest.output is None and not has_more else latest.output)
 
 
 def citation_of(url: Any, title: Any) -> Citation | None:
@@ -147,8 +147,8 @@ def citation_of(url: Any, title: Any) -> Citation | None:
 
 def each_once(citations: Iterable[Citation | None]) -> tuple[Citation, ...]:
     """Returns one citation for every address, in their order: the first that has a title, else the first."""
-    found: dict[str, Citation] = {}
+    by_url: dict[str, Citation] = {}
     for citation in citations:
-        if citation is not None and (citation.url not in found or found[citation.url].title is None):
-            found[citation.url] = citation
-    return tuple(found.values())
+        if citation is not None and (citation.url not in by_url or by_url[citation.url].title is None):
+            by_url[citation.url] = citation
+    return tuple(by_url.values())

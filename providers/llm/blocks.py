@@ -21,7 +21,7 @@ from .protocol import as_it_stands
 from .repair import mended
 
 _DATA = re.compile(r"data:([^;,]+)(?:;[^;,]*)*;base64,(.*)", re.DOTALL | re.IGNORECASE)
-_SAID_MAX = 60
+_EXCERPT_MAX = 60
 
 
 # --- writing ---
@@ -47,13 +47,13 @@ class PromptTurn(Struct):
 def turn_of(role: str, parts: Sequence[Part], block: Callable[[Part], Any], own_result: str) -> PromptTurn:
     """Returns the turn of these parts, each written by `block`. Results of tools go first and blank texts are left out,
     since providers refuse anything else. `own_result` is the field or the type that marks a native part as a result."""
-    said = [part for part in parts if not isinstance(part, str) or part.strip()]
-    if not said:
+    filled = [part for part in parts if not isinstance(part, str) or part.strip()]
+    if not filled:
         return PromptTurn(role, "")
     if role != "user":
-        return PromptTurn(role, [block(part) for part in said])
-    results = [part for part in said if _is_result(part, own_result)]
-    others = [part for part in said if not _is_result(part, own_result)]
+        return PromptTurn(role, [block(part) for part in filled])
+    results = [part for part in filled if _is_result(part, own_result)]
+    others = [part for part in filled if not _is_result(part, own_result)]
     return PromptTurn(role, [block(part) for part in (*results, *others)], len(results))
 
 
@@ -67,16 +67,16 @@ def _is_result(part: Part, own_result: str) -> bool:
 def together(turns: Sequence[PromptTurn], block_of: Callable[[str], Any], *, are_all: bool = False) -> list[PromptTurn]:
     """Returns the turns, where neighbours of the user are joined if one holds results of tools; with `are_all`,
     neighbours of any one role, for providers that want roles to alternate. Empty turns are left out, unless all are."""
-    said: list[PromptTurn] = []
+    merged: list[PromptTurn] = []
     for turn in [turn for turn in turns if turn.says_something] or turns:
-        last = said[-1] if said else None
+        last = merged[-1] if merged else None
         if last is None or last.role != turn.role:
-            said.append(turn)
+            merged.append(turn)
         elif are_all or (turn.role == "user" and (last.results or turn.results)):
-            said[-1] = _joined(last, turn, block_of)
+            merged[-1] = _joined(last, turn, block_of)
         else:
-            said.append(turn)
-    return said
+            merged.append(turn)
+    return merged
 
 
 def _joined(one: PromptTurn, other: PromptTurn, block_of: Callable[[str], Any]) -> PromptTurn:
@@ -85,7 +85,7 @@ def _joined(one: PromptTurn, other: PromptTurn, block_of: Callable[[str], Any]) 
     return PromptTurn(one.role, results + first[one.results :] + second[other.results :], len(results))
 
 
-def own(call: Call, part: Native, family: str, words: str) -> orjson.Fragment:
+def own_json(call: Call, part: Native, family: str, words: str) -> orjson.Fragment:
     """Returns the JSON of a native part of this family; raises EncodeError for another family's. `words`: the family's
     name in the message."""
     if part.protocol != family:
@@ -95,18 +95,19 @@ def own(call: Call, part: Native, family: str, words: str) -> orjson.Fragment:
     return as_it_stands(call, "a native part", part.value)
 
 
-def beside(asked: ToolCall, family: str) -> Mapping[str, Any]:
+def beside(tool_call: ToolCall, family: str) -> Mapping[str, Any]:
     """Returns the fields beside a tool call if they are this family's own, else an empty mapping."""
-    return asked.native.value if asked.native is not None and asked.native.protocol == family else {}
+    return tool_call.native.value if tool_call.native is not None and tool_call.native.protocol == family else {}
 
 
-def arguments_in(call: Call, asked: ToolCall) -> orjson.Fragment:
+def arguments_in(call: Call, tool_call: ToolCall) -> orjson.Fragment:
     """Returns a tool call's arguments as JSON; raises EncodeError if they are no JSON object."""
-    text = asked.arguments.strip() or "{}"
+    text = tool_call.arguments.strip() or "{}"
     if object_in(text) is None:
-        said = text if len(text) <= _SAID_MAX else f"{text[: _SAID_MAX - 1]}…"
+        excerpt = text if len(text) <= _EXCERPT_MAX else f"{text[: _EXCERPT_MAX - 1]}…"
         raise EncodeError(
-            f"the call to {call.model}: the arguments of {asked.name} must be one JSON object; came {said!r}: mend them"
+            f"the call to {call.model}: the arguments of {tool_call.name} must be one JSON object; came "
+            f"{excerpt!r}: mend them"
         )
     return orjson.Fragment(text)
 
@@ -124,11 +125,11 @@ def data_of(call: Call, image: Image) -> tuple[str, str] | None:
     EncodeError if the `data:` address is not base64."""
     if image.url[:5].lower() != "data:":
         return None
-    found = _DATA.fullmatch(image.url)
-    if found is None:
+    match = _DATA.fullmatch(image.url)
+    if match is None:
         raise EncodeError(f"the call to {call.model}: an image that is sent along must be data:image/…;base64,…")
-    kind = found[1].lower()
-    return ("image/jpeg" if kind == "image/jpg" else kind), found[2]
+    kind = match[1].lower()
+    return ("image/jpeg" if kind == "image/jpg" else kind), match[2]
 
 
 def unsayable(call: Call, part: Part, where: str) -> EncodeError:
@@ -144,7 +145,7 @@ def schema_of_tool(call: Call, tool: Tool) -> Any:
     return as_it_stands(call, f"the parameters of tool {tool.name}", tool.parameters)
 
 
-def said_twice(call: Call) -> tuple[str, ...]:
+def fields_of_tools(call: Call) -> tuple[str, ...]:
     """Returns the names of fields that `extra` may not set, because the call itself sets tools or their choice."""
     has_choice = call.tool_choice is not None or call.parallel_tools is not None
     return (("tools",) if call.tools else ()) + (("tool_choice",) if has_choice else ())
@@ -174,27 +175,27 @@ class AnswerContent:
     """An answer's texts and other blocks, in the order in which they were received."""
 
     def __init__(self) -> None:
-        self._said: list[list[str] | AnswerBlock] = []
+        self._contents: list[list[str] | AnswerBlock] = []
 
     def say(self, text: str) -> None:
-        if self._said and isinstance(self._said[-1], list):
-            self._said[-1].append(text)
+        if self._contents and isinstance(self._contents[-1], list):
+            self._contents[-1].append(text)
         else:
-            self._said.append([text])
+            self._contents.append([text])
 
     def add(self, block: AnswerBlock) -> None:
-        self._said.append(block)
+        self._contents.append(block)
 
     @property
     def text(self) -> str:
-        return mended("".join("".join(one) for one in self._said if isinstance(one, list)))
+        return mended("".join("".join(one) for one in self._contents if isinstance(one, list)))
 
     def parts(self) -> tuple[Part, ...]:
         """Returns the answer's parts; an empty tuple if it is plain text alone."""
-        said = [mended("".join(one)) if isinstance(one, list) else one.part() for one in self._said]
-        if all(one is None or isinstance(one, str) for one in said):
+        parts = [mended("".join(one)) if isinstance(one, list) else one.part() for one in self._contents]
+        if all(one is None or isinstance(one, str) for one in parts):
             return ()
-        return tuple(one for one in said if one is not None and one != "")
+        return tuple(one for one in parts if one is not None and one != "")
 
 
 def finish_with(parts: tuple[Part, ...], finish: str) -> str:

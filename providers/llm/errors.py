@@ -192,8 +192,8 @@ class ErrorBody:
     @property
     def again_in_s(self) -> float | None:
         """The seconds that the message asks to wait, as in `Please try again in 1m7.5s`; None without a wait."""
-        found = _AGAIN_IN.search(self.message)
-        spans = _SPAN.findall(found[1] or found[2] or "") if found is not None else []
+        match = _AGAIN_IN.search(self.message)
+        spans = _SPAN.findall(match[1] or match[2] or "") if match is not None else []
         try:
             seconds = sum(float(number) * _SECONDS[unit.lower()] for number, unit in spans)
         except ValueError:
@@ -203,8 +203,8 @@ class ErrorBody:
     @property
     def exclusive(self) -> tuple[str, ...]:
         """The two parameters, by our names, that the model does not take together; empty for any other error."""
-        found = _EXCLUSIVE.search(self.message)
-        names = () if found is None else tuple(_OURS.get(name.lower(), "") for name in found.groups())
+        match = _EXCLUSIVE.search(self.message)
+        names = () if match is None else tuple(_OURS.get(name.lower(), "") for name in match.groups())
         return names if all(names) else ()
 
     @property

@@ -52,7 +52,7 @@ def messages_of(body: bytes) -> Iterator[EventMessage]:
 
 
 def _headers_of(block: bytes) -> dict[str, str]:
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     at = 0
     try:
         while at < len(block):
@@ -67,8 +67,8 @@ def _headers_of(block: bytes) -> dict[str, str]:
                 raise BrokenStream("a header that is longer than its message")
             if kind == _TEXT:
                 name = block[at + 1 : name_end].decode()
-                found[name] = block[begin : begin + size].decode()
+                headers[name] = block[begin : begin + size].decode()
             at = begin + size
     except (IndexError, KeyError, struct.error, UnicodeDecodeError) as error:
         raise BrokenStream("a message with headers of an unknown shape") from error
-    return found
+    return headers

@@ -29,7 +29,7 @@ def written_for(call: Call, family: str) -> Call:
 def parts_for(parts: Sequence[Part], family: str) -> tuple[Part, ...]:
     """Returns an answer's parts for a client of the family, rewritten where they can be. Parts that only another family
     knows stay."""
-    return tuple(one for part in parts for one in _told(part, family))
+    return tuple(one for part in parts for one in _part_for(part, family))
 
 
 def marked(call: Call, family: str, written: Callable[[Call], Request]) -> Request:
@@ -48,21 +48,21 @@ def marked(call: Call, family: str, written: Callable[[Call], Request]) -> Reque
 
 
 def _kept(call: Call, family: str) -> Call:
-    return _rewritten(call, lambda part: _told(part, family), lambda tool: _told(tool, family, is_tool=True))
+    return _rewritten(call, lambda part: _part_for(part, family), lambda tool: _part_for(tool, family, is_tool=True))
 
 
 def _without_marks(call: Call) -> Call:
     return _rewritten(call, _without_mark, _without_mark)
 
 
-def _rewritten(call: Call, told: Callable[[Any], Iterator[Any]], told_tool: Callable[[Any], Iterator[Any]]) -> Call:
+def _rewritten(call: Call, on_part: Callable[[Any], Iterator[Any]], on_tool: Callable[[Any], Iterator[Any]]) -> Call:
     if call.tools and any(isinstance(tool, Native) for tool in call.tools):
-        tools = tuple(one for tool in call.tools for one in told_tool(tool))
+        tools = tuple(one for tool in call.tools for one in on_tool(tool))
         if not _is_same(tools, call.tools):
             call = structs.replace(call, tools=tools)
     if isinstance(call.input, str) or not any(map(_has_native, call.input)):
         return call
-    messages = tuple(one for message in call.input for one in _turn(message, told))
+    messages = tuple(one for message in call.input for one in _turn(message, on_part))
     return call if _is_same(messages, call.input) else structs.replace(call, input=messages)
 
 
@@ -74,12 +74,12 @@ def _has_native(message: Message) -> bool:
     return not isinstance(message.content, str) and any(isinstance(part, Native) for part in message.content)
 
 
-def _turn(message: Message, told: Callable[[Any], Iterator[Any]]) -> Iterator[Message]:
+def _turn(message: Message, on_part: Callable[[Any], Iterator[Any]]) -> Iterator[Message]:
     """Yields the rewritten turn, or nothing if none of its parts is left. A single text becomes a plain string."""
     if not _has_native(message):
         yield message
         return
-    parts = tuple(one for part in message.content for one in told(part))
+    parts = tuple(one for part in message.content for one in on_part(part))
     if _is_same(parts, tuple(message.content)):
         yield message
     elif parts:
@@ -91,11 +91,11 @@ def _without_mark(part: Any) -> Iterator[Any]:
     yield unmarked(part)
 
 
-def _told(part: Any, family: str, *, is_tool: bool = False) -> Iterator[Any]:
+def _part_for(part: Any, family: str, *, is_tool: bool = False) -> Iterator[Any]:
     if not isinstance(part, Native):
         yield part
     elif part.on is not None:
-        for one in _told(part.on, family, is_tool=is_tool):
+        for one in _part_for(part.on, family, is_tool=is_tool):
             same = part if one is part.on else Native(part.protocol, part.value, one)
             yield same if part.protocol == family else one
     elif part.protocol == family or is_tool:
@@ -140,8 +140,8 @@ def _of_bedrock(part: Native) -> Iterator[str | Native]:
     match part.value:
         case {"reasoningContent": _}:
             return
-        case {"citationsContent": {"content": [*said]}} if all(_is_text(one) for one in said):
-            yield "".join(one["text"] for one in said)
+        case {"citationsContent": {"content": [*texts]}} if all(_is_text(one) for one in texts):
+            yield "".join(one["text"] for one in texts)
         case _:
             yield part
 

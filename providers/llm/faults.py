@@ -70,24 +70,24 @@ def fault_of(response: Response) -> Fault:
     return structs.replace(meaning, detail=detail, status=status)
 
 
-def refusal_or_fault(response: Response, said: bytes) -> Reply | Fault:
-    """Returns a refused reply for a content filter's refusal, else the fault. `said` is the JSON of the error."""
+def refusal_or_fault(response: Response, error_json: bytes) -> Reply | Fault:
+    """Returns a refused reply for a content filter's refusal, else the fault. `error_json` is the JSON of the error."""
     if response.status in _REFUSAL_STATUSES:
-        error = ErrorBody(said)
+        error = ErrorBody(error_json)
         if error.is_content_filter:
             raw_hash = sha256(response.body).hexdigest()
             return Reply(error.message, None, "content_filter", refused=True, raw_hash=raw_hash)
-    return fault_of(Response(response.status, said, headers=response.headers))
+    return fault_of(Response(response.status, error_json, headers=response.headers))
 
 
 def error_within(response: Response, error: Any) -> Reply | Fault:
     """Returns the reply or the fault of an error object within an answer with status 200."""
     # Python's own writer: values that were read leniently may be such as a strict writer refuses.
     try:
-        said = json.dumps({"error": error}).encode()
+        error_json = json.dumps({"error": error}).encode()
     except RecursionError:
-        said = b"an error that is nested too deeply"
-    return refusal_or_fault(response, said)
+        error_json = b"an error that is nested too deeply"
+    return refusal_or_fault(response, error_json)
 
 
 def _advice_on(error: ErrorBody, status: int) -> str:
@@ -100,11 +100,11 @@ def _advice_on(error: ErrorBody, status: int) -> str:
         return f"the model takes only one of {' and '.join(exclusive)}: leave the other out"
     if (refused := error.refused_parameter) is None:
         return ""
-    name, told_as = refused
-    other = _OTHER_NAMES.get(told_as)
+    name, theirs = refused
+    other = _OTHER_NAMES.get(theirs)
     # Only chat completions know the newer name.
-    if other is not None and (other in error.message or told_as == "max_completion_tokens"):
-        return f'the model refuses {told_as}: set max_tokens_name = "{other}" under [providers.NAME] in a --config file'
+    if other is not None and (other in error.message or theirs == "max_completion_tokens"):
+        return f'the model refuses {theirs}: set max_tokens_name = "{other}" under [providers.NAME] in a --config file'
     if name == "max_tokens":
         return "the model refuses this max_tokens: leave --max-tokens out if it was given, else give another"
     in_run = ", in a run with --temperature none" if name == "temperature" else ""

@@ -185,18 +185,18 @@ def sampling_of(
             raise EncodeError(
                 f"{target.full_name} is known to take no {name}: leave it out, or put it into extra if it does by now"
             )
-    found: dict[str, Any] = {}
+    sampling: dict[str, Any] = {}
     if call.temperature is not None:
-        found["temperature"] = finite(call, "temperature", call.temperature)
+        sampling["temperature"] = finite(call, "temperature", call.temperature)
     if call.max_tokens is not None:
-        found[max_tokens] = call.max_tokens
+        sampling[max_tokens] = call.max_tokens
     if call.top_p is not None:
-        found[top_p] = finite(call, "top_p", call.top_p)
+        sampling[top_p] = finite(call, "top_p", call.top_p)
     if call.stop is not None:
-        found[stop] = call.stop
+        sampling[stop] = call.stop
     if call.seed is not None:
-        found[seed] = call.seed
-    return found
+        sampling[seed] = call.seed
+    return sampling
 
 
 def put(params: dict[str, Any], name: str, value: Any) -> None:
@@ -238,22 +238,22 @@ def schema_of(call: Call) -> orjson.Fragment:
 def add_object(call: Call, params: dict[str, Any], name: str, ours: Mapping[str, Any]) -> None:
     """Adds our fields to the object of this name, in which the caller's own go first; one without fields is left out.
     Raises EncodeError if the caller has anything else there."""
-    own = params.pop(name, {})
-    if not isinstance(own, Mapping):
+    caller_fields = params.pop(name, {})
+    if not isinstance(caller_fields, Mapping):
         raise EncodeError(f"{call.model}: {name} in extra must be an object")
-    if ours or own:
-        params[name] = {**ours, **own}
+    if ours or caller_fields:
+        params[name] = {**ours, **caller_fields}
 
 
 def described(tool: Tool, *, has_strict: bool = True) -> dict[str, Any]:
     """Returns the fields of a tool that all protocols have, those that are set: its name, its description and, with
     `has_strict`, whether its arguments follow their schema strictly."""
-    told: dict[str, Any] = {"name": tool.name}
+    fields: dict[str, Any] = {"name": tool.name}
     if tool.description:
-        told["description"] = tool.description
+        fields["description"] = tool.description
     if has_strict and tool.strict is not None:
-        told["strict"] = tool.strict
-    return told
+        fields["strict"] = tool.strict
+    return fields
 
 
 def as_it_stands(call: Call, name: str, value: Any) -> orjson.Fragment:

@@ -24,8 +24,8 @@ _QUOTE = 0x22
 
 def check_messages(messages: Sized, where: str) -> None:
     if len(messages) > MESSAGES_MAX:
-        said = f"'{where}' has {len(messages):,} entries; at most {MESSAGES_MAX:,} are read: send fewer"
-        raise RequestRefusal(said, where, "too_large", 413)
+        message = f"'{where}' has {len(messages):,} entries; at most {MESSAGES_MAX:,} are read: send fewer"
+        raise RequestRefusal(message, where, "too_large", 413)
 
 
 def check_values(body: bytes) -> None:
@@ -47,10 +47,10 @@ def _after_string(body: bytes, at: int) -> int:
     """Returns the index just after the closing quote of the string that starts at `at`; the body's length if it never
     closes."""
     while at < len(body):
-        found = _WITHIN.match(body, at)
-        if found is None or found.end() == at:
+        match = _WITHIN.match(body, at)
+        if match is None or match.end() == at:
             return at + 1
-        at = found.end()
+        at = match.end()
         if at < len(body) and body[at] == _QUOTE:
             return at + 1
     return at

@@ -212,10 +212,10 @@ class FieldReader:
         value = self.fields.get(name)
         if value is None:
             return ()
-        given = self.as_list(value)
-        if given is None:
+        items = self.as_list(value)
+        if items is None:
             raise self.wrong_type(self.path_to(name), expected, value)
-        return given
+        return items
 
     def objects(self, name: str, expected: str = "list") -> Iterator[Self]:
         """Yields a reader for each object of a list."""
@@ -229,11 +229,11 @@ class FieldReader:
         value, path = self.fields.get(name), self.path_to(name)
         if may_be_one and isinstance(value, str):
             return (value,)
-        given = self.list(name, expected)
-        for index, each in enumerate(given):
+        items = self.list(name, expected)
+        for index, each in enumerate(items):
             if not isinstance(each, str):
                 raise self.wrong_type(self.item_path(path, index), "text", each)
-        return tuple(given) or None
+        return tuple(items) or None
 
     # --- what goes on to a provider as it stands ---
 
@@ -254,6 +254,6 @@ class FieldReader:
     def native(self, family: str, value: Mapping[str, Any] | None = None) -> Native:
         """Returns an object as a part that only this family of protocols knows: `value`, or the whole object that is
         read here if it is None."""
-        given = self.raw if value is None else value
-        self.written(given)
-        return Native(family, given)
+        content = self.raw if value is None else value
+        self.written(content)
+        return Native(family, content)

@@ -27,7 +27,7 @@ _SHOWN_MAX = 80
 def model_named(word: str, family: str, names: Mapping[str, str], is_provider: Callable[[str], bool]) -> str:
     """Returns the model string for a client's name; raises RequestRefusal. `names`, which an operator chose, go first;
     `provider/model` is taken as it is; a name alone is a model of the family's own provider."""
-    own = OWN_PROVIDERS[family]
+    default = OWN_PROVIDERS[family]
     if word in names:
         return names[word]
     if len(word) > MODEL_NAME_MAX:
@@ -40,27 +40,27 @@ def model_named(word: str, family: str, names: Mapping[str, str], is_provider: C
         raise _unknown(word, "no part of a model's name is . or ..")
     provider, slash, model = word.partition("/")
     if not slash:
-        return f"{own}/{word}"
+        return f"{default}/{word}"
     if not model:
         raise _unknown(word, "expected a model as provider/model, such as openai/gpt-6-luna")
     if provider in _NO_MODELS:
         raise _unknown(word, "searches and pages are no models")
     if not is_provider(provider):
-        raise _unknown(word, f"no provider {provider!r}; a name that holds a slash is written {own}/{_shown(word)}")
+        raise _unknown(word, f"no provider {provider!r}; a name that holds a slash is written {default}/{_shown(word)}")
     return word
 
 
-def request_for_family(asked: ServedRequest, family: str, spoken: str) -> ServedRequest:
+def request_for_family(request: ServedRequest, family: str, spoken: str) -> ServedRequest:
     """Returns the request as it can be sent to a provider that speaks `spoken`. If that is the client's own protocol
     (`family`), fields in `extra` stay; if not, spare ones are left out, and any other raises RequestRefusal."""
-    call = asked.call
+    call = request.call
     if not call.extra or family == spoken:
-        return asked
-    name = next((name for name in call.extra if name not in asked.spare), None)
+        return request
+    name = next((name for name in call.extra if name not in request.spare), None)
     if name is not None:
-        said = f"{name} can't be said to {call.model}, which speaks {spoken} and not {family}: leave it out"
-        raise RequestRefusal(said, name)
-    return structs.replace(asked, call=structs.replace(call, extra=None))
+        message = f"{name} can't be said to {call.model}, which speaks {spoken} and not {family}: leave it out"
+        raise RequestRefusal(message, name)
+    return structs.replace(request, call=structs.replace(call, extra=None))
 
 
 def _unknown(word: str, why: str) -> RequestRefusal:

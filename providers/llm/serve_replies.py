@@ -35,9 +35,9 @@ def digest(call: Call) -> str:
     return sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:ID_CHARS]
 
 
-def model_of(asked: ServedRequest, outcomes: Sequence[Outcome]) -> str:
+def model_of(request: ServedRequest, outcomes: Sequence[Outcome]) -> str:
     """Returns the model that answered, as its server states it; the client's own word where none is stated."""
-    return reply_of(outcomes[0]).served or asked.model
+    return reply_of(outcomes[0]).served or request.model
 
 
 def usage_of(outcomes: Iterable[Outcome]) -> Usage | None:

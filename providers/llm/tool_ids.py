@@ -46,9 +46,9 @@ def shortened(call_id: str, most: int) -> str:
     return call_id if len(call_id) <= most else _digested(call_id, call_id, most)
 
 
-def _digested(call_id: str, said: str, most: int) -> str:
+def _digested(call_id: str, readable: str, most: int) -> str:
     digest = sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()[:_TAIL]
-    return f"{said[: most - _TAIL - 1]}_{digest}"
+    return f"{readable[: most - _TAIL - 1]}_{digest}"
 
 
 class _Ids:
@@ -69,11 +69,11 @@ class _Ids:
 
     def _part(self, part: Part) -> Part:
         if isinstance(part, ToolCall):
-            told = self._called(part.id)
-            return part if told == part.id else structs.replace(part, id=told)
+            new_id = self._called(part.id)
+            return part if new_id == part.id else structs.replace(part, id=new_id)
         if isinstance(part, ToolResult):
-            told = self._answered(part.id)
-            return part if told == part.id else structs.replace(part, id=told)
+            new_id = self._answered(part.id)
+            return part if new_id == part.id else structs.replace(part, id=new_id)
         if isinstance(part, Native):
             return self._native(part)
         return part
@@ -82,15 +82,15 @@ class _Ids:
         if isinstance(part.on, str | ToolCall | ToolResult | Native):
             on = self._part(part.on)
             return part if on is part.on else Native(part.protocol, part.value, on)
-        given = part.value.get(_ANSWERED)
-        told = self._answered(given) if isinstance(given, str) and given in self._open else given
-        return part if told == given else Native(part.protocol, {**part.value, _ANSWERED: told})
+        call_id = part.value.get(_ANSWERED)
+        new_id = self._answered(call_id) if isinstance(call_id, str) and call_id in self._open else call_id
+        return part if new_id == call_id else Native(part.protocol, {**part.value, _ANSWERED: new_id})
 
     def _called(self, call_id: str) -> str:
-        told = next(name for name in _others(sound(call_id)) if name not in self._taken)
-        self._taken.add(told)
-        self._open.setdefault(call_id, []).append(told)
-        return told
+        new_id = next(name for name in _others(sound(call_id)) if name not in self._taken)
+        self._taken.add(new_id)
+        self._open.setdefault(call_id, []).append(new_id)
+        return new_id
 
     def _answered(self, call_id: str) -> str:
         if waiting := self._open.get(call_id):

@@ -34,7 +34,7 @@ def is_claude(model: str) -> bool:
 
 
 def encode(call: Call, target: Target) -> Request:
-    return marked(call, FAMILY, lambda told: _written(told, target))
+    return marked(call, FAMILY, lambda variant: _written(variant, target))
 
 
 def _written(call: Call, target: Target) -> Request:
@@ -61,14 +61,14 @@ def _written(call: Call, target: Target) -> Request:
 def decode(response: Response) -> Reply | Fault:
     """Returns the reply or the fault of a response."""
     if response.status == 200:
-        return anthropic.read(response, _told)
+        return anthropic.read(response, _result_of)
     parsed = read_object(response.body)[0]
     if parsed is not None and _is_googles(parsed.get("error")):
         return google_refusal_or_fault(response)
     return refusal_or_fault(response, response.body)
 
 
-def _told(response: Response, error: Any) -> Reply | Fault:
+def _result_of(response: Response, error: Any) -> Reply | Fault:
     return google_error_within(response, error) if _is_googles(error) else error_within(response, error)
 
 

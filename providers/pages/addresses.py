@@ -57,11 +57,11 @@ _SPECIAL_V6 = tuple(
 def is_public(address: str) -> bool:
     """Returns whether a page may be fetched from this IP address; False for other texts and addresses with a zone."""
     try:
-        found = ipaddress.ip_address(address)
+        ip = ipaddress.ip_address(address)
     except ValueError:
         return False
-    if isinstance(found, ipaddress.IPv4Address):
-        return not any(found in network for network in _SPECIAL_V4)
-    if found.scope_id is not None:
+    if isinstance(ip, ipaddress.IPv4Address):
+        return not any(ip in network for network in _SPECIAL_V4)
+    if ip.scope_id is not None:
         return False
-    return found in _UNICAST_V6 and not any(found in network for network in _SPECIAL_V6)
+    return ip in _UNICAST_V6 and not any(ip in network for network in _SPECIAL_V6)

@@ -93,10 +93,10 @@ class PageConnections:
         PageRefusal or OSError."""
         way = self.check(url)
         context = await self._trusted() if url.scheme == "https" else None
-        found = [_info_of(way)] if way.is_literal else await self._resolve(way.host, way.port)
-        if not found:
+        infos = [_info_of(way)] if way.is_literal else await self._resolve(way.host, way.port)
+        if not infos:
             raise socket.gaierror(socket.EAI_NONAME, f"{way.host} has no address")
-        opened = await self._connect(found, url, is_free=way.is_free)
+        opened = await self._connect(infos, url, is_free=way.is_free)
         loop = asyncio.get_running_loop()
         try:
             _, protocol = await loop.create_connection(
@@ -110,7 +110,7 @@ class PageConnections:
             raise
         return protocol
 
-    async def _connect(self, found: Sequence[AddressInfo], url: WebUrl, *, is_free: bool) -> socket.socket:
+    async def _connect(self, infos: Sequence[AddressInfo], url: WebUrl, *, is_free: bool) -> socket.socket:
         refused: list[NotPublic] = []
 
         def make_socket(info: AddressInfo) -> socket.socket:
@@ -122,11 +122,11 @@ class PageConnections:
 
         try:
             return await aiohappyeyeballs.start_connection(
-                found, happy_eyeballs_delay=_NEXT_ADDRESS_S, interleave=1, socket_factory=make_socket
+                infos, happy_eyeballs_delay=_NEXT_ADDRESS_S, interleave=1, socket_factory=make_socket
             )
         except (OSError, RuntimeError):
             # Several errors are combined into one without a kind.
-            if refused and len(refused) == len(found):
+            if refused and len(refused) == len(infos):
                 raise refused[0] from None
             raise
 

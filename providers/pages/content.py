@@ -121,18 +121,18 @@ def without_more_layers(content: PageContent) -> PageContent:
 def _inflated(data: bytes, *, is_gzip: bool) -> PageContent | None:
     """Returns the decompressed data, even if it breaks off; None if it is not compressed so. Raises TooMuch."""
     for bits in (_AS_GZIP,) if is_gzip else (_AS_ZLIB, _AS_DEFLATE):
-        found: list[bytes] = []
+        pieces: list[bytes] = []
         size, is_whole = 0, True
         try:
             for piece in _pieces(data, bits):
                 size += len(piece)
                 if size > DECODED_MAX:
                     raise TooMuch
-                found.append(piece)
+                pieces.append(piece)
         except zlib.error:
             is_whole = False
         if size or is_whole:
-            return PageContent(b"".join(found), is_whole)
+            return PageContent(b"".join(pieces), is_whole)
     return None
 
 
@@ -208,14 +208,14 @@ def decoded(data: bytes, content_type: str) -> str:
     for mark, name in _MARKS:
         if data.startswith(mark):
             return data[len(mark) :].decode(name, "replace")
-    told = []
+    claimed = []
     if (in_header := _IN_HEADER.search(content_type)) is not None:
-        told.append(_charset(in_header[1]))
+        claimed.append(_charset(in_header[1]))
     if (in_page := _IN_PAGE.search(data[:4_096])) is not None:
-        found = _charset(in_page[1].decode("ascii"))
+        declared = _charset(in_page[1].decode("ascii"))
         # A declaration that is found as plain ASCII letters is not written in UTF-16.
-        told.append("utf-8" if found is not None and found.startswith("utf-16") else found)
-    named = [name for name in told if name is not None]
+        claimed.append("utf-8" if declared is not None and declared.startswith("utf-16") else declared)
+    named = [name for name in claimed if name is not None]
     for name in (*named, "utf-8"):
         strict = _strictly(data, name)
         if strict is not None:

@@ -97,8 +97,8 @@ class PageEndpoint(AwaitingEndpoint):
         except UrlError as error:
             raise SendError(_not_fetched(error)) from error
         self._check_pause(url.authority)
-        asked = json.loads(request.wire)
-        timeout_s = min(self._timeout_s, float(asked.get(WITHIN_S, self._timeout_s)))
+        options = json.loads(request.wire)
+        timeout_s = min(self._timeout_s, float(options.get(WITHIN_S, self._timeout_s)))
         progress, began = HopProgress(), time.perf_counter()
         try:
             async with asyncio.timeout(timeout_s):
@@ -115,8 +115,8 @@ class PageEndpoint(AwaitingEndpoint):
             raise SendError(_fault_of(error, timeout_s, progress, is_quick=is_quick)) from error
         elapsed_ms = (time.perf_counter() - began) * 1000
         headers = hop.headers
-        if CRAWL_DELAY_S in asked:
-            headers[_CRAWL_DELAY] = str(asked[CRAWL_DELAY_S])
+        if CRAWL_DELAY_S in options:
+            headers[_CRAWL_DELAY] = str(options[CRAWL_DELAY_S])
         response = Response(hop.status, hop.body, latency_ms=elapsed_ms, headers=headers)
         self._note_pause(url.authority, response)
         return response
@@ -129,17 +129,17 @@ class PageEndpoint(AwaitingEndpoint):
 
     def limits(self, response: Response) -> tuple[Limit, ...]:
         """Returns the limits that a host sets: the pause that it asks for, and the pace in its robots.txt."""
-        found = []
+        limits = []
         pause_s = _pause_s(response)
         if pause_s is not None and pause_s <= SHORT_PAUSE_S:
-            found.append(Limit("requests", pause_s, remaining=0, reset_s=pause_s))
+            limits.append(Limit("requests", pause_s, remaining=0, reset_s=pause_s))
         delay_s = float(response.headers.get(_CRAWL_DELAY, 0))
         if delay_s > 0:
             # The pace applies from the next start on, so the rest of the pause after this one is stated beside it.
             delay_s = min(delay_s, CRAWL_DELAY_MAX_S)
             left_s = max(0.0, delay_s - response.latency_ms / 1000)
-            found.append(Limit("requests", delay_s, limit=1, remaining=0, reset_s=left_s))
-        return tuple(found)
+            limits.append(Limit("requests", delay_s, limit=1, remaining=0, reset_s=left_s))
+        return tuple(limits)
 
     def _check_pause(self, host: str) -> None:
         left_s = self._paused_until.get(host, 0.0) - time.monotonic()
@@ -163,10 +163,10 @@ def _pause_s(response: Response) -> float | None:
     """Returns the pause in seconds that a response asks for, None if it asks for none."""
     if response.status not in (429, 503):
         return None
-    asked = retry_after_s(response.headers)
-    if asked is None:
+    wait_s = retry_after_s(response.headers)
+    if wait_s is None:
         return PAUSE_S if response.status == 429 else None
-    return max(asked, 0.1)
+    return max(wait_s, 0.1)
 
 
 def _fault_of_status(response: Response) -> Fault:
@@ -205,24 +205,24 @@ def _in_one_line(text: str) -> str:
 def _fault_of(error: Exception, timeout_s: float, progress: HopProgress, *, is_quick: bool) -> Fault:
     """Returns the fault for the error of a hop. Pages cost nothing, so it only decides whether to try once more.
     `is_quick`: the error came soon, so that a repeat fits into the time of a page."""
-    said = _in_one_line(str(error)) or type(error).__name__
+    text = _in_one_line(str(error)) or type(error).__name__
     if isinstance(error, NotPublic | PageRefusal):
         return _not_fetched(error)
     if isinstance(error, socket.gaierror):
         is_passing = error.errno == socket.EAI_AGAIN and is_quick
         return Fault(
-            "dns", f"the host's name leads nowhere ({said})", "retry" if is_passing else "never", attempts_max=2
+            "dns", f"the host's name leads nowhere ({text})", "retry" if is_passing else "never", attempts_max=2
         )
     if isinstance(error, ssl.SSLError):
-        return Fault("connect", f"no safe connection to the host ({said})", "never")
+        return Fault("connect", f"no safe connection to the host ({text})", "never")
     if isinstance(error, TimeoutError) and not (isinstance(error, OSError) and error.errno):
         return Fault("timeout", f"no whole page within {timeout_s:.3g} s", "never", progress.status)
     if isinstance(error, OSError | RuntimeError) and not progress.is_connected:
-        return Fault("connect", f"no connection to the host ({said})", "never")
+        return Fault("connect", f"no connection to the host ({text})", "never")
     kind: FailureKind = "incomplete" if progress.status is not None else "disconnected"
     if isinstance(error, HttpProcessingError):
         return Fault(
             "incomplete", f"the host's answer is no HTTP ({_in_one_line(error.message)})", "never", progress.status
         )
     action: Action = "retry" if is_quick else "never"
-    return Fault(kind, f"the host broke off ({said})", action, progress.status, attempts_max=2)
+    return Fault(kind, f"the host broke off ({text})", action, progress.status, attempts_max=2)

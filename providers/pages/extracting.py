@@ -44,12 +44,12 @@ trailer <</Root 1 0 R>>
 
 def check_parsers() -> None:
     """Lets each parser read a small sample; raises its exception, or RuntimeError, if it fails on this machine."""
-    found = extract(_SMALL_HTML, "text/html", "")
-    if found.detail or _SENTENCE.strip() not in found.text:
-        raise RuntimeError(f"trafilatura finds no text in a sound page ({found.detail or found.status})")
-    found = extract(_SMALL_PDF, "application/pdf", "")
-    if found.text != "Ferries":
-        raise RuntimeError(f"pypdfium2 finds no text in a sound PDF ({found.detail or found.status})")
+    page = extract(_SMALL_HTML, "text/html", "")
+    if page.detail or _SENTENCE.strip() not in page.text:
+        raise RuntimeError(f"trafilatura finds no text in a sound page ({page.detail or page.status})")
+    page = extract(_SMALL_PDF, "application/pdf", "")
+    if page.text != "Ferries":
+        raise RuntimeError(f"pypdfium2 finds no text in a sound PDF ({page.detail or page.status})")
     decoded("Fähren und Fahrräder. ".encode("cp1252"), "")
     if judge(b"User-agent: *\nDisallow: /no", "", "https://example.com/no", "any").is_allowed:
         raise RuntimeError("protego finds no rule in a sound robots.txt")
@@ -73,18 +73,18 @@ def extract(body: bytes, content_type: str, encoding: str) -> PageText:
     kind, name = kind_of(content.data, content_type)
     if kind == "other":
         return PageText("not_text", detail=name)
-    found = _from_pdf(content.data) if kind == "pdf" else _from_text(content.data, content_type, is_html=kind == "html")
-    return _finished(found, content)
+    page = _from_pdf(content.data) if kind == "pdf" else _from_text(content.data, content_type, is_html=kind == "html")
+    return _finished(page, content)
 
 
-def _finished(found: PageText, content: PageContent) -> PageText:
-    if found.status != "ok":
-        return found
-    text = _tidied(found.text)
-    title = " ".join(_CONTROLS.sub("", found.title).split())[:_TITLE_MAX]
+def _finished(page: PageText, content: PageContent) -> PageText:
+    if page.status != "ok":
+        return page
+    text = _tidied(page.text)
+    title = " ".join(_CONTROLS.sub("", page.title).split())[:_TITLE_MAX]
     if not text:
-        return PageText("empty", title=title, detail=found.detail or "no text was found in the page")
-    notes = [found.detail] if found.detail else []
+        return PageText("empty", title=title, detail=page.detail or "no text was found in the page")
+    notes = [page.detail] if page.detail else []
     if not content.is_whole:
         notes.append("the compressed data broke off")
     if len(text) > TEXT_MAX:
@@ -201,7 +201,7 @@ def _from_pdf(data: bytes) -> PageText:
     except pypdfium2.PdfiumError as error:
         return PageText("not_text", detail=f"a PDF that can't be opened ({error})")
     try:
-        found: list[str] = []
+        texts: list[str] = []
         size = 0
         count = len(document)
         for number in range(min(count, PDF_PAGES_MAX)):
@@ -209,7 +209,7 @@ def _from_pdf(data: bytes) -> PageText:
                 text = document[number].get_textpage().get_text_bounded()
             except pypdfium2.PdfiumError:
                 continue  # one damaged page
-            found.append(text)
+            texts.append(text)
             size += len(text)
             if size > TEXT_MAX:
                 break
@@ -217,6 +217,6 @@ def _from_pdf(data: bytes) -> PageText:
     finally:
         document.close()
     detail = f"the first {PDF_PAGES_MAX} of {count:,} pages" if count > PDF_PAGES_MAX else ""
-    if not any(text.strip() for text in found):
+    if not any(text.strip() for text in texts):
         return PageText("empty", title=title, detail="a PDF without text, such as a scanned one")
-    return PageText("ok", "\n\n".join(found), title, detail)
+    return PageText("ok", "\n\n".join(texts), title, detail)

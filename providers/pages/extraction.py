@@ -82,8 +82,8 @@ def _version_of(name: str) -> str:
 
 
 def _extract(body: bytes, content_type: str, encoding: str) -> PageText:
-    found: PageText = importlib.import_module(".extracting", __package__).extract(body, content_type, encoding)
-    return found
+    page: PageText = importlib.import_module(".extracting", __package__).extract(body, content_type, encoding)
+    return page
 
 
 def _check_parsers() -> None:

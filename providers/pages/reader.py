@@ -96,23 +96,23 @@ class PageReader:
             return trail.ended(_status_of(outcome.failure), outcome.failure.detail, final_url)
         reply = outcome.reply
         assert reply is not None and reply.fetched is not None
-        found = await self._extracted(reply.raw_hash, reply.fetched)
-        return trail.ended(found.status, found.detail, final_url, found, reply.raw_hash)
+        text = await self._extracted(reply.raw_hash, reply.fetched)
+        return trail.ended(text.status, text.detail, final_url, text, reply.raw_hash)
 
     async def _extracted(self, body_hash: str, fetched: PageResponse) -> PageText:
         how = f"text {self.extraction.version}\n{fetched.content_type}\n{fetched.encoding}"
         key = derived_key(bytes.fromhex(body_hash), how.encode("utf-8", "surrogateescape"))
-        found = derived_in(self._derived, key, PageText)
-        if found is not None:
-            return found
+        text = derived_in(self._derived, key, PageText)
+        if text is not None:
+            return text
         # If two conversations read a page at the same time, its text is extracted once.
         async with self._turns.at(key):
-            found = derived_in(self._derived, key, PageText)
-            if found is None:
-                found = await self.extraction.extract(fetched)
+            text = derived_in(self._derived, key, PageText)
+            if text is None:
+                text = await self.extraction.extract(fetched)
                 # A timeout is stored too: when a run is repeated from a snapshot, the prompt must be the same.
-                self._derived.keep(key, msgspec.msgpack.encode(found))
-        return found
+                self._derived.keep(key, msgspec.msgpack.encode(text))
+        return text
 
 
 class _Trail:
@@ -140,13 +140,13 @@ class _Trail:
         self._keys += [key for key in keys if key not in self._keys]
 
     def ended(
-        self, status: PageStatus, detail: str, final_url: str = "", found: PageText = _NO_TEXT, body_hash: str = ""
+        self, status: PageStatus, detail: str, final_url: str = "", page_text: PageText = _NO_TEXT, body_hash: str = ""
     ) -> Page:
         return Page(
             self._url,
             status,
-            found.text,
-            found.title,
+            page_text.text,
+            page_text.title,
             final_url or self._url,
             body_hash,
             detail,

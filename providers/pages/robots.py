@@ -96,10 +96,10 @@ class Robots:
         judged = await self._judged(rules.file, rules.file_hash, url)
         refusal: tuple[PageStatus, str] | None = None
         if not judged.is_allowed:
-            said = (
+            reason = (
                 f"can't be judged, which forbids everything: {judged.lack}" if judged.lack else "forbids it to robots"
             )
-            refusal = ("disallowed", f"{url.robots} {said}")
+            refusal = ("disallowed", f"{url.robots} {reason}")
         delay_s = min(judged.delay_s, CRAWL_DELAY_MAX_S)
         return PagePermission(rules.keys, refusal, delay_s, is_sent, rules.took_s, judged.took_s)
 
@@ -114,10 +114,10 @@ class Robots:
 
     async def _rules(self, url: WebUrl) -> tuple[HostRules, bool]:
         async with self._turns.at(url.origin):
-            known = self._known.get(url.origin)
-            if known is not None:
+            remembered = self._known.get(url.origin)
+            if remembered is not None:
                 self._known.move_to_end(url.origin)
-                return known, False
+                return remembered, False
             rules, is_sent = await self._read(url)
             self._remember(url.origin, rules)
             return rules, is_sent
@@ -136,8 +136,8 @@ class Robots:
         for _ in range(REDIRECTS_MAX + 1):
             left_s = round(ROBOTS_READ_S - took_s, 3)
             if left_s <= 0:
-                said = f"its redirects took more than {ROBOTS_READ_S:g} s"
-                return HostRules(tuple(keys), _refusal_of(Failure("timeout", said), at), took_s=took_s), is_sent
+                detail = f"its redirects took more than {ROBOTS_READ_S:g} s"
+                return HostRules(tuple(keys), _refusal_of(Failure("timeout", detail), at), took_s=took_s), is_sent
             outcome = await self._ask(Call(WEB, at.text, extra={WITHIN_S: left_s}))
             took_s += cost_s(outcome)
             is_sent = is_sent or (not outcome.cached and outcome.attempts > 0)
@@ -166,14 +166,14 @@ def cost_s(outcome: Outcome) -> float:
 
 def _refusal_of(failure: Failure, at: WebUrl) -> tuple[PageStatus, str] | None:
     """Returns why a host's pages may not be fetched if its robots.txt can't be read; None if they may be."""
-    said = f"{at.text}: {failure.detail}"
+    detail = f"{at.text}: {failure.detail}"
     if failure.kind == "rejected" and failure.status is None:
         return "unreachable", failure.detail  # the guard refuses the host, whatever the page
     if failure.kind == "rate_limited":
-        return "blocked", said
+        return "blocked", detail
     if failure.kind == "empty" or (failure.status is not None and 400 <= failure.status < 500):
         return None
     if failure.kind in ("dns", "connect", "not_cached"):
         # The host itself can't be reached.
-        return "unreachable", said
-    return "disallowed", f"what can't be had of a host's rules forbids everything: {said}"
+        return "unreachable", detail
+    return "disallowed", f"what can't be had of a host's rules forbids everything: {detail}"

@@ -114,16 +114,16 @@ def _port(text: str, default: int) -> int:
 
 def _ipv6(text: str) -> str:
     try:
-        found = ipaddress.IPv6Address(text)
+        address = ipaddress.IPv6Address(text)
     except ValueError as error:
         raise UrlError("a URL with brackets around what is no IPv6 address") from error
-    if found.scope_id is not None:
+    if address.scope_id is not None:
         raise UrlError("a URL with a zone in its address")
-    if found.ipv4_mapped is not None:
+    if address.ipv4_mapped is not None:
         # Python writes these with dots from 3.13 on; a URL's spelling is part of a cache key.
-        high, low = divmod(int(found.ipv4_mapped), 1 << 16)
+        high, low = divmod(int(address.ipv4_mapped), 1 << 16)
         return f"::ffff:{high:x}:{low:x}"
-    return str(found)
+    return str(address)
 
 
 def _name(text: str) -> str:

@@ -44,15 +44,15 @@ def prove(modules: tuple[str, ...], check: Callable[[], None] | None) -> str:
         if check is not None:
             check()
     except Exception as error:  # noqa: BLE001 (whatever it is, it is why no task can be run)
-        return _told(error)
+        return _line_on(error)
     return ""
 
 
-def _told(error: Exception) -> str:
+def _line_on(error: Exception) -> str:
     if isinstance(error, ImportError):
         return missing_told(error)
-    said = " ".join(str(error).split())[:500]
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+    text = " ".join(str(error).split())[:500]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def run_bounded(
@@ -74,7 +74,7 @@ def run_bounded(
         resource.setrlimit(resource.RLIMIT_AS, limits)
         return ("memory", None) if _can_have(memory_max) else ("fault", "this machine has no memory left for it")
     except ImportError as error:
-        return "fault", _told(error)
+        return "fault", _line_on(error)
     except Exception as error:  # noqa: BLE001 (nobody can list what parsers raise, and not all of it can be sent on)
         # A function that receives bytes opens no files for its caller, so an OSError is our own machine's.
         kind = "fault" if isinstance(error, OSError) and error.errno is not None else "error"

@@ -80,9 +80,9 @@ def search_accesses(
         return (SearchAccess(Target(SCHEME, SCHEME, CORPUS, PROVIDER), CORPUS, Credentials()),)
     row = row_of(model, changed, others)
     if row is None:
-        known = ", ".join(sorted([*ENGINES, CORPUS]))
+        engines = ", ".join(sorted([*ENGINES, CORPUS]))
         raise UnknownProvider(
-            f"search {model!r}: no search engine {name!r}; known are {known}, and any that an installed package names"
+            f"search {model!r}: no search engine {name!r}; known are {engines}, and any that an installed package names"
         )
     # A configuration's own address goes before a variable.
     base_url = (means.variables.get(row.url_variable, "").strip() or row.base_url).rstrip("/")
@@ -95,8 +95,8 @@ def search_accesses(
             f"password or query in it"
         )
     target = Target(base_url, row.identity or base_url, name, PROVIDER, project=_id_of(model, row, means))
-    found = _keys_of(model, row, means) if means.needs_keys and row.key_variables else {None: ""}
-    ways = tuple(SearchAccess(target, name, Credentials(key), variable, row=row) for key, variable in found.items())
+    keys = _keys_of(model, row, means) if means.needs_keys and row.key_variables else {None: ""}
+    ways = tuple(SearchAccess(target, name, Credentials(key), variable, row=row) for key, variable in keys.items())
     for access in ways:
         access.authorizer()
     return ways
@@ -105,20 +105,20 @@ def search_accesses(
 def _id_of(model: str, row: SearchEngine, means: ReachSettings) -> str | None:
     if row.id_variable is None:
         return None
-    found = means.variables.get(row.id_variable, "").strip()
-    if not found and means.needs_keys:
+    engine_id = means.variables.get(row.id_variable, "").strip()
+    if not engine_id and means.needs_keys:
         raise ConfigurationError(f"search {model!r} needs an id: set {row.id_variable}")
-    return found or None
+    return engine_id or None
 
 
 def _keys_of(model: str, row: SearchEngine, means: ReachSettings) -> dict[str | None, str]:
     """Returns each API key of an engine with the variable that holds it: those of the variables that the lane names,
     else the first of the engine's own that is set. Raises ConfigurationError."""
-    own = means.key_variables.get(model)
-    found: dict[str | None, str] = {}
-    for names in ((name,) for name in own) if own is not None else (row.key_variables,):
+    variables = means.key_variables.get(model)
+    keys: dict[str | None, str] = {}
+    for names in ((name,) for name in variables) if variables is not None else (row.key_variables,):
         variable = next((name for name in names if means.variables.get(name, "").strip()), None)
         if variable is None:
             raise ConfigurationError(f"search {model!r} needs a key: set {' or '.join(names)}")
-        found.setdefault(means.variables[variable].strip(), variable)
-    return found
+        keys.setdefault(means.variables[variable].strip(), variable)
+    return keys

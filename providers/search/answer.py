@@ -27,7 +27,7 @@ def no_remarks(answer: Object) -> tuple[str, ...]:
     return ()
 
 
-def not_told(answer: Object) -> bool | None:
+def not_stated(answer: Object) -> bool | None:
     return None
 
 
@@ -45,7 +45,7 @@ class AnswerLayout(Struct, frozen=True):
     snippet: str
     error: Callable[[Object], EngineError | None] = error_in
     fault: Callable[[Response, EngineError], Fault] = search_fault
-    has_more: Callable[[Object], bool | None] = not_told
+    has_more: Callable[[Object], bool | None] = not_stated
     remarks: Callable[[Object], tuple[str, ...]] = no_remarks
     fails: Callable[[Object, list[Any]], Fault | None] = lambda answer, rows: None
 
@@ -59,8 +59,8 @@ class AnswerLayout(Struct, frozen=True):
             return self.fault(response, error or EngineError.of_text(body))
         if answer is None:
             return unreadable(body)
-        if (told := self.error(answer)) is not None:
-            return self.fault(response, told)
+        if (engine_error := self.error(answer)) is not None:
+            return self.fault(response, engine_error)
         rows = self.rows(answer)
         if rows is None:
             return bad_json("200 with JSON that holds no results")

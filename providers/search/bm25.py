@@ -107,8 +107,8 @@ class TextIndex:
             documents, counts = self._documents[span], self._counts[span].astype(np.float64)
             rarity = np.log(1 + (len(scores) - len(documents) + 0.5) / (len(documents) + 0.5))
             scores[documents] += rarity * counts * (K1 + 1) / (counts + self._damping[documents])
-        found = np.flatnonzero(scores)
+        matching = np.flatnonzero(scores)
         # Rounded, since the last bits of a logarithm differ between machines.
-        order = np.argsort(-np.round(scores[found], 9), kind="stable")
-        ranked: list[int] = found[order].tolist()
+        order = np.argsort(-np.round(scores[matching], 9), kind="stable")
+        ranked: list[int] = matching[order].tolist()
         return ranked

@@ -20,14 +20,14 @@ _TAKEN = ("q", "offset")
 
 
 def encode(call: Call, target: Target) -> Request:
-    asked = search_query(call, REACH, _TAKEN)
-    query = {"q": asked.query}
-    if asked.page > 1:
-        query["offset"] = str(asked.page - 1)  # counted in pages
+    search = search_query(call, REACH, _TAKEN)
+    query = {"q": search.query}
+    if search.page > 1:
+        query["offset"] = str(search.page - 1)  # counted in pages
     # Web pages alone, and no markup in their texts, unless the caller's own parameters differ.
-    more: dict[str, Any] = {"result_filter": "web", "text_decorations": False, **asked.more}
-    if asked.count is not None:
-        more["count"] = asked.count
+    more: dict[str, Any] = {"result_filter": "web", "text_decorations": False, **search.more}
+    if search.count is not None:
+        more["count"] = search.count
     return request_by_url(call, target, PATH, query, more)
 
 
@@ -39,20 +39,20 @@ def _rows(answer: Object) -> list[Any] | None:
 
 def _has_more(answer: Object) -> bool | None:
     query = answer.get("query")
-    said = query.get("more_results_available") if isinstance(query, dict) else None
-    return said if isinstance(said, bool) else None
+    value = query.get("more_results_available") if isinstance(query, dict) else None
+    return value if isinstance(value, bool) else None
 
 
 def _error(answer: Object) -> EngineError | None:
     """Returns the error, None if there is none. A used-up monthly quota has the same code as a limit a second: the
     numbers beside it decide."""
-    told, error = error_in(answer), answer.get("error")
+    engine_error, error = error_in(answer), answer.get("error")
     meta = error.get("meta") if isinstance(error, dict) else None
-    if told is None or not isinstance(meta, dict):
-        return told
+    if engine_error is None or not isinstance(meta, dict):
+        return engine_error
     used, limit = meta.get("quota_current"), meta.get("quota_limit")
     is_spent = isinstance(used, int) and isinstance(limit, int) and 0 < limit <= used
-    return EngineError(told.message, told.code, told.status, is_spent)
+    return EngineError(engine_error.message, engine_error.code, engine_error.status, is_spent)
 
 
 _LAYOUT = AnswerLayout(_rows, "url", "title", "description", error=_error, has_more=_has_more)

@@ -73,16 +73,16 @@ class Corpus:
             for document in self.documents:
                 if self._is_closed:
                     raise CorpusError(f"the corpus {self.folder} was closed while it was indexed")
-                told = document_text(document, document.read())
-                postings.add(f"{told.title}\n{told.text}")
+                content = document_text(document, document.read())
+                postings.add(f"{content.title}\n{content.text}")
             self._index = postings.index()
         return self._index
 
     def search(self, query: str, count: int, page: int) -> Object:
         """Returns page `page` (from 1) of `count` results each, with the `total` number of results and `has_more`."""
         ranked = self.index().ranked(query)
-        found = [self._result(self.documents[number], query) for number in ranked[(page - 1) * count : page * count]]
-        return {"results": found, "total": len(ranked), "has_more": page * count < len(ranked)}
+        results = [self._result(self.documents[number], query) for number in ranked[(page - 1) * count : page * count]]
+        return {"results": results, "total": len(ranked), "has_more": page * count < len(ranked)}
 
     def read(self, url: str) -> tuple[str, bytes] | None:
         """Returns content type and bytes of a document; None if no document has this address."""
@@ -90,16 +90,16 @@ class Corpus:
         return None if document is None else page_of(document, document.read())
 
     def _result(self, document: CorpusDocument, query: str) -> Object:
-        told = document_text(document, document.read())
-        return {"url": document.url, "title": told.title, "snippet": _snippet(told.text, query)}
+        content = document_text(document, document.read())
+        return {"url": document.url, "title": content.title, "snippet": _snippet(content.text, query)}
 
 
 def _snippet(text: str, query: str) -> str:
     """Returns up to 320 characters of the text around the first word of the query in it, else from its start."""
     words = sorted(set(words_of(query)), key=lambda word: (-len(word), word))
     pattern = "|".join(map(re.escape, words))
-    found = re.search(rf"(?<!\w)(?:{pattern})", text[:_LOOKED_AT], re.IGNORECASE)
-    start = max(0, found.start() - _BEFORE) if found is not None else 0
+    match = re.search(rf"(?<!\w)(?:{pattern})", text[:_LOOKED_AT], re.IGNORECASE)
+    start = max(0, match.start() - _BEFORE) if match is not None else 0
     if start:
         start = text.find(" ", start) + 1 or start
     return plain(text[start : start + 2 * _SNIPPET], _SNIPPET)
@@ -126,15 +126,15 @@ class CorpusSearch(_CorpusAccess):
     """The endpoint of `search/corpus`, which searches a folder of documents on this machine."""
 
     def encode(self, call: Call) -> Request:
-        asked = search_query(call, CORPUS_REACH, ("q",))
-        if asked.more:
-            raise EncodeError(f"{call.model} takes count and page alone, and no {', '.join(asked.more)}: leave it out")
-        return _request(self._corpus, "search", {"q": asked.query}, {"count": asked.count or COUNT, "page": asked.page})
+        query = search_query(call, CORPUS_REACH, ("q",))
+        if query.more:
+            raise EncodeError(f"{call.model} takes count and page alone, and no {', '.join(query.more)}: leave it out")
+        return _request(self._corpus, "search", {"q": query.query}, {"count": query.count or COUNT, "page": query.page})
 
     async def send(self, request: Request, cleared: Cleared) -> Response:
-        asked = orjson.loads(request.body)
-        found = await self._corpus.apart(lambda: self._corpus.search(asked["q"], asked["count"], asked["page"]))
-        return Response(200, orjson.dumps(found))
+        query = orjson.loads(request.body)
+        results = await self._corpus.apart(lambda: self._corpus.search(query["q"], query["count"], query["page"]))
+        return Response(200, orjson.dumps(results))
 
     def decode(self, response: Response) -> Reply | Fault:
         answer = read_object(response.body)[0] or {}
@@ -156,10 +156,10 @@ class CorpusEndpoint(_CorpusAccess):
 
     async def send(self, request: Request, cleared: Cleared) -> Response:
         url = orjson.loads(request.body)["url"]
-        found = await self._corpus.apart(lambda: self._corpus.read(url))
-        if found is None:
+        document = await self._corpus.apart(lambda: self._corpus.read(url))
+        if document is None:
             return Response(404, b"")
-        content_type, body = found
+        content_type, body = document
         return response_of(PageResponse(200, content_type, "", None, body))
 
     def decode(self, response: Response) -> Reply | Fault:

@@ -60,12 +60,12 @@ class CorpusDocument(Struct, frozen=True):
         try:
             with self.path.open("rb") as file:
                 file.seek(self.offset)
-                found = file.read(self.size)
+                body = file.read(self.size)
         except OSError as error:
             raise CorpusError(f"{self.path} can't be read ({error.strerror}): put it back and start again") from error
-        if sha256(found).digest() != self.digest:
+        if sha256(body).digest() != self.digest:
             raise CorpusError(f"{self.path} has changed since it was indexed: start again")
-        return found
+        return body
 
 
 class DocumentText(Struct, frozen=True):
@@ -87,19 +87,19 @@ def list_documents(folder: Path) -> tuple[CorpusDocument, ...]:
     """Returns the documents of a folder in the order of their names. Reads all of them, for their digests."""
     if not folder.is_dir():
         raise CorpusError(f"corpus {folder}: expected a folder of documents, and there is none")
-    found: dict[str, CorpusDocument] = {}
+    documents: dict[str, CorpusDocument] = {}
     for path in _files(folder):
         name = quote(path.relative_to(folder).as_posix(), safe=_SAFE.replace("%", ""))
         if path.suffix.lower() == _LINES:
-            _add_lines(path, name, found)
+            _add_lines(path, name, documents)
         else:
             body = _read(path)
             kind = _TYPES[path.suffix.lower()]
-            found[name] = CorpusDocument(name, path, kind, sha256(body).digest(), 0, len(body))
-    if not found:
+            documents[name] = CorpusDocument(name, path, kind, sha256(body).digest(), 0, len(body))
+    if not documents:
         kinds = ", ".join([*_TYPES, _LINES])
         raise CorpusError(f"corpus {folder}: expected documents ({kinds}), and there are none")
-    return tuple(found[name] for name in sorted(found))
+    return tuple(documents[name] for name in sorted(documents))
 
 
 def digest_of(documents: tuple[CorpusDocument, ...]) -> str:
@@ -154,7 +154,7 @@ def _read(path: Path) -> bytes:
         raise CorpusError(f"{path} can't be read ({error.strerror}): mend or remove it") from error
 
 
-def _add_lines(path: Path, name: str, found: dict[str, CorpusDocument]) -> None:
+def _add_lines(path: Path, name: str, documents: dict[str, CorpusDocument]) -> None:
     """Adds each line of a file as a document, named by its address if that is unique, else by file and line number,
     from 1. No file's name has `://` in it."""
     offset = 0
@@ -165,8 +165,8 @@ def _add_lines(path: Path, name: str, found: dict[str, CorpusDocument]) -> None:
                     raise CorpusError(f"{path}, line {number} has more than {BYTES_MAX >> 20} MiB: split it")
                 if line.strip():
                     url = quote(_row(line, path, number).url.strip(), safe=_SAFE + "#[]")
-                    own = url if "://" in url and url not in found else f"{name}/{number}"
-                    found[own] = CorpusDocument(own, path, _JSON, sha256(line).digest(), offset, len(line))
+                    key = url if "://" in url and url not in documents else f"{name}/{number}"
+                    documents[key] = CorpusDocument(key, path, _JSON, sha256(line).digest(), offset, len(line))
                 offset += len(line)
     except OSError as error:
         raise CorpusError(f"{path} can't be read ({error.strerror}): mend or remove it") from error
@@ -190,9 +190,9 @@ def _decoded(body: bytes) -> str:
     try:
         return body.decode("utf-8-sig")
     except UnicodeDecodeError:
-        found = _CHARSET.search(body[:4096])
+        match = _CHARSET.search(body[:4096])
         try:
-            return body.decode(found[1].decode() if found else "cp1252", "replace")
+            return body.decode(match[1].decode() if match else "cp1252", "replace")
         except LookupError:
             return body.decode("cp1252", "replace")
 
@@ -200,14 +200,14 @@ def _decoded(body: bytes) -> str:
 def _of_html(html: str, name: str) -> DocumentText:
     """Returns the text between the tags, without scripts and styles; the main text is found when the page is read."""
     title = _TITLE.search(html)
-    shown: list[str] = []
+    parts: list[str] = []
     place = 0
     while (raw := _RAW.search(html, place)) is not None:
-        shown.append(html[place : raw.start()])
+        parts.append(html[place : raw.start()])
         end = re.compile(rf"</{raw[1]}\b", re.IGNORECASE).search(html, raw.end())
         place = len(html) if end is None else end.start()
-    shown.append(html[place:])
-    text = " ".join(unescape(_TAG.sub(" ", piece)) for part in shown for piece in _pieces(part))
+    parts.append(html[place:])
+    text = " ".join(unescape(_TAG.sub(" ", piece)) for part in parts for piece in _pieces(part))
     return DocumentText(plain(title[1] if title else "", TITLE_MAX) or name, text)
 
 

@@ -50,30 +50,30 @@ def error_in(answer: dict[str, Any]) -> EngineError | None:
     error = answer.get("error")
     if isinstance(error, dict):
         message = error.get("detail") or error.get("message") or error.get("code")
-        return EngineError(_said(message), _code(error.get("code")), _status(error.get("status"), error.get("code")))
+        return EngineError(_text(message), _code(error.get("code")), _status(error.get("status"), error.get("code")))
     if error:
         return EngineError(
-            _said(error), _code(answer.get("tag")), _status(answer.get("statusCode"), answer.get("status"))
+            _text(error), _code(answer.get("tag")), _status(answer.get("statusCode"), answer.get("status"))
         )
     if answer.get("statusCode") and answer.get("message"):
-        return EngineError(_said(answer["message"]), status=_status(answer["statusCode"]))
+        return EngineError(_text(answer["message"]), status=_status(answer["statusCode"]))
     detail = answer.get("detail")
     if isinstance(detail, dict) and "error" in detail:
         detail = detail["error"]
-    return EngineError(_said(detail)) if detail else None
+    return EngineError(_text(detail)) if detail else None
 
 
-def search_fault(response: Response, told: EngineError) -> Fault:
+def search_fault(response: Response, engine_error: EngineError) -> Fault:
     """Returns the fault of an error, by the response's status, or for a 200 by the status in its body."""
-    status = response.status if response.status != 200 else told.status or 500
-    code = told.code.lower()
-    detail = f"{response.status}: {told.message}"
-    is_spent = told.is_spent or status in _SPENT_STATUSES or code in _SPENT_CODES
-    if is_spent or (status < 500 and _SPENT.search(told.message)):
+    status = response.status if response.status != 200 else engine_error.status or 500
+    code = engine_error.code.lower()
+    detail = f"{response.status}: {engine_error.message}"
+    is_spent = engine_error.is_spent or status in _SPENT_STATUSES or code in _SPENT_CODES
+    if is_spent or (status < 500 and _SPENT.search(engine_error.message)):
         return Fault("rate_limited", f"the account can't pay, or its quota is used up: {detail}", "stop", status)
     if code in _DEAD_KEY_CODES and status < 500:
         return Fault("rejected", detail, "confirm", status)
-    error = {"message": told.message, "code": told.code or None, "status": str(status)}
+    error = {"message": engine_error.message, "code": engine_error.code or None, "status": str(status)}
     fault = fault_of(structs.replace(response, status=status, body=json.dumps({"error": error}).encode()))
     if fault.kind == "redirect":
         where = with_shown_addresses(response.headers.get("location", "elsewhere"))
@@ -83,7 +83,7 @@ def search_fault(response: Response, told: EngineError) -> Fault:
     return fault
 
 
-def _said(value: Any) -> str:
+def _text(value: Any) -> str:
     if isinstance(value, list):
         value = "; ".join(str(each.get("msg", each)) if isinstance(each, dict) else str(each) for each in value[:5])
     return plain(value if isinstance(value, str) else str(value), DETAIL_MAX)

@@ -29,15 +29,15 @@ _DAY = re.compile(r"per[_ ]?day|daily limit", re.IGNORECASE)
 
 
 def encode(call: Call, target: Target) -> Request:
-    asked = search_query(call, REACH, _TAKEN)
+    search = search_query(call, REACH, _TAKEN)
     if target.project is None:
         raise EncodeError(f"{call.model} needs the id of a search engine: set GOOGLE_CSE_ID")
-    query = {"cx": target.project, "q": asked.query}
-    if asked.page > 1:
-        query["start"] = str((asked.page - 1) * (asked.count or _PAGE) + 1)
-    more: dict[str, Any] = dict(asked.more)
-    if asked.count is not None:
-        more["num"] = asked.count
+    query = {"cx": target.project, "q": search.query}
+    if search.page > 1:
+        query["start"] = str((search.page - 1) * (search.count or _PAGE) + 1)
+    more: dict[str, Any] = dict(search.more)
+    if search.count is not None:
+        more["num"] = search.count
     return request_by_url(call, target, PATH, query, more)
 
 
@@ -61,12 +61,12 @@ def _error(answer: Object) -> EngineError | None:
     return EngineError(message if isinstance(message, str) else "")
 
 
-def _fault(response: Response, told: EngineError) -> Fault:
-    if response.status in (200, 403, 429) and _DAY.search(told.message):
-        return search_fault(structs.replace(response, status=429), EngineError(told.message, is_spent=True))
+def _fault(response: Response, error: EngineError) -> Fault:
+    if response.status in (200, 403, 429) and _DAY.search(error.message):
+        return search_fault(structs.replace(response, status=429), EngineError(error.message, is_spent=True))
     result = google_refusal_or_fault(response)
     if isinstance(result, Reply) or result.kind == "redirect":
-        return search_fault(response, told)
+        return search_fault(response, error)
     if verdict(result).learns == "doubt":
         return structs.replace(result, detail=f"{result.detail} ({ENDS})")
     return result

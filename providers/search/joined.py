@@ -72,12 +72,12 @@ async def search(
                 remarks[f"page {page}: {failure.detail}"] = None
                 failure = None
             break
-        known = len(hits)
+        before = len(hits)
         for hit in outcome.reply.hits:
             hits.setdefault(normalised_url(hit.url), hit)
         if outcome.reply.text:
             remarks[outcome.reply.text] = None
-        if len(hits) >= count or len(hits) == known or outcome.reply.finish_reason == LAST:
+        if len(hits) >= count or len(hits) == before or outcome.reply.finish_reason == LAST:
             break
     ranked = tuple(Hit(rank, hit.url, hit.title, hit.snippet) for rank, hit in enumerate(hits.values(), 1))
     return _found(model, query, outcomes, ranked[:count], failure, tuple(remarks))

@@ -24,13 +24,13 @@ def _protocol(
     has one page. A call must not set the fields in `taken`; `fixed` are sent unless a call sets them."""
 
     def encode(call: Call, target: Target) -> Request:
-        asked = search_query(call, reach, (query, count, *taken))
-        params = {**fixed, **asked.more}
-        if asked.count is not None:
-            params[count] = asked.count
-        if page and asked.page > 1:
-            params[page] = asked.page
-        return request_of(call, target, PATH, params, {query: asked.query})
+        search = search_query(call, reach, (query, count, *taken))
+        params = {**fixed, **search.more}
+        if search.count is not None:
+            params[count] = search.count
+        if page and search.page > 1:
+            params[page] = search.page
+        return request_of(call, target, PATH, params, {query: search.query})
 
     return WireProtocol(kind, encode, layout.decode)
 

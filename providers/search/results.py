@@ -75,15 +75,15 @@ def address(value: Any) -> str | None:
 
 def hits_of(rows: Iterable[Any], url: str, title: str, snippet: str) -> tuple[tuple[Hit, ...], int]:
     """Returns hits, ranked from 1, from rows with their fields under these names; and the number of rows dropped."""
-    found: list[Hit] = []
+    hits: list[Hit] = []
     dropped = 0
     for row in rows:
         where = address(row.get(url)) if isinstance(row, dict) else None
         if where is None:
             dropped += 1
             continue
-        said = row.get(snippet)
-        if isinstance(said, list):
-            said = " … ".join(each for each in said if isinstance(each, str))
-        found.append(Hit(len(found) + 1, where, plain(row.get(title), TITLE_MAX), plain(said, SNIPPET_MAX)))
-    return tuple(found), dropped
+        text = row.get(snippet)
+        if isinstance(text, list):
+            text = " … ".join(each for each in text if isinstance(each, str))
+        hits.append(Hit(len(hits) + 1, where, plain(row.get(title), TITLE_MAX), plain(text, SNIPPET_MAX)))
+    return tuple(hits), dropped

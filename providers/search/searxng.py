@@ -27,11 +27,11 @@ _NAMED_MAX = 12
 
 
 def encode(call: Call, target: Target) -> Request:
-    asked = search_query(call, REACH, _TAKEN)
-    query = {"format": "json", "q": _COMMAND.sub("", asked.query)}
-    if asked.page > 1:
-        query["pageno"] = str(asked.page)
-    return request_by_url(call, target, PATH, query, asked.more)
+    search = search_query(call, REACH, _TAKEN)
+    query = {"format": "json", "q": _COMMAND.sub("", search.query)}
+    if search.page > 1:
+        query["pageno"] = str(search.page)
+    return request_by_url(call, target, PATH, query, search.more)
 
 
 def silent_engines(answer: Object) -> str:
@@ -60,11 +60,13 @@ def _remarks(answer: Object) -> tuple[str, ...]:
     return (f"engines without an answer: {silent}",) if silent else ()
 
 
-def _fault(response: Response, told: EngineError) -> Fault:
+def _fault(response: Response, error: EngineError) -> Fault:
     if response.status == 403:
         advice = "its settings.yml must have `json` under search, formats, and its limiter must let you in"
-        return search_fault(response, EngineError(f"{told.message or 'Forbidden'} ({advice})", told.code, told.status))
-    return search_fault(response, told)
+        return search_fault(
+            response, EngineError(f"{error.message or 'Forbidden'} ({advice})", error.code, error.status)
+        )
+    return search_fault(response, error)
 
 
 _LAYOUT = AnswerLayout(

@@ -32,18 +32,18 @@ _OLD_TLS = ("UNSUPPORTED_PROTOCOL", "TLSV1_ALERT_PROTOCOL_VERSION", "UNSUPPORTED
 def fault_of(error: BaseException, timeout_s: float, url: URL) -> Fault:
     """Returns the fault of a broken exchange with `url`; the quota of a request that was certainly never sent is
     refunded."""
-    said = str(error) or type(error).__name__
+    detail = str(error) or type(error).__name__
     match error:
         case AnswerTooLarge():
-            return Fault("too_large", said, "never", error.status, is_billed_maybe=True)
+            return Fault("too_large", detail, "never", error.status, is_billed_maybe=True)
         case NeverSent():
-            return Fault("disconnected", said, "retry", quota="refund", is_immediate=True)
+            return Fault("disconnected", detail, "retry", quota="refund", is_immediate=True)
         case HungUp():
-            return Fault("disconnected", said, "retry", is_billed_maybe=True, is_immediate=True)
+            return Fault("disconnected", detail, "retry", is_billed_maybe=True, is_immediate=True)
         case NoHttp():
-            return Fault("incomplete", f"the answer is no HTTP ({said})", "retry", is_billed_maybe=True)
+            return Fault("incomplete", f"the answer is no HTTP ({detail})", "retry", is_billed_maybe=True)
         case ExchangeError():
-            return Fault("incomplete", f"the answer broke off ({said})", "retry", is_billed_maybe=True)
+            return Fault("incomplete", f"the answer broke off ({detail})", "retry", is_billed_maybe=True)
         case aiohttp.ClientConnectorCertificateError():
             return Fault("connect", _certificate_text(error), "retry", quota="refund")
         case aiohttp.ClientConnectorDNSError(os_error=cause):
@@ -79,7 +79,7 @@ def advice_of(fault: Fault, url: URL) -> str:
 
 
 def _connector_text(error: BaseException, url: URL) -> str:
-    where, said = url.origin(), str(error) or type(error).__name__
+    where, detail = url.origin(), str(error) or type(error).__name__
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         return f"{where} does not accept connections in time: check host, port and firewalls"
     if isinstance(error, aiohttp.ClientConnectorSSLError):
@@ -97,7 +97,7 @@ def _connector_text(error: BaseException, url: URL) -> str:
         return f"{where} can't be reached ({os.strerror(cause.errno)}): check the address and this machine's network"
     if isinstance(cause, OSError) and cause.errno:
         return f"no connection to {where} ({os.strerror(cause.errno)}): check the address"
-    return f"no connection to {where} ({said})"
+    return f"no connection to {where} ({detail})"
 
 
 def _is_sim(url: URL) -> bool:
@@ -105,17 +105,17 @@ def _is_sim(url: URL) -> bool:
 
 
 def _name_text(url: URL, error: OSError) -> str:
-    said = error.strerror or str(error) or type(error).__name__
-    return f"the host name {url.host} can't be resolved ({said}): check its spelling and this machine's network"
+    reason = error.strerror or str(error) or type(error).__name__
+    return f"the host name {url.host} can't be resolved ({reason}): check its spelling and this machine's network"
 
 
 def _certificate_text(error: aiohttp.ClientConnectorCertificateError) -> str:
     reason = error.certificate_error
     if not isinstance(reason, ssl.SSLCertVerificationError):
         return f"the certificate of {error.host}:{error.port} is not trusted ({reason})"
-    told = f"the certificate of {error.host}:{error.port} is not trusted ({reason.verify_message})"
+    text = f"the certificate of {error.host}:{error.port} is not trusted ({reason.verify_message})"
     if reason.verify_code in _NOBODY_KNOWN:
-        return f"{told}: name the file of the authority that signed it in SSL_CERT_FILE"
+        return f"{text}: name the file of the authority that signed it in SSL_CERT_FILE"
     if reason.verify_code in _OTHER_NAME:
-        return f"{told}: use the host name that the certificate is made out to"
-    return f"{told}: renew it, or set this machine's clock" if reason.verify_code in _OUT_OF_DATE else told
+        return f"{text}: use the host name that the certificate is made out to"
+    return f"{text}: renew it, or set this machine's clock" if reason.verify_code in _OUT_OF_DATE else text

@@ -38,7 +38,7 @@ class Decompressor:
             # Two formats are called deflate; one of them begins with a number that is divisible by 31.
             is_zlib = data[0] & 15 == 8 and int.from_bytes(data[:2], "big") % 31 == 0
             self._inflater = zlib.decompressobj(_AS_ZLIB if is_zlib else _AS_DEFLATE)
-        found: list[bytes] = []
+        pieces: list[bytes] = []
         while data and most >= 0:
             if self._inflater.eof:
                 if not self._is_gzip or data[:1] != b"\x1f":
@@ -51,6 +51,6 @@ class Decompressor:
                 self._inflater = zlib.decompressobj(_AS_GZIP)  # a gzip file may have several parts
             piece = self._inflater.decompress(data, most + 1)
             data = self._inflater.unconsumed_tail or self._inflater.unused_data
-            found.append(piece)
+            pieces.append(piece)
             most -= len(piece)
-        return found[0] if len(found) == 1 else b"".join(found)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)

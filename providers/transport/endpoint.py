@@ -107,7 +107,7 @@ class ModelEndpoint:
         if (
             self._secrets.are_in(result.text)
             or ((result.citations or result.hits) and self._is_in_a_source(result))
-            or (result.parts and any(map(self._secrets.are_in, _texts_told(result.parts))))
+            or (result.parts and any(map(self._secrets.are_in, _all_texts(result.parts))))
         ):
             # Its bytes hold the secret in pieces: a search for the whole does not find it, but a reader can join them.
             return SPELLED_OUT
@@ -128,11 +128,11 @@ class ModelEndpoint:
 
     def _is_in_a_source(self, reply: Reply) -> bool:
         cited = (f"{one.url} {one.title}" for one in reply.citations)
-        found = (f"{one.url} {one.title} {one.snippet}" for one in reply.hits)
-        return any(map(self._secrets.are_in, (*cited, *found)))
+        hits = (f"{one.url} {one.title} {one.snippet}" for one in reply.hits)
+        return any(map(self._secrets.are_in, (*cited, *hits)))
 
 
-def _texts_told(parts: tuple[Part, ...]) -> Iterator[str]:
+def _all_texts(parts: tuple[Part, ...]) -> Iterator[str]:
     """Yields every text of an answer's parts, ids of tool calls included."""
     yield from texts_in(parts)
     for part in parts:

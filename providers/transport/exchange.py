@@ -21,7 +21,7 @@ from ..llm.protocol import AnswerListener
 from .connection_faults import fault_of
 from .deadlines import Deadlines
 from .http_connection import ExchangeError, HttpAnswer, HttpConnection, Tap
-from .rate_limit_headers import is_told_in
+from .rate_limit_headers import is_quota_name
 from .secrets import SPELLED_OUT, Secrets
 from .text_listener import TextListener
 from .transport import Pool, Transport
@@ -95,7 +95,6 @@ class Channel:
         return head
 
     async def _own_lines(self, request: Request) -> bytes:
-        """Returns the headers of one attempt's own."""
         try:
             return _lines(await self.authorizer.headers(request))
         finally:
@@ -108,7 +107,7 @@ class Channel:
         kept: dict[str, str] = {}
         for name_bytes, value in answer.headers.items():
             name = name_bytes.decode("latin-1").lower()
-            if name in _HEADERS_KEPT or is_told_in(name):
+            if name in _HEADERS_KEPT or is_quota_name(name):
                 kept.setdefault(name, self.secrets.struck_text(value.decode("utf-8", "surrogateescape")))
         return kept
 

@@ -140,7 +140,7 @@ class HttpConnection(asyncio.Protocol):
             self.transport.close()
 
     def abort(self) -> None:
-        """Closes the connection at once; whoever asked hears nothing more."""
+        """Closes the connection at once; the asker hears nothing more."""
         self.should_close = True
         self._asker = self._tap = None
         if self.transport is not None:
@@ -154,7 +154,7 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.transport = None
-        # First: whoever closes the connector waits for it, and who asked might raise.
+        # First: closing the connector waits for it, and the asker might raise.
         if self.closed is not None and not self.closed.done():
             self.closed.set_result(None)
         self._cut(error)
@@ -176,7 +176,7 @@ class HttpConnection(asyncio.Protocol):
             answer.broken = answer.broken or NoHttp("it goes over to another protocol")
         except httptools.HttpParserError as error:
             self.should_close = True
-            if not answer.is_whole:  # else the unreadable bytes came after the answer
+            if not answer.is_whole:  # else the unreadable bytes follow the answer
                 answer.broken = answer.broken or NoHttp(" ".join(str(error).split())[:200])
         if packed == answer.packed:
             answer.framing += len(data)

@@ -47,7 +47,7 @@ _EPOCH_S, _EPOCH_MS = 1e9, 1e12
 _CLOSE = 0.05
 
 
-def is_told_in(name: str) -> bool:
+def is_quota_name(name: str) -> bool:
     """Returns whether a header can be about quotas. Its name is in lower case."""
     return "ratelimit" in name or "rate-limit" in name or "tokenlimit" in name
 
@@ -55,16 +55,16 @@ def is_told_in(name: str) -> bool:
 def limits_of(headers: Mapping[str, str], now: float, provider: str = "") -> tuple[Limit, ...]:
     """Returns every limit in the headers, whose names are in lower case. `now`, in seconds since 1970, is what dates
     are compared with if the answer has no Date of its own."""
-    told: dict[tuple[Amount, str], dict[str, str]] = {}
+    groups: dict[tuple[Amount, str], dict[str, str]] = {}
     for name, value in headers.items():
-        if is_told_in(name) and (meant := _meaning_of(name)) is not None:
+        if is_quota_name(name) and (meant := _meaning_of(name)) is not None:
             role, amount, words = meant
-            told.setdefault((amount, words), {})[role] = value
+            groups.setdefault((amount, words), {})[role] = value
     now = _date(headers.get("date", "")) or now
-    found = [
-        limit for (amount, words), values in told.items() for limit in _limits(amount, words, values, now, provider)
+    limits = [
+        limit for (amount, words), values in groups.items() for limit in _limits(amount, words, values, now, provider)
     ]
-    return tuple(limit for limit in found if limit.limit is not None or limit.reset_s is not None)
+    return tuple(limit for limit in limits if limit.limit is not None or limit.reset_s is not None)
 
 
 def _meaning_of(name: str) -> tuple[str, Amount, str] | None:
@@ -101,7 +101,7 @@ def _limits(amount: Amount, words: str, values: Mapping[str, str], now: float, p
     until = values.get("reset", "")
     # A date may have a comma in it.
     resets = [_reset_s(text, now) for text in (until.split(",") if count > 1 else [until])]
-    found = []
+    limits = []
     for place in range(count):
         limit = items[place][0] if items else None
         if limit is not None and limit <= 0:
@@ -114,8 +114,8 @@ def _limits(amount: Amount, words: str, values: Mapping[str, str], now: float, p
             limit, window_s = limit * MINUTE_S, MINUTE_S
         if window_s is None:
             window_s = _guessed_window(amount, words, Limit(amount, 0.0, limit, remaining, reset_s), provider)
-        found.append(Limit(amount, window_s, limit, remaining, reset_s))
-    return found
+        limits.append(Limit(amount, window_s, limit, remaining, reset_s))
+    return limits
 
 
 def _windows_beside(words: str, values: Mapping[str, str], count: int) -> list[float | None]:
@@ -138,18 +138,18 @@ def _items(text: str) -> list[tuple[float | None, float | None]]:
     """Returns the numbers of a comma-separated list, each with its window in seconds; None for what is missing."""
     if not text:
         return []
-    found = []
+    items = []
     for part in text.split(","):
         window = _WINDOW.search(part)
-        found.append((_number(part.partition(";")[0]), float(window[1]) if window and int(window[1]) else None))
-    return found
+        items.append((_number(part.partition(";")[0]), float(window[1]) if window and int(window[1]) else None))
+    return items
 
 
-def _guessed_window(amount: Amount, words: str, told: Limit, provider: str) -> float:
+def _guessed_window(amount: Amount, words: str, stated: Limit, provider: str) -> float:
     """Returns the window in seconds where no header names it: a minute, but longer if the limit resets later than that,
     and a second for providers that send `x-ratelimit-limit` alone. A reset within a minute is no evidence: for some
     it is when a bucket is full, for others when the window ends."""
-    limit, remaining, reset_s = told.limit, told.remaining, told.reset_s
+    limit, remaining, reset_s = stated.limit, stated.remaining, stated.reset_s
     if amount == "requests" and provider in _REQUESTS_A_DAY:
         return DAY_S
     if reset_s is not None and reset_s > 1.5 * MINUTE_S:

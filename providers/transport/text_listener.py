@@ -29,14 +29,14 @@ class TextListener:
         if self._is_over:
             return
         text = self._held + self._listener.take(chunk)
-        said = len(text) - self._doubtful(text)
+        size = len(text) - self._doubtful(text)
         if self._secrets.are_in(text) or any(escape in text for escape in _ESCAPES) or not _is_sound(text):
             # From here on only the whole answer shows what was meant.
             self._is_over = True
             return
-        self._held = text[said:]
-        if said:
-            self._hear(text[:said])
+        self._held = text[size:]
+        if size:
+            self._hear(text[:size])
 
     def _doubtful(self, text: str) -> int:
         """Returns how many characters at the end of a text may be the beginning of a secret or of an escape."""

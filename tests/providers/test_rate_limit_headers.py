@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.engine.limits import DAY_S, Limit, Quota, quota_of
-from millstream.providers.transport.rate_limit_headers import is_told_in, limits_of
+from millstream.providers.transport.rate_limit_headers import is_quota_name, limits_of
 
 NOW = 1_763_700_000.0
 HOUR_S, MONTH_S = 3_600.0, 30 * DAY_S
@@ -175,7 +175,7 @@ DIALECTS: dict[str, tuple[dict[str, str], set[Limit]]] = {
 def test_each_provider_is_understood_in_its_own_words(case: str) -> None:
     headers, limits = DIALECTS[case]
     assert set(limits_of(headers, NOW, case)) == limits
-    assert all(is_told_in(name) for name in headers if name not in ("date", "anthropic-priority-input-tokens-limit"))
+    assert all(is_quota_name(name) for name in headers if name not in ("date", "anthropic-priority-input-tokens-limit"))
 
 
 @pytest.mark.parametrize(

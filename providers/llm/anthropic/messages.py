@@ -14,7 +14,7 @@ from typing import Any
 from ....engine.call import Call, Reply
 from ....engine.endpoint import EncodeError, Fault, Request, Response
 from ..answer_listeners import listener_of, message_text
-from ..blocks import said_twice
+from ..blocks import fields_of_tools
 from ..families import marked
 from ..faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault, unreadable
 from ..protocol import Target, WireProtocol, add_extra, add_object, check_absent, request_of, sampling_of, schema_of
@@ -41,11 +41,11 @@ _HAS_VERSION = re.compile(r"/v\d+$")
 _DATED = re.compile(r"\d{4}-\d\d-\d\d")
 _NUMBER = re.compile(r"\d{1,9}")
 
-Told = Callable[[Response, Any], Reply | Fault]
+ErrorReader = Callable[[Response, Any], Reply | Fault]
 
 
 def encode(call: Call, target: Target) -> Request:
-    return marked(call, FAMILY, lambda told: _written(told, target))
+    return marked(call, FAMILY, lambda variant: _written(variant, target))
 
 
 def _written(call: Call, target: Target) -> Request:
@@ -95,7 +95,7 @@ def params_of(call: Call, target: Target, version: str, older: str = OLDER_VERSI
     if call.json_schema is not None:
         config["format"] = {"type": "json_schema", "schema": schema_of(call)}
     add_tools(call, params)
-    add_extra(call, params, (*_NOT_EXTRA, *said_twice(call)))
+    add_extra(call, params, (*_NOT_EXTRA, *fields_of_tools(call)))
     add_object(call, params, "output_config", config)
     return params
 
@@ -123,15 +123,15 @@ def decode(response: Response) -> Reply | Fault:
     return read(response, error_within)
 
 
-def read(response: Response, told: Told) -> Reply | Fault:
-    """Returns the reply or the fault of a response with status 200. `told` does so for an error object within it."""
+def read(response: Response, read_error: ErrorReader) -> Reply | Fault:
+    """Returns the reply or the fault of a response with status 200; `read_error` does so for an error object in it."""
     if response.stream and not response.body.lstrip().startswith((b"{", b"[")):
-        return _read_stream(response, told)
+        return _read_stream(response, read_error)
     answer, is_strict = read_object(response.body)
     if answer is None:
         return unreadable(response.body)
     if answer.get("error"):
-        return told(response, answer["error"])
+        return read_error(response, answer["error"])
     if not isinstance(answer.get("content"), list):
         return bad_json("200 with JSON that is no message")
     gathered = MessageReader()
@@ -139,7 +139,7 @@ def read(response: Response, told: Told) -> Reply | Fault:
     return _reply(gathered, response, is_repaired=not is_strict)
 
 
-def _read_stream(response: Response, told: Told) -> Reply | Fault:
+def _read_stream(response: Response, read_error: ErrorReader) -> Reply | Fault:
     """Returns the reply or the fault of a stream, whose events are joined into one message."""
     gathered = MessageReader()
     is_repaired = is_ended = False
@@ -149,7 +149,7 @@ def _read_stream(response: Response, told: Told) -> Reply | Fault:
             return bad_json("a stream with an event that is no JSON")
         is_repaired = is_repaired or not is_strict
         if event.get("type") == "error" or event.get("error"):
-            return told(response, event.get("error") or event)
+            return read_error(response, event.get("error") or event)
         if event.get("type") == "message_stop":
             is_ended = True
             break

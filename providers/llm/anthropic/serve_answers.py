@@ -25,12 +25,12 @@ _OWN_STOPS = frozenset({"stop_sequence", "pause_turn", "model_context_window_exc
 _ID_CHARS = 24
 
 
-def whole(asked: ServedRequest, outcomes: Sequence[Outcome]) -> bytes:
+def whole(request: ServedRequest, outcomes: Sequence[Outcome]) -> bytes:
     outcome = outcomes[0]
     reply = reply_of(outcome)
-    key = outcome.key or digest(asked.call)
+    key = outcome.key or digest(request.call)
     content = [_block(part, key, place) for place, part in enumerate(parts_of(reply))]
-    return dumps(message(key, model_of(asked, outcomes), content, stop_of(reply), usage_of(reply.usage)))
+    return dumps(message(key, model_of(request, outcomes), content, stop_of(reply), usage_of(reply.usage)))
 
 
 def message(
@@ -49,7 +49,7 @@ def message(
 
 def parts_of(reply: Reply) -> list[Part]:
     """Returns the parts of an answer, at least one: clients read the first, so an empty answer has an empty text."""
-    kept = [part for part in parts_for(reply.parts, FAMILY) if _is_told(part)]
+    kept = [part for part in parts_for(reply.parts, FAMILY) if _is_sent(part)]
     if not kept or (reply.text and not any(isinstance(part, ToolCall) or text_of(part) for part in kept)):
         kept.append(reply.text)
     return kept
@@ -62,7 +62,7 @@ def text_of(part: Part) -> str | None:
     return part if isinstance(part, str) else None
 
 
-def _is_told(part: Part) -> bool:
+def _is_sent(part: Part) -> bool:
     if isinstance(part, Native):
         return part.protocol == FAMILY and is_writable(part.value)
     return isinstance(part, str | ToolCall)
@@ -95,13 +95,13 @@ def stop_of(reply: Reply) -> dict[str, Any]:
 
 def usage_of(usage: Usage | None) -> dict[str, Any]:
     """Returns the token counts, 0 for unknown ones. Anthropic counts input from the provider's cache apart."""
-    known = usage or NOT_REPORTED
+    reported = usage or NOT_REPORTED
     counts: dict[str, Any] = {
-        "input_tokens": max((known.input or 0) - known.cached_input - known.cache_written, 0),
-        "cache_creation_input_tokens": known.cache_written,
-        "cache_read_input_tokens": known.cached_input,
-        "output_tokens": known.output or 0,
+        "input_tokens": max((reported.input or 0) - reported.cached_input - reported.cache_written, 0),
+        "cache_creation_input_tokens": reported.cache_written,
+        "cache_read_input_tokens": reported.cached_input,
+        "output_tokens": reported.output or 0,
     }
-    if known.reasoning:
-        counts["output_tokens_details"] = {"thinking_tokens": known.reasoning}
+    if reported.reasoning:
+        counts["output_tokens_details"] = {"thinking_tokens": reported.reasoning}
     return counts

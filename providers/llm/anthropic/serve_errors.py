@@ -33,12 +33,12 @@ _NO_THREADS = {"error_code": "thread_unsupported_request", "unsupported": []}
 _SOME_DAY = "1970-01-01T00:00:00Z"
 
 
-def problem(given: Problem) -> bytes:
-    kind = _OF_KINDS.get(given.kind) or _OF_STATUSES.get(given.status, "api_error")
-    error: dict[str, Any] = {"type": kind, "message": given.message}
-    if given.param == THREAD:
+def problem(cause: Problem) -> bytes:
+    kind = _OF_KINDS.get(cause.kind) or _OF_STATUSES.get(cause.status, "api_error")
+    error: dict[str, Any] = {"type": kind, "message": cause.message}
+    if cause.param == THREAD:
         error["details"] = _NO_THREADS
-    return dumps({"type": "error", "error": error, "request_id": given.request_id})
+    return dumps({"type": "error", "error": error, "request_id": cause.request_id})
 
 
 def listing(models: Sequence[ServedModel]) -> bytes:

@@ -40,25 +40,25 @@ class MessageStream:
     before the text, and clients send a turn back in its order. Thoughts without a request that would follow the text
     are left out, since Anthropic takes no turn that ends in one."""
 
-    def __init__(self, asked: ServedRequest) -> None:
-        call = asked.call
-        self._asked = asked
+    def __init__(self, request: ServedRequest) -> None:
+        call = request.call
+        self._request = request
         self._waits = call.reasoning_effort not in (None, "none") or "thinking" in (call.extra or ())
         self._index = -1
         self._is_open = False
-        self._said = 0
+        self._sent = 0
 
     def begin(self) -> bytes:
         """Returns the event that begins the message. Its id is made from the request, since no cache key is known yet;
         the tokens follow at the end."""
-        begun = message(digest(self._asked.call), self._asked.model, [], _NOT_STOPPED, usage_of(None))
+        begun = message(digest(self._request.call), self._request.model, [], _NOT_STOPPED, usage_of(None))
         return _event("message_start", message=begun)
 
     def text(self, piece: str) -> bytes:
         if self._waits or not piece:
             return _PING
         opening = b"" if self._is_open else self._open({"type": "text", "text": ""})
-        self._said += len(piece)
+        self._sent += len(piece)
         return opening + self._delta("text_delta", text=piece)
 
     def end(self, outcomes: Sequence[Outcome]) -> bytes:
@@ -68,22 +68,22 @@ class MessageStream:
         out += self._close(), _event("message_delta", delta=stop_of(reply), usage=usage_of(reply.usage)), _ENDED
         return b"".join(out)
 
-    def fail(self, met: Problem) -> bytes:
-        return b"event: error\ndata: %b\n\n" % problem(met)
+    def fail(self, cause: Problem) -> bytes:
+        return b"event: error\ndata: %b\n\n" % problem(cause)
 
     def ping(self) -> bytes:
         return _PING
 
     def _rest(self, part: Part, key: str) -> Iterator[bytes]:
-        """Yields the events for a part, without the text that was written before."""
+        """Yields the events for a part, without the text that was sent before."""
         text = text_of(part)
         if text is None:
-            if not (self._said and _is_thought(part)):
+            if not (self._sent and _is_thought(part)):
                 yield from self._block(part, key)
             return
-        said, self._said = self._said, max(self._said - len(text), 0)
-        rest = text[said:]
-        if not said or (rest and not self._is_open):
+        sent, self._sent = self._sent, max(self._sent - len(text), 0)
+        rest = text[sent:]
+        if not sent or (rest and not self._is_open):
             yield self._open({"type": "text", "text": ""})
         if rest:
             yield self._delta("text_delta", text=rest)
@@ -98,8 +98,8 @@ class MessageStream:
         elif isinstance(part, Native) and part.value.get("type") == "thinking":
             yield self._open({**part.value, "thinking": "", "signature": ""})
             for name in ("thinking", "signature"):
-                if said := part.value.get(name):
-                    yield self._delta(f"{name}_delta", **{name: said})
+                if text := part.value.get(name):
+                    yield self._delta(f"{name}_delta", **{name: text})
         elif isinstance(part, Native) and str(part.value.get("type")).endswith("tool_use") and part.value.get("input"):
             yield self._open({**part.value, "input": {}})
             yield self._delta("input_json_delta", partial_json=dumps(part.value["input"]).decode())

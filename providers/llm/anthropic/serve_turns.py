@@ -30,17 +30,17 @@ _DIRECT = {"type": "direct"}
 def turns_of(body: AnthropicFields) -> tuple[Message, ...]:
     """Returns the messages: the system prompt, if any, and the conversation."""
     body.required("messages")
-    given = body.list("messages")
-    if not given:
+    messages = body.list("messages")
+    if not messages:
         raise body.refusal("messages", "messages: at least one message is required")
-    check_messages(given, "messages")
+    check_messages(messages, "messages")
     turns = _system(body)
     names: dict[str, str] = {}
     for place, turn in enumerate(body.objects("messages")):
         role = turn.choice("role", _ROLES)
         turn.required("content")
         content = _content(turn, "content", names)
-        if not content and not (role == "assistant" and place == len(given) - 1):
+        if not content and not (role == "assistant" and place == len(messages) - 1):
             why = "all messages must have non-empty content except for the optional final assistant message"
             raise turn.refusal(turn.path, f"{turn.path}: {why}")
         turns.append(Message(role, content))
@@ -61,15 +61,15 @@ def _content(holder: AnthropicFields, name: str, names: dict[str, str]) -> Conte
     """Returns the content in the field `name`: a plain string where it is one or a list of one text block, else its
     parts. `names` maps tool-call ids to tool names; it is read for tool results, and this turn's calls are added to
     it."""
-    given = holder.fields[name]
-    if isinstance(given, str):
-        return given
+    value = holder.fields[name]
+    if isinstance(value, str):
+        return value
     parts = tuple(_part(block, names) for block in holder.objects(name))
     return parts[0] if len(parts) == 1 and isinstance(parts[0], str) else parts
 
 
-def _part(given: AnthropicFields, names: dict[str, str]) -> Part:
-    block, mark = _unmarked(given)
+def _part(marked: AnthropicFields, names: dict[str, str]) -> Part:
+    block, mark = _unmarked(marked)
     if block.fields.get("type") == "tool_result" and isinstance(block.fields.get("content"), list):
         block, inner = _unmarked_within(block)
         mark = mark or inner
@@ -127,15 +127,15 @@ def _result_part(block: AnthropicFields) -> str | Image | Native:
 
 def _text(block: AnthropicFields) -> str | Native:
     text = block.under("text").text("text")
-    known = _TEXT if block.fields.get("citations") else _TEXT | {"citations"}
-    return text if block.holds_only(known) else block.native(FAMILY)
+    text_fields = _TEXT if block.fields.get("citations") else _TEXT | {"citations"}
+    return text if block.holds_only(text_fields) else block.native(FAMILY)
 
 
 def _image(block: AnthropicFields) -> Image | Native:
     source = block.under("image").object("source")
     kind = source.text("type")
-    known = _SOURCES.get(kind)
-    if known is None or not block.holds_only(_IMAGE) or not source.holds_only(known):
+    source_fields = _SOURCES.get(kind)
+    if source_fields is None or not block.holds_only(_IMAGE) or not source.holds_only(source_fields):
         return block.native(FAMILY)
     source = source.under(kind)
     if kind == "url":
@@ -166,20 +166,20 @@ def _tool_result(block: AnthropicFields, names: dict[str, str]) -> ToolResult | 
     content = block.fields["content"] if block.has("content") else ""
     if not isinstance(content, str):
         content = [_result_part(each) for each in result.objects("content")]
-    shown = tuple(part for part in content if not isinstance(part, Native))
-    if not block.holds_only(_TOOL_RESULT) or len(shown) < len(content):
+    neutral = tuple(part for part in content if not isinstance(part, Native))
+    if not block.holds_only(_TOOL_RESULT) or len(neutral) < len(content):
         return block.native(FAMILY)
-    if len(shown) == 1 and isinstance(shown[0], str):
-        content = shown[0]
-    return ToolResult(call_id, content if isinstance(content, str) else shown, names.get(call_id, ""), is_error)
+    if len(neutral) == 1 and isinstance(neutral[0], str):
+        content = neutral[0]
+    return ToolResult(call_id, content if isinstance(content, str) else neutral, names.get(call_id, ""), is_error)
 
 
 def tools_of(body: AnthropicFields) -> tuple[Tool | Native, ...] | None:
     return tuple(_marked_tool(tool) for tool in body.objects("tools")) or None
 
 
-def _marked_tool(given: AnthropicFields) -> Tool | Native:
-    tool, mark = _unmarked(given)
+def _marked_tool(marked: AnthropicFields) -> Tool | Native:
+    tool, mark = _unmarked(marked)
     plain = _tool(tool)
     return plain if mark is None else Native(FAMILY, mark, plain)
 

@@ -68,24 +68,24 @@ class _MessageBlock:
             self._signature = delta["signature"]
 
     def part(self) -> Part | None:
-        came = "".join(self._pieces.get("partial_json", ()))
+        input_json = "".join(self._pieces.get("partial_json", ()))
         if self.is_call:
-            return self._call(mended(came))
+            return self._call(mended(input_json))
         value = dict(self._begun)
         if "thinking" in self._pieces:
             value["thinking"] = f"{as_text(value.get('thinking'))}{''.join(self._pieces['thinking'])}"
         if self._signature is not None:
             value["signature"] = self._signature
-        if (given := object_in(came)) is not None:
-            value["input"] = given
+        if (arguments := object_in(input_json)) is not None:
+            value["input"] = arguments
         return native_of(FAMILY, value)
 
-    def _call(self, came: str) -> ToolCall | None:
+    def _call(self, input_json: str) -> ToolCall | None:
         """Returns the tool call; None without an id or a name. The field for a direct call by the model is left out,
         since that is the default."""
         begun = self._begun
         whole = begun.get("input")
-        arguments = came or written(whole if isinstance(whole, dict) else {})
+        arguments = input_json or written(whole if isinstance(whole, dict) else {})
         if arguments is None or not isinstance(begun.get("id"), str) or not isinstance(begun.get("name"), str):
             return None
         rest = {name: value for name, value in begun.items() if name not in _OF_A_CALL and value is not None}

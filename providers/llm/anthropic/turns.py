@@ -10,7 +10,7 @@ from typing import Any
 from ....engine.call import Call, Message
 from ....engine.content import Image, Native, Part, Tool, ToolCall, ToolResult, unmarked
 from ....engine.endpoint import EncodeError
-from ..blocks import PromptTurn, arguments_in, beside, data_of, own, schema_of_tool, together, turn_of, unsayable
+from ..blocks import PromptTurn, arguments_in, beside, data_of, own_json, schema_of_tool, together, turn_of, unsayable
 from ..protocol import as_it_stands, described
 from ..tool_ids import with_sound_ids
 
@@ -31,10 +31,10 @@ def prompt_of(call: Call) -> dict[str, Any]:
     if not turns:
         raise EncodeError(f"{call.model}: Anthropic wants at least one message of a user besides the system prompt")
     messages = [{"content": turn.content, "role": turn.role} for turn in together(turns, _text)]
-    told = [turn for turn in system if turn.says_something]
-    if not told:
+    prompts = [turn for turn in system if turn.says_something]
+    if not prompts:
         return {"messages": messages}
-    whole = told[0].content if len(told) == 1 else [block for turn in told for block in turn.blocks(_text)]
+    whole = prompts[0].content if len(prompts) == 1 else [block for turn in prompts for block in turn.blocks(_text)]
     return {"messages": messages, "system": whole}
 
 
@@ -58,8 +58,8 @@ def _block(call: Call, part: Part) -> Any:
         case Image():
             return _image(call, part)
         case ToolCall():
-            asked = {"id": part.id, "input": arguments_in(call, part), "name": part.name, "type": "tool_use"}
-            return {name: as_it_stands(call, name, value) for name, value in beside(part, FAMILY).items()} | asked
+            block = {"id": part.id, "input": arguments_in(call, part), "name": part.name, "type": "tool_use"}
+            return {name: as_it_stands(call, name, value) for name, value in beside(part, FAMILY).items()} | block
         case ToolResult():
             return _result(call, part)
         case Native():
@@ -70,14 +70,14 @@ def _marked(call: Call, mark: Native) -> Any:
     """Returns, as JSON, the part or tool that a mark is attached to, with the mark's fields added."""
     on = mark.on
     if isinstance(on, Native):
-        own(call, on, FAMILY, _WORDS)
+        own_json(call, on, FAMILY, _WORDS)
         return _own(call, Native(FAMILY, {**mark.value, **on.value}, on.on))
     fields = {name: as_it_stands(call, name, value) for name, value in mark.value.items()}
     return fields | (_tool(call, on) if isinstance(on, Tool) else _block(call, on or ""))
 
 
 def _own(call: Call, part: Native) -> Any:
-    return own(call, part, FAMILY, _WORDS) if part.on is None else _marked(call, part)
+    return own_json(call, part, FAMILY, _WORDS) if part.on is None else _marked(call, part)
 
 
 def _text(text: str) -> dict[str, Any]:
@@ -95,10 +95,10 @@ def _image(call: Call, image: Image) -> dict[str, Any]:
 def _result(call: Call, result: ToolResult) -> dict[str, Any]:
     content = result.content
     if not isinstance(content, str):
-        told: Any = [_text(part) if isinstance(part, str) else _image(call, part) for part in content]
+        written: Any = [_text(part) if isinstance(part, str) else _image(call, part) for part in content]
     else:
-        told = content
-    block = {"content": told, "tool_use_id": result.id, "type": "tool_result"}
+        written = content
+    block = {"content": written, "tool_use_id": result.id, "type": "tool_result"}
     return {**block, "is_error": True} if result.is_error else block
 
 
@@ -109,10 +109,10 @@ def add_tools(call: Call, params: dict[str, Any]) -> None:
     if choice is None and call.parallel_tools is None:
         return
     kind = "auto" if choice is None else _CHOICES.get(choice, "tool")
-    told: dict[str, Any] = {"type": kind, "name": choice} if kind == "tool" else {"type": kind}
+    tool_choice: dict[str, Any] = {"type": kind, "name": choice} if kind == "tool" else {"type": kind}
     if call.parallel_tools is not None and kind != "none":
-        told["disable_parallel_tool_use"] = not call.parallel_tools
-    params["tool_choice"] = told
+        tool_choice["disable_parallel_tool_use"] = not call.parallel_tools
+    params["tool_choice"] = tool_choice
 
 
 def _tool(call: Call, tool: Tool | Native) -> Any:

@@ -33,7 +33,7 @@ from ..protocol import (
     schema_of,
 )
 from ..repair import mended, read_object
-from .errors import bedrock_refusal_or_fault, name_within, told
+from .errors import bedrock_refusal_or_fault, name_within, result_of
 from .shapes import ConverseReader, finish_of
 from .turns import FAMILY, prompt_of, tools_of
 
@@ -87,20 +87,20 @@ def _params_of(call: Call, target: Target) -> dict[str, Any]:
         output["effort"] = call.reasoning_effort
     if call.json_schema is not None:
         # The schema goes as a text within the JSON.
-        given = {"name": named_schema(call)["name"], "schema": orjson.dumps(schema_of(call)).decode()}
-        output["textFormat"] = {"type": "json_schema", "structure": {"jsonSchema": given}}
+        form = {"name": named_schema(call)["name"], "schema": orjson.dumps(schema_of(call)).decode()}
+        output["textFormat"] = {"type": "json_schema", "structure": {"jsonSchema": form}}
     extra: dict[str, Any] = {}
     add_extra(call, extra, _NOT_EXTRA)
     params = {name: value for name, value in extra.items() if name in _FIELDS}
-    tools, asked = tools_of(call, target.model)
-    own = {**asked, **{name: value for name, value in extra.items() if name not in _FIELDS}}
-    given = {
+    tools, tool_fields = tools_of(call, target.model)
+    model_fields = {**tool_fields, **{name: value for name, value in extra.items() if name not in _FIELDS}}
+    objects = {
         "inferenceConfig": config,
         "outputConfig": output,
-        "additionalModelRequestFields": own,
+        "additionalModelRequestFields": model_fields,
         "toolConfig": tools,
     }
-    for name, ours in given.items():
+    for name, ours in objects.items():
         if ours:
             add_object(call, params, name, ours)
     return params
@@ -138,11 +138,11 @@ def _decode_stream(response: Response) -> Reply | Fault:
             kind = message.headers.get(":message-type", "event")
             if kind == "error":
                 named = message.headers.get(":error-code", "UnknownError")
-                return told(response, named, {"message": message.headers.get(":error-message", "")})
+                return result_of(response, named, {"message": message.headers.get(":error-message", "")})
             value, is_strict = read_object(message.payload)
             if kind == "exception":
                 named = message.headers.get(":exception-type") or "UnknownError"
-                return told(response, named[:1].upper() + named[1:], value or {})
+                return result_of(response, named[:1].upper() + named[1:], value or {})
             if value is None:
                 return bad_json("a stream with an event that is no JSON")
             if not is_strict:

@@ -83,7 +83,7 @@ def bedrock_refusal_or_fault(response: Response) -> Reply | Fault:
     """Returns the reply or the fault of an error response."""
     fields = read_object(response.body)[0] or {}
     name = name_of(response.headers.get(NAME_HEADER)) or name_within(fields)
-    return refusal_or_fault(response, response.body) if name is None else told(response, name, fields)
+    return refusal_or_fault(response, response.body) if name is None else result_of(response, name, fields)
 
 
 def name_within(fields: dict[str, Any]) -> str | None:
@@ -95,17 +95,17 @@ def name_within(fields: dict[str, Any]) -> str | None:
     return None
 
 
-def name_of(given: Any) -> str | None:
+def name_of(value: Any) -> str | None:
     """Returns an error's name without its name space and address; None if it has none."""
-    if not isinstance(given, str):
+    if not isinstance(value, str):
         return None
-    return given.partition(":")[0].rpartition("#")[2].strip() or None
+    return value.partition(":")[0].rpartition("#")[2].strip() or None
 
 
-def told(response: Response, name: str, fields: dict[str, Any]) -> Reply | Fault:
+def result_of(response: Response, name: str, fields: dict[str, Any]) -> Reply | Fault:
     """Returns the reply or the fault of the error `name`, which may stand in a response with status 200."""
-    said = next((fields[one] for one in ("message", "Message", "errorMessage") if isinstance(fields.get(one), str)), "")
-    name, message = mended(name[:80]), mended(said)[:DETAIL_MAX]
+    text = next((fields[one] for one in ("message", "Message", "errorMessage") if isinstance(fields.get(one), str)), "")
+    name, message = mended(name[:80]), mended(text)[:DETAIL_MAX]
     status = _status_of(name, fields, response.status)
     detail = f"{name}: {message}" if message else name
     if status == 429 and _PER_DAY.search(message):
@@ -117,9 +117,9 @@ def told(response: Response, name: str, fields: dict[str, Any]) -> Reply | Fault
     elif name in _EXPIRED:
         detail += " (the credentials have ended: set new ones)"
     body = {"code": code, "status": str(status), "param": param, "message": detail}
-    said_again = json.dumps({"error": body}).encode()
+    error_json = json.dumps({"error": body}).encode()
     return refusal_or_fault(
-        structs.replace(response, status=200 if response.status == 200 else status, body=said_again), said_again
+        structs.replace(response, status=200 if response.status == 200 else status, body=error_json), error_json
     )
 
 
@@ -136,9 +136,9 @@ def _meaning(status: int, message: str) -> tuple[str | None, str | None]:
     if status == 400 and _FILTERED.search(message):
         return "content_filter", None
     if status == 400 and _REFUSED.search(message):
-        found = _PARAMETER.findall(message)
-        if found:
-            return "unsupported_parameter", found[-1]
+        parameters = _PARAMETER.findall(message)
+        if parameters:
+            return "unsupported_parameter", parameters[-1]
         if (ours := _OUTPUT_CONFIG.search(message)) is not None:
             return "unsupported_parameter", "reasoning_effort" if ours[1] == "effort" else "response_format"
     return None, None

@@ -35,8 +35,8 @@ class _ConverseBlock:
 
     @property
     def is_call(self) -> bool:
-        asked = self._value.get("toolUse")
-        return isinstance(asked, dict) and asked.get("type") != _SERVER_TOOL
+        tool_use = self._value.get("toolUse")
+        return isinstance(tool_use, dict) and tool_use.get("type") != _SERVER_TOOL
 
     def take(self, delta: dict[str, Any]) -> None:
         for kind in ("toolUse", "reasoningContent"):
@@ -49,7 +49,7 @@ class _ConverseBlock:
 
     def part(self) -> Part | None:
         if "toolUse" in self._value:
-            return self._asked(as_object(self._value["toolUse"]))
+            return self._tool_part(as_object(self._value["toolUse"]))
         if self._results:
             return native_of(
                 FAMILY, {"toolResult": {**as_object(self._value.get("toolResult")), "content": self._results}}
@@ -58,16 +58,16 @@ class _ConverseBlock:
             return self._thought()
         return native_of(FAMILY, self._value)
 
-    def _asked(self, asked: dict[str, Any]) -> Part | None:
-        came = mended("".join(self._pieces.get("input", ())))
+    def _tool_part(self, tool_use: dict[str, Any]) -> Part | None:
+        input_json = mended("".join(self._pieces.get("input", ())))
         if not self.is_call:
-            given = object_in(came) if came else as_object(asked.get("input"))
-            return native_of(FAMILY, {"toolUse": {**asked, "input": {} if given is None else given}})
-        arguments = came or written(as_object(asked.get("input")))
-        call_id, name = asked.get("toolUseId"), asked.get("name")
+            whole_input = object_in(input_json) if input_json else as_object(tool_use.get("input"))
+            return native_of(FAMILY, {"toolUse": {**tool_use, "input": {} if whole_input is None else whole_input}})
+        arguments = input_json or written(as_object(tool_use.get("input")))
+        call_id, name = tool_use.get("toolUseId"), tool_use.get("name")
         if arguments is None or not isinstance(call_id, str) or not isinstance(name, str):
             return None
-        rest = {name: value for name, value in asked.items() if name not in _OF_A_CALL and value is not None}
+        rest = {name: value for name, value in tool_use.items() if name not in _OF_A_CALL and value is not None}
         return ToolCall(mended(call_id), mended(name), arguments, native_of(FAMILY, rest) if rest else None)
 
     def _thought(self) -> Native | None:
@@ -75,8 +75,8 @@ class _ConverseBlock:
             return native_of(
                 FAMILY, {"reasoningContent": {"redactedContent": _joined(self._pieces["redactedContent"])}}
             )
-        told = {name: "".join(self._pieces[name]) for name in ("text", "signature") if name in self._pieces}
-        return native_of(FAMILY, {"reasoningContent": {"reasoningText": {"text": "", **told}}})
+        fields = {name: "".join(self._pieces[name]) for name in ("text", "signature") if name in self._pieces}
+        return native_of(FAMILY, {"reasoningContent": {"reasoningText": {"text": "", **fields}}})
 
 
 def _joined(pieces: list[str]) -> str:
@@ -160,9 +160,9 @@ class ConverseReader:
         if isinstance(text, str):
             self.spoken.say(text)
 
-    def _cite(self, given: Any) -> None:
+    def _cite(self, value: Any) -> None:
         """Adds a citation that has an address; a place in a document of the request has none."""
-        citation = as_object(given)
+        citation = as_object(value)
         page = as_object(as_object(citation.get("location")).get("web"))
         self._citations.append(citation_of(page.get("url"), citation.get("title")))
 
@@ -172,15 +172,15 @@ def finish_of(value: dict[str, Any]) -> str | None:
     return reason if isinstance(reason, str) and reason else None
 
 
-def usage_of(given: Any) -> Usage | None:
+def usage_of(counts: Any) -> Usage | None:
     """Returns the tokens, None if unknown. Includes input that the cache has read or written, which Bedrock counts
     apart."""
-    if not isinstance(given, dict):
+    if not isinstance(counts, dict):
         return None
-    output, cached, total = (count_in(given, name) for name in ("outputTokens", _CACHE_COUNTS[0], "totalTokens"))
-    written = count_in(given, _CACHE_COUNTS[1])
+    output, cached, total = (count_in(counts, name) for name in ("outputTokens", _CACHE_COUNTS[0], "totalTokens"))
+    written = count_in(counts, _CACHE_COUNTS[1])
     hour = None
-    if details := objects_in(given.get("cacheDetails")):
+    if details := objects_in(counts.get("cacheDetails")):
         hour = sum(count_in(one, "inputTokens") or 0 for one in details if one.get("ttl") == "1h")
     writes = (None if written is None else max(written - (hour or 0), 0), hour)
-    return checked_usage(sum_in(given, "inputTokens", *_CACHE_COUNTS), output, None, cached, total, writes=writes)
+    return checked_usage(sum_in(counts, "inputTokens", *_CACHE_COUNTS), output, None, cached, total, writes=writes)

@@ -17,7 +17,7 @@ from ..blocks import (
     beside,
     check_parallel_tools,
     data_of,
-    own,
+    own_json,
     schema_of_tool,
     together,
     turn_of,
@@ -55,16 +55,16 @@ def _turn(call: Call, message: Message) -> PromptTurn:
     """Returns the turn of a message; results of tools stand in a turn of the user."""
     role = "system" if message.role in _SYSTEM else message.role
     if isinstance(message.content, str):
-        return PromptTurn(_known(call, role), message.content)
+        return PromptTurn(_require_role(call, role), message.content)
     if role == "system":
         for part in message.content:
             if not isinstance(part, str | Native):
                 raise unsayable(call, part, "a system prompt of Bedrock's")
-    role = _known(call, "user" if role == "tool" else role)
+    role = _require_role(call, "user" if role == "tool" else role)
     return turn_of(role, message.content, lambda part: _block(call, part), "toolResult")
 
 
-def _known(call: Call, role: str) -> str:
+def _require_role(call: Call, role: str) -> str:
     if role not in _ROLES:
         raise EncodeError(
             f"{call.model}: Bedrock has no role {role!r}, only system, user and assistant: mend the messages"
@@ -79,13 +79,13 @@ def _block(call: Call, part: Part) -> Any:
         case Image():
             return _image(call, part)
         case ToolCall():
-            asked = {"input": arguments_in(call, part), "name": part.name, "toolUseId": part.id}
+            fields = {"input": arguments_in(call, part), "name": part.name, "toolUseId": part.id}
             more = {name: as_it_stands(call, name, value) for name, value in beside(part, FAMILY).items()}
-            return {"toolUse": more | asked}
+            return {"toolUse": more | fields}
         case ToolResult():
             return _result(call, part)
         case Native():
-            return own(call, part, FAMILY, _WORDS)
+            return own_json(call, part, FAMILY, _WORDS)
 
 
 def _text(text: str) -> dict[str, str]:
@@ -112,8 +112,8 @@ def _result(call: Call, result: ToolResult) -> dict[str, Any]:
     """Returns the block of a tool's result; an empty text is left out, since Bedrock refuses it."""
     parts = (result.content,) if isinstance(result.content, str) else result.content
     content = [_text(part) if isinstance(part, str) else _image(call, part) for part in parts if part != ""]
-    told: dict[str, Any] = {"content": content, "toolUseId": result.id}
-    return {"toolResult": {**told, "status": "error"} if result.is_error else told}
+    block: dict[str, Any] = {"content": content, "toolUseId": result.id}
+    return {"toolResult": {**block, "status": "error"} if result.is_error else block}
 
 
 def tools_of(call: Call, model: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
@@ -124,16 +124,16 @@ def tools_of(call: Call, model: str) -> tuple[Mapping[str, Any], Mapping[str, An
     if choice == "none":
         _check_no_tools_used(call)
         return {}, {}
-    told: dict[str, Any] = {}
+    config: dict[str, Any] = {}
     if call.tools:
-        told["tools"] = [_tool(call, tool) for tool in call.tools]
+        config["tools"] = [_tool(call, tool) for tool in call.tools]
     if call.tools and call.parallel_tools is False and choice in (None, "auto") and _CLAUDE in model:
-        return told, {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}
+        return config, {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}
     check_parallel_tools(call, "Bedrock")
     if choice is not None:
-        known: Mapping[str, Any] = {"auto": {"auto": {}}, "required": {"any": {}}}
-        told["toolChoice"] = known.get(choice, {"tool": {"name": choice}})
-    return told, {}
+        choices: Mapping[str, Any] = {"auto": {"auto": {}}, "required": {"any": {}}}
+        config["toolChoice"] = choices.get(choice, {"tool": {"name": choice}})
+    return config, {}
 
 
 def _check_no_tools_used(call: Call) -> None:
@@ -147,5 +147,5 @@ def _check_no_tools_used(call: Call) -> None:
 
 def _tool(call: Call, tool: Tool | Native) -> Any:
     if isinstance(tool, Native):
-        return own(call, tool, FAMILY, _WORDS)
+        return own_json(call, tool, FAMILY, _WORDS)
     return {"toolSpec": {**described(tool), "inputSchema": {"json": schema_of_tool(call, tool)}}}

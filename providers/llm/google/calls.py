@@ -23,7 +23,7 @@ class FunctionCallBuilder:
     """The builder of one tool call from its pieces. `made_id` is its id if Google gives none."""
 
     def __init__(self, part: dict[str, Any], made_id: str) -> None:
-        self._given: dict[str, Any] = {}
+        self._fields: dict[str, Any] = {}
         self._arguments: dict[str, Any] = {}
         self._beside: dict[str, Any] = {}
         self._made_id = made_id
@@ -33,29 +33,29 @@ class FunctionCallBuilder:
 
     @property
     def id(self) -> str:
-        return mended(self._given.get("id", "")) or self._made_id
+        return mended(self._fields.get("id", "")) or self._made_id
 
     @property
     def is_named(self) -> bool:
-        return isinstance(self._given.get("name"), str)
+        return isinstance(self._fields.get("name"), str)
 
     def take(self, part: dict[str, Any]) -> None:
-        told = part["functionCall"]
+        function = part["functionCall"]
         self._beside.update({name: value for name, value in part.items() if name != "functionCall"})
-        self._given.update({name: told[name] for name in ("id", "name") if isinstance(told.get(name), str)})
-        if isinstance(told.get("args"), dict):
-            self._arguments.update(told["args"])
-        pieces = told.get("partialArgs")
+        self._fields.update({name: function[name] for name in ("id", "name") if isinstance(function.get(name), str)})
+        if isinstance(function.get("args"), dict):
+            self._arguments.update(function["args"])
+        pieces = function.get("partialArgs")
         for piece in pieces if isinstance(pieces, list) else ():
             self.is_broken = not (isinstance(piece, dict) and _place(self._arguments, piece)) or self.is_broken
-        self.is_open = told.get("willContinue") is True
+        self.is_open = function.get("willContinue") is True
 
     def part(self) -> ToolCall | None:
         arguments = written(self._arguments)
         if arguments is None or not self.is_named:
             return None
         beside: Native | None = native_of(FAMILY, self._beside) if self._beside else None
-        return ToolCall(self.id, mended(self._given["name"]), arguments, beside)
+        return ToolCall(self.id, mended(self._fields["name"]), arguments, beside)
 
 
 class FunctionCalls:

@@ -71,19 +71,19 @@ def google_refusal_or_fault(response: Response) -> Reply | Fault:
     """Returns the reply or the fault of an error response."""
     parsed = read_object(response.body)[0]
     error = None if parsed is None else parsed.get("error")
-    return refusal_or_fault(response, response.body) if not isinstance(error, dict) else _told(response, error)
+    return refusal_or_fault(response, response.body) if not isinstance(error, dict) else _result_of(response, error)
 
 
 def google_error_within(response: Response, error: Any) -> Reply | Fault:
     """Returns the reply or the fault of an error object within a response with status 200."""
     if not isinstance(error, dict):
         error = {"code": 500, "message": shown(error)}
-    return _told(response, error)
+    return _result_of(response, error)
 
 
-def _told(response: Response, error: dict[str, Any]) -> Reply | Fault:
-    said = error.get("message")
-    message = mended(said) if isinstance(said, str) else ""
+def _result_of(response: Response, error: dict[str, Any]) -> Reply | Fault:
+    text = error.get("message")
+    message = mended(text) if isinstance(text, str) else ""
     if _NOT_IN_V1.search(message):
         message += ' (preview models may be on v1beta alone: set version = "v1beta" under [providers.gemini])'
     details = objects_in(error.get("details"))
@@ -93,12 +93,12 @@ def _told(response: Response, error: dict[str, Any]) -> Reply | Fault:
         detail = f"{response.status}: the day's quota {quota} is used up: {message[:DETAIL_MAX]}"
         return Fault("rate_limited", f"{detail} (go on tomorrow, or ask Google for more)", "stop", 429)
     code, param = _meaning(status, message, {one["reason"] for one in details if isinstance(one.get("reason"), str)})
-    told = {"code": code, "status": str(number), "param": param, "message": message or str(error.get("status") or "")}
+    fields = {"code": code, "status": str(number), "param": param, "message": message or str(error.get("status") or "")}
     headers = response.headers
     if (wait := next(_waits(details), None)) is not None and "retry-after" not in headers:
         headers = {**headers, "retry-after": wait}
-    said_again = json.dumps({"error": told}).encode()
-    return refusal_or_fault(structs.replace(response, body=said_again, headers=headers), said_again)
+    error_json = json.dumps({"error": fields}).encode()
+    return refusal_or_fault(structs.replace(response, body=error_json, headers=headers), error_json)
 
 
 def _meaning(status: int, message: str, reasons: set[str]) -> tuple[str | None, str | None]:
@@ -135,6 +135,6 @@ def _waits(details: list[dict[str, Any]]) -> Iterator[str]:
     """Yields the waits that the details ask for, as texts in seconds: `26` for RetryInfo's `26s`."""
     for one in details:
         delay = one.get("retryDelay")
-        found = _SECONDS.fullmatch(delay) if isinstance(delay, str) else None
-        if found is not None:
-            yield found[1]
+        match = _SECONDS.fullmatch(delay) if isinstance(delay, str) else None
+        if match is not None:
+            yield match[1]

@@ -15,7 +15,7 @@ from ....engine.call import Call, Reply
 from ....engine.endpoint import Fault, Request, Response
 from ..answer_listeners import candidate_text, listener_of
 from ..answer_values import origin_of
-from ..blocks import finish_with, said_twice
+from ..blocks import fields_of_tools, finish_with
 from ..families import written_for
 from ..faults import bad_json, broken_answer, cut_stream, empty_answer, unreadable
 from ..protocol import Target, WireProtocol, add_extra, add_object, request_of, sampling_of, schema_of
@@ -105,7 +105,7 @@ def _params_of(call: Call, target: Target) -> dict[str, Any]:
     ours: dict[str, Any] = {}
     add_tools(call, ours)
     params: dict[str, Any] = {}
-    add_extra(call, params, (*_NOT_EXTRA, *said_twice(call)))
+    add_extra(call, params, (*_NOT_EXTRA, *fields_of_tools(call)))
     if "tools" in ours:
         params["tools"] = ours["tools"]
     add_object(call, params, "generationConfig", config)
@@ -170,8 +170,8 @@ def _answer(answer: CandidateAnswer, response: Response, is_stream: bool, raw: b
     is_refused = finish in _FILTERED
     if not answer.is_whole and not is_refused and _FINISHES.get(finish) != "length":
         return broken_answer("tool call has no end, or no place for its arguments")
-    known = "content_filter" if is_refused else _FINISHES.get(finish, mended(finish))
-    return _reply(answer, answer.text, known, is_refused, response, raw)
+    reason = "content_filter" if is_refused else _FINISHES.get(finish, mended(finish))
+    return _reply(answer, answer.text, reason, is_refused, response, raw)
 
 
 def _reply(

@@ -51,31 +51,31 @@ _METHODS = ["generateContent", "streamGenerateContent"]
 _ID_CHARS = 23
 
 
-def whole(asked: ServedRequest, outcomes: Sequence[Outcome]) -> bytes:
+def whole(request: ServedRequest, outcomes: Sequence[Outcome]) -> bytes:
     candidates = [_candidate(reply_of(outcome), place) for place, outcome in enumerate(outcomes)]
-    return dumps(_response(asked, candidates, outcomes, outcomes[0].key[:_ID_CHARS] or _number(asked)))
+    return dumps(_response(request, candidates, outcomes, outcomes[0].key[:_ID_CHARS] or _number(request)))
 
 
 def _response(
-    asked: ServedRequest, candidates: list[dict[str, Any]], outcomes: Sequence[Outcome], number: str
+    request: ServedRequest, candidates: list[dict[str, Any]], outcomes: Sequence[Outcome], number: str
 ) -> dict[str, Any]:
     return {
         "candidates": candidates,
         "usageMetadata": _usage(usage_of(outcomes) or NOT_REPORTED),
-        "modelVersion": model_of(asked, outcomes).removeprefix("models/"),
+        "modelVersion": model_of(request, outcomes).removeprefix("models/"),
         "responseId": number,
     }
 
 
-def _number(asked: ServedRequest) -> str:
-    return digest(asked.call)[:_ID_CHARS]
+def _number(request: ServedRequest) -> str:
+    return digest(request.call)[:_ID_CHARS]
 
 
-def _candidate(reply: Reply, place: int, said: int = 0) -> dict[str, Any]:
-    """Returns one sample as a candidate, whose `place` counts from 0. The first `said` characters of its text are left
-    out: they were written before."""
+def _candidate(reply: Reply, place: int, sent: int = 0) -> dict[str, Any]:
+    """Returns one sample as a candidate, whose `place` counts from 0. The first `sent` characters of its text are left
+    out: they were sent before."""
     candidate = {
-        "content": {"parts": _parts(reply, said), "role": "model"},
+        "content": {"parts": _parts(reply, sent), "role": "model"},
         "finishReason": _finish(reply),
         "index": place,
     }
@@ -88,25 +88,25 @@ def _candidate(reply: Reply, place: int, said: int = 0) -> dict[str, Any]:
     return candidate
 
 
-def _parts(reply: Reply, said: int) -> list[Any]:
-    """Returns the parts of an answer without the first `said` characters of text. There is at least one, since clients
+def _parts(reply: Reply, sent: int) -> list[Any]:
+    """Returns the parts of an answer without the first `sent` characters of text. There is at least one, since clients
     read the first: an empty text, if nothing else."""
-    told: list[Any] = []
+    parts: list[Any] = []
     has_text = False
     for part in parts_for(reply.parts, FAMILY):
         text = _text_of(part)
         if text is None:
-            told += _part(part)
+            parts += _part(part)
             continue
         has_text = True
-        before, said = said, max(said - len(text), 0)
+        before, sent = sent, max(sent - len(text), 0)
         if not before:
-            told += _part(part)
+            parts += _part(part)
         elif text[before:] or isinstance(part, Native):
-            told.append({**part.value, "text": text[before:]} if isinstance(part, Native) else {"text": text[before:]})
-    if not has_text and reply.text[said:]:
-        told.append({"text": reply.text[said:]})
-    return told or [{"text": ""}]
+            parts.append({**part.value, "text": text[before:]} if isinstance(part, Native) else {"text": text[before:]})
+    if not has_text and reply.text[sent:]:
+        parts.append({"text": reply.text[sent:]})
+    return parts or [{"text": ""}]
 
 
 def _text_of(part: Part) -> str | None:
@@ -131,8 +131,8 @@ def _part(part: Part) -> list[Any]:
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
-    told = {"name": call.name, "args": orjson.Fragment(arguments_of(call))}
-    return {"functionCall": {"id": call.id, **told} if call.id else told, **own_fields(call, FAMILY)}
+    fields = {"name": call.name, "args": orjson.Fragment(arguments_of(call))}
+    return {"functionCall": {"id": call.id, **fields} if call.id else fields, **own_fields(call, FAMILY)}
 
 
 def _image(image: Image) -> dict[str, Any]:
@@ -180,16 +180,16 @@ def _token(token: str, logprob: float) -> dict[str, Any]:
     return {"token": token, "logProbability": max(logprob, LOGPROB_MIN)}
 
 
-def problem(given: Problem) -> bytes:
-    told: dict[str, Any] = {
-        "code": given.status,
-        "message": given.message,
-        "status": _STATUSES.get(given.status, "INTERNAL"),
+def problem(cause: Problem) -> bytes:
+    error: dict[str, Any] = {
+        "code": cause.status,
+        "message": cause.message,
+        "status": _STATUSES.get(cause.status, "INTERNAL"),
     }
-    if given.param is not None:
-        violation = {"field": given.param, "description": given.message}
-        told["details"] = [{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": [violation]}]
-    return dumps({"error": told})
+    if cause.param is not None:
+        violation = {"field": cause.param, "description": cause.message}
+        error["details"] = [{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": [violation]}]
+    return dumps({"error": error})
 
 
 def listing(models: Sequence[ServedModel]) -> bytes:
@@ -212,27 +212,27 @@ def _model(model: ServedModel) -> dict[str, Any]:
 class CandidateStream:
     """The stream of one response. The last chunk has finish reasons, the rest of the texts, and token counts."""
 
-    def __init__(self, asked: ServedRequest) -> None:
-        self._asked = asked
+    def __init__(self, request: ServedRequest) -> None:
+        self._request = request
         # All chunks have one id, and the cache key is not known before the end.
-        self._number = _number(asked)
-        self._said = 0
+        self._number = _number(request)
+        self._sent = 0
 
     def begin(self) -> bytes:
         return b""
 
     def text(self, piece: str) -> bytes:
-        self._said += len(piece)
+        self._sent += len(piece)
         return self._chunk(piece) if piece else b""
 
     def end(self, outcomes: Sequence[Outcome]) -> bytes:
         candidates = [
-            _candidate(reply_of(outcome), place, 0 if place else self._said) for place, outcome in enumerate(outcomes)
+            _candidate(reply_of(outcome), place, 0 if place else self._sent) for place, outcome in enumerate(outcomes)
         ]
-        return _event(dumps(_response(self._asked, candidates, outcomes, self._number)))
+        return _event(dumps(_response(self._request, candidates, outcomes, self._number)))
 
-    def fail(self, met: Problem) -> bytes:
-        return _event(problem(met))
+    def fail(self, cause: Problem) -> bytes:
+        return _event(problem(cause))
 
     def ping(self) -> bytes:
         """Returns a chunk without text: Google's own clients take a comment for a broken answer."""
@@ -241,7 +241,7 @@ class CandidateStream:
     def _chunk(self, piece: str) -> bytes:
         chunk = {
             "candidates": [{"content": {"parts": [{"text": piece}], "role": "model"}, "index": 0}],
-            "modelVersion": self._asked.model.removeprefix("models/"),
+            "modelVersion": self._request.model.removeprefix("models/"),
             "responseId": self._number,
         }
         return _event(dumps(chunk))

@@ -18,7 +18,7 @@ _UNDERSCORED = re.compile(r"_([a-z0-9])")
 
 
 def camel(name: str) -> str:
-    return _UNDERSCORED.sub(lambda found: found[1].upper(), name) if "_" in name else name
+    return _UNDERSCORED.sub(lambda match: match[1].upper(), name) if "_" in name else name
 
 
 class GeminiFields(FieldReader):
@@ -43,12 +43,12 @@ class GeminiFields(FieldReader):
         return re.split(r"[.\[]", path, maxsplit=1)[0]
 
     @classmethod
-    def said(cls, path: str, why: str) -> str:
+    def line(cls, path: str, why: str) -> str:
         return f"* GenerateContentRequest.{path}: {why}"
 
     @classmethod
     def missing_text(cls, path: str) -> str:
-        return cls.said(path, f"{path} is not specified")
+        return cls.line(path, f"{path} is not specified")
 
     @classmethod
     def type_text(cls, path: str, expected: str, value: Any) -> str:
@@ -56,7 +56,7 @@ class GeminiFields(FieldReader):
 
     @classmethod
     def range_text(cls, path: str, sign: str, bound: float, value: float) -> str:
-        return cls.said(path, f"{value} is out of range: it must be at {'least' if sign == '>=' else 'most'} {bound}")
+        return cls.line(path, f"{value} is out of range: it must be at {'least' if sign == '>=' else 'most'} {bound}")
 
     @classmethod
     def json_text(cls, path: str, error: Exception) -> str:
@@ -84,7 +84,7 @@ class GeminiFields(FieldReader):
 
     def refused(self, name: str, why: str) -> RequestRefusal:
         path = self.path_to(name)
-        return self.refusal(path, self.said(path, why))
+        return self.refusal(path, self.line(path, why))
 
     def named(self) -> str:
         """Returns the name of a function; raises RequestRefusal if it is empty."""

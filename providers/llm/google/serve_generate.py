@@ -98,11 +98,11 @@ def _schema(config: GeminiFields, rest: dict[str, Any]) -> Mapping[str, Any] | N
         return None
     if len(names) > 1:
         raise config.refused("responseJsonSchema", "only one of responseSchema and responseJsonSchema can be set")
-    path, given = config.path_to(names[0]), rest.pop(names[0])
-    if not isinstance(given, Mapping):
-        raise config.wrong_type(path, "a schema", given)
-    config.written(given, names[0])
-    return json_schema(given, path) if names[0] == "responseSchema" else given
+    path, schema = config.path_to(names[0]), rest.pop(names[0])
+    if not isinstance(schema, Mapping):
+        raise config.wrong_type(path, "a schema", schema)
+    config.written(schema, names[0])
+    return json_schema(schema, path) if names[0] == "responseSchema" else schema
 
 
 def _thoughts(config: GeminiFields, rest: dict[str, Any]) -> str | None:

@@ -17,16 +17,16 @@ _RENAMED = {"defs": "$defs", "ref": "$ref"}
 _Inner = Callable[[Any, str], Any]
 
 
-def json_schema(given: Any, path: str, depth: int = 0) -> dict[str, Any]:
-    if not isinstance(given, Mapping):
-        raise GeminiFields.wrong_type(path, "a schema", given)
+def json_schema(google_schema: Any, path: str, depth: int = 0) -> dict[str, Any]:
+    if not isinstance(google_schema, Mapping):
+        raise GeminiFields.wrong_type(path, "a schema", google_schema)
     if depth > _DEPTH_MAX:
         raise GeminiFields.wrong_type(path, f"at most {_DEPTH_MAX} schemas within each other", "more")
 
     def inner(value: Any, where: str) -> dict[str, Any]:
         return json_schema(value, where, depth + 1)
 
-    form = GeminiFields(given, path)
+    form = GeminiFields(google_schema, path)
     schema: dict[str, Any] = {}
     for name in form.without("nullable", "propertyOrdering", "format", "example"):
         schema[_RENAMED.get(name, name)] = _keyword(form, name, inner)

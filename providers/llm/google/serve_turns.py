@@ -27,10 +27,10 @@ _FUNCTION = {"name", "description", "parameters", "parametersJsonSchema", "respo
 
 def turns_of(body: GeminiFields) -> tuple[Message, ...]:
     """Returns the messages: the system prompt, if any, and the conversation."""
-    given = body.list("contents")
-    if not given:
+    contents = body.list("contents")
+    if not contents:
         raise body.refused("contents", "contents is not specified")
-    check_messages(given, "contents")
+    check_messages(contents, "contents")
     turns = []
     system = _system(body)
     if system:
@@ -50,7 +50,7 @@ def _system(body: GeminiFields) -> Content:
     instruction = body.object("systemInstruction", {})
     for part in instruction.objects("parts"):
         if part.fields.keys() != {"text"}:
-            raise part.refusal(part.path, part.said(part.path, "a system instruction holds nothing but text"))
+            raise part.refusal(part.path, part.line(part.path, "a system instruction holds nothing but text"))
     return _content(instruction, CallIds()) or ""
 
 
@@ -144,10 +144,10 @@ def _result(part: GeminiFields, ids: CallIds) -> ToolResult | Native:
     is_error = is_error and isinstance(output, str)
     text = output if isinstance(output, str) else response.written(response.raw)
     images = [_image_in(each) for each in result.objects("parts")]
-    shown = [image for image in images if image is not None]
-    if not result.fields.keys() <= _RESULT or len(shown) < len(images):
+    readable = [image for image in images if image is not None]
+    if not result.fields.keys() <= _RESULT or len(readable) < len(images):
         return part.native(FAMILY)
-    return ToolResult(call_id, (text, *shown) if shown else text, name, is_error)
+    return ToolResult(call_id, (text, *readable) if readable else text, name, is_error)
 
 
 def _image_in(part: GeminiFields) -> Image | None:
@@ -166,9 +166,9 @@ def tools_of(body: GeminiFields) -> tuple[Tool | Native, ...] | None:
 def _function(function: GeminiFields) -> Tool | Native:
     """Returns a tool without the schema of its results, which Google's client adds to every Python function and no
     other provider has a field for; a native part for one with fields that only Gemini knows."""
-    known = _FUNCTION | {"behavior"} if function.fields.get("behavior") in ("UNSPECIFIED", "BLOCKING") else _FUNCTION
+    allowed = _FUNCTION | {"behavior"} if function.fields.get("behavior") in ("UNSPECIFIED", "BLOCKING") else _FUNCTION
     name = function.named()
-    if not function.fields.keys() <= known:
+    if not function.fields.keys() <= allowed:
         native = {"functionDeclarations": [function.raw]}
         return function.native(FAMILY, native)
     function.written(function.raw)
@@ -176,10 +176,10 @@ def _function(function: GeminiFields) -> Tool | Native:
     if function.has("parameters"):
         schema = json_schema(function.fields["parameters"], function.path_to("parameters"))
     if function.has("parametersJsonSchema"):
-        given = function.fields["parametersJsonSchema"]
-        if not isinstance(given, Mapping):
-            raise function.wrong_type(function.path_to("parametersJsonSchema"), "a schema", given)
-        schema = dict(given)
+        parameters = function.fields["parametersJsonSchema"]
+        if not isinstance(parameters, Mapping):
+            raise function.wrong_type(function.path_to("parametersJsonSchema"), "a schema", parameters)
+        schema = dict(parameters)
     return Tool(name, function.text("description", ""), schema)
 
 

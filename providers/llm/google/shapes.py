@@ -110,19 +110,19 @@ def _is_text(part: dict[str, Any]) -> bool:
 def candidate_answer(chunks: Iterable[dict[str, Any]]) -> CandidateAnswer:
     """Returns the answer that is joined from the first candidates of all chunks."""
     whole = CandidateAnswer()
-    said = _CandidateParts()
+    parts = _CandidateParts()
     cited: list[Citation | None] = []
     for chunk in chunks:
-        told = None
+        usage = None
         if "usageMetadata" in chunk:
-            told = usage_of(chunk["usageMetadata"])
+            usage = usage_of(chunk["usageMetadata"])
             whole.tier = _tier_of(chunk["usageMetadata"]) or whole.tier
         whole.id = whole.id or chunk.get("responseId")
         whole.served = whole.served or chunk.get("modelVersion")
         if "promptFeedback" in chunk:
             whole.blocked = _blocked(chunk["promptFeedback"]) or whole.blocked
         candidate = _first(chunk.get("candidates"))
-        whole.usage = later_usage(whole.usage, told, has_more=candidate is not None)
+        whole.usage = later_usage(whole.usage, usage, has_more=candidate is not None)
         if candidate is None:
             whole.is_known = whole.is_known or not _KNOWN.isdisjoint(chunk)
             continue
@@ -131,13 +131,13 @@ def candidate_answer(chunks: Iterable[dict[str, Any]]) -> CandidateAnswer:
         if isinstance(finish, str) and finish:
             whole.finish = finish
         for part in objects_in(as_object(candidate.get("content")).get("parts")):
-            said.take(part)
+            parts.take(part)
         if (tokens := _logprobs_of(candidate.get("logprobsResult"))) is not None:
             whole.logprobs = [*(whole.logprobs or ()), *tokens]
         if not _CITING.isdisjoint(candidate):
             cited += _citations_of(candidate)
-    whole.text, whole.parts = said.spoken.text, said.spoken.parts()
-    whole.has_parts, whole.is_whole = said.has_said, said.calls.are_whole
+    whole.text, whole.parts = parts.spoken.text, parts.spoken.parts()
+    whole.has_parts, whole.is_whole = parts.has_said, parts.calls.are_whole
     whole.citations = each_once(cited)
     return whole
 
@@ -147,15 +147,15 @@ def _tier_of(usage: Any) -> Any:
     return as_object(usage).get("serviceTier") or as_object(usage).get("trafficType")
 
 
-def usage_of(given: Any) -> Usage | None:
+def usage_of(counts: Any) -> Usage | None:
     """Returns the tokens, None if unknown. Thoughts count as output, as they are billed; tools' additions as input."""
-    if not isinstance(given, dict):
+    if not isinstance(counts, dict):
         return None
-    prompt = sum_in(given, "promptTokenCount", "toolUsePromptTokenCount")
-    output, thoughts, cached, total = (count_in(given, name) for name in _COUNTS)
+    prompt = sum_in(counts, "promptTokenCount", "toolUsePromptTokenCount")
+    output, thoughts, cached, total = (count_in(counts, name) for name in _COUNTS)
     # If the total leaves no room for thoughts, the answer's number already includes them.
     if prompt is None or output is None or total != prompt + output or (thoughts or 0) > output:
-        output = sum_in(given, "candidatesTokenCount", "thoughtsTokenCount")
+        output = sum_in(counts, "candidatesTokenCount", "thoughtsTokenCount")
     return checked_usage(prompt, output, thoughts, cached, total)
 
 
@@ -164,8 +164,8 @@ def _blocked(feedback: Any) -> str | None:
     reason = as_object(feedback).get("blockReason")
     if not isinstance(reason, str) or not reason or reason == "BLOCKED_REASON_UNSPECIFIED":
         return None
-    said = as_object(feedback).get("blockReasonMessage")
-    return said if isinstance(said, str) and said else f"The prompt was blocked: {reason}"
+    message = as_object(feedback).get("blockReasonMessage")
+    return message if isinstance(message, str) and message else f"The prompt was blocked: {reason}"
 
 
 def _first(candidates: Any) -> dict[str, Any] | None:
@@ -173,13 +173,13 @@ def _first(candidates: Any) -> dict[str, Any] | None:
     return next((one for one in objects_in(candidates) if one.get("index", 0) == 0), None)
 
 
-def _logprobs_of(given: Any) -> list[TokenLogprob] | None:
-    if not isinstance(given, dict) or not isinstance(given.get("chosenCandidates"), list):
+def _logprobs_of(value: Any) -> list[TokenLogprob] | None:
+    if not isinstance(value, dict) or not isinstance(value.get("chosenCandidates"), list):
         return None
-    rows = given.get("topCandidates")
+    rows = value.get("topCandidates")
     tops = rows if isinstance(rows, list) else []
     tokens = []
-    for place, chosen in enumerate(given["chosenCandidates"]):
+    for place, chosen in enumerate(value["chosenCandidates"]):
         pair = _pair(chosen)
         if pair is not None:
             row = as_object(tops[place]).get("candidates") if place < len(tops) else None
@@ -187,9 +187,9 @@ def _logprobs_of(given: Any) -> list[TokenLogprob] | None:
     return tokens
 
 
-def _pair(given: Any) -> tuple[str, float] | None:
-    token, value = as_object(given).get("token", ""), as_object(given).get("logProbability", 0.0)
-    if not isinstance(given, dict) or not isinstance(token, str) or isinstance(value, bool):
+def _pair(entry: Any) -> tuple[str, float] | None:
+    token, value = as_object(entry).get("token", ""), as_object(entry).get("logProbability", 0.0)
+    if not isinstance(entry, dict) or not isinstance(token, str) or isinstance(value, bool):
         return None
     return (mended(token), float(value)) if isinstance(value, int | float) else None
 

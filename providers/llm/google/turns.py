@@ -17,7 +17,7 @@ from msgspec import Struct
 from ....engine.call import Call, Message
 from ....engine.content import Image, Native, Part, Tool, ToolCall, ToolResult
 from ....engine.endpoint import EncodeError
-from ..blocks import arguments_in, beside, check_parallel_tools, data_of, object_in, own, unsayable
+from ..blocks import arguments_in, beside, check_parallel_tools, data_of, object_in, own_json, unsayable
 from ..protocol import as_it_stands, described
 
 FAMILY = "gemini"
@@ -62,9 +62,9 @@ class _CalledTools(Struct):
 def prompt_of(call: Call, model: str) -> dict[str, Any]:
     contents: list[dict[str, Any]] = []
     system: list[Any] = []
-    asked = _CalledTools()
+    tools = _CalledTools()
     results: list[ToolResult] = []
-    for message in _said(tuple(call.messages())):
+    for message in _without_empty(tuple(call.messages())):
         if message.role in _SYSTEM:
             system.extend(_system(call, message))
             continue
@@ -75,21 +75,21 @@ def prompt_of(call: Call, model: str) -> dict[str, Any]:
             # All of one turn's calls are answered in one turn.
             continue
         if results and not answers:
-            contents.append({"parts": _answered(call, results, asked), "role": "user"})
+            contents.append({"parts": _answered(call, results, tools), "role": "user"})
             results = []
-        contents.append({"parts": [*_answered(call, results, asked), *_parts(call, rest, asked, model)], "role": role})
+        contents.append({"parts": [*_answered(call, results, tools), *_parts(call, rest, tools, model)], "role": role})
         results = []
     if results:
-        contents.append({"parts": _answered(call, results, asked), "role": "user"})
+        contents.append({"parts": _answered(call, results, tools), "role": "user"})
     if not contents:
         raise EncodeError(f"{call.model}: Gemini wants at least one message of a user besides the system prompt")
     return {"contents": contents, "systemInstruction": {"parts": system}} if system else {"contents": contents}
 
 
-def _said(messages: tuple[Message, ...]) -> list[Message]:
+def _without_empty(messages: tuple[Message, ...]) -> list[Message]:
     """Returns the turns without empty ones, which Gemini refuses; all of them if no turn has content."""
-    said = [message for message in messages if any(part != "" for part in _parts_of(message))]
-    return said if any(message.role not in _SYSTEM for message in said) else list(messages)
+    filled = [message for message in messages if any(part != "" for part in _parts_of(message))]
+    return filled if any(message.role not in _SYSTEM for message in filled) else list(messages)
 
 
 def _parts_of(message: Message) -> tuple[Part, ...]:
@@ -112,7 +112,7 @@ def _system(call: Call, message: Message) -> Iterator[Any]:
         return
     for part in message.content:
         if isinstance(part, Native):
-            yield own(call, part, FAMILY, _WORDS)
+            yield own_json(call, part, FAMILY, _WORDS)
         elif isinstance(part, str):
             yield {"text": part}
         else:
@@ -130,16 +130,16 @@ def _apart(message: Message, role: str) -> tuple[list[ToolResult], Message]:
     return results, Message(message.role, rest)
 
 
-def _answered(call: Call, results: list[ToolResult], asked: _CalledTools) -> list[Any]:
+def _answered(call: Call, results: list[ToolResult], tools: _CalledTools) -> list[Any]:
     """Returns the results in the order of their calls, by which calls of one tool are matched if they have no ids."""
-    ordered = sorted(results, key=lambda one: asked.places.get(one.id, len(asked.places)))
-    return [_result(call, one, asked.names) for one in ordered]
+    ordered = sorted(results, key=lambda one: tools.places.get(one.id, len(tools.places)))
+    return [_result(call, one, tools.names) for one in ordered]
 
 
-def _parts(call: Call, message: Message, asked: _CalledTools, model: str) -> list[Any]:
+def _parts(call: Call, message: Message, tools: _CalledTools, model: str) -> list[Any]:
     if isinstance(message.content, str):
         return [{"text": message.content}]
-    asked.note(message)
+    tools.note(message)
     parts: list[Any] = []
     is_signed = any(_is_signed(part) for part in message.content if not isinstance(part, str))
     stands_in = not is_signed and _WANTS_SIGNATURES.search(model) is not None
@@ -149,7 +149,7 @@ def _parts(call: Call, message: Message, asked: _CalledTools, model: str) -> lis
             # Of calls that were made together only the first one has a signature.
             stands_in = False
         elif part != "" or len(message.content) == 1:
-            parts.append(_part(call, part, asked.names))
+            parts.append(_part(call, part, tools.names))
     return parts
 
 
@@ -167,7 +167,7 @@ def _part(call: Call, part: str | Image | ToolResult | Native, names: Mapping[st
         case ToolResult():
             return _result(call, part, names)
         case Native():
-            return own(call, part, FAMILY, _WORDS)
+            return own_json(call, part, FAMILY, _WORDS)
 
 
 def _image(call: Call, image: Image) -> dict[str, Any]:
@@ -185,10 +185,10 @@ def _path_of(url: str) -> str:
         return ""
 
 
-def _tool_call(call: Call, asked: ToolCall, unsigned: Mapping[str, str]) -> dict[str, Any]:
-    told = {"args": arguments_in(call, asked), "name": asked.name, **_id(asked.id)}
-    more = {name: as_it_stands(call, name, value) for name, value in beside(asked, FAMILY).items()}
-    return {"functionCall": told, **unsigned, **more}
+def _tool_call(call: Call, tool_call: ToolCall, unsigned: Mapping[str, str]) -> dict[str, Any]:
+    fields = {"args": arguments_in(call, tool_call), "name": tool_call.name, **_id(tool_call.id)}
+    more = {name: as_it_stands(call, name, value) for name, value in beside(tool_call, FAMILY).items()}
+    return {"functionCall": fields, **unsigned, **more}
 
 
 def _id(call_id: str) -> dict[str, str]:
@@ -205,8 +205,8 @@ def _result(call: Call, result: ToolResult, names: Mapping[str, str]) -> dict[st
     content = (result.content,) if isinstance(result.content, str) else result.content
     text = "".join(part for part in content if isinstance(part, str))
     images = [_image(call, part) for part in content if isinstance(part, Image)]
-    told = {"name": name, "response": _response(text, is_error=result.is_error), **_id(result.id)}
-    return {"functionResponse": {**told, "parts": images} if images else told}
+    fields = {"name": name, "response": _response(text, is_error=result.is_error), **_id(result.id)}
+    return {"functionResponse": {**fields, "parts": images} if images else fields}
 
 
 def _response(text: str, *, is_error: bool) -> Any:
@@ -220,18 +220,18 @@ def add_tools(call: Call, params: dict[str, Any]) -> None:
     check_parallel_tools(call, "Gemini")
     if call.tools:
         functions = [_function(call, tool) for tool in call.tools if isinstance(tool, Tool)]
-        others = [own(call, tool, FAMILY, _WORDS) for tool in call.tools if isinstance(tool, Native)]
+        others = [own_json(call, tool, FAMILY, _WORDS) for tool in call.tools if isinstance(tool, Native)]
         params["tools"] = [*([{"functionDeclarations": functions}] if functions else []), *others]
     if (choice := call.tool_choice) is not None:
-        told: dict[str, Any] = {"mode": _CHOICES.get(choice, "ANY")}
+        config: dict[str, Any] = {"mode": _CHOICES.get(choice, "ANY")}
         if choice not in _CHOICES:
-            told["allowedFunctionNames"] = [choice]
-        params["toolConfig"] = {"functionCallingConfig": told}
+            config["allowedFunctionNames"] = [choice]
+        params["toolConfig"] = {"functionCallingConfig": config}
 
 
 def _function(call: Call, tool: Tool) -> dict[str, Any]:
     """Returns the declaration of a tool; `strict` is left out, since Gemini has no such field."""
-    told = described(tool, has_strict=False)
+    declaration = described(tool, has_strict=False)
     if tool.parameters is not None:
-        told["parametersJsonSchema"] = as_it_stands(call, f"the parameters of tool {tool.name}", tool.parameters)
-    return told
+        declaration["parametersJsonSchema"] = as_it_stands(call, f"the parameters of tool {tool.name}", tool.parameters)
+    return declaration

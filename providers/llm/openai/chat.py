@@ -121,11 +121,11 @@ def decode(response: Response) -> Reply | Fault:
     if choice.message is None:
         return bad_json("200 with a choice that holds no message")
     logprobs = None if choice.logprobs is None else logprobs_of(choice.logprobs, None)
-    said = None
+    beside = None
     if choice.message.says_more:
-        said = MessageParts()
-        said.take(choice.message, is_whole=True)
-    return _reply(choice, answer, usage_of(answer.usage), logprobs, response, said, is_strict=is_strict)
+        beside = MessageParts()
+        beside.take(choice.message, is_whole=True)
+    return _reply(choice, answer, usage_of(answer.usage), logprobs, response, beside, is_strict=is_strict)
 
 
 def _reply(
@@ -134,7 +134,7 @@ def _reply(
     usage: Usage | None,
     logprobs: list[TokenLogprob] | None,
     response: Response,
-    said: MessageParts | None,
+    beside: MessageParts | None,
     *,
     is_strict: bool,
 ) -> Reply | Fault:
@@ -150,9 +150,9 @@ def _reply(
         return empty_answer("a message that says nothing", usage)
     raw_hash = sha256(response.body).hexdigest()
     parts: tuple[Part, ...] = ()
-    if said is not None:
-        parts = said.parts(message.spoken if isinstance(message, CompletionMessageOfParts) else (text,), raw_hash)
-        if said.has_calls and (finish is None or finish == "stop"):
+    if beside is not None:
+        parts = beside.parts(message.spoken if isinstance(message, CompletionMessageOfParts) else (text,), raw_hash)
+        if beside.has_calls and (finish is None or finish == "stop"):
             finish = "tool_calls"
     citations: tuple[Citation, ...] = ()
     if message.annotations or answer.citations or answer.search_results:
@@ -196,11 +196,11 @@ class Chunks:
         self.origin = ChatAnswer()
         self.has_choices = False
 
-    def take(self, chunk: ChatAnswer, response: Response, said: bytes) -> Reply | Fault | None:
+    def take(self, chunk: ChatAnswer, response: Response, data: bytes) -> Reply | Fault | None:
         """Adds a chunk, of whose choices only the first counts. Returns the reply or fault of an error in it, whose
-        JSON is `said`, else None."""
+        JSON is `data`, else None."""
         if chunk.error:
-            return refusal_or_fault(response, said)
+            return refusal_or_fault(response, data)
         self.usage = later_usage(self.usage, usage_of(chunk.usage), has_more=bool(chunk.choices))
         self.citations = chunk.citations or self.citations
         self.results = chunk.search_results or self.results
@@ -222,12 +222,10 @@ class Chunks:
 
 
 class _ChatChunks(Chunks):
-    """Those of a chat completion."""
-
     def __init__(self) -> None:
         super().__init__()
         self.spoken: list[str | dict[str, Any]] = []
-        self.said: MessageParts | None = None
+        self.beside: MessageParts | None = None
         self.tools: Any = None
         self.refusals: list[str] = []
         self.notes: list[Any] = []
@@ -239,8 +237,8 @@ class _ChatChunks(Chunks):
         elif delta.content is not None:
             self.spoken.append(delta.content)
         if delta.says_more:
-            self.said = self.said or MessageParts()
-            self.said.take(delta)
+            self.beside = self.beside or MessageParts()
+            self.beside.take(delta)
         self.tools = delta.tool_calls or delta.function_call or self.tools
         self.refusals.append(delta.refusal or "")
         self.notes += delta.annotations or ()
@@ -255,7 +253,7 @@ class _ChatChunks(Chunks):
             message = with_parts(message, self.spoken)
         answer = structs.replace(self.origin, citations=self.citations, search_results=self.results)
         choice = ChatChoice(message=message, finish_reason=self.finish)
-        return _reply(choice, answer, self.usage, self.logprobs, response, self.said, is_strict=is_strict)
+        return _reply(choice, answer, self.usage, self.logprobs, response, self.beside, is_strict=is_strict)
 
 
 def decode_stream(response: Response, joined: Chunks) -> Reply | Fault:

@@ -106,12 +106,12 @@ class _CompletionChunks(Chunks):
         )
 
 
-def aligned_logprobs(given: Any) -> list[TokenLogprob] | None:
+def aligned_logprobs(lists: Any) -> list[TokenLogprob] | None:
     """Returns a row for each token of parallel lists, so that tokens can be counted, with NaN where the number is
     missing; None if they are not such lists."""
-    if not isinstance(given, dict):
+    if not isinstance(lists, dict):
         return None
-    tokens, values, tops = (given.get(name) for name in ("tokens", "token_logprobs", "top_logprobs"))
+    tokens, values, tops = (lists.get(name) for name in ("tokens", "token_logprobs", "top_logprobs"))
     if not isinstance(tokens, list) or not isinstance(values, list) or len(tokens) != len(values):
         return None
     rows = tops if isinstance(tops, list) and len(tops) == len(tokens) else [None] * len(tokens)

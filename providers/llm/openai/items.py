@@ -16,7 +16,7 @@ from ..protocol import as_it_stands
 from ..repair import mended
 from ..tool_ids import shortened
 from .parts import arguments_text
-from .turns import function_of, own
+from .turns import function_of, own_value
 
 FAMILY = "openai-responses"
 _WORDS = "OpenAI Responses"
@@ -27,20 +27,20 @@ _OF_A_CALL = ("type", "call_id", "name", "arguments")
 
 def items_of(call: Call, message: Message) -> Iterator[Any]:
     """Yields the items of one turn: messages with its texts, and between them its tool calls and results."""
-    said: list[Any] = []
+    contents: list[Any] = []
     is_empty = True
     for part in message.content:
         spoken = _spoken(call, part, message.role)
         is_empty = False
         if spoken is not None:
-            said.append(spoken)
+            contents.append(spoken)
             continue
-        if said:
-            yield _message(message.role, said)
-            said = []
+        if contents:
+            yield _message(message.role, contents)
+            contents = []
         yield _item(call, part, message.role)
-    if said or is_empty:
-        yield _message(message.role, said)
+    if contents or is_empty:
+        yield _message(message.role, contents)
 
 
 def _spoken(call: Call, part: Part, role: str) -> Any:
@@ -51,23 +51,23 @@ def _spoken(call: Call, part: Part, role: str) -> Any:
         return _image(part)
     if not isinstance(part, Native):
         return None
-    kind = own(call, part, FAMILY, _WORDS).get("type")
+    kind = own_value(call, part, FAMILY, _WORDS).get("type")
     is_content = isinstance(kind, str) and (kind.startswith("input_") or kind in ("output_text", "refusal"))
     return as_it_stands(call, "a native part", part.value) if is_content else None
 
 
-def _message(role: str, said: Sequence[Any]) -> dict[str, Any]:
+def _message(role: str, contents: Sequence[Any]) -> dict[str, Any]:
     """Returns a message, whose content is a plain text where that is equivalent."""
-    texts = [part for part in said if isinstance(part, str)]
-    if len(texts) == len(said) and (len(texts) < 2 or role == "assistant"):
+    texts = [part for part in contents if isinstance(part, str)]
+    if len(texts) == len(contents) and (len(texts) < 2 or role == "assistant"):
         return {"content": "".join(texts), "role": role}
     kind = "output_text" if role == "assistant" else "input_text"
-    return {"content": [{"type": kind, "text": one} if isinstance(one, str) else one for one in said], "role": role}
+    return {"content": [{"type": kind, "text": one} if isinstance(one, str) else one for one in contents], "role": role}
 
 
 def _image(image: Image) -> dict[str, Any]:
-    told = {"type": "input_image", "image_url": image.url}
-    return told if image.detail is None else {**told, "detail": image.detail}
+    item = {"type": "input_image", "image_url": image.url}
+    return item if image.detail is None else {**item, "detail": image.detail}
 
 
 def _item(call: Call, part: Part, role: str) -> Any:
@@ -77,9 +77,9 @@ def _item(call: Call, part: Part, role: str) -> Any:
         case ToolCall():
             if role != "assistant":
                 raise EncodeError(f"a call to {call.model}: a tool is called in a turn of `assistant`, not of `{role}`")
-            told = {"type": "function_call", "call_id": shortened(part.id, _ID_MOST)}
-            told |= {"name": part.name, "arguments": part.arguments}
-            return {**beside(part, FAMILY), **told}
+            fields = {"type": "function_call", "call_id": shortened(part.id, _ID_MOST)}
+            fields |= {"name": part.name, "arguments": part.arguments}
+            return {**beside(part, FAMILY), **fields}
         case ToolResult():
             if role == "assistant":
                 raise EncodeError(f"a call to {call.model}: a tool's result stands in a turn of `tool` or `user`")
@@ -103,7 +103,7 @@ def add_tools(call: Call, params: dict[str, Any]) -> None:
 
 def _tool(call: Call, tool: Tool | Native) -> Any:
     if isinstance(tool, Native):
-        return as_it_stands(call, "tools", own(call, tool, FAMILY, _WORDS))
+        return as_it_stands(call, "tools", own_value(call, tool, FAMILY, _WORDS))
     # Unlike chat completions, Responses needs an explicit null where there are none.
     return {"type": "function", "parameters": None, **function_of(call, tool)}
 
@@ -131,7 +131,7 @@ def parts_of(output: Sequence[Any], text: str, raw_hash: str) -> tuple[Part, ...
     """Returns the parts of an answer in their order; an empty tuple if it is text alone. `text` is the whole text, for
     answers whose messages leave it out."""
     # A refusal counts as the text if there is no other.
-    has_text = any(_said(part, "output_text") for item in output for part in content_of(item))
+    has_text = any(_text_of(part, "output_text") for item in output for part in content_of(item))
     kind = "output_text" if has_text else "refusal"
     parts: list[Part] = []
     for number, item in enumerate(output):
@@ -146,8 +146,8 @@ def _parts_in(item: dict[str, Any], made_id: str, kind: str) -> Iterator[Part]:
     match item.get("type"):
         case "message":
             for part in content_of(item):
-                if said := _said(part, kind):
-                    yield mended(said)
+                if text := _text_of(part, kind):
+                    yield mended(text)
                 elif isinstance(part, dict) and part.get("type") not in ("output_text", kind):
                     yield from _native(part)
         case "function_call":
@@ -162,12 +162,12 @@ def content_of(item: Any) -> list[Any]:
     return content if isinstance(content, list) else []
 
 
-def _said(part: Any, kind: str) -> str:
+def _text_of(part: Any, kind: str) -> str:
     """Returns the text of a message's part of this kind; empty for any other."""
     if not isinstance(part, dict) or part.get("type") != kind:
         return ""
-    said = part.get("text" if kind == "output_text" else "refusal")
-    return said if isinstance(said, str) else ""
+    text = part.get("text" if kind == "output_text" else "refusal")
+    return text if isinstance(text, str) else ""
 
 
 def _native(value: dict[str, Any]) -> Iterator[Native]:

@@ -84,15 +84,15 @@ class MessageParts:
         before = {name: mended("".join(pieces)) for name, pieces in self._thoughts.items()}
         details = {"reasoning_details": self._details} if self._details else {}
         thought = native_of(FAMILY, {**before, **details}) if before or details else None
-        told = [
+        contents = [
             part for one in joined(spoken) if (part := mended(one) if isinstance(one, str) else native_of(FAMILY, one))
         ]
         in_order = sorted(self._calls, key=lambda one: one.index)
         # Made from the answer's bytes, so that the ids are the same whenever it is read again.
         calls = [one.part(f"call_{raw_hash[:20]}{number}") for number, one in enumerate(in_order)]
-        if thought is None and not calls and all(isinstance(one, str) for one in told):
+        if thought is None and not calls and all(isinstance(one, str) for one in contents):
             return ()
-        return tuple(one for one in (thought, *told, *calls) if one is not None)
+        return tuple(one for one in (thought, *contents, *calls) if one is not None)
 
     def _take_detail(self, detail: dict[str, Any], is_whole: bool) -> None:
         last = self._details[-1] if self._details and not is_whole else None
@@ -115,8 +115,8 @@ class MessageParts:
         call_id = as_text(one.get("id"))
         if not (name or arguments or call_id):
             return
-        given = one.get("index")
-        index = given if isinstance(given, int) and not isinstance(given, bool) else None
+        number = one.get("index")
+        index = number if isinstance(number, int) and not isinstance(number, bool) else None
         calling = None if is_whole else self._begun(index, call_id, name, arguments)
         if calling is None:
             calling = _ToolCallBuilder(len(self._calls) if index is None else index, call_id, kind)
@@ -155,8 +155,8 @@ def _beside(one: dict[str, Any], inner: Any) -> dict[str, Any]:
     if not isinstance(inner, dict):
         return {}
     kind = one.get("type")
-    told = {"type": kind} if isinstance(kind, str) and kind not in ("function", "custom", "") else {}
-    return told | {name: value for name, value in one.items() if name not in _OF_A_CALL}
+    fields = {"type": kind} if isinstance(kind, str) and kind not in ("function", "custom", "") else {}
+    return fields | {name: value for name, value in one.items() if name not in _OF_A_CALL}
 
 
 def joined(spoken: Iterable[str | dict[str, Any]]) -> list[str | dict[str, Any]]:
@@ -191,8 +191,8 @@ def _are_texts(*parts: dict[str, Any]) -> bool:
     return all(part.get("type") == "text" and isinstance(part.get("text"), str) for part in parts)
 
 
-def _objects(given: Any) -> list[dict[str, Any]]:
-    return objects_in([given] if isinstance(given, dict) else given)
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return objects_in([value] if isinstance(value, dict) else value)
 
 
 def arguments_text(value: Any) -> str:

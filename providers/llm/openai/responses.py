@@ -128,10 +128,10 @@ def _reply(answer: dict[str, Any], pieces: _Pieces, response: Response, raw: byt
         return broken_answer(f"status is `{mended(status[:40])}`")
     parts = [part for item in output for part in objects_in(content_of(item))]
     refusal = "".join(_texts(parts, "refusal", "refusal"))
-    told = "".join(pieces.texts)
-    if not parts and not told and finish == "stop" and not any(map(_is_a_tools, output)):
+    streamed = "".join(pieces.texts)
+    if not parts and not streamed and finish == "stop" and not any(map(_is_a_tools, output)):
         return empty_answer("an empty list of outputs", usage)
-    text = "".join(_texts(parts, "output_text", "text")) or told or refusal
+    text = "".join(_texts(parts, "output_text", "text")) or streamed or refusal
     text, raw_hash = mended(text), sha256(response.body).hexdigest()
     if finish == "stop" and any(map(is_call, output)):
         finish = "tool_calls"

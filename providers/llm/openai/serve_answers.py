@@ -17,24 +17,24 @@ from .serve_turns import BESIDE, FAMILY
 _FINISHES = frozenset({"stop", "length", "tool_calls", "content_filter"})
 
 
-def completion(asked: ServedRequest, outcomes: Sequence[Outcome], created: int) -> dict[str, Any]:
+def completion(request: ServedRequest, outcomes: Sequence[Outcome], created: int) -> dict[str, Any]:
     choices = []
     for index, outcome in enumerate(outcomes):
         reply = reply_of(outcome)
         choices.append(
             {
                 "index": index,
-                "message": _message(reply, asked),
+                "message": _message(reply, request),
                 "logprobs": None if reply.logprobs is None else {"content": logprobs(reply.logprobs), "refusal": None},
-                "finish_reason": finish_of(reply, asked),
+                "finish_reason": finish_of(reply, request),
             }
         )
     usage = usage_of(outcomes)
     return {
-        "id": "chatcmpl-" + (outcomes[0].key[:ID_CHARS] or digest(asked.call)),
+        "id": "chatcmpl-" + (outcomes[0].key[:ID_CHARS] or digest(request.call)),
         "object": "chat.completion",
         "created": created,
-        "model": model_of(asked, outcomes),
+        "model": model_of(request, outcomes),
         "choices": choices,
         "usage": None if usage is None else counted(usage),
     }
@@ -55,27 +55,27 @@ def is_refusal(reply: Reply) -> bool:
     return reply.refused and reply.finish_reason != "content_filter"
 
 
-def finish_of(reply: Reply, asked: ServedRequest) -> str:
+def finish_of(reply: Reply, request: ServedRequest) -> str:
     """Returns the finish reason as one of OpenAI's; a provider's own words become `stop`."""
     if reply.finish_reason == "tool_calls" or (reply.parts and reply.finish_reason is None and reply.tool_calls):
-        return "function_call" if asked.told.get("functions") and reply.tool_calls else "tool_calls"
+        return "function_call" if request.told.get("functions") and reply.tool_calls else "tool_calls"
     return reply.finish_reason if reply.finish_reason in _FINISHES else "stop"
 
 
-def _message(reply: Reply, asked: ServedRequest) -> dict[str, Any]:
+def _message(reply: Reply, request: ServedRequest) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": reply.text, "refusal": None}
     if is_refusal(reply):
         message["content"], message["refusal"] = None, reply.text
     if reply.citations:
         message["annotations"] = notes_of(reply.citations)
     if reply.parts:
-        _add_parts(message, reply, asked)
+        _add_parts(message, reply, request)
     return message
 
 
-def _add_parts(message: dict[str, Any], reply: Reply, asked: ServedRequest) -> None:
+def _add_parts(message: dict[str, Any], reply: Reply, request: ServedRequest) -> None:
     calls = tool_calls(reply)
-    if calls and asked.told.get("functions"):
+    if calls and request.told.get("functions"):
         message["function_call"] = calls[0]["function"]
     elif calls:
         message["tool_calls"] = calls
@@ -87,11 +87,11 @@ def _add_parts(message: dict[str, Any], reply: Reply, asked: ServedRequest) -> N
 
 def fields(reply: Reply) -> dict[str, Any]:
     """Returns the message's fields that a server of the same family added, such as `reasoning_content`."""
-    said: dict[str, Any] = {}
+    native_fields: dict[str, Any] = {}
     for part in reply.parts:
         if isinstance(part, Native) and part.protocol == FAMILY and "type" not in part.value:
-            said |= {name: value for name, value in part.value.items() if is_writable(value)}
-    return said
+            native_fields |= {name: value for name, value in part.value.items() if is_writable(value)}
+    return native_fields
 
 
 def tool_calls(reply: Reply) -> list[dict[str, Any]]:

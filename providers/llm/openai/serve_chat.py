@@ -61,18 +61,18 @@ def read(request: Mapping[str, Any], named: Callable[[str], str]) -> ServedReque
     is_streamed = body.boolean("stream") or False
     call = Call(named(model), turns(body), stream=is_streamed, extra=extra or None, **settings)
     count = body.integer("n", 1, COUNT_MAX) or 1
-    return ServedRequest(call, model, is_streamed, count, _told(body), frozenset(spare))
+    return ServedRequest(call, model, is_streamed, count, _answer_form(body), frozenset(spare))
 
 
-def _told(body: OpenAIFields) -> dict[str, Any]:
+def _answer_form(body: OpenAIFields) -> dict[str, Any]:
     """Returns how the answer is to be written: `usage` is True if a stream ends with the usage, `functions` is True if
     tool calls have their older form, `function_call`; missing keys count as False."""
-    told: dict[str, Any] = {}
+    form: dict[str, Any] = {}
     if (options := body.optional_object("stream_options")) is not None:
-        told["usage"] = options.boolean("include_usage") or False
+        form["usage"] = options.boolean("include_usage") or False
     if body.has("functions"):
-        told["functions"] = True
-    return told
+        form["functions"] = True
+    return form
 
 
 def _settings(body: OpenAIFields, extra: dict[str, Any], spare: set[str]) -> dict[str, Any]:
@@ -91,8 +91,8 @@ def _settings(body: OpenAIFields, extra: dict[str, Any], spare: set[str]) -> dic
         "reasoning_effort": body.optional_text("reasoning_effort"),
         "logprobs": _logprobs(body),
         "json_schema": _form(body, extra, spare),
-        "tools": (given := tools(body, FAMILY)),
-        "tool_choice": choice(body, given, extra, is_flat=False),
+        "tools": (offered := tools(body, FAMILY)),
+        "tool_choice": choice(body, offered, extra, is_flat=False),
         "parallel_tools": body.boolean("parallel_tool_calls"),
     }
 
@@ -118,22 +118,22 @@ def _form(body: OpenAIFields, extra: dict[str, Any], spare: set[str]) -> Mapping
     form = body.optional_object("response_format")
     if form is None or (kind := form.text("type")) == "text":
         return None
-    given, is_all = schema(form.object("json_schema")) if kind == "json_schema" else (None, False)
+    json_schema, is_all = schema(form.object("json_schema")) if kind == "json_schema" else (None, False)
     if not is_all:
         extra["response_format"] = body.kept("response_format")
-        if given is not None:
+        if json_schema is not None:
             spare.add("response_format")
-    return given
+    return json_schema
 
 
 def dialect(now: Callable[[], float] = time.time) -> Dialect:
     """Returns the dialect; `now` returns the seconds since 1970 that date its answers."""
 
-    def answered(asked: ServedRequest, outcomes: Sequence[Outcome]) -> bytes:
-        return dumps(completion(asked, outcomes, int(now())))
+    def answered(request: ServedRequest, outcomes: Sequence[Outcome]) -> bytes:
+        return dumps(completion(request, outcomes, int(now())))
 
-    def streamed(asked: ServedRequest) -> ChatStream:
-        return ChatStream(asked, int(now()))
+    def streamed(request: ServedRequest) -> ChatStream:
+        return ChatStream(request, int(now()))
 
     return Dialect("openai-chat", read, answered, streamed, problem, listing, listed)
 

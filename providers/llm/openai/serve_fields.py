@@ -72,9 +72,9 @@ class OpenAIFields(FieldReader):
     def filled_list(self, name: str, expected: str = "an array of objects") -> Sequence[Any]:
         """Returns the list in a field; raises RequestRefusal if it is missing or empty."""
         self.required(name)
-        given = self.list(name, expected)
-        if not given:
+        items = self.list(name, expected)
+        if not items:
             path = self.path_to(name)
-            said = f"Invalid '{path}': empty array. Expected an array with minimum length 1, but got an empty array"
-            raise RequestRefusal(f"{said} instead.", path)
-        return given
+            message = f"Invalid '{path}': empty array. Expected an array with minimum length 1, but got an empty array"
+            raise RequestRefusal(f"{message} instead.", path)
+        return items

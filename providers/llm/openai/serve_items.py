@@ -82,8 +82,8 @@ class TurnBuilder:
         parts = self._parts
         if self._role == "assistant" and all(map(_is_thought, parts)) and self._follows_its_own():
             # A thought goes before the text it led to: a stream writes it behind a text that was sent at once.
-            said = self._turns.pop().content
-            parts = [*parts, *((said,) if isinstance(said, str) else said)]
+            content = self._turns.pop().content
+            parts = [*parts, *((content,) if isinstance(content, str) else content)]
         if self._role:
             self._turns.append(Message(self._role, as_content(parts)))
         self._role, self._parts = "", []
@@ -119,8 +119,8 @@ def _is_thought(part: Part) -> bool:
 
 
 def _stored_item(item: OpenAIFields) -> RequestRefusal:
-    said = f"Unsupported item: '{item.path}' refers to an item that was stored; nothing is stored here"
-    return RequestRefusal(f"{said}: send the item itself.", item.path)
+    message = f"Unsupported item: '{item.path}' refers to an item that was stored; nothing is stored here"
+    return RequestRefusal(f"{message}: send the item itself.", item.path)
 
 
 def _content_parts(item: OpenAIFields, role: str) -> list[Part]:
@@ -148,5 +148,5 @@ def _output(item: OpenAIFields) -> str | tuple[str | Image, ...] | None:
     if isinstance(output, str):
         return output
     parts = [_part(part) for part in item.objects("output")]
-    shown = tuple(part for part in parts if isinstance(part, str | Image))
-    return shown if len(shown) == len(parts) else None
+    neutral = tuple(part for part in parts if isinstance(part, str | Image))
+    return neutral if len(neutral) == len(parts) else None

@@ -47,27 +47,27 @@ def error_of(problem: Problem) -> dict[str, Any]:
     return {"message": problem.message, "type": kind, "param": problem.param, "code": code}
 
 
-def problem(told: Problem) -> bytes:
-    return dumps({"error": error_of(told)})
+def problem(cause: Problem) -> bytes:
+    return dumps({"error": error_of(cause)})
 
 
-def _words_of(told: Problem) -> tuple[str, str | None]:
+def _words_of(cause: Problem) -> tuple[str, str | None]:
     # Only a status below 500 is about the client's request: a dead key behind the gateway is not the client's own.
-    if told.status >= 500:
-        return "server_error", told.kind
-    if told.kind in _OF_KINDS:
-        return _OF_KINDS[told.kind]
-    if told.kind == "rejected":
+    if cause.status >= 500:
+        return "server_error", cause.kind
+    if cause.kind in _OF_KINDS:
+        return _OF_KINDS[cause.kind]
+    if cause.kind == "rejected":
         for words, code in _OF_PROVIDERS:
-            if words in told.message:
+            if words in cause.message:
                 return _REQUEST, code
-    if told.kind == "invalid":
+    if cause.kind == "invalid":
         for words, code in _OF_WORDS:
-            if told.message.startswith(words):
+            if cause.message.startswith(words):
                 return _REQUEST, code
-    if told.status in _OF_STATUSES:
-        return _OF_KINDS[_OF_STATUSES[told.status]]
-    return _REQUEST, None if told.kind == "invalid" else told.kind
+    if cause.status in _OF_STATUSES:
+        return _OF_KINDS[_OF_STATUSES[cause.status]]
+    return _REQUEST, None if cause.kind == "invalid" else cause.kind
 
 
 def _model(listed: ServedModel) -> dict[str, Any]:

@@ -38,14 +38,14 @@ ECHOED: Mapping[str, Any] = {
 _REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
-def response(asked: ServedRequest, outcome: Outcome, created: int) -> dict[str, Any]:
-    name = outcome.key[:_ID_CHARS] or digest(asked.call)
+def response(request: ServedRequest, outcome: Outcome, created: int) -> dict[str, Any]:
+    name = outcome.key[:_ID_CHARS] or digest(request.call)
     reply = reply_of(outcome)
     items = list(items_of(reply, name))
-    return ended(begun(asked, name, created), reply, items)
+    return ended(begun(request, name, created), reply, items)
 
 
-def begun(asked: ServedRequest, name: str, created: int) -> dict[str, Any]:
+def begun(request: ServedRequest, name: str, created: int) -> dict[str, Any]:
     return {
         "id": f"resp_{name}",
         "object": "response",
@@ -54,11 +54,11 @@ def begun(asked: ServedRequest, name: str, created: int) -> dict[str, Any]:
         "background": False,
         "error": None,
         "incomplete_details": None,
-        "model": asked.model,
+        "model": request.model,
         "output": [],
         "previous_response_id": None,
         "store": False,
-        **{name: asked.told.get(name, default) for name, default in ECHOED.items()},
+        **{name: request.told.get(name, default) for name, default in ECHOED.items()},
         "usage": None,
     }
 
@@ -92,10 +92,10 @@ def _counted(usage: Usage) -> dict[str, Any]:
 def items_of(reply: Reply, name: str, *, is_text_first: bool = False) -> Iterator[dict[str, Any]]:
     """Yields the items of a reply in their order. With `is_text_first` all of the text precedes everything else, for a
     stream that has written some of it."""
-    said = _grouped(reply, is_text_first)
+    parts = _grouped(reply, is_text_first)
     # Citations and log-probabilities belong to the whole text, and stand beside its first piece.
     is_first = True
-    for number, part in enumerate(said):
+    for number, part in enumerate(parts):
         if isinstance(part, str):
             yield _message(reply, part, f"msg_{name}{number or ''}", is_first)
             is_first = False
@@ -110,16 +110,16 @@ def _grouped(reply: Reply, is_text_first: bool) -> list[str | ToolCall | Native]
     others = [part for part in parts if not isinstance(part, str) and _is_item(part)]
     if not others or is_text_first:
         return [reply.text, *(part for part in others if isinstance(part, ToolCall | Native))]
-    said: list[str | ToolCall | Native] = []
+    grouped: list[str | ToolCall | Native] = []
     for part in parts:
-        if isinstance(part, str) and said and isinstance(said[-1], str):
-            said[-1] += part
+        if isinstance(part, str) and grouped and isinstance(grouped[-1], str):
+            grouped[-1] += part
         elif isinstance(part, str | ToolCall) or (isinstance(part, Native) and _is_item(part)):
-            said.append(part)
-    kinds = {type(part) for part in said}
+            grouped.append(part)
+    kinds = {type(part) for part in grouped}
     if str not in kinds and (reply.text or ToolCall not in kinds):
-        said.append(reply.text)
-    return said
+        grouped.append(reply.text)
+    return grouped
 
 
 def _is_item(part: Part) -> bool:
@@ -141,7 +141,7 @@ def _message(reply: Reply, text: str, id_: str, is_first: bool) -> dict[str, Any
 
 
 def _call(call: ToolCall, id_: str, status: str) -> dict[str, Any]:
-    said = {
+    fields = {
         "id": id_,
         "type": "function_call",
         "status": status,
@@ -151,4 +151,4 @@ def _call(call: ToolCall, id_: str, status: str) -> dict[str, Any]:
     }
     beside = beside_of(call, FAMILY)
     # An id that the call's own server gave it is kept.
-    return {**beside, **said, "id": beside.get("id") or said["id"]}
+    return {**beside, **fields, "id": beside.get("id") or fields["id"]}

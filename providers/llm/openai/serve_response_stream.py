@@ -24,11 +24,11 @@ _PARTS: dict[str, dict[str, Any]] = {
 class ResponseStream:
     """The stream of one response; `created` is its date in seconds since 1970."""
 
-    def __init__(self, asked: ServedRequest, created: int) -> None:
-        self._name = digest(asked.call)
-        self._begun = begun(asked, self._name, created)
+    def __init__(self, request: ServedRequest, created: int) -> None:
+        self._name = digest(request.call)
+        self._begun = begun(request, self._name, created)
         self._number = 0
-        self._said = ""
+        self._sent = ""
 
     def begin(self) -> bytes:
         created = self._event("response.created", response=self._begun)
@@ -37,28 +37,28 @@ class ResponseStream:
     def text(self, piece: str) -> bytes:
         if not piece:
             return b""
-        opened = b"" if self._said else b"".join(self._open_message(f"msg_{self._name}", 0, "output_text"))
-        self._said += piece
+        opened = b"" if self._sent else b"".join(self._open_message(f"msg_{self._name}", 0, "output_text"))
+        self._sent += piece
         return opened + self._delta(f"msg_{self._name}", 0, "output_text", piece, [])
 
     def end(self, outcomes: Sequence[Outcome]) -> bytes:
         reply = reply_of(outcomes[0])
-        items = list(items_of(reply, self._name, is_text_first=bool(self._said)))
-        if self._said and items[0]["content"][0]["type"] == "refusal":
+        items = list(items_of(reply, self._name, is_text_first=bool(self._sent)))
+        if self._sent and items[0]["content"][0]["type"] == "refusal":
             # It was written as a text already.
             items[0]["content"] = [{**_PARTS["output_text"], "text": reply.text}]
-        told = [piece for index, item in enumerate(items) for piece in self._item(index, item)]
+        events = [piece for index, item in enumerate(items) for piece in self._item(index, item)]
         whole = ended(self._begun, reply, items)
-        return b"".join((*told, self._event(f"response.{whole['status']}", response=whole)))
+        return b"".join((*events, self._event(f"response.{whole['status']}", response=whole)))
 
     def fail(self, problem: Problem) -> bytes:
         error = error_of(problem)
         # In the event itself, as the protocol has it, and under `error`, where clients look for any other error.
-        told = {"code": error["code"], "message": error["message"], "param": error["param"], "error": error}
+        fields = {"code": error["code"], "message": error["message"], "param": error["param"], "error": error}
         code = "server_error" if problem.status >= 500 else "invalid_prompt"
         code = "rate_limit_exceeded" if problem.status == 429 else code
         failed = {**self._begun, "status": "failed", "error": {"code": code, "message": problem.message}}
-        return self._event("error", **told) + self._event("response.failed", response=failed)
+        return self._event("error", **fields) + self._event("response.failed", response=failed)
 
     def ping(self) -> bytes:
         return PING
@@ -83,11 +83,11 @@ class ResponseStream:
         part = item["content"][0]
         kind = part["type"]
         field, tokens = ("text" if kind == "output_text" else "refusal"), part.get("logprobs", [])
-        said = self._said if index == 0 else ""
-        if not said:
+        sent = self._sent if index == 0 else ""
+        if not sent:
             yield from self._open_message(item["id"], index, kind)
-        if rest := part[field][len(said) :]:
-            yield self._delta(item["id"], index, kind, rest, [] if said else tokens)
+        if rest := part[field][len(sent) :]:
+            yield self._delta(item["id"], index, kind, rest, [] if sent else tokens)
         at = {"item_id": item["id"], "output_index": index, "content_index": 0}
         for number, note in enumerate(part.get("annotations", ())):
             yield self._event("response.output_text.annotation.added", **at, annotation_index=number, annotation=note)
@@ -111,7 +111,7 @@ class ResponseStream:
             f"response.{kind}.delta", item_id=id_, output_index=index, content_index=0, delta=piece, **more
         )
 
-    def _event(self, kind: str, **told: Any) -> bytes:
+    def _event(self, kind: str, **fields: Any) -> bytes:
         number = self._number
         self._number += 1
-        return event({"type": kind, "sequence_number": number, **told}, kind)
+        return event({"type": kind, "sequence_number": number, **fields}, kind)

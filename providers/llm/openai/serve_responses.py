@@ -55,7 +55,7 @@ def read(request: Mapping[str, Any], named: Callable[[str], str]) -> ServedReque
     body.required("input")
     extra = {name: body.kept(name) for name in body.others(_NOT_EXTRA)}
     if body.boolean("store") is False:
-        # The protocol's own servers keep every answer unless they are told not to.
+        # The protocol's own servers keep every answer unless a request forbids it.
         extra["store"] = False
     spare = {name for name in extra if name in SPARE or (name in _DEFAULTS and extra[name] == _DEFAULTS[name])}
     settings = _settings(body, extra, spare)
@@ -63,8 +63,8 @@ def read(request: Mapping[str, Any], named: Callable[[str], str]) -> ServedReque
     is_streamed = body.boolean("stream") or False
     messages = turns(body)
     call = Call(named(model), messages, stream=is_streamed, extra=extra or None, **settings)
-    told = {name: body.kept(name) for name in ECHOED if body.has(name)}
-    return ServedRequest(call, model, is_streamed, 1, told, frozenset(spare))
+    echoed = {name: body.kept(name) for name in ECHOED if body.has(name)}
+    return ServedRequest(call, model, is_streamed, 1, echoed, frozenset(spare))
 
 
 def _settings(body: OpenAIFields, extra: dict[str, Any], spare: set[str]) -> dict[str, Any]:
@@ -77,8 +77,8 @@ def _settings(body: OpenAIFields, extra: dict[str, Any], spare: set[str]) -> dic
         "reasoning_effort": _effort(body, extra, spare),
         "json_schema": _form(body, extra, spare),
         "logprobs": _logprobs(body, extra, spare),
-        "tools": (given := tools(body, FAMILY)),
-        "tool_choice": choice(body, given, extra, is_flat=True),
+        "tools": (offered := tools(body, FAMILY)),
+        "tool_choice": choice(body, offered, extra, is_flat=True),
         "parallel_tools": body.boolean("parallel_tool_calls"),
     }
 
@@ -99,14 +99,14 @@ def _form(body: OpenAIFields, extra: dict[str, Any], spare: set[str]) -> Mapping
     text = body.object("text", {})
     form = text.object("format", {"type": "text"})
     kind = form.text("type")
-    given, is_all = schema(form) if kind == "json_schema" else (None, kind == "text")
+    json_schema, is_all = schema(form) if kind == "json_schema" else (None, kind == "text")
     others = text.others({"format"})
     if others or not is_all:
         extra["text"] = text.others(())
         text.written(extra["text"])
-        if others in ({}, {"verbosity": "medium"}) and (is_all or given is not None):
+        if others in ({}, {"verbosity": "medium"}) and (is_all or json_schema is not None):
             spare.add("text")
-    return given
+    return json_schema
 
 
 def _logprobs(body: OpenAIFields, extra: dict[str, Any], spare: set[str]) -> int | None:
@@ -125,11 +125,11 @@ def _logprobs(body: OpenAIFields, extra: dict[str, Any], spare: set[str]) -> int
 def dialect(now: Callable[[], float] = time.time) -> Dialect:
     """Returns the dialect; `now` returns the seconds since 1970 that date its answers."""
 
-    def answered(asked: ServedRequest, outcomes: Sequence[Outcome]) -> bytes:
-        return dumps(response(asked, outcomes[0], int(now())))
+    def answered(request: ServedRequest, outcomes: Sequence[Outcome]) -> bytes:
+        return dumps(response(request, outcomes[0], int(now())))
 
-    def streamed(asked: ServedRequest) -> ResponseStream:
-        return ResponseStream(asked, int(now()))
+    def streamed(request: ServedRequest) -> ResponseStream:
+        return ResponseStream(request, int(now()))
 
     return Dialect("openai-responses", read, answered, streamed, problem, listing, listed)
 

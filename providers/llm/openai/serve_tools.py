@@ -74,8 +74,8 @@ def _named(chosen: OpenAIFields, tools: tuple[Tool | Native, ...], *, is_flat: b
     name = (chosen if is_flat else chosen.object("function", {})).text("name")
     if not any(isinstance(tool, Tool) and tool.name == name for tool in tools):
         if not any(isinstance(tool, Native) for tool in tools):
-            said = f"Invalid value for '{_CHOICE}': no function named '{name}' was specified in 'tools'."
-            raise RequestRefusal(said, _CHOICE)
+            message = f"Invalid value for '{_CHOICE}': no function named '{name}' was specified in 'tools'."
+            raise RequestRefusal(message, _CHOICE)
         return None
     return None if name in CHOICES else name
 
@@ -83,7 +83,7 @@ def _named(chosen: OpenAIFields, tools: tuple[Tool | Native, ...], *, is_flat: b
 def schema(form: OpenAIFields) -> tuple[Mapping[str, Any] | None, bool]:
     """Returns the JSON schema of an answer, None if there is none, and whether a call with that schema expresses the
     whole form. It does not if the form has another name for the schema or does not set `strict`."""
-    name, strict, given = form.text("name"), form.boolean("strict"), _schema_in(form, "schema")
-    if given is None:
+    name, strict, json_schema = form.text("name"), form.boolean("strict"), _schema_in(form, "schema")
+    if json_schema is None:
         return None, False
-    return given, strict is True and schema_name(given) == name and form.holds_only(_FORM)
+    return json_schema, strict is True and schema_name(json_schema) == name and form.holds_only(_FORM)

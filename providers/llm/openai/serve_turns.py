@@ -68,8 +68,8 @@ def _content_parts(message: OpenAIFields, role: str, *, is_needed: bool) -> list
         return []
     if content is None and role in ("assistant", "function"):
         if is_needed and role == "assistant":
-            said = "Invalid value for 'content': expected a string, got null."
-            raise message.refusal(message.path_to("content"), said)
+            why = "Invalid value for 'content': expected a string, got null."
+            raise message.refusal(message.path_to("content"), why)
         return []
     if isinstance(content, str):
         return [content]
@@ -103,15 +103,15 @@ def _tool_calls(message: OpenAIFields, names: dict[str, str]) -> Iterator[Part]:
         yield ToolCall(id_, name, function.text("arguments"), beside(call, _CALL, FAMILY))
 
 
-def beside(call: OpenAIFields, known: frozenset[str], family: str) -> Native | None:
+def beside(call: OpenAIFields, names: frozenset[str], family: str) -> Native | None:
     """Returns the other fields of a tool call as a native part, None if it has none. They belong to another family if
     this program gave them to the client as that family's, else to the call's own."""
-    rest = call.others(known)
+    rest = call.others(names)
     if not rest:
         return None
-    given = rest.get(BESIDE)
-    if isinstance(given, Mapping) and len(given) == 1:
-        theirs, value = next(iter(given.items()))
+    foreign = rest.get(BESIDE)
+    if isinstance(foreign, Mapping) and len(foreign) == 1:
+        theirs, value = next(iter(foreign.items()))
         if theirs in _FAMILIES and theirs != family and isinstance(value, Mapping):
             call.kept(BESIDE)
             return Native(theirs, value)

@@ -119,11 +119,11 @@ def joined_origin(before: ChatAnswer, chunk: ChatAnswer) -> ChatAnswer:
 def usage_of(usage: RawUsage | None) -> Usage | None:
     if usage is None:
         return None
-    details, given = usage.completion_tokens_details, usage.prompt_tokens_details
+    details, input_details = usage.completion_tokens_details, usage.prompt_tokens_details
     reasoning = details.reasoning_tokens if details is not None else None
-    cached = given.cached_tokens if given is not None else None
+    cached = input_details.cached_tokens if input_details is not None else None
     cached = cached or usage.prompt_cache_hit_tokens or usage.num_cached_tokens
-    written = given.cache_write_tokens if given is not None else None
+    written = input_details.cache_write_tokens if input_details is not None else None
     return checked_usage(
         usage.prompt_tokens,
         usage.completion_tokens,
@@ -144,17 +144,17 @@ def billed_of(cost: Any, is_byok: Any, details: Any) -> float | None:
     return float(sum(parts)) if all(is_number(part) and 0 <= part < 1e6 for part in parts) else None
 
 
-def logprobs_of(given: Any, text: str | None) -> list[TokenLogprob] | None:
+def logprobs_of(logprobs: Any, text: str | None) -> list[TokenLogprob] | None:
     """Returns log-probabilities from OpenAI's list of tokens, the parallel lists of others, or one number (in a chunk
     whose only token is `text`); None if there are none."""
-    if is_number(given):
-        return None if text is None else [TokenLogprob(text, float(given))]
-    if not isinstance(given, dict):
+    if is_number(logprobs):
+        return None if text is None else [TokenLogprob(text, float(logprobs))]
+    if not isinstance(logprobs, dict):
         return None
-    content, tokens = given.get("content"), given.get("tokens")
+    content, tokens = logprobs.get("content"), logprobs.get("tokens")
     if isinstance(content, list):
         return [_token_of(one) for one in content if isinstance(one, dict) and is_number(one.get("logprob"))]
-    values, tops = given.get("token_logprobs"), given.get("top_logprobs")
+    values, tops = logprobs.get("token_logprobs"), logprobs.get("top_logprobs")
     if isinstance(tokens, list) and isinstance(values, list):
         rows = tops if isinstance(tops, list) and len(tops) == len(tokens) else [None] * len(tokens)
         return [
@@ -171,12 +171,12 @@ def _token_of(one: dict[str, Any]) -> TokenLogprob:
     )
 
 
-def alternatives_of(given: Any) -> tuple[tuple[str, float], ...]:
+def alternatives_of(alternatives: Any) -> tuple[tuple[str, float], ...]:
     pairs: Iterable[tuple[Any, Any]] = ()
-    if isinstance(given, dict):
-        pairs = given.items()
-    elif isinstance(given, list):
-        pairs = ((one.get("token", ""), one.get("logprob")) for one in given if isinstance(one, dict))
+    if isinstance(alternatives, dict):
+        pairs = alternatives.items()
+    elif isinstance(alternatives, list):
+        pairs = ((one.get("token", ""), one.get("logprob")) for one in alternatives if isinstance(one, dict))
     return tuple((mended(str(token)), float(value)) for token, value in pairs if is_number(value))
 
 
@@ -271,13 +271,13 @@ def _text_of(value: Any) -> str | None:
 
 
 def _usage_of(usage: dict[str, Any]) -> RawUsage:
-    details, given = usage.get("completion_tokens_details"), usage.get("prompt_tokens_details")
+    details, input_details = usage.get("completion_tokens_details"), usage.get("prompt_tokens_details")
     return RawUsage(
         count_in(usage, "prompt_tokens"),
         count_in(usage, "completion_tokens"),
         count_in(usage, "total_tokens"),
         OutputDetails(count_in(details, "reasoning_tokens")),
-        InputDetails(count_in(given, "cached_tokens"), count_in(given, "cache_write_tokens")),
+        InputDetails(count_in(input_details, "cached_tokens"), count_in(input_details, "cache_write_tokens")),
         count_in(usage, "prompt_cache_hit_tokens"),
         count_in(usage, "num_cached_tokens"),
         *(usage.get(name) for name in ("cost", "is_byok", "cost_details")),

@@ -50,7 +50,7 @@ def _turn(call: Call, role: str, parts: Sequence[Part]) -> dict[str, Any]:
             case ToolCall():
                 tools.append(_tool_call(part))
             case Native():
-                value = own(call, part, FAMILY, "chat completions")
+                value = own_value(call, part, FAMILY, "chat completions")
                 if "type" not in value:
                     fields |= _fields(call, value)
                 else:
@@ -74,14 +74,13 @@ def _content(parts: list[Any], role: str) -> Any:
 
 
 def _image(image: Image) -> dict[str, Any]:
-    told = {"url": image.url} if image.detail is None else {"url": image.url, "detail": image.detail}
-    return {"type": "image_url", "image_url": told}
+    fields = {"url": image.url} if image.detail is None else {"url": image.url, "detail": image.detail}
+    return {"type": "image_url", "image_url": fields}
 
 
-def _tool_call(asked: ToolCall) -> dict[str, Any]:
-    """Returns a tool call with the fields beside it, if they are this family's own."""
-    function = {"name": asked.name, "arguments": asked.arguments}
-    return {"id": shortened(asked.id, _ID_MOST), "type": "function", **beside(asked, FAMILY), "function": function}
+def _tool_call(call: ToolCall) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": call.arguments}
+    return {"id": shortened(call.id, _ID_MOST), "type": "function", **beside(call, FAMILY), "function": function}
 
 
 def _result(result: ToolResult) -> str | list[dict[str, Any]]:
@@ -90,7 +89,7 @@ def _result(result: ToolResult) -> str | list[dict[str, Any]]:
     return [{"type": "text", "text": part} if isinstance(part, str) else _image(part) for part in result.content]
 
 
-def own(call: Call, part: Native, family: str, protocol: str) -> Mapping[str, Any]:
+def own_value(call: Call, part: Native, family: str, protocol: str) -> Mapping[str, Any]:
     """Returns the value of a native part of this family; raises EncodeError for another family's."""
     if part.protocol != family:
         raise EncodeError(f"a call to {call.model}: a part of {part.protocol}'s own can't be said in {protocol}")
@@ -99,8 +98,8 @@ def own(call: Call, part: Native, family: str, protocol: str) -> Mapping[str, An
 
 def _fields(call: Call, value: Mapping[str, Any]) -> dict[str, Any]:
     if wrong := [name for name in _NOT_FIELDS if name in value]:
-        told = ", ".join(wrong)
-        raise EncodeError(f"a call to {call.model}: a native part can't set {told}: the turn itself says it")
+        names = ", ".join(wrong)
+        raise EncodeError(f"a call to {call.model}: a native part can't set {names}: the turn itself says it")
     return {name: as_it_stands(call, "a native part", field) for name, field in value.items()}
 
 
@@ -115,7 +114,7 @@ def add_tools(call: Call, params: dict[str, Any], names: Mapping[str, str]) -> N
 
 def _tool(call: Call, tool: Tool | Native) -> Any:
     if isinstance(tool, Native):
-        return as_it_stands(call, "tools", own(call, tool, FAMILY, "chat completions"))
+        return as_it_stands(call, "tools", own_value(call, tool, FAMILY, "chat completions"))
     return {"type": "function", "function": function_of(call, tool)}
 
 
