@@ -75,7 +75,7 @@ class PendingCall(Struct):
 class CallLookup(Struct, eq=False, kw_only=True):
     """The look-up of calls in the store, under one mode; `recall` decides which stored entries may be used."""
 
-    ways: Routes
+    routes: Routes
     recall: CachePolicy
     claims: Claims
     events: Events
@@ -83,7 +83,7 @@ class CallLookup(Struct, eq=False, kw_only=True):
 
     def encoded(self, call: Call) -> CallEncoding:
         """Returns the encoding that all trials of a call share; may open a stopped lane anew. Raises EncodeError."""
-        route = self.ways.of(call.lane)
+        route = self.routes.of(call.lane)
         request = route.endpoints[0].encode(call)
         return CallEncoding(route, request, question_of(request))
 
@@ -94,7 +94,7 @@ class CallLookup(Struct, eq=False, kw_only=True):
             route, request, key = encoded.route, encoded.request, sample_of(encoded.question, call.trial)
         else:
             # A model's lane has the model's name: the shortest path, for the commonest calls.
-            route = self.ways.lasting.get(call.model) or self.ways.of(call.lane)
+            route = self.routes.lasting.get(call.model) or self.routes.of(call.lane)
             try:
                 request = route.endpoints[0].encode(call)
             except EncodeError as error:

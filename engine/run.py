@@ -39,7 +39,7 @@ async def run_calls(
     """Yields outcomes as they finish, each after it was written to the sink, if there is one. Raises Stopped at the end
     if a lane stopped and calls are left, LocalFault if our own machine failed."""
     run = CallRun(scheduler, calls, sink)
-    if scheduler.ways.halted is not None:
+    if scheduler.routes.halted is not None:
         run.close()
     scheduler.on_halt.add(run.close)
     scheduler.on_end.add(run.abandon)
@@ -127,7 +127,7 @@ class CallRun:
         """Raises what ended the run before each call had its outcome."""
         if self._error is not None:
             raise self._error
-        stops, halted, routes = self._stops, self._scheduler.ways.halted, self._scheduler.routes
+        stops, halted, routes = self._stops, self._scheduler.routes.halted, self._scheduler.routes.lasting
         if halted is not None and halted[0] != "local_fault" and not (stops or self._is_cut) and self._is_at_end():
             return
         # What the iterator still had for lanes that have stopped by now is pending.
@@ -277,7 +277,7 @@ class CallRun:
         self._passed_over = 0
         lane = self._lanes.get(name)
         if lane is None:
-            most = PAGES_MAX if name == WEB else self._scheduler.ways.of(name).lane.concurrency
+            most = PAGES_MAX if name == WEB else self._scheduler.routes.of(name).lane.concurrency
             lane = self._lanes[name] = RunLane(name, most)
         lane.ahead.append(call)
         self._filled = lane.ahead

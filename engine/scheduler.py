@@ -7,7 +7,7 @@ and the results of a whole run: run.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 
 from msgspec import field
 
@@ -31,16 +31,12 @@ class Scheduler(Parts, eq=False, kw_only=True):
     _is_closed: bool = False
 
     def __repr__(self) -> str:
-        in_flight = sum(route.lane.in_flight for route in self.ways)
-        hosts = f"{len(self.ways.hosts)} hosts, " if self.ways.hosts else ""
+        in_flight = sum(route.lane.in_flight for route in self.routes)
+        hosts = f"{len(self.routes.hosts)} hosts, " if self.routes.hosts else ""
         calls = f"{self.under_way} calls under way, {in_flight} in flight"
         longest = min(self.calls.values(), key=lambda call: call.since, default="nothing")
-        return f"<Scheduler [{len(self.routes)} lanes, {hosts}{calls}, mode {self.mode}, waits longest: {longest}]>"
-
-    @property
-    def routes(self) -> Mapping[str, Route]:
-        """The routes of models and searches, by lane."""
-        return self.ways.lasting
+        lanes = len(self.routes.lasting)
+        return f"<Scheduler [{lanes} lanes, {hosts}{calls}, mode {self.mode}, waits longest: {longest}]>"
 
     @property
     def under_way(self) -> int:

@@ -111,7 +111,7 @@ class Parts(CallLookup, eq=False, kw_only=True):
 
     def halt(self, reason: StopReason, detail: str) -> None:
         """Stops sending on all lanes; calls in flight are finished."""
-        self.ways.halt(reason, detail)
+        self.routes.halt(reason, detail)
         for listener in tuple(self.on_halt):
             listener()
 

@@ -130,7 +130,7 @@ class Engine:
         ages = Ages(max_age_s=settings.max_age_s, run_started=started, retry_started=settings.retry_started or started)
         recall = CachePolicy(self._cache, settings.mode, ages, snapshot=self._snapshot)
         self._scheduler = Scheduler(
-            ways=Routes(self._routing.route, settings.policy.reopened_s),
+            routes=Routes(self._routing.route, settings.policy.reopened_s),
             cache=self._cache,
             claims=self._claims,
             mode=settings.mode,
@@ -162,7 +162,7 @@ class Engine:
             self._reader = None
         await self._routing.close()
         if self._scheduler is not None:
-            self._scheduler.ways.close()
+            self._scheduler.routes.close()
             self._scheduler = None
         self.purse.detach()
         self._retrieval.close()
@@ -255,7 +255,7 @@ class Engine:
         """Returns the call's cache key, the same as in its outcome; empty if the call can't be encoded. Sends
         nothing."""
         try:
-            request = self.scheduler.ways.of(call.lane).endpoint.encode(call)
+            request = self.scheduler.routes.of(call.lane).endpoint.encode(call)
         except EncodeError:
             return ""
         return key_of(request, call.trial).hex()

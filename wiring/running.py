@@ -85,7 +85,7 @@ async def running(
             # The last outcomes may have met a fault that no later call could report.
             end.fault = engine.close_sink() or end.fault
             end.maybe_billed = engine.scheduler.maybe_billed_pending
-            lanes = [route.lane for route in engine.scheduler.routes.values()]
+            lanes = [route.lane for route in engine.scheduler.routes.lasting.values()]
             end.lost_keys = [lost for lane in lanes if lane.stopped is None for lost in lane.stopped_keys]
         if not end.stops and end.signal is None and end.fault is None:
             engine.forget_run()

@@ -55,7 +55,7 @@ def statistics_of(scheduler: Scheduler, purse: CostBudget) -> Statistics:
     """Returns the state of an engine. Call it in the engine's loop, whose clock the ledgers use."""
     now = asyncio.get_running_loop().time()
     lanes = []
-    for model, route in scheduler.routes.items():
+    for model, route in scheduler.routes.lasting.items():
         group = route.lane
         requests, tokens = group.used(now)
         lanes.append(
@@ -71,6 +71,6 @@ def statistics_of(scheduler: Scheduler, purse: CostBudget) -> Statistics:
                 "" if group.stopped is None else group.stopped.detail,
             )
         )
-    at_hosts = sum(route.lane.in_flight for route in scheduler.ways.hosts.values())
+    at_hosts = sum(route.lane.in_flight for route in scheduler.routes.hosts.values())
     in_flight = at_hosts + sum(lane.in_flight for lane in lanes)
-    return Statistics(tuple(lanes), in_flight, len(scheduler.ways.hosts), purse.spent, purse.reserved)
+    return Statistics(tuple(lanes), in_flight, len(scheduler.routes.hosts), purse.spent, purse.reserved)

@@ -153,9 +153,9 @@ async def _send(
                 pair.model for pair in work.pairs() if len(done.of(pair)) < work.items
             }
             for lane in (done.answered - finished) & set(work.lanes):
-                engine.scheduler.ways.of(lane).lane.note_answer()
+                engine.scheduler.routes.of(lane).lane.note_answer()
             for lane in (done.cut.keys() - finished) & set(work.lanes):
-                engine.scheduler.ways.of(lane).lane.note_cut(done.cut[lane])
+                engine.scheduler.routes.of(lane).lane.note_cut(done.cut[lane])
             item = "" if work.is_item_a_call else work.item
             with watch(engine, prepared.total, done.count(), item) as progress:
                 end.stops = await work.send(engine, folder, done, progress.item_ended)

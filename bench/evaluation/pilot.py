@@ -230,7 +230,7 @@ async def _send(pilot: Pilot, watch: Watch) -> Pilot:
                 else:
                     end.stops = await run.work.send(engine, folder, FinishedItems({}, 0.0), progress.item_ended)
             # A lane that has stopped tells of no quota any more.
-            lanes = [route.lane for route in engine.scheduler.routes.values()]
+            lanes = [route.lane for route in engine.scheduler.routes.lasting.values()]
             pilot.quotas = {lane.lane.model: lane.quota for lane in lanes if lane.stopped is None}
         if end.fault is not None:
             raise end.fault

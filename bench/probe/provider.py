@@ -64,7 +64,7 @@ class _AttemptLog(list[AttemptReport]):
     def append(self, told: AttemptReport, /) -> None:
         super().append(told)
         if told.fault is not None and verdict(told.fault).learns == "doubt":
-            self._engine.scheduler.ways.of(self._model).lane.stop("dead_key", f"{self._model}: {told.fault.detail}")
+            self._engine.scheduler.routes.of(self._model).lane.stop("dead_key", f"{self._model}: {told.fault.detail}")
 
 
 class EngineProvider:
@@ -91,7 +91,7 @@ class EngineProvider:
         return self._costs.worst_cost(model, tokens)
 
     def quiet_in_s(self, model: str) -> float:
-        [key] = self._engine.scheduler.ways.of(model).lane.keys
+        [key] = self._engine.scheduler.routes.of(model).lane.keys
         return key.ledger.empty_in_s(self.now())
 
     async def ask(self, model: str, tokens: int) -> Answer:

@@ -110,7 +110,7 @@ class Dispatch:
     ) -> CallGroup:
         """Returns the same as `prepare`, for a long body; `run` runs its encoding in a thread."""
         asked = self._checked(caller, question)
-        route = self._scheduler.ways.of(asked.call.lane)
+        route = self._scheduler.routes.of(asked.call.lane)
 
         def encoded() -> CallEncoding | None:
             try:
@@ -157,7 +157,7 @@ class Dispatch:
     def _refuse_one_model_too_many(self, model: str) -> None:
         """Raises RequestRefusal if too many undeclared models were asked. Comes first: a cache key needs the model's
         lane."""
-        routes = self._scheduler.routes
+        routes = self._scheduler.routes.lasting
         if model in routes or model in self._known or len(routes.keys() - self._known) < MODELS_MAX:
             return
         said = f"{MODELS_MAX} models that nobody declared have been asked, and no more can be"
@@ -187,17 +187,17 @@ class Dispatch:
 
     def reopens_in_s(self, stop: Stop) -> int | None:
         """Returns the whole seconds, rounded up, until a stopped model is tried again; None: it won't be."""
-        left = self._scheduler.ways.reopens_in_s(stop.lane)
+        left = self._scheduler.routes.reopens_in_s(stop.lane)
         return None if left is None else math.ceil(left)
 
     @property
     def is_halted(self) -> bool:
         """Whether sending has stopped for all models."""
-        return self._scheduler.ways.halted is not None
+        return self._scheduler.routes.halted is not None
 
     async def resume(self) -> None:
         """Ends a halt that a full disk caused, if the disk has room again; looks only now and then."""
-        halted = self._scheduler.ways.halted
+        halted = self._scheduler.routes.halted
         if halted is None or halted[0] != "local_fault":
             return
         now = asyncio.get_running_loop().time()
@@ -205,7 +205,7 @@ class Dispatch:
             return
         self._next_look = now + (self._settings.policy.reopened_s or 0.0)
         if await asyncio.to_thread(_has_room, self._settings.cache_folder()):
-            self._scheduler.ways.resume()
+            self._scheduler.routes.resume()
 
 
 def _worst_cost(pending: PendingCall) -> float:

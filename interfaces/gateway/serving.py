@@ -100,7 +100,7 @@ class RunningGateway:
                 opening.callback(caller.close)
             # Before the callers are closed all calls have ended, and are paid for.
             opening.push_async_callback(scheduler.end)
-            self.metrics = Metrics(settings, scheduler.routes, self.callers, lambda: self.state.under_way)
+            self.metrics = Metrics(settings, scheduler.routes.lasting, self.callers, lambda: self.state.under_way)
             opening.callback(self.metrics.watch(self.engine.events))
             self.state = self._state_of(scheduler)
             opening.callback(self.state.parser.close)
@@ -151,14 +151,14 @@ class RunningGateway:
             cost=self.engine.purse.own,
         )
         lanes = []
-        for model, route in self.engine.scheduler.routes.items():
+        for model, route in self.engine.scheduler.routes.lasting.items():
             lane = route.lane
             stopped = "" if lane.stopped is None else f"stopped: {lane.stopped.reason}"
             lanes.append(LaneRow(model, lane.in_flight, lane.used(now)[0], stopped))
         return status_page(counts, lanes)
 
     def summary(self) -> dict[str, Any]:
-        metrics, routes, purse = self.metrics, self.engine.scheduler.routes, self.engine.purse
+        metrics, routes, purse = self.metrics, self.engine.scheduler.routes.lasting, self.engine.purse
         max_cost = self.engine.settings.max_cost
         return {
             "requests": metrics.requests,

@@ -194,7 +194,7 @@ class _Under:
 
         def hear(event: Event) -> None:
             if event.kind == "stopped" and event.detail != "interrupted":
-                details = {stop.detail for _, stop in engine.scheduler.routes[event.lane].lane.stopped_keys}
+                details = {stop.detail for _, stop in engine.scheduler.routes.lasting[event.lane].lane.stopped_keys}
                 for detail in sorted(details - reported):
                     trouble(detail)
                 reported.update(details)

@@ -77,7 +77,13 @@ class RunDisplay:
         now = asyncio.get_running_loop().time()
         scheduler, purse = self._engine.scheduler, self._engine.purse
         self._progress = RunProgress(
-            self._total, self._already, scheduler.routes, purse, now, hosts=scheduler.ways.hosts, item=self._item
+            self._total,
+            self._already,
+            scheduler.routes.lasting,
+            purse,
+            now,
+            hosts=scheduler.routes.hosts,
+            item=self._item,
         )
         self._unsubscribe = self._engine.events.subscribe(self._progress.hear)
         self._painter = Painter(self._stream, now)

@@ -269,7 +269,7 @@ def test_hosts_are_kept_up_to_a_number_and_a_pace_is_never_forgotten_too_soon(tm
             for begin in range(0, 3 * HOSTS_KEPT, 250):
                 urls = [f"http://h{n}.example/{k}" for n in range(begin, begin + 250) for k in (1, 2)]
                 await asyncio.gather(*(bench.scheduler.ask(Call(WEB, url)) for url in urls))
-                most = max(most, len(bench.scheduler.ways.hosts))
+                most = max(most, len(bench.scheduler.routes.hosts))
             return most
 
     assert run_virtually(main()) <= HOSTS_KEPT + 250, "those in use may stand beside"

@@ -283,7 +283,7 @@ def test_an_answer_that_is_not_stored_takes_no_lease(tmp_path: Path) -> None:
         async with AsyncExitStack() as stack:
             benches = await engines(stack, tmp_path, provider)
             for bench in benches:
-                bench.scheduler.ways.of(M).is_kept = False
+                bench.scheduler.routes.of(M).is_kept = False
             await asyncio.gather(*(bench.scheduler.ask(SAME) for bench in benches))
             return asyncio.get_running_loop().time()
 

@@ -182,7 +182,7 @@ def test_a_price_that_rises_while_a_program_runs_is_billed_from_its_day_on_and_r
                             pass
                     except ms.Stopped:
                         pass
-                    route = engine.scheduler.routes[few[0].model]
+                    route = engine.scheduler.routes.lasting[few[0].model]
                     bounds.append(max(bound.dollars(0) for bound in route.cost_bounds(few[0])))
                     ratios.append((engine.purse.spent - spent) / (server.bill - billed))
                 assert cap is None or engine.purse.spent <= cap + 1e-9

@@ -90,7 +90,7 @@ async def asked(
                     outcomes += [one async for one in engine.run(calls, run.sink(lambda one: orjson.dumps(repr(one))))]
                 except Stopped as stopped:
                     said += ["".join(traceback.format_exception(stopped)), repr(stopped.stops)]
-                said += [repr(engine), repr(engine.scheduler), repr(engine.scheduler.ways.of(MODEL)), repr(settings)]
+                said += [repr(engine), repr(engine.scheduler), repr(engine.scheduler.routes.of(MODEL)), repr(settings)]
     return outcomes, said
 
 

@@ -114,7 +114,7 @@ async def run(settings: Settings, server: Faulty | None, folder: Path, prompts: 
                     outcomes[outcome.call.tag] = outcome
             except Stopped as error:
                 said += ["".join(traceback.format_exception(error)), repr(error.stops)]
-            route = engine.scheduler.ways.of(model)
+            route = engine.scheduler.routes.of(model)
             said += [repr(engine), repr(engine.scheduler), repr(route), repr(settings), repr(outcomes), repr(events)]
             requests, tokens = route.lane.used(asyncio.get_running_loop().time())
             keys = {call.tag: key_of(route.endpoint.encode(call), 0) for call in calls}

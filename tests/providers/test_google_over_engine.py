@@ -66,7 +66,7 @@ async def run_and_tell(settings: Settings, folder: Path, calls: int) -> tuple[li
                 outcomes += [one async for one in engine.run(asked, run.sink(row))]
             except Stopped as error:
                 said += ["".join(traceback.format_exception(error)), repr(error.stops)]
-            route = engine.scheduler.ways.of(MODEL)
+            route = engine.scheduler.routes.of(MODEL)
             said += [repr(engine), repr(engine.scheduler), repr(route), repr(access_to(MODEL, settings))]
     return outcomes, "\n".join([*said, *map(repr, outcomes)])
 

@@ -82,7 +82,7 @@ async def ask_and_tell(base_url: str, folder: Path, prompt: str, *, stream: bool
                 said += [repr(one) async for one in engine.run([Call(model, prompt, stream=stream)], run.sink(row))]
             except Stopped as error:
                 said += ["".join(traceback.format_exception(error)), repr(error.stops)]
-            route = engine.scheduler.ways.of(model)
+            route = engine.scheduler.routes.of(model)
             said += [repr(engine), repr(engine.scheduler), repr(route)]
             try:
                 await send(route.endpoint, Request("http://127.0.0.1:1/v1", "", b"", b"{}", b"", b""))

@@ -85,18 +85,18 @@ def test_what_one_run_learned_the_next_begins_with(tmp_path: Path) -> None:
         async with ModelProvider(Options(quota=AccountQuota(requests=200, tokens=90_000))) as provider:
             first = settings(provider.base_url, tmp_path, Lane(MODEL, concurrency=2), CANARY)
             async with Engine(settings=first) as engine:
-                assert engine.scheduler.ways.of(MODEL).lane.quota.rpm is None
+                assert engine.scheduler.routes.of(MODEL).lane.quota.rpm is None
                 assert {outcome.status for outcome in await ask(engine, "a", "b", "c")} == {"ok"}
-                quota = engine.scheduler.ways.of(MODEL).lane.quota
+                quota = engine.scheduler.routes.of(MODEL).lane.quota
                 assert (quota.rpm, quota.tpm) == (200.0, 90_000.0)
             async with Engine(settings=first) as engine:
-                lane = engine.scheduler.ways.of(MODEL).lane
+                lane = engine.scheduler.routes.of(MODEL).lane
                 assert (lane.quota.rpm, lane.quota.tpm) == (200.0, 90_000.0)
                 # The minute that the first run began is this one's too.
                 assert lane.used(asyncio.get_running_loop().time())[0] == 3
             declared = settings(provider.base_url, tmp_path, Lane(MODEL, rpm=50, tpm=1e6), CANARY)
             async with Engine(settings=declared) as engine:
-                quota = engine.scheduler.ways.of(MODEL).lane.quota
+                quota = engine.scheduler.routes.of(MODEL).lane.quota
                 assert (quota.rpm, quota.tpm) == (50.0, 90_000.0)
 
     asyncio.run(asyncio.wait_for(scenario(), 30))
@@ -117,7 +117,7 @@ def test_two_keys_are_both_used_and_a_wrong_one_is_left_out(tmp_path: Path) -> N
             made = settings(provider.base_url, tmp_path, Lane(MODEL, concurrency=2), *keys)
             async with Engine(settings=made) as engine:
                 found = await ask(engine, *(f"prompt {number}" for number in range(60)))
-                stops = engine.scheduler.ways.of(MODEL).lane.stopped_keys
+                stops = engine.scheduler.routes.of(MODEL).lane.stopped_keys
             used = {row.key for row in provider.log.rows() if row.status == 200}
             return found, used, [(key, stop.reason) for key, stop in stops]
 

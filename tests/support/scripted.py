@@ -125,7 +125,7 @@ class Bench:
         self.events = events
 
     def lane(self, model: str) -> LaneQueue:
-        return self.scheduler.ways.of(model).lane
+        return self.scheduler.routes.of(model).lane
 
 
 @asynccontextmanager
@@ -180,7 +180,7 @@ async def engine_over(
     chance = random.Random(seed)
     claims = Claims(folder, is_shared=not scope)
     scheduler = Scheduler(
-        ways=Routes(route, policy.reopened_s),
+        routes=Routes(route, policy.reopened_s),
         cache=cache,
         claims=claims,
         mode=mode,

@@ -219,7 +219,7 @@ class World:
             except Stopped as error:
                 self.stopped |= {stop.lane for stop in error.stops}
             assert bench.purse.reserved == pytest.approx(0.0)
-            for model in bench.scheduler.routes:
+            for model in bench.scheduler.routes.lasting:
                 kept = bench.lane(model).in_flight
                 assert kept == 0, f"{kept} slots were not freed"
         assert sink.safe == sink.taken

@@ -29,7 +29,7 @@ async def gateway_of(
     lanes = [Lane(model, concurrency=concurrency) for model in (M, OTHER)]
     async with engine_over({M: provider, OTHER: provider}, folder / "cache", *lanes) as bench:
         for lane in lanes:
-            bench.scheduler.ways.of(lane.model).is_kept = False
+            bench.scheduler.routes.of(lane.model).is_kept = False
         yield bench, made
     for caller in made:
         assert caller.in_flight == 0 and not caller.waiting_for

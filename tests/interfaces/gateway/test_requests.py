@@ -341,7 +341,7 @@ def test_names_of_models_that_somebody_makes_up_open_no_lanes_without_end(tmp_pa
                 client.post({**question(), "model": f"lab/no-{number}"})
                 statuses.append((await client.answer()).status)
         assert statuses == [404] * MODELS_MAX + [503] * 10
-        assert len(both.running.engine.scheduler.routes) == MODELS_MAX
+        assert len(both.running.engine.scheduler.routes.lasting) == MODELS_MAX
         for trial in ({}, {"X_Millstream_Trial": "0"}):
             assert (await post(both.port, {**question(), "model": "lab/new"}, **trial)).status == 503
         # One with a price is none that somebody made up, nor is one that was asked before.

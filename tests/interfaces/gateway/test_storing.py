@@ -76,7 +76,7 @@ def test_an_answer_that_can_not_be_stored_still_stops_what_would_be_sent(tmp_pat
         async with gateway(tmp_path) as both:
             with files_of_at_most(8_192):
                 assert (await post(both.port, question("first"))).status == 200
-                await until(lambda: both.running.engine.scheduler.ways.halted is not None)
+                await until(lambda: both.running.engine.scheduler.routes.halted is not None)
                 refused = await post(both.port, question("second"))
                 assert (refused.status, both.calls) == (500, 1)
                 assert "can't be written" in refused.json["error"]["message"]

@@ -171,7 +171,7 @@ def test_a_client_that_hangs_up_frees_its_upstream_within_a_second(tmp_path: Pat
             await until(lambda: bool(gone))
             assert gone[0] - left < 1.0
             await until(lambda: running.state.under_way == 0)
-            assert running.engine.scheduler.routes["lab/open"].lane.in_flight == 0
+            assert running.engine.scheduler.routes.lasting["lab/open"].lane.in_flight == 0
 
     asyncio.run(asyncio.wait_for(scenario(), 30))
 

@@ -91,7 +91,7 @@ def test_a_disk_that_has_room_again_is_used_again(tmp_path: Path) -> None:
         async with gateway(tmp_path, policy=SOON) as both:
             with files_of_at_most(8_192):
                 assert (await post(both.port, question("first"))).status == 200
-                await until(lambda: both.running.engine.scheduler.ways.halted is not None)
+                await until(lambda: both.running.engine.scheduler.routes.halted is not None)
                 for _ in range(2):
                     refused = await post(both.port, question("second"))
                     said = refused.json["error"]["message"]
