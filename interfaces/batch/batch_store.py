@@ -67,7 +67,7 @@ class RowChecksums:
         self._known[kind][line] = False
 
 
-class Book:
+class BatchStore:
     """The output of one batch, open for this process. Use as a context manager. `tag` begins the id of every row;
     `last` is the number of the input's last line, from 1. `set_aside`: damaged rows are moved to their own file."""
 
@@ -106,7 +106,7 @@ class Book:
                 self._open_rows()
             self._opened = opened.pop_all()
 
-    def __enter__(self) -> Book:
+    def __enter__(self) -> BatchStore:
         return self
 
     def __exit__(self, *_: object) -> None:

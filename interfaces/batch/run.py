@@ -24,7 +24,7 @@ from ...wiring.folder_budget import money_of
 from ...wiring.folder_run import FolderCost, begin_run, end_run
 from ...wiring.lane_names import without_lane
 from ...wiring.running import RunEnd, running
-from .batch_store import Book
+from .batch_store import BatchStore
 from .input import InputFile, InputLine, InputSurvey
 from .place import BatchPlace
 from .questions import BatchModels, Questions, check_first, worst_call
@@ -86,13 +86,16 @@ def carry_out(batch: Batch, source: InputFile, place: BatchPlace) -> BatchResult
     check_first(source.read(), models, str(source.path))
     specification = {"benchmark": "batch", "input": survey.digest, **batch.said}
     retry, set_aside = batch.retry, batch.set_aside
-    with Book(place, specification, tag, survey.last, retry=retry, set_aside=set_aside) as book, calm_collector():
-        already, end = book.already, RunEnd()
+    with (
+        BatchStore(place, specification, tag, survey.last, retry=retry, set_aside=set_aside) as store,
+        calm_collector(),
+    ):
+        already, end = store.already, RunEnd()
         is_done = already >= survey.requests
         settings = begin_run(
-            book.folder,
+            store.folder,
             batch.settings,
-            FolderCost(dollars=book.spent or 0.0, worst_call=lambda: worst_call(source.read(), models)),
+            FolderCost(dollars=store.spent or 0.0, worst_call=lambda: worst_call(source.read(), models)),
             in_flight_max=0,
             is_done=is_done,
             versions={"millstream": VERSION},
@@ -101,11 +104,11 @@ def carry_out(batch: Batch, source: InputFile, place: BatchPlace) -> BatchResult
         )
         batch = structs.replace(batch, settings=settings)
         if not is_done:
-            sink = BatchSink(book, tag)
+            sink = BatchSink(store, tag)
             progress = (survey.requests, already) if batch.show_progress else None
-            has_row = book.done.__getitem__
-            end = run_in_loop(send(batch, source.lines(), sink, lambda line: bool(has_row(line)), book, progress))
-        result = _conclude(batch, book, survey, end, is_unchanged=is_done)
+            has_row = store.done.__getitem__
+            end = run_in_loop(send(batch, source.lines(), sink, lambda line: bool(has_row(line)), store, progress))
+        result = _conclude(batch, store, survey, end, is_unchanged=is_done)
         result.already, result.seconds = already, time.monotonic() - began
         return result
 
@@ -115,7 +118,7 @@ async def send(
     lines: AsyncIterator[InputLine],
     sink: BatchSink,
     is_done: Callable[[int], bool],
-    book: Book | None,
+    store: BatchStore | None,
     counts: tuple[int, int] | None,
 ) -> RunEnd:
     """Sends the lines that have no row, and returns how that ended. `counts`: the number of all requests and of those
@@ -128,8 +131,8 @@ async def send(
         """Records a model's calls that may be in flight if the process is killed."""
         if told := without_lane(model, batch.settings):
             remark(told)
-        if book is not None:
-            book.folder.write_manifest(in_flight_max=sum(map(batch.settings.concurrency_of, models.reached)))
+        if store is not None:
+            store.folder.write_manifest(in_flight_max=sum(map(batch.settings.concurrency_of, models.reached)))
 
     questions = Questions(lines, models, sink, is_done, repeats_are_new=batch.repeats_are_new, reached=reached)
     watch = watch_on_stderr(is_shown=counts is not None)
@@ -150,21 +153,21 @@ async def send(
     return end
 
 
-def _conclude(batch: Batch, book: Book, survey: InputSurvey, end: RunEnd, *, is_unchanged: bool) -> BatchResult:
+def _conclude(batch: Batch, store: BatchStore, survey: InputSurvey, end: RunEnd, *, is_unchanged: bool) -> BatchResult:
     """Counts the rows on disk, puts them in order, closes the manifest and returns the result."""
     try:
-        book.close_rows()
+        store.close_rows()
     except LocalFault as fault:
         end.fault = end.fault or fault
-    end.fault = end.fault or book.fault
-    ended = book.count(is_unchanged=is_unchanged)
+    end.fault = end.fault or store.fault
+    ended = store.count(is_unchanged=is_unchanged)
     end.money = money_of(batch.settings.budget, ended.cost or 0.0, ended.at_worst)
     max_cost = batch.settings.max_cost
-    result = BatchResult(place=book.place, ended=ended, requests=survey.requests, end=end, max_cost=max_cost)
+    result = BatchResult(place=store.place, ended=ended, requests=survey.requests, end=end, max_cost=max_cost)
     try:
         if batch.in_order and not result.pending:
-            book.put_in_order()
-        end_run(book.folder, end, counts={"answered": ended.answered, "failed": ended.failures})
+            store.put_in_order()
+        end_run(store.folder, end, counts={"answered": ended.answered, "failed": ended.failures})
     except LocalFault as fault:
         end.fault = end.fault or fault
     return result
