@@ -67,7 +67,7 @@ class PendingCall(Struct):
     def reckoned_cost(self) -> float:
         """The most that an attempt can cost, in dollars; 0.0 if no limit has to bear it."""
         payer = self.payer
-        if self.route.lane.purse.limit is None and (payer is None or not payer.reckons_worst):
+        if self.route.lane.budget.limit is None and (payer is None or not payer.reckons_worst):
             return 0.0
         return self.worst_cost or 0.0
 
@@ -116,7 +116,7 @@ class CallLookup(Struct, eq=False, kw_only=True):
             )
             return self._unsent(call, Failure("rejected", detail), key.hex())
         pending = PendingCall(call, route, request, key, weight, tokens, self.claims.changes)
-        if lane.purse.limit is not None and route.price is not None and not pending.bounds:
+        if lane.budget.limit is not None and route.price is not None and not pending.bounds:
             return self._unsent(call, Failure("rejected", why_unbounded(call, route.price)), key.hex())
         return pending
 

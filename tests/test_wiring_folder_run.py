@@ -59,10 +59,10 @@ def test_a_limit_counts_the_records_and_the_calls_in_flight_at_kills_at_their_wo
     assert begun.budget == BudgetPlace(tmp_path / BUDGET, Amounts(2.0, 1.0))
     assert (manifest["calls_unsure"], manifest["has_budget"]) == (4, True)
     assert begun.budget is not None
-    purse = CostBudget(8.0)
-    purse.attach(BudgetFile(begun.budget, 8.0))
-    purse.settle(0.0, 0.5)
-    purse.detach()
+    budget = CostBudget(8.0)
+    budget.attach(BudgetFile(begun.budget, 8.0))
+    budget.settle(0.0, 0.5)
+    budget.detach()
     # Without a limit nothing is counted on disk: the manifest has the 2.0 and the 0.5, less what the records say.
     begun, manifest = sat(tmp_path, RunEnd())
     assert begun.budget is None and not (tmp_path / BUDGET).exists()

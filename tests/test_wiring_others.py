@@ -252,7 +252,7 @@ async def main():
             found = await engine.search("search/mine", "whales", 5)
             print([hit.url for hit in found.hits], found.cached, found.cost)
         lane = settings.lane_of("search/mine")
-        print(lane.model, lane.rpm, lane.concurrency, engine.purse.spent)
+        print(lane.model, lane.rpm, lane.concurrency, engine.budget.spent)
 
 asyncio.run(main())
 """

@@ -131,7 +131,7 @@ def test_a_search_is_joined_paid_for_once_and_taken_again_while_it_is_young(tmp_
                 found = await engine.search("search/brave", "whales", 5)
                 assert [(hit.rank, hit.url) for hit in found.hits] == [(1, "https://a.example/")]
                 assert found.failure is None and len(found.keys) == 1
-                return found.cached, found.cost, engine.purse.spent
+                return found.cached, found.cost, engine.budget.spent
 
         assert asyncio.run(main()) == (False, 0.005, 0.005)
         assert asyncio.run(main()) == (True, 0.0, 0.0)

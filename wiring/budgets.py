@@ -22,25 +22,25 @@ def budgets_folder(settings: Settings) -> Path:
     return settings.cache_folder() / FOLDER
 
 
-def attach_budget(purse: CostBudget, settings: Settings) -> None:
+def attach_budget(budget: CostBudget, settings: Settings) -> None:
     """Counts an engine's spending in a file, if it has a limit. Raises LocalFault if the file can't be used."""
     if settings.max_cost is None or settings.mode == "strict":
         return
     if settings.budget is not None:
-        purse.attach(BudgetFile(settings.budget, settings.max_cost))
+        budget.attach(BudgetFile(settings.budget, settings.max_cost))
         return
     # What was spent before is no part of what a killed engine leaves.
-    purse.attach(program_budget(budgets_folder(settings), _identity(settings), settings.max_cost - purse.spent))
+    budget.attach(program_budget(budgets_folder(settings), _identity(settings), settings.max_cost - budget.spent))
 
 
-def attach_new_budget(purse: CostBudget, settings: Settings) -> list[Leftover]:
+def attach_new_budget(budget: CostBudget, settings: Settings) -> list[Leftover]:
     """Counts spending in a new file. Returns what killed programs of the same identity may have spent, and forgets
     it."""
-    if purse.limit is None:
+    if budget.limit is None:
         return []
     identity = _identity(settings)
     left = forget_leftovers(budgets_folder(settings), identity)
-    purse.attach(program_budget(budgets_folder(settings), identity, purse.limit, takes_up=False))
+    budget.attach(program_budget(budgets_folder(settings), identity, budget.limit, takes_up=False))
     return left
 
 

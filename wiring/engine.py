@@ -84,7 +84,7 @@ class Engine:
             settings = Settings(lanes=lanes, base_url=base_url, cache=folder, mode=mode, max_cost=max_cost, tier=tier)
         self.settings = settings
         self.events = Events()
-        self.purse = CostBudget(settings.max_cost, settings.spent)
+        self.budget = CostBudget(settings.max_cost, settings.spent)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._process = 0
         self._cache: Cache | None = None
@@ -94,7 +94,7 @@ class Engine:
         self._reader: PageReader | None = None
         self._sink: OpenedSink | None = None
         self._retrieval = WebRetrieval(settings.allow_hosts, settings.lane_of(WEB), settings.corpus)
-        self._routing = Router(settings, self.purse, self.events, self._retrieval, self._spare_loop)
+        self._routing = Router(settings, self.budget, self.events, self._retrieval, self._spare_loop)
         for lane in settings.lanes:
             if not is_page(lane.model):
                 if "*" in lane.model:
@@ -102,7 +102,7 @@ class Engine:
                 accesses_to(lane.model, settings)
 
     def __repr__(self) -> str:
-        return f"<Engine {self._scheduler or 'closed'} {self.purse}>"
+        return f"<Engine {self._scheduler or 'closed'} {self.budget}>"
 
     async def __aenter__(self) -> Engine:
         if self._loop is not None:
@@ -139,7 +139,7 @@ class Engine:
             random=Random(),
             recall=recall,
         )
-        attach_budget(self.purse, settings)
+        attach_budget(self.budget, settings)
         if settings.measures:
             # The first call of a measurement may be due many seconds later.
             await self._routing.look_at_addresses()
@@ -164,7 +164,7 @@ class Engine:
         if self._scheduler is not None:
             self._scheduler.routes.close()
             self._scheduler = None
-        self.purse.detach()
+        self.budget.detach()
         self._retrieval.close()
         if self._cache is not None:
             if self.settings.run_id is None and not self._cache.is_faulty:
@@ -267,7 +267,7 @@ class Engine:
 
     def statistics(self) -> Statistics:
         """Returns calls under way and money spent at this moment. `events` report what happens as it happens."""
-        return statistics_of(self.scheduler, self.purse)
+        return statistics_of(self.scheduler, self.budget)
 
     def halt(self, reason: StopReason, detail: str) -> None:
         """Stops sending. Calls in flight are finished. If it is interrupted, the detail of its stops also names the

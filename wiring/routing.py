@@ -46,13 +46,13 @@ class Router:
     def __init__(
         self,
         settings: Settings,
-        purse: CostBudget,
+        budget: CostBudget,
         events: Events,
         retrieval: WebRetrieval,
         first_page: Callable[[], None],
     ) -> None:
         self._settings = settings
-        self._purse = purse
+        self._budget = budget
         self._events = events
         self._retrieval = retrieval
         self._first_page = first_page
@@ -147,7 +147,7 @@ class Router:
             lane,
             self._policy,
             ledger=ledger,
-            purse=self._purse,
+            budget=self._budget,
             events=self._events,
             key=access.variable,
             proof=access.proof,

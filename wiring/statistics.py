@@ -51,7 +51,7 @@ class Statistics(Struct, frozen=True):
     """Dollars reserved for what is in flight."""
 
 
-def statistics_of(scheduler: Scheduler, purse: CostBudget) -> Statistics:
+def statistics_of(scheduler: Scheduler, budget: CostBudget) -> Statistics:
     """Returns the state of an engine. Call it in the engine's loop, whose clock the ledgers use."""
     now = asyncio.get_running_loop().time()
     lanes = []
@@ -73,4 +73,4 @@ def statistics_of(scheduler: Scheduler, purse: CostBudget) -> Statistics:
         )
     at_hosts = sum(route.lane.in_flight for route in scheduler.routes.hosts.values())
     in_flight = at_hosts + sum(lane.in_flight for lane in lanes)
-    return Statistics(tuple(lanes), in_flight, len(scheduler.routes.hosts), purse.spent, purse.reserved)
+    return Statistics(tuple(lanes), in_flight, len(scheduler.routes.hosts), budget.spent, budget.reserved)

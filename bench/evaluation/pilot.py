@@ -293,7 +293,7 @@ def _step_noter(pilot: Pilot) -> Callable[[Outcome], None]:
 def _announced(engine: Engine, chosen: ItemsOfPilot) -> str:
     """Returns the sentence that says how much is sent and its highest cost, computed as the engine does where all calls
     are known."""
-    run, limit = chosen.run, engine.purse.limit
+    run, limit = chosen.run, engine.budget.limit
     if not chosen.calls:
         bound = "what they cost nobody knows before: --max-cost bounds it"
         if run.settings.max_cost is not None:
@@ -318,7 +318,7 @@ def _announced(engine: Engine, chosen: ItemsOfPilot) -> str:
         most += worst or 0.0
     sentences = [f"pilot: {count_text(pending, 'call')} to send"]
     if most:
-        left = float("inf") if limit is None else max(0.0, limit - engine.purse.spent)
+        left = float("inf") if limit is None else max(0.0, limit - engine.budget.spent)
         condition = "by --max-cost" if left < most else "if none has to be sent twice"
         sentences.append(f"at most ${min(left, most):,.4f}, {condition}")
     if unpriced:

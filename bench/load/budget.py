@@ -28,13 +28,13 @@ class LoadEnd(Struct, frozen=True):
 
 
 class Budget:
-    """The limits on calls and cost; `over` is set when no more call may begin. `purse` is shared by several tests
+    """The limits on calls and cost; `over` is set when no more call may begin. `money` is shared by several tests
     (None: a new one with the cost limit)."""
 
     def __init__(
-        self, limits: Limits, models: Iterable[str], prices: Mapping[str, Price | None], purse: CostBudget | None = None
+        self, limits: Limits, models: Iterable[str], prices: Mapping[str, Price | None], money: CostBudget | None = None
     ) -> None:
-        self.purse = CostBudget(limits.max_cost) if purse is None else purse
+        self.money = CostBudget(limits.max_cost) if money is None else money
         self.begun = 0
         self.over = asyncio.Event()
         self.ending: LoadEnd | None = None
@@ -51,7 +51,7 @@ class Budget:
                 raise ValueError(f"{model} has no price, so {limit} can't be kept: give its price, or no max_cost")
 
     def __repr__(self) -> str:
-        return f"<Budget [{self.begun} calls begun, {self.ending.reason if self.ending else 'open'}] {self.purse}>"
+        return f"<Budget [{self.begun} calls begun, {self.ending.reason if self.ending else 'open'}] {self.money}>"
 
     def end(self, reason: Reason, detail: str = "") -> None:
         """Ends the test; the first reason given is kept."""
@@ -80,15 +80,15 @@ class Budget:
         price = self._prices.get(call.model)
         worst = 0.0 if price is None else worst_cost(call, price, self._estimates[call.model])
         if worst is None:
-            if self.purse.is_limited:
+            if self.money.is_limited:
                 self.end("cost", why_unbounded(call, price))
                 return None
             worst = 0.0
-        if not self.purse.fits(worst):
-            gone, limit = self.purse.spent + self.purse.reserved, self.purse.limit or 0.0
+        if not self.money.fits(worst):
+            gone, limit = self.money.spent + self.money.reserved, self.money.limit or 0.0
             self.end("cost", f"${gone:.4f} of ${limit:.4f} are spent or reserved; the next call may cost ${worst:.4f}")
             return None
-        self.purse.reserve(worst)
+        self.money.reserve(worst)
         self.begun += 1
         return worst
 
@@ -96,8 +96,8 @@ class Budget:
         """Releases a call's reservation and returns its cost in dollars. `outcome` None: the result is not known, so a
         call that was sent counts at its whole reservation."""
         spent, unsure = self._cost(call, reserved, outcome, was_sent=was_sent)
-        self.purse.settle(reserved, spent - unsure)
-        self.purse.settle(0.0, unsure, unsure=unsure)  # earlier attempts too, for which nothing is reserved any more
+        self.money.settle(reserved, spent - unsure)
+        self.money.settle(0.0, unsure, unsure=unsure)  # earlier attempts too, for which nothing is reserved any more
         return spent
 
     def _cost(self, call: Call, reserved: float, outcome: Outcome | None, *, was_sent: bool) -> tuple[float, float]:

@@ -63,7 +63,7 @@ def carry_out(spec: LoadSpec, display: DisplayWitness) -> LoadOutcome:
             prices,
             began=began,
             left_out=session.left_out,
-            unsure=session.purse.unsure,
+            unsure=session.money.unsure,
         )
         folder.conclude(load)
         end.fault = end.fault or folder.fault

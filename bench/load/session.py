@@ -1,6 +1,6 @@
 """One load test under way: one run of all models at once, or each model's search for a goal in steps.
 
-Owns the order of the runs, what they share (purse, time zero) and how they end. Calls go through a `SendCall` that is
+Owns the order of the runs, what they share (money, time zero) and how they end. Calls go through a `SendCall` that is
 passed in. Knows no signal, no file and no screen.
 """
 
@@ -56,7 +56,7 @@ class DisplayWitness(Witness, Protocol):
 
 
 class LoadSession:
-    """A load test under way; call `run` once. `wholes` has each model's measurements at any time, `purse` the cost of
+    """A load test under way; call `run` once. `wholes` has each model's measurements at any time, `money` the cost of
     all of them."""
 
     def __init__(
@@ -72,7 +72,7 @@ class LoadSession:
         self.spec = spec
         self.ending: LoadEnd | None = None
         self.wholes = {model: ModelMeasurement(spec.plan.promise) for model in spec.models}
-        self.purse = CostBudget(spec.plan.limits.max_cost)
+        self.money = CostBudget(spec.plan.limits.max_cost)
         # Seconds of a single run that were sent but not measured, at its beginning and at its end.
         self.left_out = (0.0, 0.0)
         self.standings: dict[str, str] = {}
@@ -149,7 +149,7 @@ class LoadSession:
         whole run is one step. Raises SearchCutShort if the test has ended."""
         if self.ending is not None:
             raise SearchCutShort
-        budget = Budget(plan.limits, models, self._prices, self.purse)
+        budget = Budget(plan.limits, models, self._prices, self.money)
         self._budgets.append(budget)
         calls = {model: self.spec.calls(model, number) for model in models}
         begins_s = self.since()

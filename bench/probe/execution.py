@@ -86,12 +86,12 @@ async def _carry_out(spec: ProbeSpec, show: Show) -> ProbeOutcome:
         display = show(spent)
         probe = Probe(EngineProvider(engine, spec.costs, Random()), bounds, display)
         try:
-            for left in attach_new_budget(probe.purse, spec.settings):
+            for left in attach_new_budget(probe.budget, spec.settings):
                 remark(f"a probe that was killed after {left.written} may have spent up to ${left.granted:,.4f}")
             await probe.run(spec.models)
         finally:
             display.close()
-            probe.purse.detach()
+            probe.budget.detach()
     if end.fault is not None and not probe.probed().lanes:
         raise end.fault
     return ProbeOutcome(probed=probe.probed(), end=end, untold=tuple(probe.untold_usage), at_once=probe.at_once)

@@ -123,7 +123,7 @@ class Probe:
         self._outside = outside
         self._bounds = bounds
         self._watcher: Watcher = _Nobody() if watcher is None else watcher
-        self.purse = CostBudget(bounds.max_cost)
+        self.budget = CostBudget(bounds.max_cost)
         self._lanes: dict[str, FoundQuota] = {}
         self._failures = self._refused = 0
         self._not_before = -math.inf
@@ -136,7 +136,7 @@ class Probe:
 
     @property
     def cost(self) -> float:
-        return self.purse.spent
+        return self.budget.spent
 
     def probed(self) -> ProbeResult:
         return ProbeResult(dict(self._lanes), self.calls, self.cost)
@@ -246,7 +246,7 @@ class Probe:
                 f"{model}: {count:,} more calls would pass the limit of {self._bounds.max_calls:,} ({self.calls:,} are "
                 "sent): raise --max-calls"
             )
-        if not self.purse.fits(cost):
+        if not self.budget.fits(cost):
             raise _ModelEnd(
                 f"{model}: {count:,} more calls can cost ${cost:.4f}, of ${self._bounds.max_cost:.4f} "
                 f"${self.cost:.4f} are spent: raise --max-cost"
@@ -255,8 +255,8 @@ class Probe:
     async def _one(self, model: str, size: int, worst: float) -> TimedAnswer:
         self.calls += 1
         # All calls of the step fitted when it began; what others released meanwhile has to be reserved again.
-        self.purse.fits(worst)
-        self.purse.reserve(worst)
+        self.budget.fits(worst)
+        self.budget.reserve(worst)
         sent_s = self._latest_s = self._outside.now()
         # A call without a reported price counts at its worst cost.
         spent = unsure = worst
@@ -265,7 +265,7 @@ class Probe:
             if answer.verdict != "failed":
                 spent, unsure = answer.cost, 0.0
         finally:
-            self.purse.settle(worst, spent, unsure=unsure)
+            self.budget.settle(worst, spent, unsure=unsure)
         self._failures = self._failures + 1 if answer.verdict == "failed" else 0
         is_over = answer.verdict == "refused" or answer.is_fatal or self._failures >= FAILURES_MAX
         self._is_round_over = self._is_round_over or is_over

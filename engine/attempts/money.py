@@ -328,14 +328,14 @@ class CostBudget:
         self._told = self._sure
 
 
-def over_budget(what: str, cost: float, purse: CostBudget, option: str = "--max-cost") -> str:
+def over_budget(what: str, cost: float, budget: CostBudget, option: str = "--max-cost") -> str:
     """Returns the message that says why the budget forbids to send `what`, and what to do."""
-    limit, cost = purse.limit or 0.0, cost * purse.overrun
-    told = f"{what} may cost ${cost:.4f}; ${purse.spent - purse.unsure:.4f} of {option} ${limit:.4f} is spent"
-    if purse.unsure > 5e-5:
-        told += f" and ${purse.unsure:.4f} more may have been"
+    limit, cost = budget.limit or 0.0, cost * budget.overrun
+    told = f"{what} may cost ${cost:.4f}; ${budget.spent - budget.unsure:.4f} of {option} ${limit:.4f} is spent"
+    if budget.unsure > 5e-5:
+        told += f" and ${budget.unsure:.4f} more may have been"
     told += f": raise {option}"
-    if (left := purse.leftover) is not None:
+    if (left := budget.leftover) is not None:
         told += (
             f"; a program killed after {left.written} left ${left.granted:.4f} that may have been spent: {left.path}; "
             f"delete it to begin anew"

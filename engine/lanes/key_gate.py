@@ -97,7 +97,7 @@ class Payer(Protocol):
 class KeyGate:
     """The gate of one API key to one lane's quota. `key` is the environment variable that holds the API key, `proof`
     the words for it in messages, `number` its place among the lane's keys, from 0. Without a `ledger` its last minute
-    is only in memory, without a `purse` nothing bounds the cost."""
+    is only in memory, without a `budget` nothing bounds the cost."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class KeyGate:
         policy: RetryPolicy,
         *,
         ledger: Ledger | None = None,
-        purse: CostBudget | None = None,
+        budget: CostBudget | None = None,
         events: Events | None = None,
         key: str = "",
         proof: str = "",
@@ -121,7 +121,7 @@ class KeyGate:
         self.on_change: Callable[[], None] = lambda: None
         self.on_stop: Callable[[], None] = lambda: None
         self.policy = policy
-        self.purse = CostBudget() if purse is None else purse
+        self.budget = CostBudget() if budget is None else budget
         self.events = Events() if events is None else events
         self.ledger = Ledger(declared_quota(lane)) if ledger is None else ledger
         self._memory = memory if memory is not None else LaneMemory(LaneNote(lane.model, key, "", lane))
@@ -166,7 +166,7 @@ class KeyGate:
             return Hold(seconds, reason)
         self.in_flight += 1
         if cost:
-            self.purse.reserve(cost)
+            self.budget.reserve(cost)
         self._adaptive.note_send(now)
         if self.breaker.is_open:
             self.breaker.begin_probe()
@@ -205,7 +205,7 @@ class KeyGate:
         """Counts the send of a permit now, as its request is about to be written; see `Receiver.clear`. Connecting may
         have taken long, so that many permits, granted one after the other, are used at one moment."""
         now = asyncio.get_running_loop().time()
-        if now - permit.sent_at > _GRANTED_S or (self.purse.limit is not None and self.purse.is_overdrawn):
+        if now - permit.sent_at > _GRANTED_S or (self.budget.limit is not None and self.budget.is_overdrawn):
             raise Withdrawn
         if (spacing_s := self.quota.spacing_s) > 0:
             if self._next_write_at > now:
@@ -346,10 +346,10 @@ class KeyGate:
         permit.is_settled = True
         if used != permit.tokens:
             self.ledger.settle(permit.sent_at, permit.tokens, used or _NO_TOKENS, requests=int(used is not None))
-        cost = permit.cost * self.purse.overrun if cost is None else cost
+        cost = permit.cost * self.budget.overrun if cost is None else cost
         if permit.cost or cost:
             unsure, at_worst = 0.0 if is_sure else cost, 0.0 if is_reported else cost
-            self.purse.settle(permit.cost, cost, unsure=unsure, at_worst=at_worst)
+            self.budget.settle(permit.cost, cost, unsure=unsure, at_worst=at_worst)
             self.events.tell("spent", self.lane.model, cost, "" if is_sure else "unsure")
         if permit.payer is not None:
             permit.payer.settle(permit, used, cost, is_sure=is_sure)

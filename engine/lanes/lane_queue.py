@@ -46,7 +46,7 @@ class LaneQueue:
         self.lane: Lane = keys[0].lane
         self.declared = declared_quota(self.lane)
         self.least_tokens = self.declared.least_tokens
-        self.purse = keys[0].purse
+        self.budget = keys[0].budget
         self.stopped: Stop | None = None
         self.stopped_at = 0.0
         self.waiting_for = ""
@@ -234,7 +234,7 @@ class LaneQueue:
         `unpaid`: gates and payers for which an earlier call waits."""
         if self._early.is_doubted:
             return Hold(_FOR_EVER, "breaker")
-        if self.purse.limit is not None and not self._can_pay(waiter.cost):
+        if self.budget.limit is not None and not self._can_pay(waiter.cost):
             return Hold(_FOR_EVER, "budget")
         payer = self._payer_of(now, waiter, unpaid) if waiter.payers else None
         if payer is None and waiter.payers:
@@ -274,16 +274,16 @@ class LaneQueue:
         """Whether the budget can bear `cost` dollars. If it can't, and no call in flight could give money back, it
         stops the lane."""
         try:
-            if self.purse.fits(cost):
+            if self.budget.fits(cost):
                 return True
         except LocalFault as fault:
             self.stop("local_fault", str(fault))
             return False
-        if self.purse.is_idle:
-            self.purse.is_exhausted = True
-            self.stop("budget", over_budget(f"the next call to {self.lane.model}", cost, self.purse))
+        if self.budget.is_idle:
+            self.budget.is_exhausted = True
+            self.stop("budget", over_budget(f"the next call to {self.lane.model}", cost, self.budget))
         else:
-            self.purse.watch(self.serve)
+            self.budget.watch(self.serve)
         return False
 
     def _in_turn(self, waiter: Waiting) -> Sequence[KeyGate]:

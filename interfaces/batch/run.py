@@ -144,7 +144,7 @@ async def send(
                     pass
             finally:
                 end.stops = tuple(models.stops.values())
-                end.money = None if batch.settings.max_cost is None else engine.purse.amounts
+                end.money = None if batch.settings.max_cost is None else engine.budget.amounts
     try:
         sink.write_rest()
         sink.flush()

@@ -37,11 +37,11 @@ class Caller:
         self.in_flight = 0
         self.spent = 0.0
         self.tokens: Counter[str] = Counter()
-        self.purse: CostBudget | None = None
+        self.budget: CostBudget | None = None
         self._quota = Quota(settings.rpm, settings.tpm)
         self._ledger: Ledger | None = None
         if settings.max_cost is not None:
-            self.purse = caller_purse(folder, settings.name, settings.max_cost)
+            self.budget = caller_budget(folder, settings.name, settings.max_cost)
         if settings.rpm is not None or settings.tpm is not None:
             self._ledger = Ledger(self._quota, folder / f"{settings.name}.ledger")
         self._wakers: dict[Callable[[], None], str] = {}
@@ -49,11 +49,13 @@ class Caller:
 
     def __repr__(self) -> str:
         name = self.settings.name or "anyone"
-        return f"<Caller {name} [{self.in_flight} in flight, {self.waiting_for or 'open'}] {self.purse or 'no budget'}>"
+        return (
+            f"<Caller {name} [{self.in_flight} in flight, {self.waiting_for or 'open'}] {self.budget or 'no budget'}>"
+        )
 
     @property
     def is_limited(self) -> bool:
-        return self._ledger is not None or self.purse is not None or self.settings.concurrency is not None
+        return self._ledger is not None or self.budget is not None or self.settings.concurrency is not None
 
     @property
     def waiting_for(self) -> str:
@@ -80,34 +82,34 @@ class Caller:
 
     def _money_hold(self, cost: float) -> str | Exception | None:
         """Returns what an attempt waits for while others in flight could leave enough money, else the error."""
-        if self.purse is None:
+        if self.budget is None:
             return None
         try:
-            if self.purse.fits(cost):
+            if self.budget.fits(cost):
                 return None
         except LocalFault as fault:
             return fault
-        return self.over_budget(cost) if self.purse.is_idle else "budget"
+        return self.over_budget(cost) if self.budget.is_idle else "budget"
 
     def take(self, permit: Permit) -> bool:
         if self._ledger is not None and self._ledger.take(permit.sent_at, self._quota.cut_to_fit(permit.tokens))[0] > 0:
             return False
-        if self.purse is not None:
-            self.purse.reserve(permit.cost)
+        if self.budget is not None:
+            self.budget.reserve(permit.cost)
         self.in_flight += 1
         permit.payer = self
         return True
 
     def clear(self, permit: Permit, now: float) -> None:
-        if self.purse is not None and self.purse.is_overdrawn:
+        if self.budget is not None and self.budget.is_overdrawn:
             raise Withdrawn
         if self._ledger is not None:
             self._ledger.move(permit.sent_at, now, self._quota.cut_to_fit(permit.tokens))
 
     def settle(self, permit: Permit, used: Tokens | None, cost: float, *, is_sure: bool) -> None:
         self.spent += cost
-        if self.purse is not None:
-            self.purse.settle(permit.cost, cost, unsure=0.0 if is_sure else cost)
+        if self.budget is not None:
+            self.budget.settle(permit.cost, cost, unsure=0.0 if is_sure else cost)
         if self._ledger is not None:
             reserved, requests = self._quota.cut_to_fit(permit.tokens), int(used is not None)
             self._ledger.settle(permit.sent_at, reserved, used or Tokens(), requests=requests)
@@ -144,11 +146,12 @@ class Caller:
                 wake()
 
     def over_budget(self, most: float) -> RequestRefusal:
-        assert self.purse is not None
-        purse, most = self.purse, most * self.purse.overrun
+        assert self.budget is not None
+        budget, most = self.budget, most * self.budget.overrun
         said = (
-            f"the next call may cost ${most:.4f}; ${purse.charged:.4f} of max_cost ${purse.limit or 0.0:.4f} of caller "
-            f"{self.settings.name} is spent, ${purse.reserved:.4f} reserved: raise its max_cost or cut max_tokens"
+            f"the next call may cost ${most:.4f}; ${budget.charged:.4f} of max_cost ${budget.limit or 0.0:.4f} of "
+            f"caller {self.settings.name} is spent, ${budget.reserved:.4f} reserved: raise its max_cost or cut "
+            f"max_tokens"
         )
         return RequestRefusal(said, None, "over_budget", 429)
 
@@ -157,13 +160,13 @@ class Caller:
             self._timer.cancel()
         if self._ledger is not None:
             self._ledger.close()
-        if self.purse is not None:
-            self.purse.detach()
+        if self.budget is not None:
+            self.budget.detach()
 
 
-def caller_purse(folder: Path, name: str, limit: float) -> CostBudget:
+def caller_budget(folder: Path, name: str, limit: float) -> CostBudget:
     """Returns the budget of one caller, with `limit` dollars: a file that several gateways share and that outlives a
     kill. `folder` has all callers' files. Raises LocalFault."""
-    purse = CostBudget(limit)
-    purse.attach(BudgetFile(BudgetPlace(folder / f"{name}.budget", lock=folder), limit))
-    return purse
+    budget = CostBudget(limit)
+    budget.attach(BudgetFile(BudgetPlace(folder / f"{name}.budget", lock=folder), limit))
+    return budget

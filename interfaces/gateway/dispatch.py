@@ -74,20 +74,20 @@ class CallGroup(Struct, eq=False):
 
 
 class Dispatch:
-    """The way of all callers' calls into the one engine. `purse`: the engine's budget; `family_of` returns the protocol
-    of a model."""
+    """The way of all callers' calls into the one engine. `budget`: the engine's; `family_of` returns the protocol of a
+    model."""
 
     def __init__(
         self,
         scheduler: Scheduler,
         settings: Settings,
-        purse: CostBudget,
+        budget: CostBudget,
         family_of: Callable[[str], str],
         trials: TrialCounter,
     ) -> None:
         self._scheduler = scheduler
         self._settings = settings
-        self._purse = purse
+        self._budget = budget
         self._family_of = family_of
         self._trials = trials
         self._known = {lane.model for lane in settings.lanes} | settings.price_table().models.keys()
@@ -168,17 +168,17 @@ class Dispatch:
     def _refuse_what_no_budget_bears(self, caller: Caller, pending: PendingCall) -> None:
         """Raises RequestRefusal for a call that the engine's or the caller's budget can never bear; in the queue it
         would stop its whole lane."""
-        purse = self._purse
-        if purse.limit is not None:
+        budget = self._budget
+        if budget.limit is not None:
             most = _worst_cost(pending)
-            if purse.spent + most * purse.overrun > purse.limit:
-                purse.is_exhausted = True
+            if budget.spent + most * budget.overrun > budget.limit:
+                budget.is_exhausted = True
                 raise RequestRefusal(
-                    f"{over_budget('the next call', most, purse)}, or cut max_tokens", None, "over_budget", 429
+                    f"{over_budget('the next call', most, budget)}, or cut max_tokens", None, "over_budget", 429
                 )
-        if caller.purse is not None:
+        if caller.budget is not None:
             most = _worst_cost(pending)
-            is_over = caller.purse.charged + most * caller.purse.overrun > (caller.purse.limit or 0.0)
+            is_over = caller.budget.charged + most * caller.budget.overrun > (caller.budget.limit or 0.0)
             # An answer that is not stored yet costs nothing either.
             if is_over and pending.key not in self._scheduler.calls:
                 raise caller.over_budget(most)

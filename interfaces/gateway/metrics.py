@@ -122,8 +122,8 @@ class Metrics(Collector):
             (name,): caller.in_flight for name, caller in callers.items() if caller.is_limited
         }
         yield _gauge("caller_in_flight", "Calls in flight of a caller with bounds", ("caller",), bound)
-        purses = ((name, caller.purse) for name, caller in callers.items())
-        left: dict[_Labels, float] = {(name,): purse.left for name, purse in purses if purse is not None}
+        budgets = ((name, caller.budget) for name, caller in callers.items())
+        left: dict[_Labels, float] = {(name,): budget.left for name, budget in budgets if budget is not None}
         yield _gauge("caller_dollars_left", "What is left of a caller's max_cost", ("caller",), left)
 
     def _histogram(self) -> HistogramMetricFamily:

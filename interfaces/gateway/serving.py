@@ -126,7 +126,7 @@ class RunningGateway:
             return name in PROVIDERS or name in settings.providers or settings.others.provider(name) is not None
 
         return GatewayState(
-            dispatch=Dispatch(scheduler, settings, engine.purse, engine.family_of, trials),
+            dispatch=Dispatch(scheduler, settings, engine.budget, engine.family_of, trials),
             parser=RequestParser(gateway.models, unset, is_provider),
             trials=trials,
             metrics=self.metrics,
@@ -148,7 +148,7 @@ class RunningGateway:
             under_way=self.state.under_way,
             sent=own.sent,
             unpriced=own.unpriced,
-            cost=self.engine.purse.own,
+            cost=self.engine.budget.own,
         )
         lanes = []
         for model, route in self.engine.scheduler.routes.lasting.items():
@@ -158,7 +158,7 @@ class RunningGateway:
         return status_page(counts, lanes)
 
     def summary(self) -> dict[str, Any]:
-        metrics, routes, purse = self.metrics, self.engine.scheduler.routes.lasting, self.engine.purse
+        metrics, routes, budget = self.metrics, self.engine.scheduler.routes.lasting, self.engine.budget
         max_cost = self.engine.settings.max_cost
         return {
             "requests": metrics.requests,
@@ -166,8 +166,8 @@ class RunningGateway:
             "failed": metrics.failed,
             "sent": metrics.sent,
             "unpriced": metrics.unpriced,
-            "cost": round(purse.own, 10),
-            "money": None if max_cost is None else money_as_json(purse.amounts, max_cost),
+            "cost": round(budget.own, 10),
+            "money": None if max_cost is None else money_as_json(budget.amounts, max_cost),
             "stopped": sorted(model for model, route in routes.items() if route.lane.stopped is not None),
         }
 

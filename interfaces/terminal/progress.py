@@ -32,7 +32,7 @@ class DisplayedEngine(Protocol):
     def events(self) -> Events: ...
 
     @property
-    def purse(self) -> CostBudget: ...
+    def budget(self) -> CostBudget: ...
 
 
 class RunDisplay:
@@ -75,12 +75,12 @@ class RunDisplay:
         if self._stream is None or self._progress is not None:
             return
         now = asyncio.get_running_loop().time()
-        scheduler, purse = self._engine.scheduler, self._engine.purse
+        scheduler, budget = self._engine.scheduler, self._engine.budget
         self._progress = RunProgress(
             self._total,
             self._already,
             scheduler.routes.lasting,
-            purse,
+            budget,
             now,
             hosts=scheduler.routes.hosts,
             item=self._item,

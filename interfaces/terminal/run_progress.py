@@ -118,7 +118,7 @@ class RunProgress:
         total: int,
         already: int,
         routes: Mapping[str, Route],
-        purse: CostBudget,
+        budget: CostBudget,
         now: float,
         *,
         hosts: Mapping[str, Route] = MappingProxyType({}),
@@ -129,9 +129,9 @@ class RunProgress:
         self._routes = routes
         self._hosts = hosts
         self._item = item
-        self._purse = purse
+        self._budget = budget
         self._began = self._looked = now
-        self._spent_before = purse.spent
+        self._spent_before = budget.spent
         self._lanes: dict[str, _Counts] = {}
         self._fresh: deque[tuple[int, int]] = deque([(0, 0)], maxlen=_LOOKS + 1)
         self._items = 0 if item else None
@@ -261,7 +261,7 @@ class RunProgress:
     def _spent(self) -> float | None:
         # A free search does not count as a price for models that have none.
         is_priced = any(route.price not in (None, _FREE) for route in self._routes.values())
-        return self._purse.spent if is_priced or self._purse.spent > 0 else None
+        return self._budget.spent if is_priced or self._budget.spent > 0 else None
 
     def _expected(self, spent: float, answered: int, done: int) -> float | None:
         """Returns the expected dollars of the whole run, if the cache answers as often as lately; None: not known."""

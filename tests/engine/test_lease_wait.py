@@ -81,7 +81,7 @@ def test_who_waits_gets_the_answer_for_nothing_and_has_it_in_its_journal(tmp_pat
             asked = await begun(first)
             found = await second.scheduler.ask(SAME, sink)
             took_s = asyncio.get_running_loop().time()
-            assert (await asked).cost and second.purse.spent == 0.0
+            assert (await asked).cost and second.budget.spent == 0.0
             return found, took_s
 
     found, took_s = run_virtually(main())
@@ -152,7 +152,7 @@ def test_who_waits_has_no_place_no_quota_and_no_money(tmp_path: Path) -> None:
             lane = second.lane(M)
             assert (lane.in_flight, lane.queued) == (0, 0)
             assert lane.used(asyncio.get_running_loop().time()) == (0, Tokens())
-            assert second.purse.reserved == 0.0 < first.purse.reserved
+            assert second.budget.reserved == 0.0 < first.budget.reserved
             await asked, await waits
 
     run_virtually(main())

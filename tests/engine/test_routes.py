@@ -23,14 +23,14 @@ CALL = Call("a/b", "x", max_tokens=300)
 
 
 class Days:
-    """A lane whose price is that of the list on each day from 0 on, and its purse."""
+    """A lane whose price is that of the list on each day from 0 on, and its budget."""
 
     def __init__(self, prices: list[Price | None]) -> None:
         self.now = 0.0
         self._prices = prices
-        self.purse, lane, policy = CostBudget(), Lane("a/b"), RetryPolicy()
+        self.budget, lane, policy = CostBudget(), Lane("a/b"), RetryPolicy()
         ledger = Ledger(declared_quota(lane))
-        self._key = KeyGate(lane, ledger=ledger, purse=self.purse, policy=policy, events=Events())
+        self._key = KeyGate(lane, ledger=ledger, budget=self.budget, policy=policy, events=Events())
         group = LaneQueue([self._key])
         self.route = Route((), group, prices[0], TokenEstimate(), prices_on=self._on, clock=lambda: self.now)
 
@@ -60,8 +60,8 @@ def test_what_an_answer_leaves_out_is_judged_by_the_price_at_which_it_is_billed(
     days = Days([CHEAP, DEAR, CHEAP])
     # The cheap price is that of a tier, which this answer does not name.
     days.cost_at(DAY_S + 7_200.0)
-    assert days.purse.at_worst == 0.0
+    assert days.budget.at_worst == 0.0
     days.cost_at(2 * DAY_S + 60.0)
-    assert days.purse.at_worst == 0.0
+    assert days.budget.at_worst == 0.0
     days.cost_at(2 * DAY_S + 7_200.0)
-    assert days.purse.at_worst == CHEAP.of_usage(USAGE, 1.0)
+    assert days.budget.at_worst == CHEAP.of_usage(USAGE, 1.0)

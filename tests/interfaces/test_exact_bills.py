@@ -176,7 +176,7 @@ def test_a_price_that_rises_while_a_program_runs_is_billed_from_its_day_on_and_r
             async with ms.Engine(settings=settings) as engine:
                 for at, few in zip(times_of_calls, (calls[:5], calls[5:10], calls[10:15], calls[15:]), strict=True):
                     now[0] = at
-                    spent, billed = engine.purse.spent, server.bill
+                    spent, billed = engine.budget.spent, server.bill
                     try:
                         async for _ in engine.run(few):
                             pass
@@ -184,8 +184,8 @@ def test_a_price_that_rises_while_a_program_runs_is_billed_from_its_day_on_and_r
                         pass
                     route = engine.scheduler.routes.lasting[few[0].model]
                     bounds.append(max(bound.dollars(0) for bound in route.cost_bounds(few[0])))
-                    ratios.append((engine.purse.spent - spent) / (server.bill - billed))
-                assert cap is None or engine.purse.spent <= cap + 1e-9
+                    ratios.append((engine.budget.spent - spent) / (server.bill - billed))
+                assert cap is None or engine.budget.spent <= cap + 1e-9
             return ratios, bounds
 
         ratios, bounds = asyncio.run(moved())
@@ -242,7 +242,7 @@ def test_flex_without_a_tier_in_the_answer_is_said_to_be_at_its_worst_and_makes_
         async with ms.Engine(settings=settings) as engine:
             async for _ in engine.run(calls):
                 pass
-            return engine.purse.spent, engine.purse.at_worst, engine.purse.overrun
+            return engine.budget.spent, engine.budget.at_worst, engine.budget.overrun
 
     with CachingServer(SEED, says_tier=False) as server:
         spent, at_worst, overrun = asyncio.run(spent_at(server))

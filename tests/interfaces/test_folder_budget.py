@@ -39,11 +39,11 @@ def test_calls_in_flight_at_kills_count_at_their_worst(
 
 
 def test_a_budget_says_what_may_have_been_spent_beyond_the_records(tmp_path: Path) -> None:
-    purse = CostBudget(2.0)
-    purse.attach(BudgetFile(place_of(tmp_path, Amounts(1.0, 0.75)), 2.0))
-    assert purse.spent == 1.0 and purse.unsure == 0.25 and purse.fits(0.5) and not purse.fits(1.1)
-    purse.settle(0.0, 0.5)
-    purse.detach()
+    budget = CostBudget(2.0)
+    budget.attach(BudgetFile(place_of(tmp_path, Amounts(1.0, 0.75)), 2.0))
+    assert budget.spent == 1.0 and budget.unsure == 0.25 and budget.fits(0.5) and not budget.fits(1.1)
+    budget.settle(0.0, 0.5)
+    budget.detach()
     found = unsure_of(tmp_path, {"in_flight_at_kills": 99}, 1.25)
     assert found.calls == 0 and found.dollars == pytest.approx(0.25)
 
@@ -53,16 +53,16 @@ def test_folders_of_a_sweep_share_a_limit_also_with_one_that_has_no_budget_yet(t
     for folder in folders:
         folder.mkdir()
 
-    def purse_of(folder: Path) -> CostBudget:
-        purse = CostBudget(1.0)
+    def budget_of(folder: Path) -> CostBudget:
+        budget = CostBudget(1.0)
         beside = {other: 0.3 if other.name == "c" else 0.0 for other in folders if other != folder}
-        purse.attach(BudgetFile(place_of(folder, Amounts(), beside), 1.0))
-        return purse
+        budget.attach(BudgetFile(place_of(folder, Amounts(), beside), 1.0))
+        return budget
 
-    first, second = purse_of(folders[0]), purse_of(folders[1])
+    first, second = budget_of(folders[0]), budget_of(folders[1])
     assert first.fits(0.4) and not second.fits(0.4) and second.fits(0.25)
     first.settle(0.0, 0.4)
-    assert purse_of(folders[1]).spent == pytest.approx(0.3 + 0.4 + 0.25, abs=0.02)
+    assert budget_of(folders[1]).spent == pytest.approx(0.3 + 0.4 + 0.25, abs=0.02)
 
 
 def test_the_summary_says_both_only_where_they_differ() -> None:

@@ -77,7 +77,7 @@ def sends_of(told: Told, seconds: float, concurrency: int = 16) -> tuple[list[fl
     """When a lane that knows nothing sends to a server that tells such headers, and the quota it has at the end."""
     lane = Lane("a/b", concurrency=concurrency)
     ledger = Ledger(declared_quota(lane))
-    admission = KeyGate(lane, ledger=ledger, purse=CostBudget(None), policy=RetryPolicy(), events=Events())
+    admission = KeyGate(lane, ledger=ledger, budget=CostBudget(None), policy=RetryPolicy(), events=Events())
     out: deque[tuple[float, Permit, tuple[Limit, ...]]] = deque()
     sends: list[float] = []
     now = 0.0

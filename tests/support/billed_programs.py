@@ -24,8 +24,8 @@ async def _asked(settings: ms.Settings, calls: Iterable[ms.Call]) -> tuple[list[
                 outcomes.append(outcome)
         except ms.Stopped:
             pass
-        purse = engine.purse
-        return outcomes, purse.spent, purse.at_worst
+        budget = engine.budget
+        return outcomes, budget.spent, budget.at_worst
 
 
 def asked(settings: ms.Settings, calls: Iterable[ms.Call]) -> tuple[list[ms.Outcome], float, float]:

@@ -155,10 +155,10 @@ class Lives:
                         async with asyncio.timeout(seconds):
                             stops = await self._send(benchmark, World(bench), folder, pairs, at_once)
                     except TimeoutError:
-                        return Life([], bench.purse.spent, is_over=False)
+                        return Life([], bench.budget.spent, is_over=False)
                     finally:
-                        self.spent += bench.purse.spent
-                    return Life(stops, bench.purse.spent)
+                        self.spent += bench.budget.spent
+                    return Life(stops, bench.budget.spent)
 
         return run_virtually(main())
 

@@ -119,9 +119,9 @@ class Bench:
     """A scheduler over scripted providers: one for each model string, or one for each of its keys; the one for `web`
     serves every host."""
 
-    def __init__(self, scheduler: Scheduler, purse: CostBudget, events: Events) -> None:
+    def __init__(self, scheduler: Scheduler, budget: CostBudget, events: Events) -> None:
         self.scheduler = scheduler
-        self.purse = purse
+        self.budget = budget
         self.events = events
 
     def lane(self, model: str) -> LaneQueue:
@@ -143,7 +143,7 @@ async def engine_over(
     snapshot: StoreReader | None = None,
 ) -> AsyncIterator[Bench]:
     events = Events()
-    purse = CostBudget(max_cost)
+    budget = CostBudget(max_cost)
     policy = policy or RetryPolicy()
     declared = {lane.model: lane for lane in lanes}
 
@@ -151,7 +151,7 @@ async def engine_over(
         lane = declared.get(name, Lane(name, concurrency=2, spacing_s=1.0))
         served, own = providers.get(WEB) or providers[name], CostBudget()
         assert isinstance(served, ScriptedProvider)
-        key = KeyGate(lane, ledger=Ledger(declared_quota(lane)), purse=own, policy=PAGES, events=Events())
+        key = KeyGate(lane, ledger=Ledger(declared_quota(lane)), budget=own, policy=PAGES, events=Events())
         group = LaneQueue([key])
         return Route((served,), group, None, TokenEstimate(), policy=PAGES, is_retrieval=True, is_page=True)
 
@@ -165,7 +165,7 @@ async def engine_over(
             KeyGate(
                 lane,
                 ledger=Ledger(declared_quota(lane)),
-                purse=purse,
+                budget=budget,
                 policy=policy,
                 events=events,
                 key=f"KEY_{number}" if len(endpoints) > 1 else "",
@@ -190,7 +190,7 @@ async def engine_over(
         recall=recall,
     )
     try:
-        yield Bench(scheduler, purse, events)
+        yield Bench(scheduler, budget, events)
     finally:
         cache.close()
         claims.close()

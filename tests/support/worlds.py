@@ -218,7 +218,7 @@ class World:
                     self._check_money(bench)
             except Stopped as error:
                 self.stopped |= {stop.lane for stop in error.stops}
-            assert bench.purse.reserved == pytest.approx(0.0)
+            assert bench.budget.reserved == pytest.approx(0.0)
             for model in bench.scheduler.routes.lasting:
                 kept = bench.lane(model).in_flight
                 assert kept == 0, f"{kept} slots were not freed"

@@ -101,7 +101,7 @@ def test_no_two_steps_have_the_same_arrivals_or_the_same_calls() -> None:
     assert len({plan.seed for plan, _, _ in seen.runs}) == len(seen.runs) > 3
 
 
-def test_all_steps_of_all_models_spend_one_purse_and_what_was_found_until_then_stands() -> None:
+def test_all_steps_of_all_models_spend_one_budget_and_what_was_found_until_then_stands() -> None:
     chance = Random(5)
     for _ in range(8):
         cap = chance.uniform(0.0005, 0.02)
@@ -111,7 +111,7 @@ def test_all_steps_of_all_models_spend_one_purse_and_what_was_found_until_then_s
         assert session.ending is not None and session.ending.reason in ("cost", "goal")
         spent = sum(whole.measured.spent for whole in wholes)
         assert spent == pytest.approx(sum(each.cost for each in seen.calls)) and spent <= cap
-        assert session.purse.spent == pytest.approx(spent) and session.purse.reserved == pytest.approx(0.0)
+        assert session.money.spent == pytest.approx(spent) and session.money.reserved == pytest.approx(0.0)
         assert all(whole.found is not None for whole in wholes)
         for whole in wholes:
             assert whole.measured.meter.calls == sum(step.counted.calls for step in whole.steps)

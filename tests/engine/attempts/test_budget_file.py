@@ -22,23 +22,23 @@ ONE_NANO = 1e-9
 
 
 def opened(place: BudgetPlace, limit: float = LIMIT) -> CostBudget:
-    purse = CostBudget(limit)
-    purse.attach(BudgetFile(place, limit))
-    return purse
+    budget = CostBudget(limit)
+    budget.attach(BudgetFile(place, limit))
+    return budget
 
 
-def killed(purse: CostBudget) -> None:
+def killed(budget: CostBudget) -> None:
     """Its files are closed by the system, and nothing more is written."""
-    file = purse._file
+    file = budget._file
     assert file is not None
     file._close_files()
 
 
 class _Engine:
-    """A purse, and what its calls reserved."""
+    """A budget, and what its calls reserved."""
 
     def __init__(self, place: BudgetPlace) -> None:
-        self.purse = opened(place)
+        self.budget = opened(place)
         self.held: list[float] = []
 
 
@@ -69,8 +69,8 @@ class BudgetOverKills(RuleBasedStateMachine):
     @rule(number=st.integers(0, 1), cost=st.floats(0.0, 0.3))
     def reserve(self, number: int, cost: float) -> None:
         engine = self.engine(number)
-        if engine.purse.fits(cost):
-            engine.purse.reserve(cost)
+        if engine.budget.fits(cost):
+            engine.budget.reserve(cost)
             engine.held.append(cost)
 
     @rule(number=st.integers(0, 1), share=st.floats(0.0, 1.0), which=st.integers(0, 50), is_unsure=st.booleans())
@@ -79,14 +79,14 @@ class BudgetOverKills(RuleBasedStateMachine):
         if engine.held:
             reserved = engine.held.pop(which % len(engine.held))
             spent = reserved if is_unsure else reserved * share
-            engine.purse.settle(reserved, spent, unsure=spent if is_unsure else 0.0)
+            engine.budget.settle(reserved, spent, unsure=spent if is_unsure else 0.0)
             self.billed += spent
 
     @rule(number=st.integers(0, 1))
     def kill(self, number: int) -> None:
         engine = self.engines[number]
         if engine is not None:
-            killed(engine.purse)
+            killed(engine.budget)
             self.billed += sum(engine.held)
             self.engines[number] = None
 
@@ -94,7 +94,7 @@ class BudgetOverKills(RuleBasedStateMachine):
     def close(self, number: int) -> None:
         engine = self.engines[number]
         if engine is not None and not engine.held:
-            engine.purse.detach()
+            engine.budget.detach()
             self.engines[number] = None
 
     @invariant()
@@ -117,36 +117,36 @@ def test_the_bound_on_disk_holds_over_any_sequence_of_calls_kills_and_ends(tmp_p
 
 def test_without_kills_nearly_all_of_the_limit_is_spent_and_the_file_is_seldom_written(tmp_path: Path) -> None:
     place = BudgetPlace(tmp_path / "run" / "budget")
-    purse, calls = opened(place), 0
+    budget, calls = opened(place), 0
     held: list[float] = []
     writes = 0
     before = None
     while True:
-        while len(held) < 64 and purse.fits(0.001):
-            purse.reserve(0.001)
+        while len(held) < 64 and budget.fits(0.001):
+            budget.reserve(0.001)
             held.append(0.001)
         if not held:
             break
         calls += 1
-        purse.settle(held.pop(), 0.00002)
+        budget.settle(held.pop(), 0.00002)
         found = amounts_in(place.path)
         writes += found != before
         before = found
-    assert 0.95 * LIMIT <= purse.spent <= LIMIT
+    assert 0.95 * LIMIT <= budget.spent <= LIMIT
     assert calls > 40_000 and writes < 1_000
-    purse.detach()
+    budget.detach()
     ended = amounts_in(place.path)
-    assert ended is not None and ended.granted == ended.spent == pytest.approx(purse.spent)
+    assert ended is not None and ended.granted == ended.spent == pytest.approx(budget.spent)
 
 
 def test_what_was_in_flight_at_a_kill_counts_at_its_worst_and_a_higher_limit_goes_on_from_there(tmp_path: Path) -> None:
     place = BudgetPlace(tmp_path / "budget")
-    purse = opened(place)
+    budget = opened(place)
     for _ in range(3):
-        assert purse.fits(0.3)
-        purse.reserve(0.3)
-    purse.settle(0.3, 0.1)
-    killed(purse)
+        assert budget.fits(0.3)
+        budget.reserve(0.3)
+    budget.settle(0.3, 0.1)
+    killed(budget)
     again = opened(place)
     assert 0.7 <= again.spent <= 0.75 and again.spent - again.unsure == pytest.approx(0.1)
     assert not again.fits(0.3)
@@ -158,13 +158,13 @@ def test_what_was_in_flight_at_a_kill_counts_at_its_worst_and_a_higher_limit_goe
 
 def test_what_may_not_have_been_billed_stays_unsure_after_a_clean_end(tmp_path: Path) -> None:
     place = BudgetPlace(tmp_path / "budget")
-    purse = opened(place)
+    budget = opened(place)
     for _ in range(2):
-        assert purse.fits(0.3)
-        purse.reserve(0.3)
-    purse.settle(0.3, 0.1)
-    purse.settle(0.3, 0.2, unsure=0.2)
-    purse.detach()
+        assert budget.fits(0.3)
+        budget.reserve(0.3)
+    budget.settle(0.3, 0.1)
+    budget.settle(0.3, 0.2, unsure=0.2)
+    budget.detach()
     again = opened(place)
     assert (again.spent, again.unsure, again.sure) == pytest.approx((0.3, 0.2, 0.1))
     again.detach()
@@ -181,25 +181,25 @@ def test_what_another_process_was_granted_is_charged_and_not_left(tmp_path: Path
     # A block is a 200th of the limit: one has at most so much more than it asked for.
     assert other.charged == pytest.approx(0.3 + 0.05, abs=0.006)
     assert other.left == pytest.approx(LIMIT - other.charged)
-    for purse in (one, other):
-        purse.detach()
+    for budget in (one, other):
+        budget.detach()
 
 
 def test_a_call_that_was_dearer_than_it_could_be_is_counted_all_the_same(tmp_path: Path) -> None:
     place = BudgetPlace(tmp_path / "budget")
-    purse = opened(place)
-    assert purse.fits(0.5)
-    purse.reserve(0.5)
-    purse.settle(0.5, 1.5)
+    budget = opened(place)
+    assert budget.fits(0.5)
+    budget.reserve(0.5)
+    budget.settle(0.5, 1.5)
     found = amounts_in(place.path)
-    assert found is not None and found.granted >= 1.5 and not purse.fits(0.01)
+    assert found is not None and found.granted >= 1.5 and not budget.fits(0.01)
 
 
-def reserved_in(purse: CostBudget, cost: float) -> int:
+def reserved_in(budget: CostBudget, cost: float) -> int:
     """How many calls of this highest cost the budget bears at once."""
     number = 0
-    while purse.fits(cost):
-        purse.reserve(cost)
+    while budget.fits(cost):
+        budget.reserve(cost)
         number += 1
     return number
 
@@ -225,32 +225,32 @@ def test_a_call_dearer_than_its_highest_cost_lowers_what_is_granted_here_elsewhe
 
 def test_calls_in_flight_count_at_an_overrun_that_is_learned_only_now(tmp_path: Path) -> None:
     place = BudgetPlace(tmp_path / "budget")
-    purse = opened(place)
+    budget = opened(place)
     for _ in range(100):
-        assert purse.fits(0.0003)
-        purse.reserve(0.0003)
-    was_overdrawn = purse.is_overdrawn
-    purse.settle(0.0003, 0.03)
-    assert (was_overdrawn, purse.is_overdrawn) == (False, True)
-    assert purse.reserved == pytest.approx(99 * 0.03)
-    killed(purse)
+        assert budget.fits(0.0003)
+        budget.reserve(0.0003)
+    was_overdrawn = budget.is_overdrawn
+    budget.settle(0.0003, 0.03)
+    assert (was_overdrawn, budget.is_overdrawn) == (False, True)
+    assert budget.reserved == pytest.approx(99 * 0.03)
+    killed(budget)
     assert not opened(place).fits(0.0003)
 
 
 def test_an_unreported_count_teaches_no_overrun(tmp_path: Path) -> None:
-    purse = opened(BudgetPlace(tmp_path / "budget"))
-    assert purse.fits(0.1)
-    purse.reserve(0.1)
-    purse.settle(0.1, 0.11, at_worst=0.11)
-    assert purse.overrun == 1.0 and purse.spent == 0.11
+    budget = opened(BudgetPlace(tmp_path / "budget"))
+    assert budget.fits(0.1)
+    budget.reserve(0.1)
+    budget.settle(0.1, 0.11, at_worst=0.11)
+    assert budget.overrun == 1.0 and budget.spent == 0.11
 
 
 @pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: b"", lambda data: data.replace(b"0", b"1", 1)])
 def test_damage_is_told_and_nothing_is_granted(tmp_path: Path, damage: object) -> None:
     place = BudgetPlace(tmp_path / "budget")
-    purse = opened(place)
-    assert purse.fits(0.5)
-    purse.detach()
+    budget = opened(place)
+    assert budget.fits(0.5)
+    budget.detach()
     assert callable(damage)
     place.path.write_bytes(damage(place.path.read_bytes()))
     with pytest.raises(LocalFault, match=r"budget is damaged.*delete it"):
@@ -259,22 +259,22 @@ def test_damage_is_told_and_nothing_is_granted(tmp_path: Path, damage: object) -
 
 def test_a_file_that_cannot_be_written_sends_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    purse = CostBudget(LIMIT)
+    budget = CostBudget(LIMIT)
     with pytest.raises(LocalFault, match="can't be written"):
-        purse.attach(BudgetFile(BudgetPlace(tmp_path / "file" / "budget"), LIMIT))
-        purse.fits(0.1)
+        budget.attach(BudgetFile(BudgetPlace(tmp_path / "file" / "budget"), LIMIT))
+        budget.fits(0.1)
 
 
 def test_a_program_takes_up_what_its_killed_like_left_and_begins_anew_after_a_clean_end(tmp_path: Path) -> None:
     def begun(identity: str = "a") -> CostBudget:
-        purse = CostBudget(LIMIT)
-        purse.attach(program_budget(tmp_path, identity, LIMIT))
-        return purse
+        budget = CostBudget(LIMIT)
+        budget.attach(program_budget(tmp_path, identity, LIMIT))
+        return budget
 
     first, beside = begun(), begun()
-    for purse in (first, beside):
-        assert purse.fits(0.6)
-        purse.reserve(0.6)
+    for budget in (first, beside):
+        assert budget.fits(0.6)
+        budget.reserve(0.6)
     assert begun("b").fits(1.0), "a living program's budget is its own"
     killed(first)
     again = begun()

@@ -31,8 +31,8 @@ HOUR_S = 3_600.0
 
 async def crowd(lane: Lane, sizes: list[Tokens], chance: random.Random) -> list[tuple[float, int]]:
     """Everyone asks at once; when each was let go, in the order they were, and which one it was."""
-    events, purse = Events(), CostBudget()
-    key = KeyGate(lane, ledger=Ledger(declared_quota(lane)), purse=purse, policy=RetryPolicy(), events=events)
+    events, budget = Events(), CostBudget()
+    key = KeyGate(lane, ledger=Ledger(declared_quota(lane)), budget=budget, policy=RetryPolicy(), events=events)
     group, loop = LaneQueue([key]), asyncio.get_running_loop()
     sends: list[tuple[float, int]] = []
 

@@ -157,49 +157,49 @@ def test_a_price_is_told_how_long_answers_can_be() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0, 5), st.floats(0, 1), st.integers(0, 20)), max_size=60))
-def test_a_purse_never_spends_more_than_its_limit_where_nobody_exceeds_a_reservation(
+def test_a_budget_never_spends_more_than_its_limit_where_nobody_exceeds_a_reservation(
     moves: list[tuple[float, float, int]],
 ) -> None:
-    purse = CostBudget(10.0)
+    budget = CostBudget(10.0)
     wakes = [0]
 
     def wake() -> None:
         wakes[0] += 1
-        purse.watch(wake)  # it is called once for each time that it is added
+        budget.watch(wake)  # it is called once for each time that it is added
 
-    purse.watch(wake)
+    budget.watch(wake)
     held: list[float] = []
     settled = 0
     for cost, share, which in moves:
-        if purse.fits(cost):
-            purse.reserve(cost)
+        if budget.fits(cost):
+            budget.reserve(cost)
             held.append(cost)
         if held and which < 10:
             reserved = held.pop(which % len(held))
-            purse.settle(reserved, reserved * share)
+            budget.settle(reserved, reserved * share)
             settled += reserved > 0
-        assert purse.spent + purse.reserved <= 10.0 + 1e-9
-        assert purse.reserved == pytest.approx(sum(held), abs=1e-9)
+        assert budget.spent + budget.reserved <= 10.0 + 1e-9
+        assert budget.reserved == pytest.approx(sum(held), abs=1e-9)
     assert wakes[0] == settled
     for reserved in held:
-        purse.settle(reserved, 0.0)
-    assert purse.is_idle
+        budget.settle(reserved, 0.0)
+    assert budget.is_idle
 
 
-def test_a_purse_without_a_limit_only_counts() -> None:
-    purse = CostBudget()
-    assert purse.fits(1e9)
-    purse.settle(0.0, 3.0)
-    assert purse.spent == 3.0 and repr(purse) == "<CostBudget [$3.0000 spent, $0.0000 reserved, no limit]>"
+def test_a_budget_without_a_limit_only_counts() -> None:
+    budget = CostBudget()
+    assert budget.fits(1e9)
+    budget.settle(0.0, 3.0)
+    assert budget.spent == 3.0 and repr(budget) == "<CostBudget [$3.0000 spent, $0.0000 reserved, no limit]>"
 
 
-def test_a_purse_without_a_file_has_left_what_nobody_spent_or_reserved() -> None:
-    purse = CostBudget(1.0)
-    purse.reserve(0.25)
-    purse.settle(0.25, 0.2)
-    purse.reserve(0.3)
-    assert (purse.charged, purse.left) == pytest.approx((0.2, 0.5))
-    told = over_budget("a call", 3.0, purse)
+def test_a_budget_without_a_file_has_left_what_nobody_spent_or_reserved() -> None:
+    budget = CostBudget(1.0)
+    budget.reserve(0.25)
+    budget.settle(0.25, 0.2)
+    budget.reserve(0.3)
+    assert (budget.charged, budget.left) == pytest.approx((0.2, 0.5))
+    told = over_budget("a call", 3.0, budget)
     assert told == "a call may cost $3.0000; $0.2000 of --max-cost $1.0000 is spent: raise --max-cost"
 
 
@@ -220,8 +220,8 @@ def test_what_may_have_been_billed_is_paid_for_and_what_was_refused_is_not(tmp_p
         folder = tmp_path / prompt
         async with engine_over({"script/m": provider}, folder, lane, max_cost=1e6, price=Price(1e3, 1e3)) as bench:
             await bench.scheduler.ask(Call("script/m", prompt, max_tokens=10))
-            assert bench.purse.is_idle
-            return bench.purse.spent
+            assert bench.budget.is_idle
+            return bench.budget.spent
 
     good = run_virtually(spent_on("a clean one"))
     assert run_virtually(spent_on("refused")) <= good
@@ -246,6 +246,6 @@ def test_the_limit_holds_in_every_script_from_the_first_call_on(tmp_path: Path) 
             with pytest.raises(Stopped, match=r"may cost \$.*raise --max-cost"):
                 async for _ in run_calls(bench.scheduler, calls):
                     pass
-            return bench.purse.spent
+            return bench.budget.spent
 
     assert 0.8 < run_virtually(main()) <= 1.0

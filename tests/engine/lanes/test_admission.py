@@ -60,8 +60,8 @@ async def token_sends(sizes: list[int], tpm: int, seconds: float, jitter: random
 
     events = Events()
     lane = Lane("script/m", tpm=tpm, concurrency=16)
-    ledger, purse = Ledger(Quota(tpm=tpm)), CostBudget()
-    key = KeyGate(lane, ledger=ledger, purse=purse, policy=RetryPolicy(), events=events)
+    ledger, budget = Ledger(Quota(tpm=tpm)), CostBudget()
+    key = KeyGate(lane, ledger=ledger, budget=budget, policy=RetryPolicy(), events=events)
     group = LaneQueue([key])
     loop = asyncio.get_running_loop()
     sends: list[tuple[float, int]] = []
@@ -254,8 +254,8 @@ def test_a_reached_budget_stops_sending_and_never_overspends(tmp_path: Path) -> 
                 async for outcome in run_calls(bench.scheduler, calls):
                     found.append(outcome)
             assert stopped.value.stops[0].reason == "budget"
-            assert bench.purse.reserved == pytest.approx(0.0)
-            return bench.purse.spent, len(found)
+            assert bench.budget.reserved == pytest.approx(0.0)
+            return bench.budget.spent, len(found)
 
     spent, answered = run_virtually(main())
     assert 0.9 < spent <= 1.0

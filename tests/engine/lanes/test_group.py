@@ -46,10 +46,10 @@ async def all_of(bench: Bench, calls: int) -> list[Outcome]:
     return [outcome async for outcome in run_calls(bench.scheduler, prompts(calls))]
 
 
-def group_of(*lanes: Lane, purse: CostBudget | None = None) -> LaneQueue:
-    events, purse = Events(), purse or CostBudget()
+def group_of(*lanes: Lane, budget: CostBudget | None = None) -> LaneQueue:
+    events, budget = Events(), budget or CostBudget()
     keys = [
-        KeyGate(lane, ledger=Ledger(declared_quota(lane)), purse=purse, policy=RetryPolicy(), events=events)
+        KeyGate(lane, ledger=Ledger(declared_quota(lane)), budget=budget, policy=RetryPolicy(), events=events)
         for lane in lanes
     ]
     return LaneQueue(keys)
@@ -264,8 +264,8 @@ def test_a_call_that_no_key_can_hold_is_sent_alone_rather_than_never() -> None:
 
 def test_a_reached_budget_stops_all_keys(tmp_path: Path) -> None:
     async def main() -> None:
-        purse = CostBudget(limit=1.0)
-        group = group_of(*[Lane(M)] * 2, purse=purse)
+        budget = CostBudget(limit=1.0)
+        group = group_of(*[Lane(M)] * 2, budget=budget)
         first, second = [await admit(group, Tokens(1), 0.5) for _ in range(2)]
         assert first.gate is not second.gate
         waiting = asyncio.ensure_future(admit(group, Tokens(1), 0.5))

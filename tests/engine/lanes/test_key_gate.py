@@ -19,10 +19,10 @@ BROKEN = Fault("server_error", "500", "retry", 500)
 REJECTED = Fault("rejected", "400", "never", 400)
 
 
-def gate(events: Events, purse: CostBudget | None = None, policy: RetryPolicy | None = None) -> KeyGate:
-    lane, purse = Lane("lab/one", rpm=600, concurrency=4), purse or CostBudget()
+def gate(events: Events, budget: CostBudget | None = None, policy: RetryPolicy | None = None) -> KeyGate:
+    lane, budget = Lane("lab/one", rpm=600, concurrency=4), budget or CostBudget()
     return KeyGate(
-        lane, ledger=Ledger(declared_quota(lane)), purse=purse, policy=policy or RetryPolicy(), events=events
+        lane, ledger=Ledger(declared_quota(lane)), budget=budget, policy=policy or RetryPolicy(), events=events
     )
 
 
@@ -69,15 +69,15 @@ def test_calls_that_are_rejected_spend_no_retries_and_are_no_outage(fault: Fault
     ids=lambda value: value.kind if isinstance(value, Fault) else "",
 )
 def test_a_faults_tokens_and_cost_are_those_of_its_kind(fault: Fault, counted: tuple[int, int], paid: float) -> None:
-    purse = CostBudget()
-    key = gate(Events(), purse)
+    budget = CostBudget()
+    key = gate(Events(), budget)
     permit = key.try_take(1.0, Tokens(80, 20), 1.0)
     assert isinstance(permit, Permit)
     key.failed(permit, fault, verdict(fault), 1.0)
     key.release(permit, 1.0)
     requests, tokens = key.ledger.used(1.0)
     assert (requests, tokens.total) == counted
-    assert (purse.spent, purse.reserved) == (paid, 0.0)
+    assert (budget.spent, budget.reserved) == (paid, 0.0)
 
 
 def test_a_wait_for_the_next_probe_never_outlasts_the_patience_and_ends_with_it() -> None:

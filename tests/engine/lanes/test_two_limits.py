@@ -80,8 +80,8 @@ def used(
     refusals = 0
 
     async def main() -> None:
-        events, purse = Events(), CostBudget()
-        key = KeyGate(lane, ledger=Ledger(declared_quota(lane)), purse=purse, policy=RetryPolicy(), events=events)
+        events, budget = Events(), CostBudget()
+        key = KeyGate(lane, ledger=Ledger(declared_quota(lane)), budget=budget, policy=RetryPolicy(), events=events)
         group, loop = LaneQueue([key]), asyncio.get_running_loop()
         numbers = iter(range(10**9))
 

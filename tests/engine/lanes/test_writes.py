@@ -91,10 +91,10 @@ def test_a_call_that_is_left_while_it_connects_was_not_sent_and_costs_nothing(tm
         async with engine_over({M: provider}, tmp_path, Lane(M, rpm=60, tpm=1e6), max_cost=9.0, price=price) as bench:
             leaving = asyncio.create_task(bench.scheduler.ask(Call(M, "left", max_tokens=1_000)))
             await asyncio.sleep(1.0)
-            assert bench.purse.reserved > 0
+            assert bench.budget.reserved > 0
             leaving.cancel()
             await asyncio.wait([leaving])
-            assert (bench.purse.reserved, bench.purse.spent, bench.scheduler.maybe_billed_pending) == (0, 0, 0)
+            assert (bench.budget.reserved, bench.budget.spent, bench.scheduler.maybe_billed_pending) == (0, 0, 0)
             assert bench.lane(M).used(asyncio.get_running_loop().time()) == (0, Tokens())
             assert bench.lane(M).in_flight == 0
 

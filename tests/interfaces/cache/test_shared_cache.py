@@ -133,10 +133,10 @@ def test_a_caller_has_its_place_and_its_money_while_another_gateway_is_asked_for
             asked.append(asyncio.create_task(post(other.port, question(), x_api_key=ANN, X_Millstream_Trial="0")))
             await asyncio.sleep(0.2)
             there, here = one.callers["ann"], other.callers["ann"]
-            assert there.purse is not None and here.purse is not None
+            assert there.budget is not None and here.budget is not None
             assert (there.in_flight, here.in_flight) == (1, 0)
-            assert there.purse.reserved > 0.0 == here.purse.reserved
-            return await asyncio.gather(*asked), provider.log.total, here.purse.own
+            assert there.budget.reserved > 0.0 == here.budget.reserved
+            return await asyncio.gather(*asked), provider.log.total, here.budget.own
 
     answers, paid, spent = asyncio.run(asyncio.wait_for(main(), 30))
     assert [answer.status for answer in answers] == [200, 200]

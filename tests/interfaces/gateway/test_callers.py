@@ -63,14 +63,14 @@ def test_a_budget_is_a_hard_limit_over_restarts(tmp_path: Path) -> None:
 
     async def scenario(both: Both) -> None:
         caller = both.running.callers["ann"]
-        assert caller.purse is not None and both.running.engine.settings.means.is_capped
+        assert caller.budget is not None and both.running.engine.settings.means.is_capped
         answers = await asyncio.gather(*(post(both.port, question(f"q {n}"), **AS_ANN) for n in range(20)))
         refused = [answer for answer in answers if answer.status == 429]
         assert {answer.status for answer in answers} <= {200, 429} and refused
         assert refused[0].json["error"]["code"] == "insufficient_quota"
         assert "max_cost" in refused[0].json["error"]["message"]
-        assert caller.purse.charged <= 0.0004 and caller.purse.is_idle
-        spent.append([caller.purse.charged, both.calls])
+        assert caller.budget.charged <= 0.0004 and caller.budget.is_idle
+        spent.append([caller.budget.charged, both.calls])
         stored = next(n for n, answer in enumerate(answers) if answer.status == 200) if spent[0][1] == both.calls else 0
         again = await post(both.port, question(f"q {stored}"), x_millstream_trial="0", **AS_ANN)
         assert again.is_cached
@@ -88,12 +88,12 @@ def test_an_attempt_that_may_have_been_billed_counts_and_the_next_must_fit_too(
     tmp_path: Path,
 ) -> None:
     async def scenario(both: Both) -> None:
-        purse = both.running.callers["ann"].purse
-        assert purse is not None and purse.limit is not None
+        budget = both.running.callers["ann"].budget
+        assert budget is not None and budget.limit is not None
         answer = await post(both.port, question(), **AS_ANN)
         # Two attempts at their worst are more than the limit, so there was one.
         assert (answer.status, both.calls) == (429, 1)
-        assert 0.0001 < purse.charged <= purse.limit and purse.is_idle and purse.unsure == purse.spent
+        assert 0.0001 < budget.charged <= budget.limit and budget.is_idle and budget.unsure == budget.spent
 
     run(tmp_path, scenario, ann(max_cost=0.0002), options=Options(faults=("truncated_json",)))
 
@@ -160,20 +160,20 @@ def test_a_callers_identical_requests_take_one_place_in_its_lane(tmp_path: Path)
         assert {answer.status for answer in answers} == {200} and both.calls == 1
         # Nor are they paid for more than once.
         assert sum(not answer.is_cached for answer in answers) == 1
-        purse = both.running.callers["ann"].purse
-        assert purse is not None
+        budget = both.running.callers["ann"].budget
+        assert budget is not None
         costs = sum(float(answer.headers["x-millstream-cost"]) for answer in answers)
-        assert costs == pytest.approx(purse.charged)
+        assert costs == pytest.approx(budget.charged)
         told = (await get(both.port, "/metrics", **AS_ANN)).body.decode()
         (cost,) = re.findall(r'^millstream_cost_dollars_total{caller="ann"} (.*)$', told, re.MULTILINE)
-        assert float(cost) == pytest.approx(purse.charged)
+        assert float(cost) == pytest.approx(budget.charged)
 
     run(tmp_path, scenario, ann(rpm=1, max_cost=0.0002), options=Options(latency=Latency(a=0.1)))
 
 
 def test_a_caller_that_hangs_up_leaves_the_call_to_another_and_its_own_budget_pays(tmp_path: Path) -> None:
     async def scenario(both: Both) -> None:
-        mine = both.running.callers["ann"].purse
+        mine = both.running.callers["ann"].budget
         assert mine is not None
         async with Client(both.port) as client:
             client.post(question(), headers={"x-api-key": ANN})

@@ -118,7 +118,7 @@ def test_what_a_call_cost_is_told_though_who_had_it_sent_hung_up(tmp_path: Path)
             await until(lambda: both.running.engine.scheduler.under_way == 0)
             told = (await get(both.port, "/metrics")).body.decode()
             lines = dict(line.rsplit(" ", 1) for line in told.splitlines() if not line.startswith("#"))
-            assert float(lines['millstream_cost_dollars_total{caller=""}']) == both.running.engine.purse.spent > 0
+            assert float(lines['millstream_cost_dollars_total{caller=""}']) == both.running.engine.budget.spent > 0
             assert float(lines['millstream_tokens_total{caller="",direction="output"}']) > 0
 
     asyncio.run(asyncio.wait_for(scenario(), 30))

@@ -90,7 +90,7 @@ def test_a_run_that_lives_on_its_cache_waits_for_the_cpu(tmp_path: Path) -> None
     async def main() -> RunView:
         async with engine_over({MODEL: ScriptedProvider()}, tmp_path / "cache") as bench:
             bench.lane(MODEL)
-            headway = RunProgress(100, 0, bench.scheduler.routes.lasting, bench.purse, 0.0)
+            headway = RunProgress(100, 0, bench.scheduler.routes.lasting, bench.budget, 0.0)
             for second in range(5):
                 headway.hear(Event("cached", MODEL))
                 view = headway.look(second + 1.0, 0.5, 0.0)

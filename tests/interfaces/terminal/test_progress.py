@@ -111,7 +111,7 @@ def test_several_lanes_are_told_one_by_one(tmp_path: Path) -> None:
 
 
 async def _view_of_all(bench: Bench, models: list[str]) -> RunView:
-    headway = RunProgress(100, 0, bench.scheduler.routes.lasting, bench.purse, 0.0)
+    headway = RunProgress(100, 0, bench.scheduler.routes.lasting, bench.budget, 0.0)
     bench.events.subscribe(headway.hear)
     for model in models:
         async for _ in run_calls(bench.scheduler, prompts(3, model)):
@@ -130,7 +130,7 @@ def test_a_call_that_failed_unsent_is_done_and_never_was_in_flight() -> None:
 def test_cancelled_calls_are_not_in_flight_for_ever(tmp_path: Path) -> None:
     async def main() -> RunView:
         async with engine_over({MODEL: ScriptedProvider(latency_s=50.0)}, tmp_path / "cache") as bench:
-            headway = RunProgress(10, 0, bench.scheduler.routes.lasting, bench.purse, 0.0)
+            headway = RunProgress(10, 0, bench.scheduler.routes.lasting, bench.budget, 0.0)
             bench.events.subscribe(headway.hear)
             asking = [asyncio.create_task(bench.scheduler.ask(call)) for call in prompts(5)]
             await asyncio.sleep(1)

@@ -57,7 +57,7 @@ def test_pages_that_are_held_back_to_spare_their_host_are_waited_for_out_of_poli
     async def main() -> RunView:
         async with engine_over({WEB: ScriptedProvider(latency_s=0.05)}, tmp_path / "cache") as bench:
             headway = RunProgress(
-                1, 0, bench.scheduler.routes.lasting, bench.purse, 0.0, hosts=bench.scheduler.routes.hosts, item="turn"
+                1, 0, bench.scheduler.routes.lasting, bench.budget, 0.0, hosts=bench.scheduler.routes.hosts, item="turn"
             )
             bench.events.subscribe(headway.hear)
             asking = [
@@ -79,7 +79,7 @@ def test_quick_answers_between_two_looks_are_not_our_own_time(tmp_path: Path, cp
     async def main() -> RunView:
         async with engine_over({MODEL: ScriptedProvider()}, tmp_path / "cache") as bench:
             bench.lane(MODEL)
-            headway = RunProgress(100, 0, bench.scheduler.routes.lasting, bench.purse, 0.0, item="turn")
+            headway = RunProgress(100, 0, bench.scheduler.routes.lasting, bench.budget, 0.0, item="turn")
             for second in range(5):
                 headway.hear(Event("sent", MODEL))
                 headway.hear(Event("answered", MODEL, 1.0, "ok"))
