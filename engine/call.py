@@ -218,14 +218,14 @@ class Call(Struct, frozen=True):
             raise wrong_type("stop", given, "a tuple of texts")
 
     def _check_tools(self) -> None:
-        given: Any = self.tools
-        if isinstance(given, list):
-            given = tuple(given)
-            force_setattr(self, "tools", given)
-        if given is not None and not (
-            isinstance(given, tuple) and all(isinstance(unmarked(each), Tool | Native) for each in given)
+        tools: Any = self.tools
+        if isinstance(tools, list):
+            tools = tuple(tools)
+            force_setattr(self, "tools", tools)
+        if tools is not None and not (
+            isinstance(tools, tuple) and all(isinstance(unmarked(each), Tool | Native) for each in tools)
         ):
-            raise wrong_type("tools", given, "a tuple of tools")
+            raise wrong_type("tools", tools, "a tuple of tools")
         if self.tool_choice is not None and not isinstance(self.tool_choice, str):
             raise wrong_type("tool_choice", self.tool_choice, "auto, none, required or a tool's name")
         if self.parallel_tools is not None and not isinstance(self.parallel_tools, bool):

@@ -1,9 +1,9 @@
 """Claims on cache keys: of all engines that share a cache, one at a time sends the call of a key.
 
 Owns who has the lease of which key, and how often the others look again; knows neither calls nor answers. The engine
-that came first owns a table of keys in a file that all map, and while no other is present it takes a key by writing it
-there, without a lock. Beside others, each takes a key by a lock on one byte of a file. The kernel frees locks when
-their holder ends, however that happens; so no lease is left behind, and none has to be renewed.
+that is first on a cache owns a table of keys in a file that all map, and while no other is present it takes a key by
+writing it there, without a lock. Beside others, each takes a key by a lock on one byte of a file. The kernel frees
+locks when their holder ends, however that happens; so no lease is left behind, and none has to be renewed.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Claims:
         self._is_owner = False
         self._words = memoryview(b"")
         self._free: list[int] = []
-        # What the owner had taken alone when this engine came: while that is present, this can only become less.
+        # What the owner had taken alone when this engine began: while that is present, this can only become less.
         self._theirs = set[int]()
         self._fds: dict[int, int] = {}
         self._look_round_s, self._look_round_at = look_round_s, 0.0

@@ -133,17 +133,17 @@ Content: TypeAlias = str | tuple[Part, ...]
 _PARTS = (str, Image, ToolCall, ToolResult, Native)
 
 
-def checked_content(given: Any) -> Content:
+def checked_content(content: Any) -> Content:
     """Returns a message's content; a list becomes an immutable tuple. Raises TypeError for a wrong part."""
-    if isinstance(given, str):
-        return given
+    if isinstance(content, str):
+        return content
     wanted = "text, or a tuple of texts, images, tool calls, tool results and native parts"
-    if not isinstance(given, tuple | list):
-        raise wrong_type("a message's content", given, wanted)
-    for each in given:
+    if not isinstance(content, tuple | list):
+        raise wrong_type("a message's content", content, wanted)
+    for each in content:
         if not isinstance(each, _PARTS) or isinstance(unmarked(each), Tool):
             raise wrong_type("a message's content", each, wanted, " in it")
-    return tuple(given)
+    return tuple(content)
 
 
 def unmarked(part: Part | Tool) -> Part | Tool:

@@ -1,8 +1,8 @@
 """A call on its way, for all who wait for it: one object a cache key, from the claim on its key to its stored outcome.
 
 Its stations are plain methods. Each one advances the flight or parks it: where another engine, its lane, its provider,
-a pause or the store has to go on first, and calls it back. Nothing here awaits, so whoever leaves last can end it at
-any station, in one place. What follows from a fault: verdict.
+a pause or the store has to go on first, and calls it back. Nothing here awaits, so the last waiter that leaves can end
+it at any station, in one place. What follows from a fault: verdict.
 """
 
 from __future__ import annotations
@@ -179,10 +179,10 @@ class Flight(SharedCall, eq=False, kw_only=True):
             self._admit()
         elif isinstance(error, SendError):
             self._fail(permit, error.fault, None)
-        elif (own := own_fault_of(error)) is not None:
-            if own.is_lasting:
-                parts.halt("local_fault", own.fault.detail)
-            self._fail(permit, own.fault, None)
+        elif (local_fault := own_fault_of(error)) is not None:
+            if local_fault.is_lasting:
+                parts.halt("local_fault", local_fault.fault.detail)
+            self._fail(permit, local_fault.fault, None)
         else:
             detail = f"{type(error).__name__}: {error}"
             self._fail(permit, Fault("incomplete", detail, "retry", is_billed_maybe=True), None)
@@ -262,8 +262,8 @@ class Flight(SharedCall, eq=False, kw_only=True):
             return
         # Making an entry and committing it take as long as a call's whole way through a gateway, so a waiter and what
         # it asks next go before. Until then the call counts as one in flight: the waiter has its answer, and after a
-        # kill, whoever asks it again pays again. A place in the lane or at the payer that others may want is not kept
-        # longer for it; uvloop writes at the end of a turn of its loop.
+        # kill, a caller that asks again pays again. A place in the lane or at the payer that others may want is not
+        # kept longer for it; uvloop writes at the end of a turn of its loop.
         self.at = At.KEPT
         lane, loop, keep = route.lane, self.parts.loop, partial(self._fly, self._keep, outcome, response)
         if lane.in_flight < lane.concurrency and (payer is None or not payer.is_limited):

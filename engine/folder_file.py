@@ -44,10 +44,10 @@ def open_regular(path: Path, flags: int = os.O_RDONLY, mode: int = 0o644, *, thr
         if error.errno == errno.ENXIO:  # a pipe that nobody reads, or a socket
             raise NotRegular(path, _kind_of(os.stat(path).st_mode)) from error
         raise
-    found = os.fstat(fd).st_mode
-    if not stat.S_ISREG(found):
+    file_mode = os.fstat(fd).st_mode
+    if not stat.S_ISREG(file_mode):
         os.close(fd)
-        raise NotRegular(path, _kind_of(found))
+        raise NotRegular(path, _kind_of(file_mode))
     return fd
 
 

@@ -86,13 +86,13 @@ class Doubts:
     def __init__(self) -> None:
         self._since: dict[tuple[Amount, float | None], float] = {}
 
-    def settle(self, told: tuple[Limit, ...], known: tuple[Limit, ...], now: float) -> tuple[Limit, ...]:
-        """Returns the reported limits, with the window of a doubted one set back to a minute. `known`: the limits
+    def settle(self, limits: tuple[Limit, ...], believed_limits: tuple[Limit, ...], now: float) -> tuple[Limit, ...]:
+        """Returns the reported limits, with the window of a doubted one set back to a minute. `believed_limits`: those
         believed so far; `now`: seconds of any steady clock."""
-        minutes = {(limit.of, limit.limit) for limit in known if limit.window_s == MINUTE_S}
+        minutes = {(limit.of, limit.limit) for limit in believed_limits if limit.window_s == MINUTE_S}
         if not minutes:
-            return told
-        again = {(limit.of, limit.limit) for limit in told if limit.window_s == MINUTE_S}
+            return limits
+        again = {(limit.of, limit.limit) for limit in limits if limit.window_s == MINUTE_S}
         for one in again:
             self._since.pop(one, None)
         return tuple(
@@ -101,7 +101,7 @@ class Doubts:
             and one not in again
             and now - self._since.setdefault(one, now) < _SURE_AFTER_S
             else limit
-            for limit in told
+            for limit in limits
         )
 
 

@@ -51,8 +51,8 @@ def _parts(content: Any) -> list[Part]:
     return [each if isinstance(each, Part) else _part(each) for each in _list(content, "a message's content")]
 
 
-def _part(given: Any) -> str | Image:
-    fields = _object(given, "a part of a message's content")
+def _part(part: Any) -> str | Image:
+    fields = _object(part, "a part of a message's content")
     match fields.get("type"):
         case "text":
             _check_keys("a text part", fields, ("type", "text"))

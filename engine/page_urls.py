@@ -39,10 +39,10 @@ def shown_address(url: str) -> str:
     rest, hash_mark, _ = rest.partition("#")
     rest, question_mark, query = rest.partition("?")
     path = _PATH_PARAMETER.sub(rf";\1={_STRUCK}", rest)
-    shown = f"{scheme}://{_STRUCK if user else ''}{at}{path}"
+    address = f"{scheme}://{_STRUCK if user else ''}{at}{path}"
     if question_mark:
-        shown += "?" + "&".join(map(_without_value, query.split("&")))
-    return f"{shown}#{_STRUCK}" if hash_mark else shown
+        address += "?" + "&".join(map(_without_value, query.split("&")))
+    return f"{address}#{_STRUCK}" if hash_mark else address
 
 
 def with_shown_addresses(text: str) -> str:

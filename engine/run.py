@@ -85,7 +85,7 @@ class CallRun:
         # Reading has ended; at the iterator's end; calls that were read have been dropped.
         self._is_exhausted = self._is_read = self._is_cut = False
         self._is_over = self._is_due = False
-        # Iterator and sink are the consumer's, whoever's call ends.
+        # Iterator and sink run in the consumer's context, also when another's call ends.
         self._context = copy_context()
         # Set after each turn of the pump: consumer and reader look whether there is something for them.
         self._changed = asyncio.Event()

@@ -58,12 +58,12 @@ class Scheduler(Parts, eq=False, kw_only=True):
         """Returns the outcome of one call, after it was written to `sink`, if there is one. Raises Stopped if its lane
         sends nothing more. `hear` receives the streamed text of a call that is sent; nothing for one that is stored
         or was begun without a listener."""
-        found = self.look_up(call)
-        if isinstance(found, Outcome):
-            self.write(found, sink)
-            return found
+        result = self.look_up(call)
+        if isinstance(result, Outcome):
+            self.write(result, sink)
+            return result
         try:
-            return await self.fetch(found, sink, hear)
+            return await self.fetch(result, sink, hear)
         except LaneStopped as error:
             raise Stopped([error.stop]) from error
 

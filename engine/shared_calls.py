@@ -94,7 +94,7 @@ class Waiter(Struct, eq=False):
 class Parts(CallLookup, eq=False, kw_only=True):
     """What all calls under way in one engine share. `out` counts the attempts whose answer has not arrived;
     `maybe_billed_pending` those that may have been billed, of calls that ended without an outcome; `calls` has each
-    call under way by its key; `on_halt` are told when all sending ends."""
+    call under way by its key; `on_halt` are called when all sending ends."""
 
     cache: Cache
     policy: RetryPolicy
@@ -279,7 +279,7 @@ class SharedCall(Struct, eq=False, kw_only=True):
         self._release()
         parts.claims.release(pending.key, self.lease)
         if isinstance(end, BaseException):
-            # The call stays pending, so no record will tell of what was sent for it.
+            # The call stays pending, so no record will show what was sent for it.
             parts.maybe_billed_pending += self.tries.maybe_billed
         del parts.calls[pending.key]
         pending.route.under_way -= 1

@@ -30,7 +30,7 @@ class Sink(Protocol):
 
 
 class SinkLine(Struct, eq=False):
-    """An outcome on its way to a sink, which is called in the caller's `context`, whoever's answer comes last. `sink`
+    """An outcome on its way to a sink, which is called in the caller's `context`, whichever answer comes last. `sink`
     None: its caller has left, so that nothing is written."""
 
     sink: Sink | None

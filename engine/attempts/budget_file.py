@@ -154,7 +154,7 @@ class BudgetFile:
 
     @property
     def overrun(self) -> float:
-        """The most times its highest cost that a call has cost under this limit, as the file said when last read."""
+        """The most times its highest cost that a call has cost under this limit, as last read from the file."""
         return self._state.overrun / _THOUSAND
 
     def draw(self, least: float, block: float) -> float:

@@ -80,16 +80,16 @@ def most_input(call: Call) -> int:
     turns = 1 if isinstance(call.input, str) else len(call.input)
     tokens = len("".join(texts).encode("utf-8", "surrogatepass")) + images * IMAGE_TOKENS_MOST
     tokens += _ADDED + turns * _ADDED_TO_TURN
-    for given in (call.json_schema, call.extra):
-        if given is not None:
-            tokens += len(orjson.dumps(given, default=str, option=orjson.OPT_NON_STR_KEYS))
+    for parameter in (call.json_schema, call.extra):
+        if parameter is not None:
+            tokens += len(orjson.dumps(parameter, default=str, option=orjson.OPT_NON_STR_KEYS))
     listed = None if call.extra is None else call.extra.get("tools")
     if call.tools is None and call.json_schema is None and listed is None:
         return tokens
     # A provider describes its own tools itself, at a length that the request does not show.
-    own = sum(isinstance(tool, Native) and tool.on is None for tool in call.tools or ())
-    own += len(listed) if isinstance(listed, Sequence) else 0
-    return tokens + _ADDED_FOR_TOOLS * (1 + own)
+    native_tools = sum(isinstance(tool, Native) and tool.on is None for tool in call.tools or ())
+    native_tools += len(listed) if isinstance(listed, Sequence) else 0
+    return tokens + _ADDED_FOR_TOOLS * (1 + native_tools)
 
 
 class TokenEstimate:

@@ -42,7 +42,7 @@ class CostBound(Struct, frozen=True):
     factor: float
 
     def dollars(self, input_least: int = 0) -> float:
-        """Returns it in dollars, if at least so many tokens of input are to be expected."""
+        """Returns it in dollars, if at least `input_least` tokens of input are to be expected."""
         read = max(self.most.input, input_least)
         return self.price.in_dollars(read, read * self.rate, self.most.output, self.factor)
 
@@ -331,16 +331,16 @@ class CostBudget:
 def over_budget(what: str, cost: float, budget: CostBudget, option: str = "--max-cost") -> str:
     """Returns the message that says why the budget forbids to send `what`, and what to do."""
     limit, cost = budget.limit or 0.0, cost * budget.overrun
-    told = f"{what} may cost ${cost:.4f}; ${budget.spent - budget.unsure:.4f} of {option} ${limit:.4f} is spent"
+    message = f"{what} may cost ${cost:.4f}; ${budget.spent - budget.unsure:.4f} of {option} ${limit:.4f} is spent"
     if budget.unsure > 5e-5:
-        told += f" and ${budget.unsure:.4f} more may have been"
-    told += f": raise {option}"
+        message += f" and ${budget.unsure:.4f} more may have been"
+    message += f": raise {option}"
     if (left := budget.leftover) is not None:
-        told += (
+        message += (
             f"; a program killed after {left.written} left ${left.granted:.4f} that may have been spent: {left.path}; "
             f"delete it to begin anew"
         )
-    return told
+    return message
 
 
 class Bill(Struct, frozen=True, gc=False):

@@ -42,15 +42,15 @@ def program_budget(folder: Path, identity: str, limit: float, *, takes_up: bool 
 def forget_leftovers(folder: Path, identity: str) -> list[Leftover]:
     """Removes the budget files that killed processes of an `identity` left, and returns what they held."""
     stem = hashlib.sha256(identity.encode()).hexdigest()[:16]
-    found = []
+    leftovers = []
     for path in _largest_first(folder, stem):
         if not is_held(path):
             with suppress(LocalFault, OSError):
                 left = left_in(path)
                 path.unlink()
                 if left is not None:
-                    found.append(left)
-    return found
+                    leftovers.append(left)
+    return leftovers
 
 
 def identity_of(program: str, models: Sequence[str], limit: float | None) -> str:

@@ -24,7 +24,7 @@ class RetryPolicy(Struct, frozen=True):
     """Every figure that decides whether and when an attempt is repeated."""
 
     attempts_max: int = 6
-    """The most attempts of one call, the first included; an attempt that was only told to wait does not count."""
+    """The most attempts of one call, the first included; one whose answer only asks for a wait does not count."""
     billed_repeats_max: int = 2
     """The most repeats of a call whose attempts may have been billed."""
     wait_min_s: float = 1.0

@@ -331,10 +331,10 @@ class KeyGate:
         since = self._begin_trouble(now)
         self.events.tell("throttled", self.lane.model, seconds, fault.kind)
         if self._paused_until - since > self._patience_s:
-            asked = f"asks for a pause of {seconds / 60:.2g} min after {(now - since) / 60:.2g} min"
+            request = f"asks for a pause of {seconds / 60:.2g} min after {(now - since) / 60:.2g} min"
             self.stop(
                 "patience",
-                f"{self.lane.model} {asked} without a valid answer, more than --patience "
+                f"{self.lane.model} {request} without a valid answer, more than --patience "
                 f"({self._patience_s / 60:g} min) in all: try again later. It said: {fault.detail}",
             )
 

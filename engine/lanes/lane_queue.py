@@ -97,8 +97,8 @@ class LaneQueue:
         return tuple((key.key, key.stopped) for key in self.keys if key.stopped is not None)
 
     def admit(self, waiter: Waiting) -> Permit | None:
-        """Returns a permit for one attempt, which must come back through `release`; None: `waiter` is told later, and
-        may `leave`. Raises LaneStopped."""
+        """Returns a permit for one attempt, which must come back through `release`; None: `waiter` is called back
+        later, and may `leave`. Raises LaneStopped."""
         if self.stopped is None and self._unpaid is not None and self._unpaid.isdisjoint(waiter.payers):
             permit = self._place(asyncio.get_running_loop().time(), waiter, set(), set())
             if isinstance(permit, Permit):
@@ -128,7 +128,7 @@ class LaneQueue:
         waiter.rested()
 
     def leave(self, waiter: Waiting) -> None:
-        """Forgets who waits here; it is told nothing more."""
+        """Forgets who waits here; it is not called back any more."""
         if (timer := self._resting.pop(waiter, None)) is not None:
             timer.cancel()
         elif self._line.remove(waiter):
@@ -180,7 +180,7 @@ class LaneQueue:
             timer.cancel()
         self._line, self._resting = WaitingLine(), {}
         for waiter in waiting:
-            # Not at once: whoever stops the lane has not finished, and they begin other calls.
+            # Not at once: the code that stops the lane has not finished, and they begin other calls.
             asyncio.get_running_loop().call_soon(waiter.stopped, self.stopped)
         self.serve()
 

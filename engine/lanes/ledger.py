@@ -35,7 +35,7 @@ _FIELDS = 16
 _WORDS = _FIELDS + _COUNTED * _SLOTS
 _MINUTE_US = 61_000_000
 _LAYOUT = 2
-# No quarter of a second has so many requests or tokens.
+# More requests or tokens than any quarter of a second has.
 _SLOT_MOST = 1 << 40
 
 PACED_SHARE = 0.995 / 60.5
@@ -43,7 +43,7 @@ BURST_SHARE = 1 / 200
 _BURST_US = int(1e6 * BURST_SHARE / PACED_SHARE)
 # The share of a minute's tokens that is kept for calls in flight that use more than was reserved for them.
 _KEPT_SHARE = 1 / 200
-# A caller that was told how long to wait comes back at most this much later.
+# A caller that knows how long to wait comes back at most this much later.
 _LATE_US = 500_000
 # How early a request may go where a quota asks for a distance between two.
 SPACED_BURST_S = 0.05

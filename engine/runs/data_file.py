@@ -108,15 +108,15 @@ def parse_and_compare(text: str, where: str) -> tuple[Any, tuple[Place, ...]]:
 def _places(root: Any, objects: list[tuple[dict[str, Any], list[str]]]) -> tuple[Place, ...]:
     # `objects` keeps those alive that were replaced by a later field, so that no id stands for two.
     repeated = {id(made): names for made, names in objects}
-    found: list[Place] = []
+    places: list[Place] = []
     waiting: list[tuple[Place, Any]] = [((), root)]
     for place, value in waiting:  # it grows meanwhile
         if isinstance(value, dict):
-            found += [(*place, name) for name in repeated.get(id(value), ())]
+            places += [(*place, name) for name in repeated.get(id(value), ())]
             waiting += [((*place, name), inner) for name, inner in value.items()]
         elif isinstance(value, list):
             waiting += [((*place, at), inner) for at, inner in enumerate(value)]
-    return tuple(found)
+    return tuple(places)
 
 
 def csv_rows(

@@ -254,12 +254,12 @@ def lines_with_holes(path: Path) -> frozenset[int]:
     with open_to_read(path) as file:
         if not any(b"\0" in part for part in iter(lambda: file.read(1 << 20), b"")):
             return frozenset()
-    found, at = set[int](), 0
+    numbers, at = set[int](), 0
     for number, line in enumerate(read_lines(path), 1):
         if any((at + hole.end()) % _BLOCK == 0 for hole in _HOLE.finditer(line)):
-            found.add(number)
+            numbers.add(number)
         at += len(line) + 1
-    return frozenset(found)
+    return frozenset(numbers)
 
 
 def set_holes_aside(path: Path) -> None:

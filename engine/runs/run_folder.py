@@ -197,23 +197,23 @@ class RunFolder:
         manifest = read_manifest(self.folder, files.manifest)
         self._check_hashes(manifest)
         if manifest["specification_hash"] != digest:
-            found = list(_differences("", manifest["specification"], specification))
+            differences = list(_differences("", manifest["specification"], specification))
             raise WrongSpecification(
-                f"{self.folder} holds another run ({_told(found)}): choose another --out",
-                {each.name: each.asked for each in found},
+                f"{self.folder} holds another run ({_told(differences)}): choose another --out",
+                {each.name: each.asked for each in differences},
             )
         return manifest
 
     def _check_hashes(self, manifest: Mapping[str, Any]) -> None:
         """Raises LocalFault if a manifest was changed since it was written."""
         path = self.folder / self.files.manifest
-        for of, noted, found in (
+        for of, noted, digest in (
             ("its specification", manifest.get("specification_hash"), specification_hash(manifest["specification"])),
             ("it", manifest.get("manifest_hash"), manifest_hash(manifest)),
         ):
-            if noted != found:
+            if noted != digest:
                 raise LocalFault(
-                    f"{path}: {of} was changed since it was written (its hash is {found[:12]}…, {str(noted)[:12]}… is "
+                    f"{path}: {of} was changed since it was written (its hash is {digest[:12]}…, {str(noted)[:12]}… is "
                     f"noted): put back the file as it was, or choose another --out; `millstream verify` tells what is "
                     f"sound"
                 )
@@ -249,8 +249,8 @@ def _lock(folder: Path) -> int:
             os.ftruncate(fd, 0)
             os.pwrite(fd, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
         except BlockingIOError as error:
-            said = f"{folder} is being written by {_holder(fd)}: wait for it, or choose another --out"
-            raise RunHeld(said) from error
+            message = f"{folder} is being written by {_holder(fd)}: wait for it, or choose another --out"
+            raise RunHeld(message) from error
         except OSError as error:
             raise LocalFault(f"{folder} can't be written ({error.strerror}): choose another --out") from error
         opened.pop_all()
@@ -316,19 +316,19 @@ def _told(found: Sequence[_Difference]) -> str:
     return "; ".join(parts)
 
 
-def _differences(name: str, there: Any, asked: Any) -> Iterator[_Difference]:
+def _differences(name: str, there: Any, wanted: Any) -> Iterator[_Difference]:
     """Yields what differs, key by key; for long lists of the same length the first element that differs."""
-    if isinstance(there, Mapping) and isinstance(asked, Mapping):
-        for key in sorted(there.keys() | asked.keys()):
-            if there.get(key) != asked.get(key):
-                yield from _differences(f"{name}.{key}" if name else key, there.get(key), asked.get(key))
+    if isinstance(there, Mapping) and isinstance(wanted, Mapping):
+        for key in sorted(there.keys() | wanted.keys()):
+            if there.get(key) != wanted.get(key):
+                yield from _differences(f"{name}.{key}" if name else key, there.get(key), wanted.get(key))
         return
-    are_lists = isinstance(there, list | tuple) and isinstance(asked, list | tuple)
-    if are_lists and len(there) == len(asked) and _short(there) == _short(asked):
-        at = next(at for at, (one, other) in enumerate(zip(there, asked, strict=True)) if one != other)
-        yield from _differences(f"{name}[{at}]", there[at], asked[at])
+    are_lists = isinstance(there, list | tuple) and isinstance(wanted, list | tuple)
+    if are_lists and len(there) == len(wanted) and _short(there) == _short(wanted):
+        at = next(at for at, (one, other) in enumerate(zip(there, wanted, strict=True)) if one != other)
+        yield from _differences(f"{name}[{at}]", there[at], wanted[at])
         return
-    yield _Difference(name, there, asked)
+    yield _Difference(name, there, wanted)
 
 
 def _short(value: object) -> str:

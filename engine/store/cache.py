@@ -221,15 +221,15 @@ class Cache:
 
     def derived_from(self, source: bytes) -> list[tuple[bytes, bytes]]:
         """Returns the keys and values of all that was derived from the body with this SHA-256."""
-        found = []
+        rows = []
         with self._store.reading(self._derived) as transaction, transaction.cursor() as cursor:
             is_there = cursor.set_range(source)
             while is_there and (key := bytes(cursor.key())).startswith(source):
                 value = _derived_in(key, bytes(cursor.value()))
                 if value is not None:
-                    found.append((key, value))
+                    rows.append((key, value))
                 is_there = cursor.next()
-        return found
+        return rows
 
     def keep(self, key: bytes, value: bytes) -> None:
         """Keeps a value that can be derived again from stored bodies; it is written with the next commit."""

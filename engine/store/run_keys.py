@@ -44,8 +44,8 @@ def keys_of(folder: Path) -> Iterator[tuple[bytes, bool]]:
             except (msgspec.MsgspecError, UnicodeError) as error:
                 raise DamagedJournal(f"{path} line {number} is no record ({error}): verify {folder}") from error
             for key in (named.key or "", *named.keys):
-                if (found := _key(key)) is not None:
-                    yield found, name == RECORDS
+                if (key_bytes := _key(key)) is not None:
+                    yield key_bytes, name == RECORDS
 
 
 def _key(text: str) -> bytes | None:

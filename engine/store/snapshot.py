@@ -62,15 +62,15 @@ def content_hash(kind: int, record: bytes) -> bytes | None:
     """Returns the SHA-256 of a record without its times, of which the digest is made; None if it can't be read."""
     if kind in (BODY, DERIVED):
         return hashlib.sha256(record).digest()
-    found: StoredAnswer | StoredFailure | None = entry_of(record) if kind == ANSWER else failed_of(record)
-    if found is None:
+    entry: StoredAnswer | StoredFailure | None = entry_of(record) if kind == ANSWER else failed_of(record)
+    if entry is None:
         return None
-    told: list[object] = [found.identity, found.url, _told(found.response, found.body_hash)]
-    if isinstance(found, StoredAnswer):
-        told += [found.params, found.prompt_mark, found.sample]
+    fields: list[object] = [entry.identity, entry.url, _told(entry.response, entry.body_hash)]
+    if isinstance(entry, StoredAnswer):
+        fields += [entry.params, entry.prompt_mark, entry.sample]
     else:
-        told += [found.failure.kind, found.failure.detail, found.failure.status]
-    return hashlib.sha256(_pack(told)).digest()
+        fields += [entry.failure.kind, entry.failure.detail, entry.failure.status]
+    return hashlib.sha256(_pack(fields)).digest()
 
 
 def _told(response: Response | None, body_hash: bytes) -> list[object] | None:

@@ -124,20 +124,20 @@ def _write_response(
     entry = None if entry is None else _whole(cache, entry)
     failed = None if failed_record is None else failed_of(failed_record)
     failed = None if failed is None else _whole(cache, failed)
-    found: StoredAnswer | StoredFailure | None = entry
+    later: StoredAnswer | StoredFailure | None = entry
     if failed is not None and (entry is None or failed.received_at > entry.received_at):
-        found = failed
+        later = failed
         wanted.add(bytes((FAILURE,)) + key)
     elif record is not None and entry is not None:
         packed.answers += 1
         writer.write(ANSWER, key, record)
-    if found is None:
+    if later is None:
         return False
-    packed.newer += until is not None and found.received_at > until
-    if found.body_hash:
-        wanted.add(bytes((BODY,)) + found.body_hash)
-    if found.url and found.response is not None:
-        source = found.body_hash or hashlib.sha256(found.response.body).digest()
+    packed.newer += until is not None and later.received_at > until
+    if later.body_hash:
+        wanted.add(bytes((BODY,)) + later.body_hash)
+    if later.url and later.response is not None:
+        source = later.body_hash or hashlib.sha256(later.response.body).digest()
         for text_key, _ in cache.derived_from(source):
             if len(text_key) <= KEY_MAX:
                 wanted.add(bytes((DERIVED,)) + text_key)
@@ -205,15 +205,15 @@ def _check_record(snapshot: Snapshot, row: SnapshotRow, latest: float) -> None:
     """Raises SnapshotFault for a record that no run can have stored, even if it is undamaged: one received after
     `latest` (seconds since 1970), or with control characters in its address."""
     record = snapshot.record(row)
-    found = entry_of(record) if row.kind == ANSWER else failed_of(record) if row.kind == FAILURE else None
-    if found is None:
+    entry = entry_of(record) if row.kind == ANSWER else failed_of(record) if row.kind == FAILURE else None
+    if entry is None:
         return
-    if found.received_at > latest:
+    if entry.received_at > latest:
         raise SnapshotFault(
             f"snapshot {snapshot.path}: record {row.key.hex()[:12]} came in the future: set this machine's clock, "
             f"or take a snapshot from somebody you trust"
         )
-    if _CONTROL.search(found.url):
+    if _CONTROL.search(entry.url):
         raise SnapshotFault(
             f"snapshot {snapshot.path}: the address of record {row.key.hex()[:12]} holds control characters: "
             f"take a snapshot from somebody you trust"
