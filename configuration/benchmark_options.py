@@ -176,12 +176,12 @@ class _Flag(Struct, frozen=True):
     is_reading: bool
 
 
-def add_benchmarks(parser: argparse.ArgumentParser, known: Known, named: str | None = None) -> None:
+def add_benchmarks(parser: argparse.ArgumentParser, benchmarks: Known, named: str | None = None) -> None:
     """Adds the flags of a run, in a group for each set of benchmarks that take them. If one benchmark is named, the
     help leaves out flags that only others take, and a flag that several declare is read by its declaration."""
     groups: dict[str, list[_Flag]] = {}
-    for each in _flags(known, "run", named):
-        groups.setdefault(_title(each, known, named), []).append(each)
+    for each in _flags(benchmarks, "run", named):
+        groups.setdefault(_title(each, benchmarks, named), []).append(each)
     for title, flags in groups.items():
         group = parser.add_argument_group(title)
         add_flags(group, (each.option for each in flags))
@@ -211,16 +211,16 @@ def words_given(parsed: argparse.Namespace, known: Known, verb: str) -> list[str
     return words_of((each.option for each in _flags(known, verb)), given_to(parsed, known, verb))
 
 
-def foreign_to(benchmark: str, given: Iterable[str], known: Known, verb: str) -> tuple[str, Declaration] | None:
+def foreign_to(benchmark: str, names: Iterable[str], benchmarks: Known, verb: str) -> tuple[str, Declaration] | None:
     """Returns the first flag that this benchmark does not take, and a benchmark that takes it; None if it takes them
     all."""
-    for name in given:
+    for name in names:
         owners = {
-            other.name: option for other in known.values() for option in other.taken_by(verb) if option.name == name
+            one.name: option for one in benchmarks.values() for option in one.taken_by(verb) if option.name == name
         }
         if benchmark not in owners:
             owner, option = next(iter(owners.items()))
-            return option.flag, known[owner]
+            return option.flag, benchmarks[owner]
     return None
 
 
@@ -244,20 +244,20 @@ def _flag(own: Mapping[str, DeclaredOption], named: str | None, known: Known) ->
     return _Flag(structs.replace(option, kind=kind, help=_help_of(shown)), tuple(own), is_reading)
 
 
-def _help_of(shown: Mapping[str, DeclaredOption]) -> str:
+def _help_of(options: Mapping[str, DeclaredOption]) -> str:
     """Returns the help of an option; if benchmarks explain it differently, the explanations of all."""
     helps: dict[str, dict[str, str]] = {}
-    for name, option in shown.items():
+    for name, option in options.items():
         helps.setdefault(option.help, {})[name] = option.default
-    told = []
+    texts = []
     for text, defaults in helps.items():
-        each = "; ".join(default if len(shown) == 1 else f"{name}: {default}" for name, default in defaults.items())
+        each = "; ".join(default if len(options) == 1 else f"{name}: {default}" for name, default in defaults.items())
         filled = text.replace("{each}", each).replace("{any}", listed(list(defaults.values()), "or"))
-        told.append(filled if len(helps) == 1 else f"{listed(list(defaults), 'and')}: {filled}")
-    return "; ".join(told)
+        texts.append(filled if len(helps) == 1 else f"{listed(list(defaults), 'and')}: {filled}")
+    return "; ".join(texts)
 
 
-def _title(flag: _Flag, known: Known, named: str | None) -> str:
+def _title(flag: _Flag, benchmarks: Known, named: str | None) -> str:
     if named is not None and named in flag.owners:
         names, whose = named, "its"
     elif len(flag.owners) == 1:
@@ -266,8 +266,8 @@ def _title(flag: _Flag, known: Known, named: str | None) -> str:
         names, whose = listed(flag.owners, "and"), "their"
     if flag.is_reading:
         return f"{names}: how {whose} scores are read (no answer depends on it)"
-    if len(flag.owners) == len(known):
-        return f"what is asked, of {'both benchmarks' if len(known) == 2 else 'every benchmark'}"
+    if len(flag.owners) == len(benchmarks):
+        return f"what is asked, of {'both benchmarks' if len(benchmarks) == 2 else 'every benchmark'}"
     return names
 
 

@@ -176,29 +176,29 @@ def _providers(document: Document) -> dict[str, Provider]:
         here = ("providers", name)
         if not _NAME.fullmatch(name):
             raise document.refusal(here, "expected a name of letters, digits, dots and dashes")
-        known = _known(name, rows)
-        found = _table(document, here, rows, _PROVIDER, () if known is not None else ("base_url",))
-        if known is None:
-            known = Provider(found["base_url"])
+        provider = _known(name, rows)
+        fields = _table(document, here, rows, _PROVIDER, () if provider is not None else ("base_url",))
+        if provider is None:
+            provider = Provider(fields["base_url"])
         # A known provider keeps what the file does not say; what it says goes before any variable.
-        own_url = "base_url" in found
-        said = {fact: found[fact] for fact in _FACTS if fact in found}
+        own_url = "base_url" in fields
+        facts = {fact: fields[fact] for fact in _FACTS if fact in fields}
         providers[name] = structs.replace(
-            known,
-            **said,
-            kind=found.get("kind", known.kind),
-            names={**known.names, "max_tokens": found["max_tokens_name"]}
-            if "max_tokens_name" in found
-            else known.names,
-            base_url=found.get("base_url", known.base_url),
-            url_variable=None if own_url else known.url_variable,
-            key_variable=found.get("key", known.key_variable),
-            key_variables_too=() if "key" in found else known.key_variables_too,
-            identity=found.get("identity", None if own_url else known.identity),
-            fact_variables={fact: names for fact, names in known.fact_variables.items() if fact not in said},
-            store=found.get("store", known.store),
+            provider,
+            **facts,
+            kind=fields.get("kind", provider.kind),
+            names={**provider.names, "max_tokens": fields["max_tokens_name"]}
+            if "max_tokens_name" in fields
+            else provider.names,
+            base_url=fields.get("base_url", provider.base_url),
+            url_variable=None if own_url else provider.url_variable,
+            key_variable=fields.get("key", provider.key_variable),
+            key_variables_too=() if "key" in fields else provider.key_variables_too,
+            identity=fields.get("identity", None if own_url else provider.identity),
+            fact_variables={fact: names for fact, names in provider.fact_variables.items() if fact not in facts},
+            store=fields.get("store", provider.store),
         )
-        if "store" in found and providers[name].kind != "openai-responses":
+        if "store" in fields and providers[name].kind != "openai-responses":
             raise document.refusal((*here, "store"), "only kind openai-responses has it: leave it out")
     return providers
 
@@ -207,18 +207,18 @@ def _searches(document: Document) -> dict[str, SearchEngine]:
     """Returns search engines with changed addresses and API keys. One that needs no API key accepts none."""
     searches = {}
     for name, rows in document.rows(("searches",), document.values.get("searches", {})).items():
-        here, known = ("searches", name), ENGINES.get(name)
-        if known is None:
+        here, engine = ("searches", name), ENGINES.get(name)
+        if engine is None:
             listed = ", ".join(ENGINES)
             raise document.refusal(here, f"no search engine of this name{nearest(name, ENGINES)}; known are {listed}")
-        kinds = _SEARCH if known.key_variables else {key: kind for key, kind in _SEARCH.items() if key != "key"}
-        found = _table(document, here, rows, kinds)
+        kinds = _SEARCH if engine.key_variables else {key: kind for key, kind in _SEARCH.items() if key != "key"}
+        fields = _table(document, here, rows, kinds)
         searches[name] = structs.replace(
-            known,
-            base_url=found.get("base_url", known.base_url),
-            url_variable="" if "base_url" in found else known.url_variable,
-            key_variables=(found["key"],) if "key" in found else known.key_variables,
-            identity=found.get("identity"),
+            engine,
+            base_url=fields.get("base_url", engine.base_url),
+            url_variable="" if "base_url" in fields else engine.url_variable,
+            key_variables=(fields["key"],) if "key" in fields else engine.key_variables,
+            identity=fields.get("identity"),
         )
     return searches
 

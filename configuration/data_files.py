@@ -10,17 +10,17 @@ from ..engine.fault import LocalFault
 from .errors import UsageError
 
 
-def out_file(given: str | None) -> Path:
+def out_file(text: str | None) -> Path:
     """Returns the path to write to. Raises UsageError if no file can be there."""
-    if given is None:
+    if text is None:
         raise UsageError("--out: expected the data set file to write, got none")
-    out = path_of(given)
-    found = found_at(out, f"--out {out}: expected a file to write")
-    if found is not None and stat.S_ISDIR(found.st_mode):
+    out = path_of(text)
+    status = found_at(out, f"--out {out}: expected a file to write")
+    if status is not None and stat.S_ISDIR(status.st_mode):
         raise UsageError(f"--out {out}: expected a file, got a folder: name a file in it")
-    if found is not None and not stat.S_ISREG(found.st_mode):
+    if status is not None and not stat.S_ISREG(status.st_mode):
         raise UsageError(f"--out {out}: expected a file, got a device or a pipe: choose another --out")
-    if found is None and out.is_symlink():
+    if status is None and out.is_symlink():
         raise UsageError(f"--out {out}: expected a file, got a link that leads nowhere: choose another --out")
     return out
 

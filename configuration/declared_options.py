@@ -124,8 +124,8 @@ def declared(struct: type[Struct], verb: str | None = None) -> tuple[DeclaredOpt
         raise UsageError(
             f"{_named(struct)}: its annotations can't be read ({error}): import what they name at run time"
         ) from error
-    found = tuple(_declared(struct, field) for field in fields)
-    return found if verb is None else tuple(option for option in found if verb in option.verbs)
+    options = tuple(_declared(struct, field) for field in fields)
+    return options if verb is None else tuple(option for option in options if verb in option.verbs)
 
 
 class FlagReader(Generic[_T]):
@@ -161,12 +161,12 @@ def add_options(parser: argparse.ArgumentParser, struct: type[Struct]) -> None:
 def add_flags(group: argparse._ActionsContainer, options: Iterable[DeclaredOption]) -> None:
     """Adds a flag or a place for each option. One that is not given is None, so that a file or a default decides."""
     for option in options:
-        told = option.help.replace("%", "%%")
+        help_text = option.help.replace("%", "%%")
         if isinstance(option.kind, Switch):
             value = option.initial is not True
-            group.add_argument(option.flag, dest=option.name, action="store_const", const=value, help=told)
+            group.add_argument(option.flag, dest=option.name, action="store_const", const=value, help=help_text)
             continue
-        extra: dict[str, Any] = {"type": flag(option.kind), "metavar": option.metavar, "help": told}
+        extra: dict[str, Any] = {"type": flag(option.kind), "metavar": option.metavar, "help": help_text}
         if option.is_positional:
             extra["nargs"] = _NARGS[option.is_several, option.is_required]
             group.add_argument(option.name, **extra)
@@ -216,10 +216,10 @@ def words_kept(struct: type[Struct], kept: Mapping[str, Any]) -> list[str]:
     return words_of(options, given)
 
 
-def made_of(struct: type[_S], given: Mapping[str, Any], base: Path) -> _S:
+def made_of(struct: type[_S], arguments: Mapping[str, Any], base: Path) -> _S:
     """Returns the struct with the given values, and defaults for the rest. Relative paths start at `base`; a value that
     is named twice counts once. Raises UsageError if the struct rejects a value."""
-    settled = dict(given)
+    settled = dict(arguments)
     for option in declared(struct):
         value = settled.get(option.name)
         if value is None:
@@ -243,23 +243,23 @@ def _checked(struct: type[_S], given: Mapping[str, Any]) -> _S:
         raise UsageError(f"--{key_of(name)}: {said[:1].lower()}{said[1:]}") from error
 
 
-def check_together(struct: type[Struct], given: Collection[str]) -> None:
+def check_together(struct: type[Struct], names: Collection[str]) -> None:
     """Raises UsageError if a given option excludes another one, or is given without the one that it belongs to."""
     options = {option.name: option for option in declared(struct)}
     rivals: dict[str, list[DeclaredOption]] = {}
     for option in options.values():
         rivals.setdefault(option.one_of, []).append(option)
-    chosen = {what: [option for option in several if option.name in given] for what, several in rivals.items() if what}
+    chosen = {what: [option for option in several if option.name in names] for what, several in rivals.items() if what}
     for what, several in chosen.items():
         if len(several) > 1:
             flags = ", ".join(option.flag for option in rivals[what])
             wrong = " and ".join(option.flag for option in several)
             raise UsageError(f"expected one of {flags} as {what}, got {wrong}: leave one out")
     for option in options.values():
-        if option.name not in given or not option.beside:
+        if option.name not in names or not option.beside:
             continue
         what = options[option.beside[0]].one_of
-        others = chosen[what] if what else [options[name] for name in option.beside if name in given]
+        others = chosen[what] if what else [options[name] for name in option.beside if name in names]
         holding = others or (rivals[what][:1] if what else [])
         if not any(other.name in option.beside for other in holding):
             wanted = " or ".join(options[name].flag for name in option.beside)

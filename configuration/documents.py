@@ -53,22 +53,22 @@ class Document:
         table, for messages. Raises UsageError for a value of the wrong kind (a number in quotes is one), an unknown
         name, or a `needed` name that is missing."""
         rows = self.rows(keys, value)
-        found: dict[str, Any] = {}
-        for name, given in rows.items():
+        fields: dict[str, Any] = {}
+        for name, entry in rows.items():
             kind = kinds.get(name) or kinds.get(name.replace("_", "-"))
             if kind is None:
-                known = ", ".join(kinds) or "none"
-                raise self.refusal((*keys, name), f"unknown key{nearest(name, kinds)}; allowed are {known}")
+                allowed = ", ".join(kinds) or "none"
+                raise self.refusal((*keys, name), f"unknown key{nearest(name, kinds)}; allowed are {allowed}")
             try:
-                if isinstance(given, str) and isinstance(kind, values.Number | values.WholeNumber):
-                    raise ValueError(f'expected {kind.expected}, got the text "{given[:40]}"')
-                found[name.replace("-", "_")] = values.read(kind, given)
+                if isinstance(entry, str) and isinstance(kind, values.Number | values.WholeNumber):
+                    raise ValueError(f'expected {kind.expected}, got the text "{entry[:40]}"')
+                fields[name.replace("-", "_")] = values.read(kind, entry)
             except ValueError as error:
                 raise self.refusal((*keys, name), str(error)) from error
         for name in needed:
-            if name.replace("-", "_") not in found:
+            if name.replace("-", "_") not in fields:
                 raise self.refusal(keys, f"expected {name}, got none: add it")
-        return found
+        return fields
 
     def rows(self, keys: Keys, value: object) -> dict[str, Any]:
         """Returns a table unchecked. Raises UsageError if the value is no table."""
@@ -129,11 +129,11 @@ def _toml_lines(text: str) -> dict[Keys, int]:
 def _toml_keys(dotted: str) -> Keys:
     """Returns the parts of a dotted key, as in `lanes."openai/gpt-6.2-sol".rpm`; empty if it is not valid."""
     try:
-        found = tomllib.loads(f"{dotted} = 0")
+        table = tomllib.loads(f"{dotted} = 0")
     except tomllib.TOMLDecodeError:
         return ()
     keys: Keys = ()
-    at: Any = found
+    at: Any = table
     while isinstance(at, dict):
         (key, at), *_ = at.items()
         keys = (*keys, key)
@@ -164,14 +164,14 @@ def _read_yaml(path: Path, text: str) -> tuple[dict[str, Any], dict[Keys, int]]:
         # An alias stands for its anchor, so a file of a few lines could otherwise grow without bound.
         if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text, Loader=yaml.SafeLoader)):
             raise UsageError(f"{path}: expected YAML without aliases (*name), got some: write the values out")
-        found = yaml.safe_load(text) if root is not None else {}
+        tables = yaml.safe_load(text) if root is not None else {}
         if root is not None:
             walk(root, ())
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = "" if mark is None else f"line {mark.line + 1}: "
-        said = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise UsageError(f"{path}: {place}expected YAML, got something else: {said}") from error
-    if not isinstance(found, dict):
-        raise UsageError(f"{path}: expected tables such as lanes and run, got {type(found).__name__}")
-    return found, lines
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise UsageError(f"{path}: {place}expected YAML, got something else: {problem}") from error
+    if not isinstance(tables, dict):
+        raise UsageError(f"{path}: expected tables such as lanes and run, got {type(tables).__name__}")
+    return tables, lines

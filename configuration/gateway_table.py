@@ -80,15 +80,15 @@ def gateway_of(document: Document) -> GatewaySettings:
     rows = dict(document.rows((TABLE,), document.values.get(TABLE, {})))
     models, callers = rows.pop("models", {}), rows.pop("callers", {})
     try:
-        found = document.table((TABLE,), rows, _GATEWAY)
+        fields = document.table((TABLE,), rows, _GATEWAY)
     except _TokenWritten:
         raise _not_shown(document, (TABLE, "token")) from None
-    own = tuple(_caller(document, name, row) for name, row in document.rows((TABLE, "callers"), callers).items())
-    variables = [name for name in (found.get("token"), *(caller.token for caller in own)) if name is not None]
+    settings = tuple(_caller(document, name, row) for name, row in document.rows((TABLE, "callers"), callers).items())
+    variables = [name for name in (fields.get("token"), *(caller.token for caller in settings)) if name is not None]
     twice = next((name for name in variables if variables.count(name) > 1), None)
     if twice is not None:
         raise document.refusal((TABLE,), f"expected a token of its own for each caller, got env:{twice} twice")
-    return GatewaySettings(models=_models(document, models), callers=own, **found)
+    return GatewaySettings(models=_models(document, models), callers=settings, **fields)
 
 
 def _caller(document: Document, name: str, row: object) -> CallerSettings:

@@ -73,32 +73,34 @@ _RUN: Mapping[str, ValueKind[Any]] = {
 
 def read_run_file(
     path: Path,
-    known: Known,
+    benchmarks: Known,
     find: Callable[[str], Declaration | None] = lambda name: None,
     out: str | None = None,
-    given: Mapping[str, Any] = MappingProxyType({}),
+    flags: Mapping[str, Any] = MappingProxyType({}),
 ) -> RunFile:
     """Returns the runs of a run file, checked. `find` returns the benchmark of an installed package, or None; `out`
-    replaces the file's folder. `given` are values from flags, by field name: each replaces the file's value in every
+    replaces the file's folder. `flags` are values from flags, by field name: each replaces the file's value in every
     table whose benchmark has the option. Raises UsageError if no table's benchmark has it."""
     document = Document(path)
     configuration = configuration_of(document)
-    tables = listed([f"[run.{name}]" for name in known], "or")
+    tables = listed([f"[run.{name}]" for name in benchmarks], "or")
     if "run" not in document.values:
         raise document.refusal(("run",), f"expected [run] with out and {tables}, got none")
     rows = document.rows(("run",), document.values["run"])
-    others = {name: find(name) for name in rows if name not in (*_RUN, *known) and isinstance(rows[name], dict | list)}
-    known = {**known, **{name: other for name, other in others.items() if other is not None}}
-    kinds = {**_RUN, **dict.fromkeys(known, _Tables())}
+    others = {
+        name: find(name) for name in rows if name not in (*_RUN, *benchmarks) and isinstance(rows[name], dict | list)
+    }
+    benchmarks = {**benchmarks, **{name: other for name, other in others.items() if other is not None}}
+    kinds = {**_RUN, **dict.fromkeys(benchmarks, _Tables())}
     run = document.table(("run",), rows, kinds, () if out else ("out",))
     base = path.absolute().parent
     folder = Path(out).absolute() if out else (base / _expanded(Path(run.pop("out")), document, "out")).absolute()
     run.pop("out", None)
-    asked = {known[name]: run.pop(name.replace("-", "_")) for name in known if name in rows}
-    if not asked:
+    tables_of = {benchmarks[name]: run.pop(name.replace("-", "_")) for name in benchmarks if name in rows}
+    if not tables_of:
         raise document.refusal(("run",), f"expected {tables}, got none: add one")
-    _check_taken(given, [*asked], known, path)
-    runs = _runs(document, asked, folder, base, given)
+    _check_taken(flags, [*tables_of], benchmarks, path)
+    runs = _runs(document, tables_of, folder, base, flags)
     for name in ("cache", "snapshot"):
         if run.get(name) is not None:
             run[name] = str(base / _expanded(Path(run[name]), document, name))
@@ -128,28 +130,28 @@ def _check_taken(given: Mapping[str, Any], asked: Sequence[Declaration], known: 
 
 
 def _runs(
-    document: Document, asked: Mapping[Declaration, Any], folder: Path, base: Path, given: Mapping[str, Any]
+    document: Document, tables: Mapping[Declaration, Any], folder: Path, base: Path, flags: Mapping[str, Any]
 ) -> tuple[PlannedRun, ...]:
-    places = [(each, keys, rows) for each, given in asked.items() for keys, rows in _places(each.name, given)]
+    places = [(each, keys, rows) for each, entries in tables.items() for keys, rows in _places(each.name, entries)]
     runs: list[PlannedRun] = []
     counts: dict[str, int] = {}
     for each, keys, rows in places:
         counts[each.name] = counts.get(each.name, 0) + 1
         options = each.taken_by("run")
         kinds = {"name": _FolderName(), **{option.key: option.kind_in_file for option in options}}
-        required = (option.key for option in options if option.is_required and option.name not in given)
+        required = (option.key for option in options if option.is_required and option.name not in flags)
         fields = {option.key.replace("-", "_"): option.name for option in options}
         values = document.table(keys, rows, kinds, tuple(required))
-        found = {fields.get(name, name): value for name, value in values.items()}
-        found |= {option.name: _of_flag(option, given[option.name]) for option in options if option.name in given}
-        name = found.pop("name", None)
+        chosen = {fields.get(name, name): value for name, value in values.items()}
+        chosen |= {option.name: _of_flag(option, flags[option.name]) for option in options if option.name in flags}
+        name = chosen.pop("name", None)
         if len(places) > 1:
             name = name or f"{each.name}-{counts[each.name]}"
         out = folder / name if name else folder
         if any(out == other.out for other in runs):
             raise document.refusal((*keys, "name"), f'"{name}" is another run\'s folder: name each run differently')
         try:
-            runs.append(PlannedRun(out, each.made_of(found, base)))
+            runs.append(PlannedRun(out, each.made_of(chosen, base)))
         except UsageError as error:
             raise document.refusal(keys, str(error)) from error
     return tuple(runs)

@@ -42,9 +42,9 @@ class Unsure(Struct, frozen=True):
 def unsure_of(folder: Path, manifest: Mapping[str, Any], cost: float, name: str = BUDGET) -> Unsure:
     """Returns the spending that the records don't show, from `manifest` as the last process left it. `cost` is that
     of the records, `name` the budget's file. Raises LocalFault if the budget is damaged."""
-    found = amounts_in(folder / name)
-    if found is not None:
-        return Unsure(max(0.0, found.granted - cost))
+    amounts = amounts_in(folder / name)
+    if amounts is not None:
+        return Unsure(max(0.0, amounts.granted - cost))
     calls = int(manifest.get(CALLS_UNSURE, 0))
     was_killed = manifest.get("started") is not None and manifest.get("ended") is None
     if was_killed and not manifest.get(HAS_BUDGET, False):

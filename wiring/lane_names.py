@@ -15,8 +15,8 @@ def unused_lanes(together: Sequence[Settings], others: Iterable[str] = ()) -> li
     """Returns a sentence for each lane, price or row of facts that a configuration declares for a model that nothing
     asks in these settings together, if its provider is asked or unknown. `others`: models that may have them although
     they are not asked."""
-    asked = {lane.model for settings in together for lane in settings.lanes}
-    providers = {_provider(model) for model in asked}
+    models = {lane.model for settings in together for lane in settings.lanes}
+    providers = {_provider(model) for model in models}
     declared = {
         (what, name): settings
         for settings in together
@@ -24,9 +24,9 @@ def unused_lanes(together: Sequence[Settings], others: Iterable[str] = ()) -> li
         for name in names
     }
     return [
-        f"the {what} {name} is not used: no model of this name is asked{nearest(name, asked)}"
+        f"the {what} {name} is not used: no model of this name is asked{nearest(name, models)}"
         for (what, name), settings in declared.items()
-        if not (name in asked or name in others or is_page(name))
+        if not (name in models or name in others or is_page(name))
         and (_provider(name) in providers or _is_unknown(name, settings))
     ]
 

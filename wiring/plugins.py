@@ -78,12 +78,12 @@ class Others:
         return self._all(SEARCHES, known, self.search)
 
     def _all(
-        self, group: str, known: Sequence[str], find: Callable[[str], _T | None]
+        self, group: str, our_names: Sequence[str], find: Callable[[str], _T | None]
     ) -> tuple[dict[str, _T], list[str]]:
-        found: dict[str, _T] = {}
+        rows: dict[str, _T] = {}
         troubles = []
         for name in sorted(self._points(group)):
-            if name in known:
+            if name in our_names:
                 troubles.append(f"{_named(self._points(group)[name][0])} is not used: millstream has one of this name")
                 continue
             try:
@@ -92,8 +92,8 @@ class Others:
                 troubles.append(str(error))
             else:
                 assert row is not None
-                found[name] = row
-        return found, troubles
+                rows[name] = row
+        return rows, troubles
 
     def _found(self, group: str, name: str, wanted: type[_T]) -> _T | None:
         made = self.load(group, name)
@@ -108,8 +108,8 @@ class Others:
             if points is None:
                 return None  # and not kept: clients of a gateway may ask for any number of names
             if len(points) > 1:
-                told = " and ".join(sorted(_package_of(point) for point in points))
-                raise ConfigurationError(f"{name!r} is offered in {group} by {told}: remove one of them")
+                packages = " and ".join(sorted(_package_of(point) for point in points))
+                raise ConfigurationError(f"{name!r} is offered in {group} by {packages}: remove one of them")
             self._loaded[group, name] = self._loaded_from(points[0])
         return self._loaded[group, name]
 

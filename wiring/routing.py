@@ -91,8 +91,8 @@ class Router:
         if model in self._routed:
             # Opened anew: its credentials may have been corrected, in their file too.
             self._authorizers.clear()
-        elif settings.default_lane is None and (told := without_lane(model, settings)):
-            remark(told)
+        elif settings.default_lane is None and (warning := without_lane(model, settings)):
+            remark(warning)
         self._routed.add(model)
         accesses = accesses_to(model, settings)
         lane = capped_by_files(settings.lane_of(model), len(accesses))

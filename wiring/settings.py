@@ -112,8 +112,8 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for name in ("cache", "snapshot", "corpus", "budget"):
-            if isinstance(given := getattr(self, name), str | Path):
-                force_setattr(self, name, BudgetPlace(Path(given)) if name == "budget" else Path(given))
+            if isinstance(place := getattr(self, name), str | Path):
+                force_setattr(self, name, BudgetPlace(Path(place)) if name == "budget" else Path(place))
         force_setattr(self, "_by_model", {lane.model: lane for lane in reversed(self.lanes)})
         if self.mode not in MODES:
             raise ConfigurationError(f"mode {self.mode!r} is none of {', '.join(MODES)}")
@@ -121,8 +121,8 @@ class Settings(Struct, frozen=True, kw_only=True):
             # What an earlier run stored is no call of this one.
             force_setattr(self, "mode", "live")
         if self.measures and self.mode != "live":
-            said = f"mode {self.mode} answers some by itself: use live"
-            raise ConfigurationError(f"a measurement sends every call, and {said}")
+            reason = f"mode {self.mode} answers some by itself: use live"
+            raise ConfigurationError(f"a measurement sends every call, and {reason}")
         if self.snapshot is not None and self.mode not in ("replay", "strict"):
             raise ConfigurationError(f"a snapshot is read in mode replay or strict; mode {self.mode} reads none")
         if not 0 <= self.max_age_s < 1e10:
@@ -173,8 +173,8 @@ class Settings(Struct, frozen=True, kw_only=True):
             # The declaration for every host applies to each host's own lane.
             declared = self.declared_lane(EVERY_HOST)
         if is_page(model) or is_search(model):
-            own = None if declared is None else structs.replace(declared, model=model)
-            return retrieval_lane_of(model, own, self.search_row_of(model) if is_search(model) else None)
+            lane = None if declared is None else structs.replace(declared, model=model)
+            return retrieval_lane_of(model, lane, self.search_row_of(model) if is_search(model) else None)
         if declared is not None:
             return declared
         return structs.replace(self.default_lane, model=model) if self.default_lane is not None else Lane(model)

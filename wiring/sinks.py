@@ -21,8 +21,8 @@ def open_sink(told: str) -> OpenedSink:
     return opened_sink(told, Others())
 
 
-def opened_sink(told: str, others: Others) -> OpenedSink:
-    name, _, argument = told.partition(":")
+def opened_sink(word: str, others: Others) -> OpenedSink:
+    name, _, argument = word.partition(":")
     made = others.sink(name)
     whose = f"sink {name} of {others.package_of(SINKS, name)}"
     try:
@@ -31,9 +31,9 @@ def opened_sink(told: str, others: Others) -> OpenedSink:
         if not hasattr(sink, "fault"):
             lacking.append("fault")
     except (Exception, SystemExit) as error:
-        shown = with_shown_addresses(argument)
+        safe_argument = with_shown_addresses(argument)
         raise LocalFault(
-            f"{whose} can't be opened with {shown!r} ({in_one_line(error)}): mend what it names"
+            f"{whose} can't be opened with {safe_argument!r} ({in_one_line(error)}): mend what it names"
         ) from error
     if lacking:
         raise LocalFault(f"{whose} gave a {type(sink).__name__}, which has no {', '.join(lacking)}: it is no Sink")
@@ -84,12 +84,12 @@ class OpenedSink:
     def _hold(self, do: Callable[[], None]) -> None:
         try:
             do()
-            found = self._sink.fault
+            fault = self._sink.fault
         except (Exception, SystemExit) as error:  # noqa: BLE001  (others' code, which may raise whatever it likes)
-            found = LocalFault(in_one_line(error))
-        if found is not None and self.fault is None:
+            fault = LocalFault(in_one_line(error))
+        if fault is not None and self.fault is None:
             self.fault = LocalFault(
-                f"{self._whose}: {found}; the run's own folder and the cache are whole: mend it, then resume, or run "
+                f"{self._whose}: {fault}; the run's own folder and the cache are whole: mend it, then resume, or run "
                 f"into another folder, where it is given everything, out of the cache"
             )
 

@@ -101,14 +101,14 @@ class Flow:
         while True:
             # Never waits for outcomes while there is room for calls: no other thread would add them.
             self._read_ahead()
-            found = self._outcomes.get()
+            item = self._outcomes.get()
             if self._is_full and self._outcomes.qsize() < OUTCOMES_AHEAD // 2:
                 self._is_full = False
                 self._tell(self._room.set)
-            if found is _ENDED:
+            if item is _ENDED:
                 break
-            if found is not _HUNGRY:
-                yield cast(Outcome, found)
+            if item is not _HUNGRY:
+                yield cast(Outcome, item)
         error = self._error or self._input_error
         if error is not None:
             raise error

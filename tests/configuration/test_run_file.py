@@ -99,7 +99,7 @@ SWEEP = "[run]\nout = 'x'\n[[run.walks]]\nmodel = 'a/b'\ntrials = 3\n[[run.walks
 
 def test_a_flag_wins_over_each_table_of_its_benchmark(tmp_path: Path) -> None:
     text = SWEEP + "[run.talks]\nmodel = 'a/d'\njudge = 'a/j'\n"
-    found = read_run_file(written(tmp_path, text), KNOWN, given={"trials": 7, "dataset": "data"})
+    found = read_run_file(written(tmp_path, text), KNOWN, flags={"trials": 7, "dataset": "data"})
     walks = [run.options.options for run in found.runs[:2]]
     assert [each.trials for each in walks] == [7, 7]
     # A flag's path starts at the current folder, a file's at the file.
@@ -109,15 +109,15 @@ def test_a_flag_wins_over_each_table_of_its_benchmark(tmp_path: Path) -> None:
 
 def test_a_flag_stands_in_for_what_a_table_must_have(tmp_path: Path) -> None:
     text = "[run]\nout = 'x'\n[run.talks]\nmodel = 'a/b'\n"
-    found = read_run_file(written(tmp_path, text), KNOWN, given={"judge": "a/j"})
+    found = read_run_file(written(tmp_path, text), KNOWN, flags={"judge": "a/j"})
     assert found.runs[0].options.options.judge == "a/j"
 
 
 def test_a_flag_that_no_table_takes_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"--judge belongs to `run talks`, and .* only \[run.walks\]: leave it out"):
-        read_run_file(written(tmp_path, SWEEP), KNOWN, given={"judge": "a/j"})
+        read_run_file(written(tmp_path, SWEEP), KNOWN, flags={"judge": "a/j"})
 
 
 def test_a_flags_value_is_checked_by_its_benchmark(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"--trials: expected .*, got 0"):
-        read_run_file(written(tmp_path, SWEEP), KNOWN, given={"trials": 0})
+        read_run_file(written(tmp_path, SWEEP), KNOWN, flags={"trials": 0})
