@@ -12,10 +12,10 @@ from functools import reduce
 from itertools import chain
 from operator import add
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-from msgspec import Struct, to_builtins
+from msgspec import Struct, structs, to_builtins
 
 from ...engine.call import WEB
 from ...engine.fault import Stop
@@ -45,6 +45,9 @@ class Figure(Struct, frozen=True):
     ci95: tuple[float, float] | None
 
 
+_Figure = TypeVar("_Figure", bound=Figure)
+
+
 class LaneFigures(Struct, frozen=True):
     """What is left on one lane. `cost` None: the lane has no price."""
 
@@ -70,12 +73,10 @@ class Failures(Struct):
     detail: str
 
 
-class Minutes(Struct, frozen=True):
+class Minutes(Figure, frozen=True):
     """The time that the rest takes: the largest of its bounds. `bound_by`: requests, tokens or concurrency of the
     `lane`, or items whose calls follow each other; None: nothing is left."""
 
-    estimate: float
-    ci95: tuple[float, float] | None
     bound_by: str | None = None
     lane: str | None = None
 
@@ -256,7 +257,7 @@ def _minutes(rest: _Rest, strata: Sequence[Stratum], lanes: Sequence[str], pilot
             return None
         # While the first items reach a lane, and while the last ones end, it has less to do than it could.
         edge = median(seconds) / 60 / 2
-        bounds = [_later(bound, edge) for bound in bounds]
+        bounds = [_moved(bound, edge) if bound.estimate else bound for bound in bounds]
         items = (strata[0].of - len(strata[0].whole)) * len(strata[0].pairs)
         figure = _side_by_side(seconds, items, chosen.at_once, rng)
         bounds.append(Minutes(figure.estimate, figure.ci95, f"{chosen.noun}s whose calls follow each other"))
@@ -324,13 +325,6 @@ def _side_by_side(seconds: Sequence[float], count: float, at_once: float, rng: R
     return Figure(middle, None if len(logs) < 2 else (low, high))
 
 
-def _later(bound: Minutes, by: float) -> Minutes:
-    if not bound.estimate:
-        return bound
-    moved = _moved(Figure(bound.estimate, bound.ci95), by)
-    return Minutes(moved.estimate, moved.ci95, bound.bound_by, bound.lane)
-
-
 def _mean(amounts: Sequence[float]) -> float:
     return sum(amounts) / len(amounts) if amounts else 0.0
 
@@ -339,8 +333,9 @@ def _figure(estimate: Estimate) -> Figure:
     return Figure(estimate.value, estimate.interval)
 
 
-def _moved(figure: Figure, by: float) -> Figure:
-    return Figure(figure.estimate + by, None if figure.ci95 is None else (figure.ci95[0] + by, figure.ci95[1] + by))
+def _moved(figure: _Figure, by: float) -> _Figure:
+    interval = None if figure.ci95 is None else (figure.ci95[0] + by, figure.ci95[1] + by)
+    return structs.replace(figure, estimate=figure.estimate + by, ci95=interval)
 
 
 def _ratio(amount: float, size: float) -> float | None:

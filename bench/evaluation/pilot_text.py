@@ -8,7 +8,7 @@ from ...engine.call import WEB
 from ...format import count_text, decimal_text, dollars, rough_minutes
 from ...report.text import table
 from .pilot import Pilot
-from .pilot_figures import Figure, LaneFigures, Minutes, PilotFigures
+from .pilot_figures import Figure, LaneFigures, PilotFigures
 
 _COLUMNS = ("lane", "calls", "input tokens", "output tokens", "cost")
 _MEANING = (
@@ -102,7 +102,7 @@ def _cells(lane: LaneFigures) -> tuple[str, ...]:
     )
 
 
-def _text(figure: Figure | Minutes, write: Callable[[float], str]) -> str:
+def _text(figure: Figure, write: Callable[[float], str]) -> str:
     if figure.ci95 is None:
         return f"{write(figure.estimate)} (too few for an interval)"
     low, high = map(write, figure.ci95)
