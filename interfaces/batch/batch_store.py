@@ -294,10 +294,10 @@ def _folder(place: BatchPlace, specification: Mapping[str, Any], *, retry: bool,
     try:
         return RunFolder(place.folder, specification, retry=retry, set_aside=set_aside)
     except WrongSpecification as error:
-        told = str(error).partition("(")[2].rpartition(")")[0]
+        difference = str(error).partition("(")[2].rpartition(")")[0]
         raise UsageError(
-            f"{place.out} is the output of another batch ({told}): choose another OUT, or remove {place.out.name} and "
-            f"{place.folder.name} to begin anew"
+            f"{place.out} is the output of another batch ({difference}): choose another OUT, or remove "
+            f"{place.out.name} and {place.folder.name} to begin anew"
         ) from error
     except LocalFault as error:
         raise type(error)(str(error).replace("another --out", "another OUT")) from error

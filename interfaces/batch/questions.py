@@ -94,11 +94,11 @@ def check_first(lines: Iterable[InputLine], models: BatchModels, where: str) -> 
     UsageError if no line is a JSON object. `where` names the input in that message."""
     problems: set[str] = set()
     for line in lines:
-        found = _read(line, models)
-        if isinstance(found, BatchRequest):
-            models.reach(found.asked.call.model)
+        request = _read(line, models)
+        if isinstance(request, BatchRequest):
+            models.reach(request.asked.call.model)
             return
-        problems.add(found.code)
+        problems.add(request.code)
     if problems == {NO_JSON}:
         raise UsageError(
             f"{where}: expected a Batch file, a JSON object a line with custom_id, method, url and body, got no line "
@@ -154,16 +154,16 @@ class Questions:
                 # Thousands of lines may be done or broken, and no call lets the loop look at anything else meanwhile.
                 self._sink.flush()
                 await asyncio.sleep(0)
-            found = self._read(line)
+            request = self._read(line)
             trial = 0
-            if isinstance(found, BatchRequest) and self._repeats_are_new:
-                trial = self._asked.add(gist_of(found.asked.call), found.asked.count)
+            if isinstance(request, BatchRequest) and self._repeats_are_new:
+                trial = self._asked.add(gist_of(request.asked.call), request.asked.count)
             if self._is_done(line.number):
                 continue
-            if isinstance(found, BadLine):
-                self._sink.write_broken(found)
+            if isinstance(request, BadLine):
+                self._sink.write_broken(request)
                 continue
-            for call in self._calls_of(found, trial):
+            for call in self._calls_of(request, trial):
                 yield call
         self._sink.flush()
 
@@ -181,8 +181,8 @@ class Questions:
         models, call = self._models, request.asked.call
         is_new = call.model not in models.reached
         if is_new and len(models.reached) >= MODELS_MAX:
-            said = f"body: expected at most {MODELS_MAX} models in one batch, got another"
-            self._sink.write_broken(BadLine(request.line, request.custom_id, "too_many_models", said, "model"))
+            message = f"body: expected at most {MODELS_MAX} models in one batch, got another"
+            self._sink.write_broken(BadLine(request.line, request.custom_id, "too_many_models", message, "model"))
             return []
         if not models.reach(call.model):
             return []

@@ -96,8 +96,8 @@ def envelope_of(line: InputLine) -> Envelope | BadLine:
         return _missing(number, None, "custom_id")
     custom_id = row["custom_id"]
     if not isinstance(custom_id, str) or not custom_id:
-        said = f"custom_id: expected a text that is not empty, got {_shown(custom_id)}"
-        return BadLine(number, None, "invalid_custom_id", said, "custom_id")
+        message = f"custom_id: expected a text that is not empty, got {_shown(custom_id)}"
+        return BadLine(number, None, "invalid_custom_id", message, "custom_id")
     for name in ("method", "url", "body"):
         if name not in row:
             return _missing(number, custom_id, name)
@@ -107,8 +107,8 @@ def envelope_of(line: InputLine) -> Envelope | BadLine:
         )
     body = row["body"]
     if not isinstance(body, dict):
-        said = f"body: expected a JSON object, got {_shown(body)}"
-        return BadLine(number, custom_id, "invalid_body", said, "body")
+        message = f"body: expected a JSON object, got {_shown(body)}"
+        return BadLine(number, custom_id, "invalid_body", message, "body")
     spoken = _spoken_at(row["url"], body)
     if spoken is None:
         return BadLine(number, custom_id, "invalid_url", f"url: expected {URLS}, got {_shown(row['url'])}", "url")
@@ -121,16 +121,16 @@ def request_of(
     """Returns the request of an envelope, or its BadLine. `named` returns the model of a client's name and family."""
     spoken = envelope.spoken
     try:
-        asked = spoken.dialect.read(envelope.body, lambda word: named(word, spoken.family))
-        asked = request_for_family(asked, spoken.family, family_of(asked.call.model))
+        served = spoken.dialect.read(envelope.body, lambda word: named(word, spoken.family))
+        served = request_for_family(served, spoken.family, family_of(served.call.model))
     except RequestRefusal as refused:
         problem = refused.problem
         code = _CODES.get(problem.kind, "invalid_request")
         return BadLine(envelope.line, envelope.custom_id, code, f"body: {problem.message}", problem.param)
-    if asked.call.stream:
+    if served.call.stream:
         # A row of a file has a whole answer.
-        asked = structs.replace(asked, call=structs.replace(asked.call, stream=False))
-    return BatchRequest(envelope.line, envelope.custom_id, spoken, asked)
+        served = structs.replace(served, call=structs.replace(served.call, stream=False))
+    return BatchRequest(envelope.line, envelope.custom_id, spoken, served)
 
 
 def gist_of(call: Call) -> bytes:

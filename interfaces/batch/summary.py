@@ -45,15 +45,15 @@ def tell(result: BatchResult) -> str:
 def _answers(result: BatchResult) -> str:
     ended = result.ended
     cost = "no price" if ended.cost is None else f"${ended.cost:,.4f}"
-    told = f"{count_text(result.requests, 'request')}: {count_text(ended.answered, 'answer')}"
-    told += f" ({ended.refused:,} of them refusals)" if ended.refused else ""
-    told += f", {ended.failures:,} failed" if ended.failures else ""
-    told += f", {result.pending:,} pending" if result.pending else ""
+    text = f"{count_text(result.requests, 'request')}: {count_text(ended.answered, 'answer')}"
+    text += f" ({ended.refused:,} of them refusals)" if ended.refused else ""
+    text += f", {ended.failures:,} failed" if ended.failures else ""
+    text += f", {result.pending:,} pending" if result.pending else ""
     if result.already and not result.pending and result.already >= result.requests:
-        return f"{told}; all there before, nothing was sent; {cost}"
-    told += f"; {ended.cached:,} from the cache"
-    told += f", {result.already:,} there before" if result.already else ""
-    return f"{told}; {cost} ({result.seconds:.1f} s)"
+        return f"{text}; all there before, nothing was sent; {cost}"
+    text += f"; {ended.cached:,} from the cache"
+    text += f", {result.already:,} there before" if result.already else ""
+    return f"{text}; {cost} ({result.seconds:.1f} s)"
 
 
 def _files(result: BatchResult) -> list[str]:

@@ -54,14 +54,14 @@ def write_warc(cache: Cache, keys: Iterable[tuple[bytes, bool]], path: Path, abo
             for key, _ in keys:
                 wanted.add(key)
             writer = WARCWriter(file, gzip=path.suffix == ".gz")
-            told = {"software": f"millstream/{VERSION}", "format": "WARC File Format 1.0", **about}
-            writer.write_record(writer.create_warcinfo_record(path.name, told))
-            for found in _pages(cache, (key for key, _ in wanted.begin_with(b""))):
-                if found.response is None:
+            fields = {"software": f"millstream/{VERSION}", "format": "WARC File Format 1.0", **about}
+            writer.write_record(writer.create_warcinfo_record(path.name, fields))
+            for entry in _pages(cache, (key for key, _ in wanted.begin_with(b""))):
+                if entry.response is None:
                     written.silent += 1
                 else:
                     written.responses += 1
-                    _write(writer, found, found.response)
+                    _write(writer, entry, entry.response)
             written.bytes = _size(file)
         draft.replace(path)
     except OSError as error:
@@ -82,12 +82,12 @@ def _pages(cache: Cache, keys: Iterator[bytes]) -> Iterator[StoredAnswer | Store
             yield found
 
 
-def _write(writer: Any, found: StoredAnswer | StoredFailure, response: Response) -> None:
+def _write(writer: Any, entry: StoredAnswer | StoredFailure, response: Response) -> None:
     headers = [(name, _plain(response.headers[kept])) for kept, name in _HEADERS.items() if kept in response.headers]
     headers.append(("Content-Length", str(len(response.body))))
-    at = datetime.fromtimestamp(found.received_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    at = datetime.fromtimestamp(entry.received_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     record = writer.create_warc_record(
-        _address(found.url),
+        _address(entry.url),
         "response",
         payload=BytesIO(response.body),
         length=len(response.body),

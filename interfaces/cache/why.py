@@ -45,7 +45,7 @@ class StoredSamples(Struct, frozen=True):
 
 
 def asked_for(call: Call, settings: Settings) -> EncodedCall:
-    # No key is needed to tell what a call's key in the cache is.
+    # No API key is needed to compute a call's cache key.
     endpoint = keyless_endpoint_to(access_to(call.model, structs.replace(settings, needs_keys=False)))
     try:
         request = endpoint.encode(call)
@@ -54,38 +54,38 @@ def asked_for(call: Call, settings: Settings) -> EncodedCall:
     return EncodedCall(call, request, key_of(request, call.trial), endpoint)
 
 
-def explain(cache: Cache, asked: EncodedCall) -> list[str]:
+def explain(cache: Cache, call: EncodedCall) -> list[str]:
     """Returns lines of text: the call, the verdict, then how each kind of stored answer to the same prompt differs."""
-    entry = cache.get(asked.key)
-    told = [f"call {asked.key.hex()}", _described(asked)]
+    entry = cache.get(call.key)
+    lines = [f"call {call.key.hex()}", _described(call)]
     if entry is not None:
-        reply = asked.endpoint.decode(entry.response)
+        reply = call.endpoint.decode(entry.response)
         if isinstance(reply, Reply):
             size = f"{len(entry.response.body):,} bytes"
-            return [*told, f"hit: answered from the cache ({size}, stored {_when(entry)}) by {_origin(reply)}"]
-        return [*told, f"miss: what is stored is no answer ({reply.kind}: {reply.detail}); the call is sent again"]
-    alike = _alike(cache.entries(), asked)
+            return [*lines, f"hit: answered from the cache ({size}, stored {_when(entry)}) by {_origin(reply)}"]
+        return [*lines, f"miss: what is stored is no answer ({reply.kind}: {reply.detail}); the call is sent again"]
+    alike = _alike(cache.entries(), call)
     if not alike:
-        return [*told, "miss: never asked; no stored answer has this prompt"]
-    told.append("miss: this prompt was asked, but not this call")
-    told += [_difference(asked, group) for group in alike[:_GROUPS_SHOWN]]
+        return [*lines, "miss: never asked; no stored answer has this prompt"]
+    lines.append("miss: this prompt was asked, but not this call")
+    lines += [_difference(call, group) for group in alike[:_GROUPS_SHOWN]]
     if len(alike) > _GROUPS_SHOWN:
-        told.append(f"and {len(alike) - _GROUPS_SHOWN:,} more kinds of calls with this prompt")
-    return told
+        lines.append(f"and {len(alike) - _GROUPS_SHOWN:,} more kinds of calls with this prompt")
+    return lines
 
 
 def explain_keys(cache: Cache, line: KeyedLine) -> list[str]:
     """Returns what is stored under the keys of a record's calls: a heading, then one line each."""
-    told = [_stored(cache, key) for key in line.call_keys]
-    there = sum(each is not None for each in told)
+    texts = [_stored(cache, key) for key in line.call_keys]
+    there = sum(each is not None for each in texts)
     heading = f"{line.id} of {line.pair} ({line.status}): "
-    if not told:
+    if not texts:
         return [f"{heading}its record keeps no keys, so its calls are not known"]
     rows = [
         f"  {key}: {each or 'missing: nothing is stored under this key'}"
-        for key, each in zip(line.call_keys, told, strict=True)
+        for key, each in zip(line.call_keys, texts, strict=True)
     ]
-    return [f"{heading}{there:,} of {len(told):,} calls are stored", *rows]
+    return [f"{heading}{there:,} of {len(texts):,} calls are stored", *rows]
 
 
 def _stored(cache: Cache, key: str) -> str | None:
@@ -117,17 +117,17 @@ def _described(asked: EncodedCall) -> str:
     return f"to {where}: {params}; sample {asked.call.trial}; prompt of {len(asked.request.prompt):,} bytes"
 
 
-def _alike(entries: Iterable[tuple[bytes, StoredAnswer]], asked: EncodedCall) -> list[StoredSamples]:
+def _alike(entries: Iterable[tuple[bytes, StoredAnswer]], call: EncodedCall) -> list[StoredSamples]:
     """Returns the stored answers to the same prompt, those with the fewest differences first."""
-    mark = prompt_mark(asked.request)
-    found: dict[tuple[str, bytes], list[int]] = {}
+    mark = prompt_mark(call.request)
+    kinds: dict[tuple[str, bytes], list[int]] = {}
     for _, entry in entries:
         if entry.prompt_mark == mark:
-            found.setdefault((entry.identity, entry.params), []).append(entry.sample)
-    groups = [StoredSamples(identity, params, tuple(sorted(samples))) for (identity, params), samples in found.items()]
+            kinds.setdefault((entry.identity, entry.params), []).append(entry.sample)
+    groups = [StoredSamples(identity, params, tuple(sorted(samples))) for (identity, params), samples in kinds.items()]
     # The same endpoint, parameters and sample under another key is another prompt with the same mark.
-    groups = [group for group in groups if _differences(asked, group)]
-    return sorted(groups, key=lambda group: (len(_differences(asked, group)), group.identity, group.params))
+    groups = [group for group in groups if _differences(call, group)]
+    return sorted(groups, key=lambda group: (len(_differences(call, group)), group.identity, group.params))
 
 
 def _differences(asked: EncodedCall, group: StoredSamples) -> list[str]:

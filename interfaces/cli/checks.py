@@ -78,12 +78,12 @@ def cheapest(providers: Sequence[str], settings: Settings) -> list[str]:
         for model, listed in settings.price_table().models.items()
         if (settings.facts_of(model).retires or "9999") > settings.day()
     ]
-    found = []
+    models = []
     for provider in providers:
-        own = [(model, price) for model, price in prices if model.startswith(f"{provider}/")]
-        if own:
-            found.append(min(own, key=lambda one: one[1].input + one[1].output)[0])
-    return found
+        priced = [(model, price) for model, price in prices if model.startswith(f"{provider}/")]
+        if priced:
+            models.append(min(priced, key=lambda one: one[1].input + one[1].output)[0])
+    return models
 
 
 def list_differences(models: Sequence[str], settings: Settings) -> list[str]:
@@ -111,7 +111,7 @@ async def _compare_lists(models: Sequence[str], settings: Settings) -> list[str]
 
 
 async def _check_all(models: Sequence[str], settings: Settings) -> list[Check]:
-    found: dict[tuple[str, str], Check] = {}
+    checks: dict[tuple[str, str], Check] = {}
     keys: dict[str, list[str]] = {}
     for model in models:
         for name in settings.key_variables.get(model, ("",)):
@@ -120,21 +120,21 @@ async def _check_all(models: Sequence[str], settings: Settings) -> list[Check]:
             except UnknownProvider:
                 raise  # a mistake in the command, which no key mends
             except ConfigurationError as error:
-                found[model, name] = Check(model, name, "not_sent", str(error))
+                checks[model, name] = Check(model, name, "not_sent", str(error))
         keys[model] = _each_once(keys.get(model, []), settings)
     spent = 0.0
     # One engine for each round: the first keys of all models at once, then the second ones of those that have several.
     for place in range(max(map(len, keys.values()), default=0)):
         round_keys = {model: names[place] for model, names in keys.items() if place < len(names)}
         for one in await _check_round(round_keys, settings, spent):
-            found[one.model, one.key] = one
+            checks[one.model, one.key] = one
             spent += one.cost or 0.0
 
     def place_of(one: Check) -> tuple[int, int]:
         names = settings.key_variables.get(one.model, ())
         return models.index(one.model), names.index(one.key) if one.key in names else 0
 
-    return sorted(found.values(), key=place_of)
+    return sorted(checks.values(), key=place_of)
 
 
 def _variables_of(model: str, name: str, settings: Settings) -> list[str]:
@@ -194,15 +194,15 @@ def line(one: Check, settings: Settings) -> str:
         return f"{name}: not sent: {one.detail}"
     if one.status not in ("ok", "refused"):
         return f"{name}: {one.status}: {one.detail}"
-    told = [one.status, f"{one.seconds:.2f} s"]
-    told += [] if one.tokens is None else [f"{one.tokens:,} tokens"]
-    told += [] if one.results is None else [f"{one.results:,} results"]
-    told.append("no price" if one.cost is None else f"${one.cost:.6f}")
-    asked = compared_names([one.model], settings)[one.model]
-    if one.served and asked and bare_name(one.served) not in (bare_name(asked), bare_name(one.model)):
-        told.append(f"answered by {one.served}")
+    facts = [one.status, f"{one.seconds:.2f} s"]
+    facts += [] if one.tokens is None else [f"{one.tokens:,} tokens"]
+    facts += [] if one.results is None else [f"{one.results:,} results"]
+    facts.append("no price" if one.cost is None else f"${one.cost:.6f}")
+    requested = compared_names([one.model], settings)[one.model]
+    if one.served and requested and bare_name(one.served) not in (bare_name(requested), bare_name(one.model)):
+        facts.append(f"answered by {one.served}")
     retired = retirement(one.model, settings.facts_of(one.model), settings.day(), 0)
-    return f"{name}: {', '.join(told)}{'; ' if retired else ''}{retired}"
+    return f"{name}: {', '.join(facts)}{'; ' if retired else ''}{retired}"
 
 
 def as_json(checks: Sequence[Check]) -> list[dict[str, Any]]:

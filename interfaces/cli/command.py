@@ -76,14 +76,14 @@ def main(argv: list[str] | None = None) -> int:
         note_error(f"millstream: {missing_told(error)}")
         return LOCAL_FAULT
     except Exception as error:
-        code, told = exit_code_of(error), str(error)
+        code, message = exit_code_of(error), str(error)
         if code is None:
             if not (folder := _folder_read_by(arguments)) or not isinstance(error, _OF_FIELDS):
                 raise
             from traceback import extract_tb
 
             place = extract_tb(error.__traceback__)[-1]
-            code, told = (
+            code, message = (
                 LOCAL_FAULT,
                 (
                     f"{folder}: its manifest.json is none of ours ({error!r:.200} in {Path(place.filename).name} line "
@@ -92,7 +92,7 @@ def main(argv: list[str] | None = None) -> int:
             )
         from ...engine.page_urls import with_shown_addresses
 
-        note_error(f"millstream: {with_shown_addresses(' '.join(told.split()))}")
+        note_error(f"millstream: {with_shown_addresses(' '.join(message.split()))}")
         return code
 
 

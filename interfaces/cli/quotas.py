@@ -141,9 +141,9 @@ def tell(lanes: Sequence[KnownLane]) -> str:
     names = Counter(map(_named, lanes))
     for lane in lanes:
         name = _named(lane) if names[_named(lane)] == 1 else f"{_named(lane)} at {lane.address}"
-        own = _rows(lane, name)
-        rows += own
-        if not any(cell != "-" for row in own for cell in row[2:4]):
+        lane_rows = _rows(lane, name)
+        rows += lane_rows
+        if not any(cell != "-" for row in lane_rows for cell in row[2:4]):
             unknown.append(
                 f"{name}: no quota is declared and none was learned: it sends as fast as "
                 f"{lane.declared.concurrency:,} calls in flight allow, and slows down when it is refused"
@@ -159,9 +159,9 @@ def _rows(lane: KnownLane, name: str) -> list[tuple[str, ...]]:
         learned = [seen for seen in lane.seen if seen.limit.of == amount]
         if amount != "requests" and declared is None and not learned and not (amount == "tokens" and used[amount]):
             continue
-        told = ", ".join(map(_learned, learned)) or "-"
+        limits = ", ".join(map(_learned, learned)) or "-"
         last = "-" if lane.used is None else f"{used[amount]:,}"
-        rows.append(("" if rows else name, amount, decimal_text(declared), told, decimal_text(in_use), last))
+        rows.append(("" if rows else name, amount, decimal_text(declared), limits, decimal_text(in_use), last))
     return rows
 
 

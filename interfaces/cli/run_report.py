@@ -19,14 +19,14 @@ from ...format import command_text
 
 def report(results: Sequence[RunResult]) -> Iterator[str]:
     """Writes the reports and yields lines about the files; those that begin with `millstream: ` are remarks."""
-    own = [result.prepared.out for result in results if result.answered]
-    if own and any(result.end.signal is not None or result.end.fault is not None for result in results):
-        yield f"millstream: no report, since the run was cut short; {command_text('report', own[0])} writes one"
+    outs = [result.prepared.out for result in results if result.answered]
+    if outs and any(result.end.signal is not None or result.end.fault is not None for result in results):
+        yield f"millstream: no report, since the run was cut short; {command_text('report', outs[0])} writes one"
         return
     folders: dict[Path, BenchmarkFolder] = {}
-    if own:
+    if outs:
         yield "millstream: writing the report (--no-report leaves it out)"
-    for out, paths in _wanted(own, results):
+    for out, paths in _wanted(outs, results):
         try:
             for path in paths:
                 if path not in folders:
@@ -34,9 +34,9 @@ def report(results: Sequence[RunResult]) -> Iterator[str]:
             written = _write([folders[path] for path in paths], out)
         except (UsageError, RecordError, LocalFault) as error:
             yield f"millstream: no report in {out}: {' '.join(str(error).split())}"
-        except Exception as error:  # noqa: BLE001 (the run is over and told: its exit code must not hang on a picture)
-            told = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-            yield f"millstream: no report in {out}, by a defect of ours ({told}); the run itself is not touched by it"
+        except Exception as error:  # noqa: BLE001 (the run is over and reported: its exit code must not hang on a picture)
+            cause = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+            yield f"millstream: no report in {out}, by a defect of ours ({cause}); the run itself is not touched by it"
         else:
             yield f"report: {written.page}"
 

@@ -144,21 +144,21 @@ def _failures(result: RunResult) -> list[str]:
         again = "" if result.pending else f"{_REJECTED}{prepared.retry_command}"
     elif set(failed) == {"redirect"}:
         again = _once_mended(_AT_ITS_ADDRESS, prepared.resume_command)
-    told = f"failed: {kinds_of(failed)} ({prepared.files.failures} says why of each)"
-    return [f"{told}; {again}" if again else told, *reasons_of(failed)]
+    line = f"failed: {kinds_of(failed)} ({prepared.files.failures} says why of each)"
+    return [f"{line}; {again}" if again else line, *reasons_of(failed)]
 
 
 def _answers(result: RunResult) -> str:
     answered = result.answered
     cached = sum(result.counted.of(pair).cached for pair in result.pairs())
-    told = count_text(answered, "answer")
+    text = count_text(answered, "answer")
     if result.already and not result.pending and result.already == answered + result.failed:
-        return f"{told}, all there before; nothing was sent"
+        return f"{text}, all there before; nothing was sent"
     is_sent = result.cost > 0 or any(result.counted.of(pair).judge_tokens for pair in result.pairs())
     if answered and cached == answered and not (is_sent or result.failed or result.pending or result.already):
-        return f"{told}, all from the cache; nothing was sent ({result.seconds:.1f} s)"
+        return f"{text}, all from the cache; nothing was sent ({result.seconds:.1f} s)"
     before = f", {result.already:,} there before" if result.already else ""
-    return f"{told}, {cached:,} of them from the cache{before} ({result.seconds:.1f} s)"
+    return f"{text}, {cached:,} of them from the cache{before} ({result.seconds:.1f} s)"
 
 
 def as_json(results: Sequence[RunResult]) -> dict[str, Any]:

@@ -95,19 +95,19 @@ def _line_at(fd: int, place: int) -> bytes:
 
 def _record_of(row: bytes, notes: _NotePlaces, where: str) -> dict[str, Any]:
     try:
-        found = orjson.loads(row)
-        response, error = found["response"] or {}, found["error"]
+        fields = orjson.loads(row)
+        response, error = fields["response"] or {}, fields["error"]
         body = response.get("body") or {}
-        name, custom_id, choices = found["id"], found["custom_id"], _choices_of(body)
+        name, custom_id, choices = fields["id"], fields["custom_id"], _choices_of(body)
     except (ValueError, KeyError, TypeError, AttributeError) as wrong:
         raise UsageError(f"{where}: expected a row of a batch's output, got something else ({wrong})") from wrong
     if error is None and isinstance(body.get("error"), dict):
-        said = body["error"]
-        code = said.get("code") or said.get("type") or said.get("status")
+        details = body["error"]
+        code = details.get("code") or details.get("type") or details.get("status")
         error = {
             "code": None if code is None else str(code),
-            "message": said.get("message"),
-            "param": said.get("param"),
+            "message": details.get("message"),
+            "param": details.get("param"),
         }
     line = line_of(row, str(name)[_PREFIX_CHARS:][:TAG_CHARS])
     status = "ok" if response.get("status_code") == 200 else (error or {}).get("code") or "failed"

@@ -46,7 +46,7 @@ class RecordSource(Struct, frozen=True):
         manifest = self.manifest or {}
         specification = manifest.get("specification") or {}
         models = specification.get("models") or [specification.get("model")]
-        found = {
+        fields = {
             "benchmark": self.benchmark,
             "run": self.name,
             "models": orjson.dumps([model for model in models if model]).decode(),
@@ -57,7 +57,7 @@ class RecordSource(Struct, frozen=True):
             "ended": manifest.get("ended"),
             "version": (manifest.get("versions") or {}).get("millstream"),
         }
-        return {f"millstream.{name}": str(value) for name, value in found.items() if value}
+        return {f"millstream.{name}": str(value) for name, value in fields.items() if value}
 
 
 def sources_at(place: Path) -> list[RecordSource]:

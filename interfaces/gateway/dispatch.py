@@ -109,17 +109,17 @@ class Dispatch:
         self, caller: Caller, question: Question, run: Callable[..., asyncio.Future[CallEncoding | None]]
     ) -> CallGroup:
         """Returns the same as `prepare`, for a long body; `run` runs its encoding in a thread."""
-        asked = self._checked(caller, question)
-        route = self._scheduler.routes.of(asked.call.lane)
+        served = self._checked(caller, question)
+        route = self._scheduler.routes.of(served.call.lane)
 
         def encoded() -> CallEncoding | None:
             try:
-                request = route.endpoint.encode(asked.call)
+                request = route.endpoint.encode(served.call)
             except EncodeError:
                 return None
             return CallEncoding(route, request, question_of(request))
 
-        return self._looked_up(caller, question, asked, await run(encoded))
+        return self._looked_up(caller, question, served, await run(encoded))
 
     def begin(self, caller: Caller, group: CallGroup, hear: Hear | None, on_end: Callable[[Waiter], None]) -> None:
         """Sends the calls that have to be sent, or joins those under way. `hear` listens to the first one; `on_end` is
@@ -142,17 +142,17 @@ class Dispatch:
         return request_for_family(asked, question.family, self._family_of(model)) if asked.call.extra else asked
 
     def _looked_up(
-        self, caller: Caller, question: Question, asked: ServedRequest, encoded: CallEncoding | None
+        self, caller: Caller, question: Question, served: ServedRequest, encoded: CallEncoding | None
     ) -> CallGroup:
-        call, look_up = asked.call, self._scheduler.look_up
+        call, look_up = served.call, self._scheduler.look_up
         if question.trial is not None:
-            taken = RequestTrials(tuple(range(question.trial, question.trial + asked.count)))
+            taken = RequestTrials(tuple(range(question.trial, question.trial + served.count)))
         else:
             scope = f"{caller.settings.name}\0{question.run}"
             key = b"" if encoded is None else encoded.question.digest()
-            taken = self._trials.take(scope, key, asked.count, question.digest, question.idempotency)
+            taken = self._trials.take(scope, key, served.count, question.digest, question.idempotency)
         numbered = [structs.replace(call, trial=number) if number else call for number in taken.numbers]
-        return CallGroup(asked, taken, [look_up(one, encoded) for one in numbered])
+        return CallGroup(served, taken, [look_up(one, encoded) for one in numbered])
 
     def _refuse_one_model_too_many(self, model: str) -> None:
         """Raises RequestRefusal if too many undeclared models were asked. Comes first: a cache key needs the model's

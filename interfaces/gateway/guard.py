@@ -57,16 +57,16 @@ def judge(seen: RequestHead, rules: GuardRules) -> str | Problem:
         return Problem(405, "invalid", f"method {seen.method}: expected GET, HEAD or POST")
     if not seen.target.startswith("/"):
         return Problem(400, "invalid", "expected a path such as /v1/chat/completions as the request's target")
-    found = seen.headers
-    refused = _of_host(found.get("host", []), seen.local, rules)
-    if refused is None and ("origin" in found or "sec-fetch-site" in found):
-        refused = _of_page(found, rules)
+    headers = seen.headers
+    refused = _of_host(headers.get("host", []), seen.local, rules)
+    if refused is None and ("origin" in headers or "sec-fetch-site" in headers):
+        refused = _of_page(headers, rules)
     if refused is not None:
         return refused
-    caller = _caller_of(found, seen, rules)
+    caller = _caller_of(headers, seen, rules)
     if not isinstance(caller, str):
         return caller
-    if seen.method == "POST" and not _is_json(found.get("content-type", [])):
+    if seen.method == "POST" and not _is_json(headers.get("content-type", [])):
         return Problem(415, "invalid", "expected the header Content-Type: application/json")
     return caller
 
@@ -79,8 +79,8 @@ def _of_host(given: list[str], local: str, rules: GuardRules) -> Problem | None:
 
 # A client names its host with every request.
 @lru_cache(256)
-def _of_name(given: str, local: str, hosts: frozenset[str], own_port: int) -> Problem | None:
-    match = _HOST.fullmatch(given.strip(" \t"))
+def _of_name(text: str, local: str, hosts: frozenset[str], own_port: int) -> Problem | None:
+    match = _HOST.fullmatch(text.strip(" \t"))
     if match is None:
         return Problem(400, "invalid", "expected a name or an address, and a port, in the Host header")
     name, port = match[1].lower(), int(match[2] or _HTTP_PORT)
@@ -120,34 +120,34 @@ def _of_page(found: Mapping[str, list[str]], rules: GuardRules) -> Problem | Non
     return None
 
 
-def _caller_of(found: Mapping[str, list[str]], seen: RequestHead, rules: GuardRules) -> str | Problem:
+def _caller_of(headers: Mapping[str, list[str]], seen: RequestHead, rules: GuardRules) -> str | Problem:
     if not rules.tokens:
         if _is_of_this_machine(seen.remote):
             return ANYONE
         return Problem(401, "unauthorized", "without a token only this machine is answered: set [gateway] token")
-    given = [digest_of(secret) for secret in _credentials(found, seen.target)]
+    digests = [digest_of(secret) for secret in _credentials(headers, seen.target)]
     # All are compared with all, so that the time taken reveals nothing.
-    known = [
-        token.caller for token in rules.tokens if sum(hmac.compare_digest(digest, token.digest) for digest in given)
+    callers = [
+        token.caller for token in rules.tokens if sum(hmac.compare_digest(digest, token.digest) for digest in digests)
     ]
-    if len(known) == 1:
-        return known[0]
-    if known:
+    if len(callers) == 1:
+        return callers[0]
+    if callers:
         return Problem(401, "unauthorized", "the request holds the tokens of several callers: send one")
-    said = "an unknown token" if given else "no token"
+    what = "an unknown token" if digests else "no token"
     return Problem(
-        401, "unauthorized", f"got {said}: send the gateway's as Authorization: Bearer, x-api-key or x-goog-api-key"
+        401, "unauthorized", f"got {what}: send the gateway's as Authorization: Bearer, x-api-key or x-goog-api-key"
     )
 
 
-def _credentials(found: Mapping[str, list[str]], target: str) -> Iterable[str]:
+def _credentials(headers: Mapping[str, list[str]], target: str) -> Iterable[str]:
     """Yields the tokens in a request, from every header and parameter in which clients send an API key."""
-    for value in found.get("authorization", ()):
+    for value in headers.get("authorization", ()):
         scheme, _, secret = value.strip().partition(" ")
         if scheme.lower() == "bearer" and secret.strip():
             yield secret.strip()
     for name in _KEY_HEADERS:
-        yield from (value.strip() for value in found.get(name, ()) if value.strip())
+        yield from (value.strip() for value in headers.get(name, ()) if value.strip())
     _, _, query = target.partition("?")
     if "key=" in query:
         yield from (value for name, value in parse_qsl(query) if name == "key")

@@ -147,17 +147,17 @@ class RequestHandler:
     def _begin(self, group: CallGroup) -> None:
         """Begins the calls that are not stored; answers if all are known. Raises RequestRefusal, LocalFault."""
         self._group, dispatch = group, self._state.dispatch
-        known = group.known
-        if known is None:
+        outcomes = group.known
+        if outcomes is None:
             # What a stream's head can contain before the answer is known.
             self._facts = AnswerFacts(False, group.taken.numbers, group.first_key)
             if group.asked.is_streamed:
                 self._saying = StreamedText()
             hear = None if self._saying is None else self._saying.hear
             dispatch.begin(self._caller, group, hear, self._heard)
-            known = group.known
-        if known is not None:
-            self._tell(known)
+            outcomes = group.known
+        if outcomes is not None:
+            self._tell(outcomes)
 
     def _heard(self, _: Waiter) -> None:
         if self.told is not None:
@@ -166,11 +166,11 @@ class RequestHandler:
     def finish(self) -> HttpResponse | None:
         """Returns the answer, once the call has ended; None: the call has no outcome."""
         group = self._group
-        known = None if group is None else group.known
-        if known is None:
+        outcomes = None if group is None else group.known
+        if outcomes is None:
             return None
         try:
-            self._tell(known)
+            self._tell(outcomes)
         except RequestRefusal as error:
             self._refuse(error)
         return self.whole
@@ -235,13 +235,13 @@ class RequestHandler:
         group, dialect = self._group, self._dialect
         assert group is not None
         _check_replies(outcomes)
-        asked = group.asked
+        served = group.asked
         facts = self._facts = facts_of(outcomes, group.taken.numbers)
-        if asked.is_streamed:
-            stream = _stream_of(dialect, asked, outcomes)
+        if served.is_streamed:
+            stream = _stream_of(dialect, served, outcomes)
             self.whole = answer(stream.begin() + stream.end(outcomes), facts, self._id, dialect.stream_type)
         else:
-            body = dialect.whole(asked, outcomes)
+            body = dialect.whole(served, outcomes)
             self.whole = answer(b"[" + body + b"]" if self._way.is_list else body, facts, self._id)
         self._outcomes, self._status = outcomes, 200
 
@@ -315,24 +315,24 @@ def failed_request(error: BaseException) -> HttpResponse:
 
 def _look(state: GatewayState, way: RequestPath, caller: Caller, number: str) -> HttpResponse:
     """Returns the answer to a request that needs no call: health, metrics, models."""
-    dialect, told = DIALECTS[way.dialect], AnswerFacts(False)
+    dialect, facts = DIALECTS[way.dialect], AnswerFacts(False)
     if way.kind == "health":
         health = {"status": "stopping" if state.is_draining else "ok", "in_flight": state.under_way}
-        return answer(orjson.dumps(health), told, number, status=503 if state.is_draining else 200)
+        return answer(orjson.dumps(health), facts, number, status=503 if state.is_draining else 200)
     if way.kind == "metrics":
         body, media_type = state.metrics.page()
-        return answer(body, told, number, media_type)
+        return answer(body, facts, number, media_type)
     if way.kind == "status":
-        return answer(state.status_page(), told, number, STATUS_PAGE_TYPE)
+        return answer(state.status_page(), facts, number, STATUS_PAGE_TYPE)
     if way.kind == "models":
-        return answer(dialect.listing(state.models_for(caller)), told, number)
+        return answer(dialect.listing(state.models_for(caller)), facts, number)
     try:
         model = state.parser.model(way)
     except RequestRefusal as error:
         return refusal(error.problem, dialect, way.dialect, number)
     if not caller.may_ask(model):
         return refusal(not_allowed(model), dialect, way.dialect, number)
-    return answer(dialect.listed(ServedModel(way.model, model.partition("/")[0])), told, number)
+    return answer(dialect.listed(ServedModel(way.model, model.partition("/")[0])), facts, number)
 
 
 def _check_replies(outcomes: Sequence[Outcome]) -> None:

@@ -43,12 +43,12 @@ class RequestLog:
 
 def _facts_of(outcomes: Sequence[Outcome]) -> list[str]:
     usage = reduce(add, (one.reply.usage or NOT_REPORTED for one in outcomes if one.reply is not None), Usage(0, 0))
-    told = []
+    facts = []
     if usage.input is not None and usage.output is not None and all(one.reply is not None for one in outcomes):
-        told.append(f"{usage.input:,} + {usage.output:,} tokens")
+        facts.append(f"{usage.input:,} + {usage.output:,} tokens")
     sent = [one for one in outcomes if not one.cached]
     if not sent:
-        return [*told, "cached"]
+        return [*facts, "cached"]
     costs = [one.cost for one in sent if one.cost is not None]
-    told.append(dollars(sum(costs)) if len(costs) == len(sent) else "cost unknown")
-    return [*told, f"{len(outcomes) - len(sent)} of {len(outcomes)} cached"] if len(sent) < len(outcomes) else told
+    facts.append(dollars(sum(costs)) if len(costs) == len(sent) else "cost unknown")
+    return [*facts, f"{len(outcomes) - len(sent)} of {len(outcomes)} cached"] if len(sent) < len(outcomes) else facts

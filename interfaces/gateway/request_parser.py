@@ -74,19 +74,19 @@ class RequestParser:
 
     def question(self, request: HttpRequest, way: RequestPath, body: bytes) -> Question:
         """Returns what a request's body, headers and path ask for. Raises RequestRefusal, ConfigurationError."""
-        given = object_of(body)
+        fields = object_of(body)
         if way.dialect == GENERATE:
-            given = {**given, "model": way.model, "stream": way.is_streamed}
+            fields = {**fields, "model": way.model, "stream": way.is_streamed}
         elif way.model:
-            given = {**given, "model": way.model}
-        asked = DIALECTS[way.dialect].read(given, self._named[way.dialect])
+            fields = {**fields, "model": way.model}
+        served = DIALECTS[way.dialect].read(fields, self._named[way.dialect])
         headers = request.seen.headers
         run = _run_of(request, way) if "x-millstream-run" in headers else way.run
-        trial = _trial_of(request, asked.count) if "x-millstream-trial" in headers else None
+        trial = _trial_of(request, served.count) if "x-millstream-trial" in headers else None
         idempotency, digest = "", b""
         if "idempotency-key" in headers:
             idempotency, digest = request.header("idempotency-key") or "", hashlib.sha256(body).digest()
-        return Question(asked, _FAMILIES[way.dialect], run, trial, idempotency, digest)
+        return Question(served, _FAMILIES[way.dialect], run, trial, idempotency, digest)
 
     @asynccontextmanager
     async def in_thread(self) -> AsyncIterator[Callable[..., asyncio.Future[Any]]]:
@@ -102,15 +102,15 @@ class RequestParser:
         return self._named[way.dialect](way.model)
 
     def _names_of(self, family: str, names: Mapping[str, str]) -> Callable[[str], str]:
-        def found(word: str) -> str:
+        def resolve(word: str) -> str:
             model = model_named(word, family, names, self._is_provider)
             check_reached(word, model, self.unreached)
             return model
 
-        known = lru_cache(_NAMES_KEPT)(found)
+        cached = lru_cache(_NAMES_KEPT)(resolve)
 
         def named(word: str) -> str:
-            return known(word) if len(word) <= _NAME_KEPT_CHARS else found(word)
+            return cached(word) if len(word) <= _NAME_KEPT_CHARS else resolve(word)
 
         return named
 

@@ -44,18 +44,18 @@ def facts_of(outcomes: Sequence[Outcome], numbers: tuple[int, ...]) -> AnswerFac
     return AnswerFacts(all(outcome.cached for outcome in outcomes), numbers, outcomes[0].key, cost)
 
 
-def fields_of(told: AnswerFacts, request_id: str, media_type: str) -> str:
+def fields_of(facts: AnswerFacts, request_id: str, media_type: str) -> str:
     """Returns the lines of a head, each with its line end."""
     fields = (
-        f"Content-Type: {media_type}\r\n{CACHED}: {'true' if told.is_cached else 'false'}\r\n"
+        f"Content-Type: {media_type}\r\n{CACHED}: {'true' if facts.is_cached else 'false'}\r\n"
         f"x-request-id: {request_id}\r\nX-Content-Type-Options: nosniff\r\nServer: millstream\r\n"
     )
-    if told.numbers:
-        fields += f"{TRIAL}: {','.join(map(str, told.numbers))}\r\n"
-    if told.key:
-        fields += f"{KEY}: {told.key}\r\n"
-    if told.cost is not None:
-        fields += f"{COST}: {told.cost:.10g}\r\n"
+    if facts.numbers:
+        fields += f"{TRIAL}: {','.join(map(str, facts.numbers))}\r\n"
+    if facts.key:
+        fields += f"{KEY}: {facts.key}\r\n"
+    if facts.cost is not None:
+        fields += f"{COST}: {facts.cost:.10g}\r\n"
     return fields
 
 
@@ -68,7 +68,7 @@ def answer(body: bytes, told: AnswerFacts, request_id: str, media_type: str = JS
 
 
 def refusal(
-    problem: Problem, dialect: Dialect, name: str, request_id: str, told: AnswerFacts | None = None
+    problem: Problem, dialect: Dialect, name: str, request_id: str, facts: AnswerFacts | None = None
 ) -> HttpResponse:
     """Returns a problem as an answer in the client's dialect; `name` is the dialect's name in `paths`."""
     status = problem.status
@@ -84,4 +84,4 @@ def refusal(
         more += f"Allow: {_ALLOWED}\r\n"
     if problem.retry_after_s is not None:
         more += f"Retry-After: {problem.retry_after_s}\r\n"
-    return HttpResponse(status, fields_of(told or AnswerFacts(False), request_id, JSON) + more, body)
+    return HttpResponse(status, fields_of(facts or AnswerFacts(False), request_id, JSON) + more, body)

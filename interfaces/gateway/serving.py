@@ -140,14 +140,14 @@ class RunningGateway:
         )
 
     def _status_page(self) -> bytes:
-        now, own = asyncio.get_running_loop().time(), self.metrics
+        now, metrics = asyncio.get_running_loop().time(), self.metrics
         counts = GatewayCounts(
-            requests=own.requests,
-            failed=own.failed,
-            from_cache=own.from_cache,
+            requests=metrics.requests,
+            failed=metrics.failed,
+            from_cache=metrics.from_cache,
             under_way=self.state.under_way,
-            sent=own.sent,
-            unpriced=own.unpriced,
+            sent=metrics.sent,
+            unpriced=metrics.unpriced,
             cost=self.engine.budget.own,
         )
         lanes = []
@@ -218,8 +218,8 @@ def check_upstreams(settings: Settings, host: str, port: int) -> None:
         except ConfigurationError:
             continue  # reported when it is asked for
         parts = urlsplit(address)
-        own = parts.port or (443 if parts.scheme == "https" else 80)
-        if own == port and _is_here(parts.hostname or "", host):
+        provider_port = parts.port or (443 if parts.scheme == "https" else 80)
+        if provider_port == port and _is_here(parts.hostname or "", host):
             place = "--base-url" if settings.base_url else row.url_variable or f"[providers.{name}]"
             raise UsageError(
                 f"{place} leads to this gateway itself ({address}): unset it where the gateway runs, or give the "

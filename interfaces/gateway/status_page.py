@@ -59,7 +59,7 @@ class LaneRow(NamedTuple):
 
 def status_page(counts: GatewayCounts, lanes: Sequence[LaneRow]) -> bytes:
     """Returns the page in UTF-8."""
-    shown = {
+    figures = {
         "requests": counts.requests,
         "answered": counts.requests - counts.failed,
         "failed": counts.failed,
@@ -69,8 +69,8 @@ def status_page(counts: GatewayCounts, lanes: Sequence[LaneRow]) -> bytes:
     }
     return _PAGE.format(
         again=_AGAIN_S,
-        heads="".join(f"<th>{name}</th>" for name in shown),
-        counts="".join(f"<td>{number:,}</td>" for number in shown.values()),
+        heads="".join(f"<th>{name}</th>" for name in figures),
+        counts="".join(f"<td>{number:,}</td>" for number in figures.values()),
         cost=cost_of_calls(counts.cost, counts.sent, counts.unpriced),
         lanes=_table(lanes) if lanes else "<p>No model was asked yet.</p>",
     ).encode()

@@ -90,8 +90,8 @@ async def stream_out(
                 break
             has_begun = back.has_begun
             begun, piece = b"" if has_begun else stream.begin(), saying.take()
-            said = begun + (stream.text(piece) if piece else stream.ping())
-            await (back.write(said) if has_begun else back.begin(fields, said))
+            data = begun + (stream.text(piece) if piece else stream.ping())
+            await (back.write(data) if has_begun else back.begin(fields, data))
             if news.done():
                 news = asyncio.ensure_future(saying.is_news.wait())
     finally:

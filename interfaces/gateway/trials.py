@@ -58,17 +58,17 @@ class TrialCounter:
         the body's hash. Never awaits, so no two requests get the same number."""
         name = _digest(scope, idempotency.encode("utf-8", "surrogateescape"), b"name") if idempotency else b""
         # Some clients name the model in the path: the same body may be another question.
-        asked = hashlib.sha256(key + b"\0" + body).digest() if idempotency else b""
-        if name and (known := self._repeated.get(name)) is not None:
-            if known.asked != asked:
+        digest = hashlib.sha256(key + b"\0" + body).digest() if idempotency else b""
+        if name and (earlier := self._repeated.get(name)) is not None:
+            if earlier.asked != digest:
                 raise RequestRefusal(
                     "this Idempotency-Key came with another body or model before: use a new one", None, "conflict", 422
                 )
-            known.holders += 1
-            return known
+            earlier.holders += 1
+            return earlier
         taken = self._counted(scope, key, count)
         if name:
-            taken.name, taken.asked = name, asked
+            taken.name, taken.asked = name, digest
             self._repeated[name] = taken
             self._forget_oldest()
         return taken

@@ -24,20 +24,20 @@ KINDS: Mapping[str, values.ValueKind[object]] = {
 }
 
 
-def sending_of(given: Mapping[str, object]) -> SendingOptions:
+def sending_of(arguments: Mapping[str, object]) -> SendingOptions:
     """Returns the arguments that were set. Raises UsageError for an unknown name or a wrong value."""
-    found = {}
-    for name, value in given.items():
+    fields = {}
+    for name, value in arguments.items():
         kind = KINDS.get(name)
         if kind is None:
             raise UsageError(f"millstream takes no argument {name}{nearest(name, KINDS)}; it takes {', '.join(KINDS)}")
         if value is None:
             continue
         try:
-            found["config" if name == FILE else name] = values.read(kind, value)
+            fields["config" if name == FILE else name] = values.read(kind, value)
         except ValueError as error:
             raise UsageError(f"argument {name}: {error}") from error
-    return SendingOptions(**found)  # type: ignore[arg-type]
+    return SendingOptions(**fields)  # type: ignore[arg-type]
 
 
 def check_model(model: str, settings: Settings) -> None:

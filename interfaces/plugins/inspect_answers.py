@@ -146,8 +146,8 @@ def _thought_in(value: Mapping[str, Any]) -> str | None:
     if value.get("thought") is True:
         return str(value.get("text") or "")
     if isinstance(inner := value.get("reasoningContent"), Mapping):
-        told = inner.get("reasoningText")
-        return str(told.get("text") or "") if isinstance(told, Mapping) else ""
+        thought = inner.get("reasoningText")
+        return str(thought.get("text") or "") if isinstance(thought, Mapping) else ""
     if value.get("type") in ("reasoning", "redacted_thinking"):
         summaries = value.get("summary")
         texts = [each.get("text") for each in summaries or () if isinstance(each, Mapping)]

@@ -135,18 +135,18 @@ def _result_of(message: ChatMessageTool, model: str) -> ToolResult:
     name, called = message.function or "", message.tool_call_id or ""
     if message.error is not None:
         return ToolResult(called, f"Error: {message.error.message}", name, is_error=True)
-    shown: list[str | Image] = []
+    parts: list[str | Image] = []
     for content in message.content_list:
         if isinstance(content, ContentImage):
-            shown.append(_image_of(content))
+            parts.append(_image_of(content))
         elif isinstance(content, ContentText):
-            shown.append(content.text)
+            parts.append(content.text)
         else:
             raise UsageError(
                 f"{model} can't be sent {content.type} as a tool's result: expected texts and images from {name}"
             )
-    is_text = all(isinstance(each, str) for each in shown)
-    return ToolResult(called, message.text if is_text else tuple(shown), name)
+    is_text = all(isinstance(each, str) for each in parts)
+    return ToolResult(called, message.text if is_text else tuple(parts), name)
 
 
 def _ours(kept: object) -> Mapping[str, Any]:

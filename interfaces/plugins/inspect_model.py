@@ -11,7 +11,7 @@ from asyncio import AbstractEventLoop
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from inspect_ai._util.error import PrerequisiteError  # what Inspect tells in one line
+from inspect_ai._util.error import PrerequisiteError  # what Inspect reports in one line
 from inspect_ai.log._samples import sample_active
 from inspect_ai.model import ChatMessage, GenerateConfig, ModelAPI, ModelCall, ModelOutput
 from inspect_ai.tool import ToolChoice, ToolInfo

@@ -38,11 +38,11 @@ class LmEvalGeneration(Struct, frozen=True):
 
 
 def generation_of(
-    model: str, context: str, given: Mapping[str, Any], *, max_tokens: int, seed: int | None
+    model: str, context: str, arguments: Mapping[str, Any], *, max_tokens: int, seed: int | None
 ) -> LmEvalGeneration:
     """Returns the call of a request to generate. Its temperature is 0 unless the task says otherwise. `temperature` and
     `until` of None are not sent, for models that accept none; unknown arguments go into the body."""
-    rest = dict(given)
+    rest = dict(arguments)
     limits = [rest.pop(name) for name in _TOKEN_NAMES if name in rest]
     is_sampled = rest.pop("do_sample", None) is not False
     temperature = rest.pop("temperature", 0.0)

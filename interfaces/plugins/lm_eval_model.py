@@ -82,16 +82,16 @@ class MillstreamLM(LM):  # type: ignore[misc]
         return ChatPrompt(json.dumps(chat_history, ensure_ascii=False))
 
     def generate_until(self, requests: list[Any], disable_tqdm: bool = False) -> list[str]:
-        asked = [self._generation(*request.args) for request in requests]
+        generations = [self._generation(*request.args) for request in requests]
         ranks: Counter[Hashable] = Counter()
         calls = []
-        for generation in asked:
+        for generation in generations:
             same = digest_of(generation.call)
             calls.append(structs.replace(generation.call, trial=ranks[same]))
             ranks[same] += 1
 
         def read(at: int, reply: Reply) -> str:
-            text = asked[at].cut(reply.text)
+            text = generations[at].cut(reply.text)
             self.cache_hook.add_partial("generate_until", requests[at].args, text)
             return text
 
@@ -134,10 +134,10 @@ class MillstreamLM(LM):  # type: ignore[misc]
                 )
             return score(reply.logprobs, *pairs[at])
 
-        return self._all([weighing_of(self.model, context + said) for context, said in pairs], read, disable_tqdm)
+        return self._all([weighing_of(self.model, context + rest) for context, rest in pairs], read, disable_tqdm)
 
     def _all(self, calls: Sequence[Call], read: Callable[[int, Reply], _T], disable_tqdm: bool) -> list[_T]:
-        found: dict[int, _T] = {}
+        results: dict[int, _T] = {}
         failures: list[Failure] = []
         numbered = (structs.replace(call, tag=at) for at, call in enumerate(calls))
         with self._engine() as engine, tqdm(total=len(calls), desc="Requesting API", disable=disable_tqdm) as bar:
@@ -147,7 +147,7 @@ class MillstreamLM(LM):  # type: ignore[misc]
                     assert outcome.failure is not None
                     failures.append(outcome.failure)
                 else:
-                    found[outcome.call.tag] = read(outcome.call.tag, outcome.reply)
+                    results[outcome.call.tag] = read(outcome.call.tag, outcome.reply)
                 cached += outcome.cached
                 bar.set_postfix(cached=cached, refresh=False)
                 bar.update()
@@ -157,7 +157,7 @@ class MillstreamLM(LM):  # type: ignore[misc]
                 f"{len(failures):,} of {len(calls):,} requests to {self.model} failed, the first with {first.kind}: "
                 f"{first.detail.rstrip('.')}; run the same command again: what was answered is kept, and not sent again"
             )
-        return [found[at] for at in range(len(calls))]
+        return [results[at] for at in range(len(calls))]
 
     @contextmanager
     def _engine(self) -> Iterator[SyncEngine]:

@@ -120,13 +120,13 @@ def evaluate(
         raise TaskError(f"evaluate: expected an ms.Task, got a {type(task).__name__}")
     unknown = options.keys() - EvaluateOptions.__annotations__.keys()
     if unknown:
-        known = ", ".join(EvaluateOptions.__annotations__)
-        raise TypeError(f"evaluate() has no option {sorted(unknown)[0]!r}: it has {known}")
+        names = ", ".join(EvaluateOptions.__annotations__)
+        raise TypeError(f"evaluate() has no option {sorted(unknown)[0]!r}: it has {names}")
     prepared = _prepared(task, (models,) if isinstance(models, str) else tuple(models), Path(out).absolute(), options)
     manner = ExecutionOptions(retry=retry, watch=_watch_on_stderr() if progress else unwatched)
     with shown_remarks():
-        for told in unused_lanes([prepared.settings]):
-            remark(told)
+        for line in unused_lanes([prepared.settings]):
+            remark(line)
         result = _executed(prepared, manner)
         if result.end.fault is not None:
             raise result.end.fault
@@ -214,7 +214,6 @@ class _Under:
             self._tell(lambda: engine.halt("interrupted", "interrupted by Ctrl-C"))
 
     def cancel(self) -> None:
-        """Cancels the calls in flight."""
         if self._task is not None:
             self._tell(self._task.cancel)
 
@@ -264,13 +263,13 @@ def _written(result: RunResult) -> Path | None:
 
 
 def _evaluation(result: RunResult, page: Path | None) -> Evaluation:
-    (name, found), *_ = result.counted.scores.items()
+    (name, scores), *_ = result.counted.scores.items()
     is_priced = any(result.counted.of(pair).cost is not None for pair in result.pairs())
     return Evaluation(
         name=name,
         folder=result.prepared.out,
-        models=models_of(found),
-        pairs=pairs_of(found),
+        models=models_of(scores),
+        pairs=pairs_of(scores),
         cost=result.cost if is_priced else None,
         failures=result.failed,
         pending=result.pending,

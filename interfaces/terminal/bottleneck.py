@@ -75,27 +75,27 @@ class Bottleneck:
         return {reason: seconds for reason, seconds in self._totals.items() if seconds > 1e-9}
 
     def _divide(self, span: LaneSpan) -> dict[str, float]:
-        given: dict[str, float] = {}
+        shares: dict[str, float] = {}
         left = span.length_s
         for reason, seconds in self._held(span).items():
-            given[reason] = min(left, seconds)
-            left -= given[reason]
+            shares[reason] = min(left, seconds)
+            left -= shares[reason]
         for reason, seconds in ((RETRY, span.retry_s), (LEASE, span.lease_s)):
             late_s = self._late_s[reason] + seconds / span.concurrency
             given_s = left if reason == RETRY and span.is_only_retrying else min(left, late_s)
             self._late_s[reason] = max(0.0, min(late_s - given_s, span.length_s * (self._spans.maxlen or 1)))
             if given_s > 0:
-                given[reason] = given_s
+                shares[reason] = given_s
                 left -= given_s
         if left <= 0:
-            return given
+            return shares
         if span.is_cpu_full:
-            given[CPU] = left
+            shares[CPU] = left
         elif span.in_flight >= span.concurrency:
-            given[CONCURRENCY] = left
+            shares[CONCURRENCY] = left
         elif span.in_flight > 0:
-            given[ANSWERS] = left
-        return given
+            shares[ANSWERS] = left
+        return shares
 
     def _held(self, span: LaneSpan) -> dict[str, float]:
         """Returns the seconds of waits at the queue's head by reason. A wait under way is counted as it goes on, so

@@ -23,13 +23,13 @@ def fitted(text: str, width: int) -> str:
         return text
     lines: list[str] = []
     for is_of_table, block in groupby(text.split("\n"), lambda line: _GAP.search(line) is not None):
-        found = list(block)
-        if max(map(len, found)) <= width:
-            lines += found
-        elif is_of_table and len(found) > 1 and len(columns := _columns_of(found)) > 1:
-            lines += _bands(found, columns, width)
+        rows = list(block)
+        if max(map(len, rows)) <= width:
+            lines += rows
+        elif is_of_table and len(rows) > 1 and len(columns := _columns_of(rows)) > 1:
+            lines += _bands(rows, columns, width)
         else:
-            lines += [part for line in found for part in _folded(line, width)]
+            lines += [part for line in rows for part in _folded(line, width)]
     return "\n".join(lines)
 
 

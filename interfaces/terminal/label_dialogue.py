@@ -79,10 +79,10 @@ class Screen:
         return line.decode(sys.stdin.encoding or "utf-8", "replace").strip()
 
 
-def hold(shown: Sequence[Label], labels: LabelKeeper, terminal: Terminal, kept_in: str) -> None:
+def hold(answers: Sequence[Label], labels: LabelKeeper, terminal: Terminal, kept_in: str) -> None:
     """Asks for the missing labels until all are given or the person leaves. Each is saved before the next question;
     `kept_in` is where, for the message."""
-    dialogue = _Dialogue(shown, labels, terminal)
+    dialogue = _Dialogue(answers, labels, terminal)
     if not dialogue.waiting:
         return
     dialogue.explain(f"Every label is saved at once in {kept_in}; the same command goes on where you stop.")
@@ -120,15 +120,15 @@ class _Dialogue:
         """Shows the next answer and carries out the person's command. Returns False if that was to quit or the input
         ended."""
         height = self._terminal.size()[1]
-        asked = self._ask(_Pages(self._page_lines(height), height))
-        if asked == _QUIT:
+        command = self._ask(_Pages(self._page_lines(height), height))
+        if command == _QUIT:
             return False
-        if asked == _UNDO:
+        if command == _UNDO:
             self._undo()
             return True
         at = self.waiting.pop(0)
-        if isinstance(asked, Verdict):
-            self._labels.set_label(at, asked)
+        if isinstance(command, Verdict):
+            self._labels.set_label(at, command)
         self.passed.append(at)
         return True
 
@@ -159,22 +159,22 @@ class _Dialogue:
         one = self._shown[at]
         head = f"{at + 1:,} of {len(self._labels):,} ({self._labels.labelled:,} labelled)"
         lines = wrapped(": ".join((head, *one.about.values())), columns)
-        asked = wrapped(one.question, columns) if one.question else []
-        asked += ["", *_margined(one.text, columns)]
+        exchange = wrapped(one.question, columns) if one.question else []
+        exchange += ["", *_margined(one.text, columns)]
         if not one.history:
-            return [*lines, *asked]
+            return [*lines, *exchange]
         turns = "1 earlier turn" if len(one.history) == 1 else f"{len(one.history)} earlier turns"
         earlier = [
             f"{turns}:",
             *_margined(history_text(one.history), columns),
         ]
-        whole = [*lines, *earlier, "", *asked]
+        whole = [*lines, *earlier, "", *exchange]
         if len(whole) <= _room(height):
             return whole
         return [
             *lines,
             f"({turns} after the answer: M)",
-            *asked,
+            *exchange,
             "",
             *earlier,
         ]
@@ -182,32 +182,32 @@ class _Dialogue:
     def _ask(self, pages: _Pages) -> Verdict | str:
         """Returns the person's label, or one of S, U and Q."""
         self._terminal.say("\n" + pages.turn())
-        shown = self._shown[self.waiting[0]]
-        choices = {choice.letter: Verdict(choice.name) for choice in shown.choices}
+        answer = self._shown[self.waiting[0]]
+        choices = {choice.letter: Verdict(choice.name) for choice in answer.choices}
         steps = {
             choice.letter + step.digit: Verdict(choice.name, confidence=step.value)
-            for choice in shown.choices
-            for step in shown.certainties
+            for choice in answer.choices
+            for step in answer.certainties
         }
         keys = ", ".join((*choices, _SKIP, _UNDO, *([_MORE] if pages.are_several else []), _QUIT))
         while True:
-            said = self._terminal.ask(f"{keys} or ? > ")
-            if said is None:
+            word = self._terminal.ask(f"{keys} or ? > ")
+            if word is None:
                 return _QUIT
-            key = said.upper()
+            key = word.upper()
             if key in choices:
                 return choices[key]
             if key in steps:
                 return steps[key]
             if key in (_SKIP, _UNDO, _QUIT):
                 return key
-            if said == "?":
+            if word == "?":
                 self.explain()
             elif key == _MORE and pages.are_several:
                 self._terminal.say(pages.turn())
             else:
-                came = "nothing" if not said else repr(said if len(said) <= 20 else f"{said[:19]}…")
-                self._terminal.say(f"expected {keys} or ?, got {came}")
+                excerpt = "nothing" if not word else repr(word if len(word) <= 20 else f"{word[:19]}…")
+                self._terminal.say(f"expected {keys} or ?, got {excerpt}")
 
 
 class _Pages:

@@ -217,7 +217,7 @@ class LoadDisplay:
             (began, before), (now, after) = self._cpu_marks[0], self._cpu_marks[-1]
             if now > began and (after - before) / (now - began) > CPU_MOST:
                 return f"this process takes {(after - before) / (now - began):.0%} of a core"
-        medians = [own.lately.latency.p50_s for own in models if own.lately.latency is not None]
+        medians = [model.lately.latency.p50_s for model in models if model.lately.latency is not None]
         if len(self._lags) == _LAGS and medians:
             lag_s = sorted(self._lags)[_LAGS * 9 // 10]
             if lag_s > TIMER_S + allowed_error_s(min(medians)):

@@ -70,18 +70,18 @@ class LoadView(Struct, frozen=True, kw_only=True):
 def plain_lines(view: LoadView) -> list[str]:
     """Returns a line for each model, for logs."""
     lines = []
-    for own in view.models:
-        told = [
+    for model in view.models:
+        parts = [
             " ".join([_clock(view), *([_calls(view)] if len(view.models) == 1 else [])]),
-            f"{printable(own.model)}: {', '.join(_flow(own))}",
-            *([own.step] if own.step else []),
-            *_times(own.lately),
-            *_errors(own),
+            f"{printable(model.model)}: {', '.join(_flow(model))}",
+            *([model.step] if model.step else []),
+            *_times(model.lately),
+            *_errors(model),
             *_money(view),
             *([f"CLIENT-BOUND: {view.client}"] if view.client else []),
             *_draining(view),
         ]
-        lines.append(" | ".join(told))
+        lines.append(" | ".join(parts))
     return lines
 
 
@@ -89,18 +89,18 @@ def screen_lines(view: LoadView, width: int, *, is_last: bool = False) -> list[P
     """Returns the lines for a terminal, none longer than `width`: a narrow terminal gets more lines. The last picture
     (`is_last`) shows no rates of the moment."""
     lines = [_bar_line(view, width)]
-    for own in view.models:
+    for model in view.models:
         lines += packed(
-            [TextPiece(printable(own.model), "strong"), *map(TextPiece, _flow(own, is_last=is_last))], width
+            [TextPiece(printable(model.model), "strong"), *map(TextPiece, _flow(model, is_last=is_last))], width
         )
-        told = [
-            [own.step] if own.step else [],
-            [] if is_last else _labelled("last 5 s:", own.lately),
-            _labelled("so far:" if not own.step else "this step:", own.so_far),
+        groups = [
+            [model.step] if model.step else [],
+            [] if is_last else _labelled("last 5 s:", model.lately),
+            _labelled("so far:" if not model.step else "this step:", model.so_far),
         ]
-        for texts in told:
+        for texts in groups:
             lines += _indented([TextPiece(text) for text in texts], width)
-        lines += _indented([TextPiece(text, "bad") for text in _errors(own)], width)
+        lines += _indented([TextPiece(text, "bad") for text in _errors(model)], width)
     lines += packed(map(TextPiece, _money(view)), width)
     if view.client and not is_last:
         lines += packed([TextPiece("the client is the bottleneck:", "bad"), TextPiece(view.client, "bad")], width)

@@ -102,8 +102,8 @@ def round_line(seen: Sequence[TimedAnswer], unsent: int) -> str:
         (sum(one.answer.verdict == "failed" for one in seen), "failed"),
         (unsent, "not sent any more"),
     )
-    told = [f"{number:,} {word}" if count > 1 else word for number, word in counted if number]
+    parts = [f"{number:,} {word}" if count > 1 else word for number, word in counted if number]
     waits = [one.answer.retry_after_s for one in seen if one.answer.retry_after_s is not None]
-    told += [f"told to wait {max(waits):,.3g} s"] if waits else []
-    told += [cut(one.answer.detail, _DETAIL_MAX) for one in seen if one.answer.verdict == "failed"][:1]
-    return f"{what}{of}: {', '.join(told)}"
+    parts += [f"told to wait {max(waits):,.3g} s"] if waits else []
+    parts += [cut(one.answer.detail, _DETAIL_MAX) for one in seen if one.answer.verdict == "failed"][:1]
+    return f"{what}{of}: {', '.join(parts)}"

@@ -31,7 +31,7 @@ _WORDS = {
 
 def plain_line(view: RunView) -> str:
     """Returns the state of a run on one line, for logs."""
-    told = [
+    parts = [
         f"{_count(view)} ({percent(view)})",
         f"{rate_text(view.per_s)}/s",
         f"{view.in_flight:,} in flight",
@@ -41,12 +41,12 @@ def plain_line(view: RunView) -> str:
         *([f"waiting for {_share(view.waits[0])}"] if view.waits else []),
         *_troubles(view),
     ]
-    return " | ".join(told)
+    return " | ".join(parts)
 
 
 def last_line(view: RunView) -> str:
     """Returns the end of a run on one line."""
-    told = [
+    parts = [
         f"{_count(view)} ({percent(view)})",
         f"in {clock(view.elapsed_s)}",
         f"{rate_text(view.average_per_s)}/s",
@@ -54,7 +54,7 @@ def last_line(view: RunView) -> str:
         *([] if view.spent is None else [dollars(view.spent)]),
         *_troubles(view),
     ]
-    return " | ".join(told)
+    return " | ".join(parts)
 
 
 def screen_lines(view: RunView, width: int, *, is_last: bool = False) -> list[PaintedLine]:
@@ -108,21 +108,21 @@ def _money(view: RunView) -> list[str]:
 
 
 def _troubles(view: RunView) -> list[str]:
-    told = []
+    troubles = []
     if view.retries:
-        told.append("retried: " + by_kind(view.retries))
+        troubles.append("retried: " + by_kind(view.retries))
     if view.throttles:
-        told.append(f"throttled {view.throttles:,}")
+        troubles.append(f"throttled {view.throttles:,}")
     if view.failures:
-        told.append("failed: " + by_kind(view.failures))
+        troubles.append("failed: " + by_kind(view.failures))
     if view.page_failures:
-        told.append("pages failed: " + by_kind(view.page_failures))
+        troubles.append("pages failed: " + by_kind(view.page_failures))
     for lane in view.lanes[:LANES_SHOWN]:
         if lane.stopped:
-            told.append(f"stopped {printable(lane.model)}: {lane.stopped}")
+            troubles.append(f"stopped {printable(lane.model)}: {lane.stopped}")
         elif lane.lost:
-            told.append(f"{printable(lane.model)} without {', '.join(lane.lost)}")
-    return told
+            troubles.append(f"{printable(lane.model)} without {', '.join(lane.lost)}")
+    return troubles
 
 
 def _bar_line(view: RunView, width: int) -> PaintedLine:
@@ -133,20 +133,20 @@ def _bar_line(view: RunView, width: int) -> PaintedLine:
 def _lane_lines(lanes: Sequence[LaneView], width: int) -> list[PaintedLine]:
     """Returns the busiest lanes in their own order, so that lines don't jump, and the number of the others."""
     busiest = sorted(lanes, key=lambda lane: (lane.in_flight, lane.per_s, lane.done), reverse=True)[:LANES_SHOWN]
-    shown = [lane for lane in lanes if lane in busiest]
-    names = ["pages" if lane.model == WEB else printable(lane.model) for lane in shown]
+    rows = [lane for lane in lanes if lane in busiest]
+    names = ["pages" if lane.model == WEB else printable(lane.model) for lane in rows]
     column = min(max(map(len, names)), max(12, width // 3))
     lines = []
-    for lane, name in zip(shown, names, strict=True):
+    for lane, name in zip(rows, names, strict=True):
         most = f"/{lane.concurrency:,}" if lane.concurrency else ""
-        told = [f"{lane.done:,} done", f"{rate_text(lane.per_s)}/s", f"{lane.in_flight:,}{most} in flight"]
+        texts = [f"{lane.done:,} done", f"{rate_text(lane.per_s)}/s", f"{lane.in_flight:,}{most} in flight"]
         if lane.stopped:
-            told = [f"{lane.done:,} done", f"stopped: {lane.stopped}"]
+            texts = [f"{lane.done:,} done", f"stopped: {lane.stopped}"]
         elif lane.waits:
-            told.append(_share(lane.waits[0]))
+            texts.append(_share(lane.waits[0]))
         # Models of one family differ at the end of their names.
         label = TextPiece((name if len(name) <= column else f"…{name[1 - column :]}").ljust(column))
-        lines.append(cropped((label, *(TextPiece(text, "faint") for text in told)), width))
-    if len(lanes) > len(shown):
-        lines.append((TextPiece(cut(f"and {len(lanes) - len(shown):,} more lanes", width), "faint"),))
+        lines.append(cropped((label, *(TextPiece(text, "faint") for text in texts)), width))
+    if len(lanes) > len(rows):
+        lines.append((TextPiece(cut(f"and {len(lanes) - len(rows):,} more lanes", width), "faint"),))
     return lines

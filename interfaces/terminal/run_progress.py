@@ -153,8 +153,8 @@ class RunProgress:
             if kind == "waited":
                 counts.waits[event.detail] = counts.waits.get(event.detail, 0.0) + event.value
             else:
-                told = counts.retries if kind == "retried" else counts.failures
-                told[event.detail] = told.get(event.detail, 0) + 1
+                counter = counts.retries if kind == "retried" else counts.failures
+                counter[event.detail] = counter.get(event.detail, 0) + 1
 
     def look(self, now: float, cpu_share: float, lag_s: float) -> RunView:
         """Returns the state of the run at `now` seconds. `cpu_share` is our process's share of a core since the last

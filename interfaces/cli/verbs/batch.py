@@ -148,10 +148,10 @@ def _batch(options: argparse.Namespace, place: BatchPlace) -> Batch:
         if options.model.startswith(("web/", "search/")):
             raise UsageError(f"--model: expected a language model, got {options.model}")
         check(options.model, settings)
-    said: dict[str, Any] = {"model": options.model, "repeats": options.repeats, "base_url": sending.base_url}
-    said["errors"] = None if place.errors is None else os.path.relpath(place.errors, place.out.parent)
+    specification: dict[str, Any] = {"model": options.model, "repeats": options.repeats, "base_url": sending.base_url}
+    specification["errors"] = None if place.errors is None else os.path.relpath(place.errors, place.out.parent)
     if names and options.model is None:
-        said["names"] = names
+        specification["names"] = names
     return Batch(
         settings=settings,
         model=options.model,
@@ -161,7 +161,7 @@ def _batch(options: argparse.Namespace, place: BatchPlace) -> Batch:
         retry=options.retry,
         set_aside=options.set_aside_damaged,
         show_progress=not options.no_progress,
-        said=said,
+        said=specification,
     )
 
 

@@ -38,7 +38,7 @@ CONCURRENCY = 256
 # Far above what one process sends: quotas are kept, at their usual cost, but delay nothing.
 RPM = 3_000_000
 TPM = 3_000_000_000
-# So many hosts that the pause of a second between two pages of one delays nothing.
+# With this many hosts, the pause of a second between two pages of one delays nothing.
 WEB = ("--web", "--hosts", "240")
 
 _RUN_FILE = """\
@@ -228,8 +228,8 @@ def _port_of(process: subprocess.Popen[bytes], port_file: Path) -> int:
             return int(port_file.read_text())
         if process.poll() is not None:
             assert process.stderr is not None
-            said = process.stderr.read().decode("utf-8", "replace").strip().splitlines()
-            raise LocalFault(f"the simulated outside ended at once: {said[-1] if said else process.returncode}")
+            lines = process.stderr.read().decode("utf-8", "replace").strip().splitlines()
+            raise LocalFault(f"the simulated outside ended at once: {lines[-1] if lines else process.returncode}")
         time.sleep(0.02)
     raise LocalFault(f"the simulated outside did not listen within {START_S:g} s")
 

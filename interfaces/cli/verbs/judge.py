@@ -147,8 +147,8 @@ def _judged(prepared: PreparedRun, options: argparse.Namespace) -> int:
 
 
 def _tell(folder: Path, summary: dict[str, Any] | None, options: argparse.Namespace) -> int:
-    """Prints what the judges said so far, and returns the exit code of that. `summary`: of the judges that were asked
-    now, for `--json`."""
+    """Prints the judgements so far, and returns their exit code. `summary`: of the judges that were asked now, for
+    `--json`."""
     from ....bench.evaluation.agreement_text import panel_json, panel_text
 
     panel = _panel_of(folder)

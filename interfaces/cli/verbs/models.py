@@ -57,13 +57,13 @@ def run(options: argparse.Namespace) -> int:
         return _check(tuple(dict.fromkeys(options.check)), sending, configuration, is_json=options.json)
     engines = tuple(lane.model for lane in configuration.lanes if lane.model.startswith("search/"))
     settings = settings_for((), sending, configuration, engines)
-    providers, models, found = _providers(settings), _models(settings), searches(settings)
+    providers, models, engine_rows = _providers(settings), _models(settings), searches(settings)
     for trouble in troubles_of_others(settings):
         note(f"millstream: {trouble}")
     if options.json:
-        say_json({"providers": providers, "searches": found, "models": models})
+        say_json({"providers": providers, "searches": engine_rows, "models": models})
     else:
-        say(_told(providers, tell(found), models))
+        say(_told(providers, tell(engine_rows), models))
     return DONE
 
 
@@ -124,8 +124,8 @@ def _provider(name: str, row: Provider, settings: Settings) -> dict[str, Any]:
     wanted = {name: value for name in kind.variables if (value := variables.get(name, "").strip())}
     place, lost = kind.place_of(wanted), kind.lost_of(wanted)
     begun = [way for way in ways if not set(way).isdisjoint(are_set)]
-    found = settings.base_url or (variables.get(row.url_variable, "").strip() if row.url_variable else "")
-    address = found or row.base_url
+    url = settings.base_url or (variables.get(row.url_variable, "").strip() if row.url_variable else "")
+    address = url or row.base_url
     return {
         "name": name,
         "kind": row.kind if isinstance(row.kind, str) else "its own",
@@ -148,14 +148,14 @@ def _models(settings: Settings) -> list[dict[str, Any]]:
     from ....providers.models import bundled_models
     from ....providers.search.access import is_search
 
-    prices, found = settings.price_table(), []
+    prices, rows = settings.price_table(), []
     # A search has a price for each request, which its own table gives.
     for model in sorted(filterfalse(is_search, {*prices.models, *bundled_models().models})):
         facts, listed = settings.facts_of(model), prices.listed(model)
         source = None if listed is None else listed.source
         remarks = [retirement(model, facts, settings.day(), 36_500).removeprefix(f"{model} ")]
-        remarks += [f"temperature {said}" for name, said in _TEMPERATURES.items() if facts.temperature == name]
-        found.append(
+        remarks += [f"temperature {text}" for name, text in _TEMPERATURES.items() if facts.temperature == name]
+        rows.append(
             {
                 "model": model,
                 "input": None if listed is None else listed.price.input,
@@ -166,7 +166,7 @@ def _models(settings: Settings) -> list[dict[str, Any]]:
                 "remark": "; ".join(filter(None, remarks)),
             }
         )
-    return found
+    return rows
 
 
 def _told(providers: list[dict[str, Any]], searches: str, models: list[dict[str, Any]]) -> str:
@@ -197,17 +197,17 @@ def _told(providers: list[dict[str, Any]], searches: str, models: list[dict[str,
 
 
 def _key_of(provider: dict[str, Any]) -> str:
-    names, told = provider["variables"], []
+    names, texts = provider["variables"], []
     if provider["set"]:
-        told.append(f"{', '.join(provider['set'])}: set")
+        texts.append(f"{', '.join(provider['set'])}: set")
     elif provider["found"] is not None:
-        told.append(f"{provider['found']}: found")
+        texts.append(f"{provider['found']}: found")
     if provider["lost"] is not None:
-        told.append(f"there is no file {provider['lost']}")
+        texts.append(f"there is no file {provider['lost']}")
     if provider["missing"]:
-        told.append(f"{', '.join(provider['missing'])}: not set")
-    if told or not names:
-        return "; ".join(told) or "none needed"
+        texts.append(f"{', '.join(provider['missing'])}: not set")
+    if texts or not names:
+        return "; ".join(texts) or "none needed"
     first, *more = names
     wanted = f"{first} or {more[0]}" if len(more) == 1 else f"{first} or others" if more else first
     return f"{wanted}: not set" if provider["is_needed"] else f"{wanted}: not set, may not be needed"

@@ -68,20 +68,20 @@ def run(options: argparse.Namespace) -> int:
         check_is_no_batch(Path(folder))
     paths = distinct(options.folders)
     out = place_of(paths, options.out)
-    known = of_folders(options.folders)
-    given = given_to(options, known, "report")
+    declared = of_folders(options.folders)
+    readings = given_to(options, declared, "report")
     benchmarks = {benchmark_of(path) for path in paths}
     if len(benchmarks) == 1:
-        check_readings(benchmarks.pop(), paths[0], given, known, "report")
-    chosen = ReadingChoice(given, tuple(words_given(options, known, "report")))
+        check_readings(benchmarks.pop(), paths[0], readings, declared, "report")
+    chosen = ReadingChoice(readings, tuple(words_given(options, declared, "report")))
     runs = []
     for path in paths:
         note(f"millstream: reading {path}")
-        runs.append(read(path, given))
+        runs.append(read(path, readings))
         for line in runs[-1].benchmark.run_remarks(runs[-1].records):
             note(f"millstream: {line}")
     tables = dict.fromkeys(Path(path).absolute() for path in options.counts)
-    runs += [read_counts(path, given) for path in tables]
+    runs += [read_counts(path, readings) for path in tables]
     note("millstream: computing the tables, drawing the figures")
     written = write(runs, out, chosen)
     if options.json:
@@ -124,7 +124,7 @@ def _told(report: WrittenReport) -> str:
     if len(lacking) > _NAMED:
         lines.append(f"incomplete: {len(lacking) - _NAMED} more models, told in the report")
     lines += report.unmeasured
-    lines += [f"not compared: {told}" for told in report.not_compared]
+    lines += [f"not compared: {reason}" for reason in report.not_compared]
     # The last line says what to open.
     return "\n".join([*lines, f"report: {report.page} ({report.size / 1e6:.1f} MB)"])
 

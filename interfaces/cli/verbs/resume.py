@@ -59,11 +59,11 @@ def prepared_of(folder: Path, options: argparse.Namespace) -> PreparedRun:
         note(f"millstream: lanes, providers and prices as the run had them, from {sending.config}")
     configuration = read_configuration(sending.config, may_hold_runs=True)
     prepared = prepare(Order(out=folder.absolute(), run=run, sending=sending, configuration=configuration))
-    asked, begun = prepared.specification["data"], manifest["specification"].get("data")
-    if asked != begun:
+    digest, begun = prepared.specification["data"], manifest["specification"].get("data")
+    if digest != begun:
         raise UsageError(
-            f"{prepared.dataset['path']} is not the data set that this run began with: its digest is {asked[:12]}…, it "
-            f"was {str(begun)[:12]}…; bring that one back, or start another run"
+            f"{prepared.dataset['path']} is not the data set that this run began with: its digest is {digest[:12]}…, "
+            f"it was {str(begun)[:12]}…; bring that one back, or start another run"
         )
     return structs.replace(in_sweep(prepared, sweep) if sweep else prepared, notes=())
 

@@ -134,16 +134,16 @@ def _begun(
     """Returns the rater's labels so far and the sample: that of the sheet if it exists, else a drawn one."""
     from ....bench.evaluation.labelling.label_lines import LABELS, RaterLabels, labels_that_count, last_sample
 
-    asked = last_sample(lines) or (SAMPLE_SIZE, 0)
+    size_and_seed = last_sample(lines) or (SAMPLE_SIZE, 0)
     if options.sample is not None or options.seed is not None:
-        asked = (options.sample or SAMPLE_SIZE, options.seed or 0)
+        size_and_seed = (options.sample or SAMPLE_SIZE, options.seed or 0)
     if options.csv is not None and Path(options.csv).exists():
         sample = _in_sheet(folder, Path(options.csv), options, answers)
     else:
-        sample = answers.draw(*asked)
+        sample = answers.draw(*size_and_seed)
         if not sample:
             raise UsageError(f"{folder}: expected answers with a text in its records, got none: nothing to label")
-    return RaterLabels(folder / LABELS, rater, sample, asked, labels_that_count(lines)), sample
+    return RaterLabels(folder / LABELS, rater, sample, size_and_seed, labels_that_count(lines)), sample
 
 
 def _in_sheet(folder: Path, path: Path, options: argparse.Namespace, answers: AnswerFile) -> list[SampleEntry]:
@@ -151,8 +151,8 @@ def _in_sheet(folder: Path, path: Path, options: argparse.Namespace, answers: An
     from ....bench.evaluation.labelling.label_file import read
 
     sheet = read(path)
-    found = answers.find(sheet.keys)
-    unknown = [at for at, key in enumerate(sheet.keys) if key not in found]
+    entries = answers.find(sheet.keys)
+    unknown = [at for at, key in enumerate(sheet.keys) if key not in entries]
     if unknown:
         raise UsageError(
             f"{sheet.where(unknown[0])}: expected an answer of {folder}, got {sheet.keys[unknown[0]]} "
@@ -168,7 +168,7 @@ def _in_sheet(folder: Path, path: Path, options: argparse.Namespace, answers: An
                 f"({len(strange):,} of {len(sheet):,} rows are not in it): leave both out to go on with this file, or "
                 f"name another with --csv"
             )
-    return [found[key] for key in sheet.keys]
+    return [entries[key] for key in sheet.keys]
 
 
 def _hold(labels: RaterLabels, sample: Sequence[SampleEntry]) -> None:
@@ -184,9 +184,9 @@ def _exchange(path: Path, sample: Sequence[SampleEntry], labels: RaterLabels, *,
     if is_new:
         begin(path, sample, labels.by_key)
         return
-    found, asked = read(path), [label for _, label in sample]
-    labels.set_labels(labels_in(found, asked))
-    if changed := changed_in(found, asked):
+    sheet, questions = read(path), [label for _, label in sample]
+    labels.set_labels(labels_in(sheet, questions))
+    if changed := changed_in(sheet, questions):
         note(
             f"millstream: {path}: {changed:,} labelled rows are left out: the texts of their answers have changed since"
         )

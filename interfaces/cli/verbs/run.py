@@ -40,14 +40,14 @@ EXAMPLES = (
 def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) -> None:
     """Adds the options. If the words name a benchmark, `--help` leaves out options that only others take."""
     word, named = _named(words)
-    known = _known(named)
+    benchmarks = _known(named)
     what = "|".join((*BUILT_IN, "FILE"))
     verb = parser.prog.rpartition(" ")[2]
-    shown = command_text(verb, word).replace("%", "%%") if word else f"millstream {verb} {what}"
-    parser.usage = f"{shown} [option…]"
+    usage = command_text(verb, word).replace("%", "%%") if word else f"millstream {verb} {what}"
+    parser.usage = f"{usage} [option…]"
     if named is None:
-        each = listed([f"`millstream {verb} {benchmark} --help`" for benchmark in known], "and")
-        others = "the other" if len(known) == 2 else "the others"
+        each = listed([f"`millstream {verb} {benchmark} --help`" for benchmark in benchmarks], "and")
+        others = "the other" if len(benchmarks) == 2 else "the others"
         parser.description = f"{parser.description}. {each} leave out what belongs to {others}."
     parser.add_argument(
         "what",
@@ -63,9 +63,9 @@ def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) ->
     )
     add_sink(parser)
     add_report(parser)
-    add_benchmarks(parser, known, named)
+    add_benchmarks(parser, benchmarks, named)
     add_sending(parser)
-    add_retrieval(parser, is_shown=named not in BUILT_IN or "search" in known[named].options.__struct_fields__)
+    add_retrieval(parser, is_shown=named not in BUILT_IN or "search" in benchmarks[named].options.__struct_fields__)
     add_output(parser)
 
 
@@ -79,18 +79,18 @@ def prepared_from(
     from ....configuration.configuration import read_configuration
 
     sending: SendingOptions = options.sending
-    found = of_word(options.what)
-    if found is None:
+    choice = of_word(options.what)
+    if choice is None:
         return _from_file(options, sending, is_sent=is_sent, needs_keys=needs_keys)
-    benchmark, own = found
-    known = _known(benchmark.name)
-    given = given_to(options, known, "run")
-    if (foreign := foreign_to(benchmark.name, given, known, "run")) is not None:
+    benchmark, values = choice
+    benchmarks = _known(benchmark.name)
+    flags = given_to(options, benchmarks, "run")
+    if (foreign := foreign_to(benchmark.name, flags, benchmarks, "run")) is not None:
         flag, owner = foreign
         raise UsageError(f"{flag} belongs to `run {owner.name}`, and {benchmark.name} was asked for: leave it out")
-    if twice := own.keys() & given.keys():
+    if twice := values.keys() & flags.keys():
         raise UsageError(f"--{twice.pop()}: {options.what} says it already: leave it out")
-    run = benchmark.made_of({**given, **own}, Path())
+    run = benchmark.made_of({**flags, **values}, Path())
     if is_sent and not options.out:
         raise UsageError("--out: expected the run's folder, got none")
     out = Path(options.out or "-").absolute()
@@ -108,7 +108,7 @@ def _from_file(
     from ....bench.evaluation.registry import prepare
     from ....configuration.run_file import read_run_file
 
-    known = declarations()
+    benchmarks = declarations()
     what: str = options.what
     path, out = Path(what).expanduser(), options.out
     if not path.is_file():
@@ -117,8 +117,8 @@ def _from_file(
         packaged = reproduction(what)
         if packaged is None:
             raise UsageError(
-                f"benchmark {what!r} is unknown and no such file exists{nearest(what, known)}; known: "
-                f"{', '.join((*known, *reproductions()))}"
+                f"benchmark {what!r} is unknown and no such file exists{nearest(what, benchmarks)}; known: "
+                f"{', '.join((*benchmarks, *reproductions()))}"
             )
         if is_sent and not out:
             raise UsageError(f"--out: expected a folder, since {what} comes with this program and has none, got none")
@@ -127,7 +127,7 @@ def _from_file(
         raise UsageError(f"{what} is a file of data: name the task that reads it, as FILE.py or FILE.toml")
     if sending.config is not None:
         raise UsageError(f"--config belongs to a benchmark's own run: {what} holds lanes, providers and prices itself")
-    file = read_run_file(path, known, find, out, given_to(options, known, "run"))
+    file = read_run_file(path, benchmarks, find, out, given_to(options, benchmarks, "run"))
     return of_one_sweep(
         tuple(
             prepare(

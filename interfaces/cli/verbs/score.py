@@ -48,26 +48,26 @@ def run(options: argparse.Namespace) -> int:
     from ....bench.evaluation.unlike_sources import unlike
     from ...batch.place import check_is_no_batch
 
-    known = of_folders(options.folders)
-    given = given_to(options, known, "score")
+    declared = of_folders(options.folders)
+    readings = given_to(options, declared, "score")
     unkept = ExitStack()
     scored: dict[str, tuple[Benchmark, dict[str, Any]]] = {}
     if options.counts:
         reader = next(benchmark for benchmark in benchmarks() if benchmark.reads_counts)
-        reader.check_counts_readings(given)
+        reader.check_counts_readings(readings)
     check_hold_different_runs(map(Path, options.folders))
     for folder in options.folders:
         check_is_no_batch(Path(folder))
         benchmark = benchmark_of(Path(folder))
-        check_readings(benchmark, Path(folder), given, known, "score")
-        scores, keeps = benchmark.score(Path(folder), given)
+        check_readings(benchmark, Path(folder), readings, declared, "score")
+        scores, keeps = benchmark.score(Path(folder), readings)
         scored[folder] = benchmark, scores
         if keeps:
             remark(f"{folder}/{SCORES} keeps {keeps}")
         else:
             unkept.callback(write_scores, Path(folder), scores)
     for path in options.counts:
-        scored[path] = reader, reader.score_counts(Path(path), reader.own_readings(given))
+        scored[path] = reader, reader.score_counts(Path(path), reader.own_readings(readings))
     if options.json:
         say_json({source: scores for source, (_, scores) in scored.items()})
     else:
@@ -77,16 +77,16 @@ def run(options: argparse.Namespace) -> int:
             "\n\n".join(
                 [
                     *tables,
-                    *(line for told in served for part in ("remarks", "unmeasured") for line in told.get(part, ())),
+                    *(line for row in served for part in ("remarks", "unmeasured") for line in row.get(part, ())),
                 ]
             )
         )
     manners = {
-        source: {"benchmark": benchmark.title, **benchmark.manner(Path(source), scores, given)}
+        source: {"benchmark": benchmark.title, **benchmark.manner(Path(source), scores, readings)}
         for source, (benchmark, scores) in scored.items()
     }
-    if told := unlike(manners):
-        note(f"millstream: these are no comparison, since {told}")
+    if difference := unlike(manners):
+        note(f"millstream: these are no comparison, since {difference}")
     # Scores that can't be written are shown all the same, and those of the other folders are written.
     unkept.close()
     has_unmeasured = any(part["unmeasured"] for _, scores in scored.values() for part in scores.values())

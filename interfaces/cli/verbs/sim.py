@@ -65,10 +65,10 @@ def run(options: argparse.Namespace) -> int:
     except (ValueError, DatasetUnreadable) as error:
         raise UsageError(str(error)) from error
     except OSError as error:
-        ports, said = "--port or --web-port" if options.web else "--port", error.strerror or error
+        ports, text = "--port or --web-port" if options.web else "--port", error.strerror or error
         if error.errno == errno.EADDRINUSE:
-            raise LocalFault(f"{said}: perhaps a simulator runs there already; if not, give another {ports}") from error
-        raise LocalFault(f"{said}: give another {ports.replace(' or', ',')}, --host or --port-file") from error
+            raise LocalFault(f"{text}: perhaps a simulator runs there already; if not, give another {ports}") from error
+        raise LocalFault(f"{text}: give another {ports.replace(' or', ',')}, --host or --port-file") from error
     return DONE
 
 

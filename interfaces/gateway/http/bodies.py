@@ -76,11 +76,11 @@ def _waits(request: HttpRequest) -> bool:
 def _unpacked(body: bytes, packed: str) -> bytes:
     unpacking = Decompressor(packed.encode())
     try:
-        found = unpacking.take(body, BODY_BYTES_MAX)
+        unpacked = unpacking.take(body, BODY_BYTES_MAX)
     except zlib.error as error:
         raise RequestRefusal(f"the body can't be unpacked ({error}): send it whole, unpacked or in gzip") from error
-    if len(found) > BODY_BYTES_MAX:
+    if len(unpacked) > BODY_BYTES_MAX:
         raise too_large()
     if not unpacking.is_whole:
         raise RequestRefusal("the body can't be unpacked (it ends in the middle): send it whole, unpacked or in gzip")
-    return found
+    return unpacked

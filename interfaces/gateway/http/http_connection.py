@@ -71,7 +71,7 @@ class Connection(asyncio.Protocol):
         """The task that waits for an answer; None: there is none."""
         return self._task
 
-    # What the loop tells it
+    # Callbacks of the loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's transports are of no class of asyncio's

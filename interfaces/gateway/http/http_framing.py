@@ -130,7 +130,7 @@ class RequestFramer:
             if not self.is_over:
                 self._fault = self._fault or self._told(error)
 
-    # What the parser tells
+    # Callbacks of the parser
 
     def on_message_begin(self) -> None:
         if self._is_read_anew or self.is_over:
@@ -149,11 +149,11 @@ class RequestFramer:
         if len(name) + len(value) > LINE_MAX:
             self._fault = self._fault or _LINE_TOO_LONG
         key = _name(name)
-        given = self._headers.get(key)
-        if given is None:
+        values = self._headers.get(key)
+        if values is None:
             self._headers[key] = [value.decode("utf-8", "surrogateescape")]
         else:
-            given.append(value.decode("utf-8", "surrogateescape"))
+            values.append(value.decode("utf-8", "surrogateescape"))
 
     def on_headers_complete(self) -> None:
         if self._is_read_anew or self.is_over or self._fault is not None:
