@@ -2,58 +2,144 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..evaluation.benchmark import Benchmark, LoadPrompts, Order
+from ...engine.runs.pairs import Pair
+from ..evaluation.benchmark import LoadPrompts, Order
+from ..evaluation.item import Item, ItemSet
+from ..evaluation.item_benchmark import ItemBenchmark
 from ..evaluation.kept_options import kept_options
+from ..evaluation.scoring import ScoredRun
 from .options import DATA, PROMPTS, TITLE, Options, Readings
-from .records import Record
+from .records import Record as TurnRecord
+from .run_spec import TEMPERATURES
+from .run_summary import TurnTotals
+from .turn_line import TurnLine
 
 if TYPE_CHECKING:
+    from ...engine.call import Call
     from ...engine.runs.run_folder import WrongSpecification
     from ...report.sections import PageContents
+    from ...wiring import Settings
+    from ..evaluation.ask import Ask
     from ..evaluation.forecast import Expected
+    from ..evaluation.item_work import RunBasis
     from ..evaluation.judging.judging import Judging
     from ..evaluation.labelling.label import Labeller
-    from ..evaluation.preparation import ItemsOfPilot, PreparedRun
+    from ..evaluation.preparation import PreparedRun
     from .report.runs import ConversationRun
 
 
-class Chameleon(Benchmark):
+class Chameleon(ItemBenchmark[TurnRecord]):
     name = "chameleon"
     title = TITLE
+    unit = "turn"
+    unit_name = "conversation"
+    noun_of_line = "turn"
+    scores_nothing = True
+    columns = (
+        "score",
+        "95% interval over conversations",
+        "rank",
+        "scored",
+        "SRR",
+        "uncited turns",
+        "confidence",
+        "other confidence",
+        "changes",
+    )
     Options = Options
     Readings = Readings
-    Record = Record
+    Record = TurnRecord
+    Line = TurnLine
+    Totals = TurnTotals
     categories = ("conversation", "domain", "topic", "stance", "search", "query_by", "step")
     prompts = PROMPTS
     data = DATA
-    unit_name = "conversation"
+    temperatures = TEMPERATURES
+    reads_pages = True
+    # A turn asks the model under test twice and takes some half a minute.
+    items_per_rpm = 0.25
+
+    def items(self, options: Any) -> ItemSet:
+        from .work import conversations_of
+
+        return conversations_of(options)
+
+    def others(self, options: Any) -> Sequence[str | Call]:
+        from .work import others_of
+
+        return others_of(options)
+
+    def settled(self, options: Any, settings: Settings) -> tuple[Any, Settings]:
+        from .work import with_corpus
+
+        return options, with_corpus(options, settings)
+
+    def specification(self, run: RunBasis) -> dict[str, Any]:
+        from .work import specified
+
+        return specified(run)
 
     def prepare(self, order: Order) -> PreparedRun:
-        from .work import prepare
+        from .work import check_options, checked
 
-        return prepare(order)
+        check_options(order.run.options)
+        return checked(super().prepare(order), order.run.options)
+
+    def run(
+        self, item: Item, ask: Ask, done: Mapping[int, TurnRecord]
+    ) -> AsyncIterator[Coroutine[Any, Any, TurnRecord]]:
+        from .conversation import ConversationDriver
+        from .run_spec import spec_in
+
+        return ConversationDriver(item.data, spec_in(ask.specification), ask).records(done)
 
     def explain_other_run(self, folder: Path, dataset: Mapping[str, Any], error: WrongSpecification) -> str:
         from .readings import score_instead
 
         return f"{error}{score_instead(folder, error.asked)}"
 
+    def listed(self, manifest: Mapping[str, Any]) -> Iterable[Item]:
+        specification = manifest["specification"]
+        turns = zip(specification["conversations"], specification["turns_each"], strict=True)
+        return [Item(conversation, None, number, is_numbered=True) for conversation, number in turns]
+
+    def check(self, record: TurnRecord, item: Item) -> Iterator[str]:
+        from .turn import untrue_fields
+
+        if item.data is not None and record.question != item.data.turns[record.turn - 1].question:
+            yield f"turn {record.id} has another question than the data set"
+        if record.stance is not None and (untrue := untrue_fields(record)):
+            yield f"{', '.join(untrue)}: not what the text and the rationale in it give"
+
     def owns(self, fields: Mapping[str, Any]) -> bool:
         return "conversation" in fields or "retrieved" in fields
 
-    def score(self, folder: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-        from .score_table import score_folder
+    def score_lines(self, lines: Iterable[bytes], run: ScoredRun) -> Mapping[str, Any]:
+        from .score_table import score_lines
 
-        return score_folder(folder, given)
+        return score_lines(lines, run)
+
+    def entry(self, part: Mapping[str, Any], pair: Pair) -> Mapping[str, Any]:
+        return part["models"].get(pair.model, {}).get(pair.treatment) or {}
+
+    def remarks(self, part: Mapping[str, Any]) -> Iterable[str]:
+        from .score_table import remarks_of
+
+        return remarks_of(part)
+
+    def cells(self, entry: Mapping[str, Any]) -> tuple[str, ...]:
+        from .score_table import cells
+
+        return cells(entry) if entry else ("-",) * len(self.columns)
 
     def score_table(self, source: str, scores: Mapping[str, Any]) -> str:
         from .score_table import told
 
-        return told(source, scores)
+        return told(source, scores[self.name], self.columns)
 
     def manner(self, source: Path, scores: Mapping[str, Any], given: Mapping[str, Any]) -> Mapping[str, str]:
         from .report.manner import manner_of_source
@@ -65,11 +151,6 @@ class Chameleon(Benchmark):
 
         return forecast(prepared)
 
-    def pilot_items(self, prepared: PreparedRun, size: int) -> ItemsOfPilot:
-        from .work import pilot_items
-
-        return pilot_items(prepared, size)
-
     def read_run(self, path: Path, manifest: Mapping[str, Any] | None, given: Mapping[str, Any]) -> ConversationRun:
         from .report.runs import read
 
@@ -79,12 +160,6 @@ class Chameleon(Benchmark):
         from .report.part import page_contents
 
         return page_contents(runs, given, flags)
-
-    def prove(self, folder: Path, manifest: dict[str, Any]) -> Any:
-        from .proof import prove
-        from .work import dataset_of
-
-        return prove(folder, manifest, dataset_of(manifest))
 
     def load_prompts(self, dataset: Path | None) -> LoadPrompts:
         from .dataset import load

@@ -6,21 +6,23 @@ question alone; the next turn is answered while this one is judged, since an ans
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from ...engine.call import Call
 from ..evaluation.ask import Ask, StepFailed
+from ..evaluation.item import Item
 from ..evaluation.outside import CallCosts
 from .context import fit_answer
-from .dataset import Conversation
+from .dataset import Conversation, ConversationSet
 from .judge import AnsweredTurn, JudgeResult, TurnJudge
+from .order import Order, places_in_order
 from .prompts import PastTurn, sources_text
 from .records import Record
 from .retrieval import FailedStep, RetrievalSettings, TurnRetrieval, retrieve
 from .run_spec import ConversationSpec
-from .samples import TurnRanks
+from .samples import Samples, TurnRanks
 from .turn import TurnAnswer, failure_of, record_of
 
 
@@ -32,22 +34,34 @@ class ScriptTurn(NamedTuple):
     sample: TurnRanks
 
 
-class ConversationDriver:
-    """The conversation of one pair while it is held, turn after turn. `turns` are all of its turns, also those that an
-    earlier part of the run recorded."""
+class Script(NamedTuple):
+    """The data of an item: a conversation with its turns, in the order in which they are asked."""
 
-    def __init__(
-        self,
-        conversation: Conversation,
-        turns: Sequence[ScriptTurn],
-        asked: ConversationSpec,
-        judge: TurnJudge,
-        ask: Ask,
-    ) -> None:
-        self._conversation = conversation
-        self._turns = turns
+    conversation: Conversation
+    turns: tuple[ScriptTurn, ...]
+
+
+def items_of(dataset: ConversationSet, most: int, order: Order, seed: int | None) -> Iterator[Item]:
+    """Yields the conversations of a data set as items, with at most so many turns each as their steps."""
+    samples = Samples(dataset.whole or dataset.conversations, most, order, seed)
+    for conversation in dataset.conversations:
+        turns = tuple(
+            ScriptTurn(number, conversation.questions[place], samples.of(conversation.id, number))
+            for number, place in enumerate(places_in_order(conversation, most, order, seed), 1)
+        )
+        yield Item(conversation.id, Script(conversation, turns), len(turns), is_numbered=True)
+
+
+class ConversationDriver:
+    """The conversation of one pair while it is held, turn after turn."""
+
+    def __init__(self, script: Script, asked: ConversationSpec, ask: Ask) -> None:
+        self._conversation, self._turns = script
         self._asked = asked
-        self._judge = judge
+        judge = asked.judge
+        self._judge = TurnJudge(
+            judge, asked.judge_prompt, asked.tokens[judge], asked.judge_temperature, asked.judge_effort
+        )
         self._ask = ask
         self._exchanges: dict[int, PastTurn] = {}
 

@@ -7,7 +7,7 @@ assumptions are in one struct. No cache is read, since prompts depend on answers
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, structs, to_builtins
 
@@ -18,12 +18,12 @@ from ...providers.models import CHARACTERS, bundled_models
 from ...providers.search.table import CORPUS_REACH
 from ...wiring import Settings
 from ..evaluation.forecast import NOTHING, Chain, Expected, Load, Span
+from ..evaluation.item_work import work_of
 from ..evaluation.preparation import PreparedRun
-from .dataset import Conversation, ConversationSet
+from .dataset import Conversation
 from .order import places_in_order
 from .prompts import FIGURE_7, JUDGE, SYSTEM, query_prompt
-from .run_spec import ConversationSpec
-from .work import ChameleonWork
+from .run_spec import ConversationSpec, spec_in
 
 _IN_TURN = "a turn has its query, search, pages and answer; --pilot N measures how long it takes"
 # The characters of the fixed words around sources and question, and around each past turn.
@@ -55,14 +55,14 @@ ASSUMED = Assumptions()
 
 def forecast(prepared: PreparedRun) -> Expected:
     """Returns what a run is expected to take, nothing of it cached."""
-    work, settings = prepared.work, prepared.settings
-    assert isinstance(work, ChameleonWork)
-    asked, conversations = work.asked, work.dataset.conversations
+    work, settings = work_of(prepared), prepared.settings
+    asked = spec_in(prepared.specification)
+    conversations = [item.data.conversation for item in work.each_item()]
     assumed = assumptions_of(asked)
     engine = settings.search_row_of(asked.search)
     reach = CORPUS_REACH if engine is None else engine.reach
     turns = sum(len(places_in_order(each, asked.turns, asked.order, asked.seed)) for each in conversations)
-    loads, remarks = loads_of(work.dataset, asked, reach.count_max, assumed), [_IN_TURN]
+    loads, remarks = loads_of(conversations, asked, reach.count_max, assumed), [_IN_TURN]
     if thinking := _add_thoughts(loads, asked, settings):
         least, most = bundled_models().thinking_answer
         remarks.append(f"think before they answer, {least:,} to {most:,} tokens a call assumed: {', '.join(thinking)}")
@@ -103,11 +103,11 @@ def assumptions_of(asked: ConversationSpec) -> Assumptions:
 
 
 def loads_of(
-    dataset: ConversationSet, asked: ConversationSpec, results_a_request: int, assumed: Assumptions
+    conversations: Iterable[Conversation], asked: ConversationSpec, results_a_request: int, assumed: Assumptions
 ) -> dict[str, Load]:
     """Returns the load of every lane. `results_a_request`: the most results that one search request gives."""
     loads: dict[str, Load] = {}
-    turns = sum(_add_conversation(loads, each, asked, assumed) for each in dataset.conversations)
+    turns = sum(_add_conversation(loads, each, asked, assumed) for each in conversations)
     least, most = (turns * times for times in _retrievals(asked))
     requests = -(-asked.pages // results_a_request)
     loads[asked.search] = Load(Span(least * requests, most * (requests + 1)), input=None)

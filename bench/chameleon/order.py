@@ -54,14 +54,14 @@ def kinds_of(conversation: Conversation) -> tuple[str, ...]:
     return conversation.kinds or tuple(map(kind_of_question, conversation.questions))
 
 
-def places_in_order(conversation: Conversation, turns: int, order: Order, seed: int = 0) -> tuple[int, ...]:
+def places_in_order(conversation: Conversation, turns: int, order: Order, seed: int | None = 0) -> tuple[int, ...]:
     """Returns which question is asked first, second and so on, by their places as written, from 0.
 
     Shuffled: by the SHA-256 of seed, conversation and place. Grouped: the kinds in order of first appearance.
     """
     places = range(min(turns, len(conversation.questions)))
     if order == "shuffled":
-        return tuple(sorted(places, key=lambda place: _draw(seed, conversation.id, place)))
+        return tuple(sorted(places, key=lambda place: _draw(seed or 0, conversation.id, place)))
     if order == "grouped":
         kinds = kinds_of(conversation)
         return tuple(sorted(places, key=lambda place: kinds.index(kinds[place])))

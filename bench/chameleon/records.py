@@ -98,6 +98,13 @@ class Record(Struct, frozen=True, kw_only=True):
             raise ValueError(f"stance: expected {expected} with status {self.status}, got {came}")
 
     @property
+    def place(self) -> tuple[str, int]:
+        """The line's id and its turn; where other fields contradict the id, it names them."""
+        if self.id == f"{self.conversation}/{self.turn}":
+            return self.id, self.turn
+        return f"{self.id}, of {self.conversation} with the number {self.turn},", self.turn
+
+    @property
     def pair(self) -> Pair:
         return pair_of(self)
 

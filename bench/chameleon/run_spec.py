@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct, convert, field, to_builtins
 
 from ...engine.runs.pairs import Pair
 from ...metrics.chameleon.readings import Readings
@@ -35,13 +35,13 @@ class ConversationSpec(Struct, frozen=True, kw_only=True):
     pairs: tuple[Pair, ...]
     judge: str
     search: str
-    tokens: Mapping[str, int]
+    tokens: Mapping[str, int] = field(name="prompt_tokens")
     turns: int = TURNS
     pages: int = PAGES
     page_tokens: int = PAGE_TOKENS
     keeps_pages: bool = False
     order: Order = "written"
-    seed: int = 0
+    seed: int | None = 0
     queries_by: Pair | None = None
     judge_prompt: JudgePrompt = "extended"
     judge_temperature: float | None = 0.0
@@ -78,11 +78,6 @@ class ConversationSpec(Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys((*self.models, *queries, self.search)))
 
 
-def turns_of(dataset: ConversationSet, turns: int) -> dict[str, int]:
-    """Returns the number of turns of each conversation: `turns`, or fewer if it has fewer questions."""
-    return {each.id: min(turns, len(each.questions)) for each in dataset.conversations}
-
-
 def beyond(dataset: ConversationSet, turns: int, conversations: int | None) -> list[str]:
     """Returns sentences on conversations and turns that were requested but are not in the data set."""
     told = []
@@ -105,13 +100,15 @@ def beyond(dataset: ConversationSet, turns: int, conversations: int | None) -> l
     return told
 
 
-def specification(dataset: ConversationSet, asked: ConversationSpec, endpoints: Mapping[str, str]) -> dict[str, Any]:
-    """Returns the values that decide prompts and answers, and the readings of the run's own scores. `endpoints` has
-    each lane's address as used in the cache keys of its calls."""
-    turns = turns_of(dataset, asked.turns)
+def specification(
+    data: str, turns: Mapping[str, int], asked: ConversationSpec, endpoints: Mapping[str, str]
+) -> dict[str, Any]:
+    """Returns the values that decide prompts and answers, and the readings of the run's own scores. `data` is the
+    digest of the data set, `turns` has the number of each conversation's turns, `endpoints` each lane's address as used
+    in the cache keys of its calls."""
     return {
         "benchmark": "chameleon",
-        "data": dataset.digest,
+        "data": data,
         "conversations": list(turns),
         "turns": asked.turns,
         "turns_each": list(turns.values()),
@@ -136,6 +133,11 @@ def specification(dataset: ConversationSet, asked: ConversationSpec, endpoints: 
         **({} if asked.judge_effort is None else {"judge_effort": asked.judge_effort}),
         "readings": to_builtins(asked.readings),
     }
+
+
+def spec_in(specification: Mapping[str, Any]) -> ConversationSpec:
+    """Returns what a specification says of a run's conversations."""
+    return convert(specification, ConversationSpec)
 
 
 def readings_of_run(manifest: Mapping[str, Any]) -> Readings:

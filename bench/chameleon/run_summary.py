@@ -1,106 +1,118 @@
 """The summary of a Chameleon run beyond its table: pages, failed steps, judgements, citations, and costs by role.
 
-Pure functions of counts. Says what to do about problems that can be fixed.
+Owns what is counted for it. Says what to do about problems that can be fixed.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import field
 
+from ...engine.runs.pairs import Pair
+from ...engine.runs.proof import ANSWERED
 from ...format import command_text, count_text
-from ...metrics.chameleon.traces import Traces
+from ..evaluation.item_line import ItemLine
+from ..evaluation.journals import UNRECORDED
 from ..evaluation.recount import StepTotals
+from .turn_line import TurnLine
 
 READ = "ok"
 STEPS = ("query", "search", "answer", "judge", "repair")
+_COUNTS = ("repaired", "unreadable", "invalid_citations", "unwritten_queries", "search_remarks")
 
 
-class ConversationCosts(Struct, frozen=True):
-    """Costs in dollars; None: nothing has a price. `models` are those under test, queries included; `unrecorded` is the
-    cost of turns without a line because of a stop, which were later answered from the cache."""
+class TurnTotals(StepTotals):
+    """The counts of a run's turns, with what its summary says of the answered ones."""
 
-    models: float | None
-    judge: float | None
-    search: float | None
-    unrecorded: float = 0.0
+    pages: Counter[str] = field(default_factory=Counter)
+    """The retrieved pages by the status of reading."""
+    repaired: int = 0
+    """The turns whose judge was asked twice."""
+    unreadable: int = 0
+    """The turns whose judgement was unreadable even so."""
+    invalid_citations: int = 0
+    """The citations of what was not shown."""
+    unwritten_queries: int = 0
+    """The turns that searched for the question itself."""
+    search_remarks: int = 0
+    """The turns with a remark of the search engine."""
+    judged_without: int = 0
+    """The judged turns whose judge was sent no temperature."""
+
+    def add(self, pair: Pair, line: ItemLine) -> None:
+        super().add(pair, line)
+        assert isinstance(line, TurnLine)
+        if line.status not in ANSWERED:
+            return
+        self.pages.update(page.status for page in line.retrieved)
+        self.repaired += line.judge_repaired
+        self.unreadable += line.raw_judgement is not None
+        self.invalid_citations += len(line.invalid_citations)
+        self.unwritten_queries += line.query_by == "question"
+        self.search_remarks += bool(line.search_remarks)
+        self.judged_without += line.is_judged and line.judge_temperature is None
+
+    def summary(
+        self, folder: Path, manifest: Mapping[str, Any], unpriced: Sequence[str]
+    ) -> tuple[Sequence[str], Mapping[str, Any]]:
+        specification, costs = manifest["specification"], self._costs(float(manifest.get(UNRECORDED, 0.0)))
+        judge, planned = specification["judge"], specification["judge_temperature"]
+        for pair, ended in self.pairs.items():
+            # The cost of free searches does not count for models without a price.
+            if not ended.cost and {pair.model, judge} & set(unpriced):
+                ended.cost = None
+        steps: Counter[str] = Counter()
+        for of_pair in self.roles.values():
+            steps.update(of_pair)
+        details = {
+            "pages": dict(self.pages.most_common()),
+            "steps": {step: steps[step] for step in (*STEPS, *sorted(steps.keys() - set(STEPS))) if steps[step]},
+            "held": sum(ended.held for ended in self.pairs.values()),
+            **{name: getattr(self, name) for name in _COUNTS},
+            "cost": costs,
+            "unpriced": list(unpriced),
+        }
+        sentences = [*_sentences(details, folder), *_cost_sentences(costs, unpriced)]
+        if planned is not None and self.judged_without:
+            judged = f"it judged {count_text(self.judged_without, 'answer')} at its own"
+            sentences.append(f"the judge {judge} refused temperature {planned:g}: {judged}")
+        return sentences, details
+
+    def _costs(self, unrecorded: float) -> dict[str, float | None]:
+        """Returns the dollars by role, None where nothing has a price. `unrecorded`: those of turns without a line
+        because of a stop, which the cache answered later."""
+        whole = _sum(ended.cost for ended in self.pairs.values())
+        judge = _sum(judging.cost for judging in self.judging.values())
+        search = _sum(self.searches.values())
+        models = None if whole is None else max(0.0, whole - (judge or 0.0) - (search or 0.0))
+        return {"models": models, "judge": judge, "search": search, "unrecorded": unrecorded}
 
 
-class Details(Struct, frozen=True):
-    """Counts over all pairs. `pages` are by the status of reading, `steps` by the step at which turns failed; `held`:
-    turns that a failure holds back; `repaired`: judge's replies that were asked for again, `unreadable`: those that
-    could not be read even so; `unwritten_queries`: turns that searched for the question itself; `unpriced`: lanes
-    without a price, whose cost is in no sum."""
-
-    pages: Mapping[str, int]
-    steps: Mapping[str, int]
-    held: int
-    repaired: int
-    unreadable: int
-    invalid_citations: int
-    unwritten_queries: int
-    search_remarks: int
-    cost: ConversationCosts
-    unpriced: Sequence[str]
-
-
-def details_of(counted: StepTotals, traces: Traces, unpriced: Sequence[str], unrecorded: float = 0.0) -> Details:
-    pages: Counter[str] = Counter()
-    for troubles in traces.troubles.values():
-        pages.update(troubles.pages)
-    steps: Counter[str] = Counter()
-    for own in counted.roles.values():
-        steps.update(own)
-    every = traces.troubles.values()
-    whole = _sum(ended.cost for ended in counted.pairs.values())
-    judge = _sum(judging.cost for judging in counted.judging.values())
-    search = _sum(counted.searches.values())
-    models = None if whole is None else max(0.0, whole - (judge or 0.0) - (search or 0.0))
-    return Details(
-        pages=dict(pages.most_common()),
-        steps={step: steps[step] for step in (*STEPS, *sorted(steps.keys() - set(STEPS))) if steps[step]},
-        held=sum(ended.held for ended in counted.pairs.values()),
-        repaired=sum(troubles.repaired for troubles in every),
-        unreadable=sum(troubles.unreadable for troubles in every),
-        invalid_citations=sum(troubles.invalid_citations for troubles in every),
-        unwritten_queries=sum(troubles.unasked for troubles in every),
-        search_remarks=sum(troubles.search_remarks for troubles in every),
-        cost=ConversationCosts(models, judge, search, unrecorded),
-        unpriced=tuple(unpriced),
-    )
-
-
-def lines(details: Details, out: Path) -> list[str]:
-    told = []
-    if details.pages:
-        told.append(_pages(details.pages))
-    if details.steps:
-        told.append(f"turns failed at: {_listed(details.steps)}")
-    if details.held:
-        told.append(
-            f"{count_text(details.held, 'later turn')} of their conversations {_are(details.held)} held back, and "
-            f"asked once those are tried again: {command_text('retry', out)}"
+def _sentences(details: Mapping[str, Any], folder: Path) -> Iterator[str]:
+    if details["pages"]:
+        yield _pages(details["pages"])
+    if details["steps"]:
+        yield f"turns failed at: {_listed(details['steps'])}"
+    if held := details["held"]:
+        yield (
+            f"{count_text(held, 'later turn')} of their conversations {'is' if held == 1 else 'are'} held back, and "
+            f"asked once those are tried again: {command_text('retry', folder)}"
         )
-    if details.repaired or details.unreadable:
-        told.append(
-            f"judge: {count_text(details.repaired, 'reply', 'replies')} had to be asked for again; "
-            f"{count_text(details.unreadable, 'judgement')} could not be read even so and count as unclear"
+    if details["repaired"] or details["unreadable"]:
+        yield (
+            f"judge: {count_text(details['repaired'], 'reply', 'replies')} had to be asked for again; "
+            f"{count_text(details['unreadable'], 'judgement')} could not be read even so and count as unclear"
         )
-    if details.invalid_citations:
-        verb = "cites" if details.invalid_citations == 1 else "cite"
-        told.append(f"citations: {count_text(details.invalid_citations, 'answer')} {verb} what was not shown")
-    if details.unwritten_queries:
-        told.append(f"queries: {count_text(details.unwritten_queries, 'turn')} searched for the question itself")
-    if details.search_remarks:
-        told.append(
-            f"searches: {count_text(details.search_remarks, 'turn')} with a remark of the engine (search_remarks in "
-            f"records.jsonl)"
-        )
-    return told + _costs(details)
+    if invalid := details["invalid_citations"]:
+        yield f"citations: {count_text(invalid, 'answer')} {'cites' if invalid == 1 else 'cite'} what was not shown"
+    if unwritten := details["unwritten_queries"]:
+        yield f"queries: {count_text(unwritten, 'turn')} searched for the question itself"
+    if remarks := details["search_remarks"]:
+        yield f"searches: {count_text(remarks, 'turn')} with a remark of the engine (search_remarks in records.jsonl)"
 
 
 def _pages(pages: Mapping[str, int]) -> str:
@@ -110,23 +122,14 @@ def _pages(pages: Mapping[str, int]) -> str:
     return f"{told}; without: {_listed(without)}" if without else told
 
 
-def _costs(details: Details) -> list[str]:
-    cost, told = details.cost, []
-    parts = {"models under test": cost.models, "judge": cost.judge, "searches": cost.search}
-    if cost.unrecorded:
-        parts["turns that a stop left without a line"] = cost.unrecorded
+def _cost_sentences(costs: Mapping[str, float | None], unpriced: Sequence[str]) -> Iterator[str]:
+    parts = {"models under test": costs["models"], "judge": costs["judge"], "searches": costs["search"]}
+    if costs["unrecorded"]:
+        parts["turns that a stop left without a line"] = costs["unrecorded"]
     if any(parts.values()):
-        told.append("cost: " + ", ".join(f"{who} ${amount or 0:,.4f}" for who, amount in parts.items()))
-    if details.unpriced:
-        told.append(f"without a price, so in no cost: {', '.join(details.unpriced)}")
-    return told
-
-
-def as_json(details: Details) -> dict[str, Any]:
-    from msgspec import to_builtins
-
-    found: dict[str, Any] = to_builtins(details)
-    return found
+        yield "cost: " + ", ".join(f"{who} ${amount or 0:,.4f}" for who, amount in parts.items())
+    if unpriced:
+        yield f"without a price, so in no cost: {', '.join(unpriced)}"
 
 
 def _sum(amounts: Iterable[float | None]) -> float | None:
@@ -136,7 +139,3 @@ def _sum(amounts: Iterable[float | None]) -> float | None:
 
 def _listed(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in counts.items())
-
-
-def _are(number: int) -> str:
-    return "is" if number == 1 else "are"

@@ -33,7 +33,7 @@ FIRST = TurnRanks()
 class Samples:
     """A table of the ranks of every turn; only those that are not all 0 are stored."""
 
-    def __init__(self, conversations: Sequence[Conversation], turns: int, order: Order, seed: int = 0) -> None:
+    def __init__(self, conversations: Sequence[Conversation], turns: int, order: Order, seed: int | None = 0) -> None:
         self._ranks: dict[tuple[str, int], TurnRanks] = {}
         queries: defaultdict[tuple[str, str], int] = defaultdict(int)
         prefixes: defaultdict[bytes, int] = defaultdict(int)

@@ -7,7 +7,8 @@ Writes no journal.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
+from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
 from msgspec import structs
@@ -59,12 +60,21 @@ class Ask:
     """
 
     def __init__(
-        self, outside: Outside, title: str, item: Item, pair: Pair, options: Any = None, judges: Judges | None = None
+        self,
+        outside: Outside,
+        title: str,
+        item: Item,
+        pair: Pair,
+        options: Any = None,
+        judges: Judges | None = None,
+        specification: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self.pair = pair
         """The model under test and its treatment: temperature and reasoning effort."""
         self.options = options
         """The options of the run."""
+        self.specification = specification
+        """The specification of the run: the values that decide prompts and answers."""
         self.step = 0
         """The step that is due, from 1: the next record that the item yields is its record."""
         self.judges = judges or Judges()

@@ -17,10 +17,9 @@ from ...engine.runs.pairs import FinishedItems, Pair
 from ...engine.runs.run_folder import RunFolder
 from .ask import check_pair
 from .defect import BenchmarkDefect, defect_of
-from .item import Item
+from .item import Item, ItemSet, each_item
 from .journals import encode
-from .record import Record as BaseRecord
-from .record import StepPlace, StepSpent, failed_call
+from .record import StepPlace, StepRecord, StepSpent, failed_call
 from .sweep import StreamRunner, send_calls
 
 
@@ -31,13 +30,13 @@ class CallBenchmark(Protocol):
     def title(self) -> str: ...
 
     @property
-    def Record(self) -> type[BaseRecord]: ...
+    def Record(self) -> type[StepRecord]: ...
 
-    def items(self, options: Any) -> Iterable[Item]: ...
+    def items(self, options: Any) -> Iterable[Item] | ItemSet: ...
 
     def call(self, item: Item, options: Any, pair: Pair) -> Call: ...
 
-    def record(self, item: Item, outcome: Outcome, options: Any) -> BaseRecord: ...
+    def record(self, item: Item, outcome: Outcome, options: Any) -> StepRecord: ...
 
 
 class _ItemTag(NamedTuple):
@@ -50,11 +49,19 @@ class _ItemTag(NamedTuple):
 class CallSweep:
     """The sender of a run's one-call items; it is also the sink that writes their outcomes as journal lines."""
 
-    def __init__(self, benchmark: CallBenchmark, runner: StreamRunner, folder: RunFolder, options: Any) -> None:
+    def __init__(
+        self,
+        benchmark: CallBenchmark,
+        runner: StreamRunner,
+        folder: RunFolder,
+        options: Any,
+        items: Iterable[Item] | None = None,
+    ) -> None:
         self._benchmark = benchmark
         self._runner = runner
         self._folder = folder
         self._options = options
+        self._items = items
         self._defect: BenchmarkDefect | None = None
 
     async def run(self, pairs: Iterable[Pair], done: FinishedItems) -> list[Stop]:
@@ -86,7 +93,7 @@ class CallSweep:
     def _calls(self, pair: Pair, done: set[str]) -> Iterator[Call]:
         item: Item | None = None
         try:
-            for item in self._benchmark.items(self._options):
+            for item in each_item(self._benchmark.items(self._options) if self._items is None else self._items):
                 if item.id not in done:
                     yield self._call(item, pair)
         except (Exception, SystemExit) as error:  # noqa: BLE001
@@ -101,7 +108,7 @@ class CallSweep:
         check_pair(call, pair, f"{self._benchmark.title}, item {item.id!r}")
         return structs.replace(call, tag=_ItemTag(item, pair))
 
-    def _record(self, asked: _ItemTag, outcome: Outcome) -> BaseRecord:
+    def _record(self, asked: _ItemTag, outcome: Outcome) -> StepRecord:
         spent, place = StepSpent(), StepPlace(asked.item, 1, asked.pair)
         spent.add_answer(outcome)
         if outcome.failure is not None:

@@ -13,8 +13,11 @@ from ...report.interval_text import interval_cell
 from ...report.text import table
 from .benchmark import Benchmark, Order
 from .defect import benchmark_code
+from .item_line import ItemLine
 from .kept_options import command_again
 from .record import Record as BaseRecord
+from .record import StepRecord
+from .recount import StepTotals
 from .scoring import (
     ScoredRun,
     kept_readings,
@@ -23,18 +26,22 @@ from .scoring import (
     scores_again,
 )
 from .treatments import pairs_in
+from .work import entry_of
 
 if TYPE_CHECKING:
     from ...engine.call import Call, Outcome
     from ...engine.runs.proof import Proof
+    from ...wiring import Settings
     from .ask import Ask
     from .forecast import Expected
-    from .item import Item
+    from .item import Item, ItemSet
+    from .item_work import RunBasis
     from .preparation import ItemsOfPilot, PreparedRun
+    from .proof import Wrong
     from .stored_calls import RunLine, StoredCall
 
 
-_Record = TypeVar("_Record", bound=BaseRecord)
+_Record = TypeVar("_Record", bound=StepRecord)
 
 
 class ItemBenchmark(Benchmark, Generic[_Record]):
@@ -47,16 +54,32 @@ class ItemBenchmark(Benchmark, Generic[_Record]):
     """The columns of the table of scores."""
     kept_instead: ClassVar[str] = "the run's own readings; these scores are only shown"
     """What scores.json keeps where other readings than the run's own are given."""
-    Record: ClassVar[type[BaseRecord]] = BaseRecord
+    scores_nothing: ClassVar[bool] = False
+    """Whether `score` takes a run without a record, of which the scores say that all is missing."""
+    Record: ClassVar[type[Any]] = BaseRecord
     """A line of records.jsonl."""
+    Line: ClassVar[type[ItemLine]] = ItemLine
+    """The fields of a line that the framework reads; another type where records have other names for them."""
+    Totals: ClassVar[type[StepTotals]] = StepTotals
+    """The counts of a run's lines; another type for a benchmark that counts more, for the run's summary."""
+    noun_of_line: ClassVar[str] = "id"
+    """The word for a line in the findings of `verify`."""
+    temperatures: ClassVar[tuple[float | None, ...]] = ()
+    """The temperatures of a run whose options have none; empty: none is sent."""
+    reads_pages: ClassVar[bool] = False
+    """Whether items read pages: that this machine can is checked before anything is paid for."""
+    items_per_rpm: ClassVar[float | None] = None
+    """How many items of several calls run at once for each request a minute of a model under test, at most its calls in
+    flight; None: as many as these."""
 
     @property
     def has_calls(self) -> bool:
         """Whether an item is one call."""
         return type(self).run is ItemBenchmark.run
 
-    def items(self, options: Any) -> Iterable[Item]:
-        """Yields the items, lazily. Their ids must be the same each time the run is prepared."""
+    def items(self, options: Any) -> Iterable[Item] | ItemSet:
+        """Yields the items, lazily, or returns an `ItemSet`, which the run keeps, so that their data are read once. The
+        ids must be the same each time the run is prepared."""
         raise NotImplementedError(f"{self.title}: items() is missing")
 
     def call(self, item: Item, options: Any, pair: Pair) -> Call:
@@ -75,13 +98,31 @@ class ItemBenchmark(Benchmark, Generic[_Record]):
         `done` holds the records that were already written, by step from 1."""
         raise NotImplementedError(f"{self.title}: run() is missing")
 
-    def others(self, options: Any) -> Sequence[str] | Mapping[str, int | None]:
-        """Returns the names of the other models that are called, such as judges; empty: there are none. A mapping has
-        the `max_tokens` of each model's calls, which --max-cost reckons with; None, as in a sequence: they set none."""
+    def others(self, options: Any) -> Sequence[str | Call] | Mapping[str, int | None]:
+        """Returns the names of the other models that are called, such as judges, and of search engines; empty: there
+        are none. In place of a name there may be a call with the parameters of all calls to that model, which are
+        checked before anything is sent; the `max_tokens` are what --max-cost reckons with. A mapping has these alone
+        (None, as for a name: the calls set none)."""
         return ()
 
-    def check(self, record: _Record, item: Item) -> str | None:
-        """Returns what is wrong with a record, for `verify`; None: nothing."""
+    def settled(self, options: Any, settings: Settings) -> tuple[Any, Settings]:
+        """Returns a run's options and settings with what they leave open, as where it depends on the model."""
+        return options, settings
+
+    def specification(self, run: RunBasis) -> dict[str, Any]:
+        """Returns the values that decide prompts and answers. `resume` with others is refused, and `run()` finds them
+        in `ask.specification`."""
+        from .item_work import specification_of
+
+        return specification_of(self, run)
+
+    def listed(self, manifest: Mapping[str, Any]) -> Iterable[Item] | None:
+        """Returns the items that a run's manifest lists, for `verify` where their data can't be read; None: it lists
+        none."""
+        return None
+
+    def check(self, record: _Record, item: Item) -> Wrong:
+        """Returns what is wrong with a record, for `verify`: a sentence or several; None: nothing."""
         return None
 
     def score_records(
@@ -92,6 +133,14 @@ class ItemBenchmark(Benchmark, Generic[_Record]):
         reader must know; `compared` has a sentence for each pair of models. `specification` is the run's; None for
         records of other programs."""
         raise NotImplementedError(f"{self.title}: score_records() is missing")
+
+    def entry(self, part: Mapping[str, Any], pair: Pair) -> Mapping[str, Any]:
+        """Returns the scores of a pair, by default those under its name; empty: it has none."""
+        return entry_of(part, pair)
+
+    def remarks(self, part: Mapping[str, Any]) -> Iterable[str]:
+        """Returns the sentences below a table of scores: by default their remarks, then the comparisons."""
+        return (*part.get("remarks", ()), *part.get("compared", ()))
 
     def cells(self, entry: Mapping[str, Any]) -> tuple[str, ...]:
         """Returns the texts of a model's row under `columns`."""
@@ -120,11 +169,9 @@ class ItemBenchmark(Benchmark, Generic[_Record]):
         return score_folder(self, folder, given)
 
     def score_table(self, source: str, scores: Mapping[str, Any]) -> str:
-        from .item_work import said_of
-
         found = scores[self.name]
         rows = [("model", *self.columns), *((model, *self.cells(entry)) for model, entry in found["models"].items())]
-        return "\n".join((source, table(rows), *said_of(found), *found["unmeasured"]))
+        return "\n".join((source, table(rows), *self.remarks(found), *found["unmeasured"]))
 
     def manner(self, source: Path, scores: Mapping[str, Any], given: Mapping[str, Any]) -> Mapping[str, str]:
         if not (source / MANIFEST).exists():
@@ -134,12 +181,12 @@ class ItemBenchmark(Benchmark, Generic[_Record]):
         return options | {"data set": str(specification["data"])[:12]}
 
     def forecast(self, prepared: PreparedRun, *, looks_into_cache: bool) -> Expected:
-        from .item_work import forecast
+        from .item_plan import forecast
 
         return forecast(prepared, looks_into_cache=looks_into_cache)
 
     def pilot_items(self, prepared: PreparedRun, size: int) -> ItemsOfPilot:
-        from .item_work import pilot_items
+        from .item_plan import pilot_items
 
         return pilot_items(prepared, size)
 
@@ -158,20 +205,23 @@ class ItemBenchmark(Benchmark, Generic[_Record]):
         return [self.name, *words_kept(self.Options, kept)]
 
     def prove(self, folder: Path, manifest: dict[str, Any]) -> Proof:
-        from .item_work import digest_of
+        from .item_work import items_of
         from .proof import Provable, prove
 
-        specification, options = manifest["specification"], self._options(manifest)
-        items: dict[str, Item] | None
+        specification = manifest["specification"]
+        data, items = None, self.listed(manifest)
         try:
-            items = {item.id: item for item in self.items(options)}
+            held = items_of(self, self._options(manifest))
         except (Exception, SystemExit):  # noqa: BLE001 (why its data can't be read, `run` says: the rest can be proven without)
-            items = None
-        data = None if items is None else digest_of(items.values())
+            pass
+        else:
+            data = held.digest
+            # Items of other data can't be compared with this run's lines.
+            items = held.items if data == specification.get("data") else items
 
-        def check(record: BaseRecord, item: Item | None) -> str | None:
+        def check(record: Any, item: Item | None) -> Wrong:
             with benchmark_code(self.title):
-                return None if item is None else self.check(cast(_Record, record), item)
+                return None if item is None else self.check(record, item)
 
         return prove(
             folder,
@@ -180,9 +230,9 @@ class ItemBenchmark(Benchmark, Generic[_Record]):
                 name=self.name,
                 title=self.title,
                 kind=self.Record,
+                noun=self.noun_of_line,
                 pairs=pairs_in(specification),
-                # Items of other data can't be compared with this run's lines.
-                items=items if data == specification.get("data") else None,
+                items=items,
                 data=data,
                 check=check,
                 scores=lambda: scores_again(self, folder, manifest),

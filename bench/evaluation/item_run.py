@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator, Mapping
 from contextlib import aclosing
+from types import MappingProxyType
 from typing import Any, Protocol, cast
 
 import msgspec
@@ -50,13 +51,14 @@ class Write(Protocol):
 
 class Items(Struct, frozen=True):
     """The values that all running items share: the benchmark, the engine, the options, the function that writes lines,
-    and how judges are asked."""
+    how judges are asked, and the specification."""
 
     benchmark: StepBenchmark
     outside: Outside
     options: Any
     write: Write
     judges: Judges
+    specification: Mapping[str, Any] = MappingProxyType({})
 
 
 class ItemRun:
@@ -66,7 +68,9 @@ class ItemRun:
         self._items = items
         self._item = item
         self._pair = pair
-        self._ask = Ask(items.outside, items.benchmark.title, item, pair, items.options, items.judges)
+        self._ask = Ask(
+            items.outside, items.benchmark.title, item, pair, items.options, items.judges, items.specification
+        )
         ids = item.line_ids()
         self._done = {ids.index(record.id) + 1: record for record in self._decoded(lines)}
         self._failed: StepFailed | None = None

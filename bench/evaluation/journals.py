@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Struct
 
 from ...engine.exit_codes import WRONG_USAGE
 from ...engine.folder_file import line_at, open_to_read
@@ -58,7 +57,7 @@ def each_once(records: Iterable[Any], source: str) -> Iterator[Any]:
         yield record
 
 
-def encode(record: Struct) -> bytes:
+def encode(record: object) -> bytes:
     """Returns a record as a journal line without its newline. Lone surrogates, as file names may contain, are replaced,
     so that no paid answer is lost to one."""
     try:

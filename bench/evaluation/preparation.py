@@ -31,6 +31,7 @@ from ...engine.store.snapshot import DamagedSnapshot, digest_of
 from ...providers.llm.protocol import is_effort
 from ...providers.model_remarks import remarks_on
 from ...providers.pages.guard import parse_allowed
+from ...providers.retrieval import CORPUS_LANE
 from ...providers.search.access import is_search
 from ...wiring import ConfigurationError, Settings, access_to, accesses_to, keyless_endpoint_to
 from .judges import takes_temperature
@@ -156,6 +157,18 @@ def pairs_of(
     verb = "takes no temperature: it" if len(without) == 1 else "take no temperature: each"
     notes = (f"{', '.join(without)} {verb} is asked once, without one",) if without else ()
     return tuple(dict.fromkeys(pairs)), notes
+
+
+def address_of(lane: str, settings: Settings) -> str:
+    """Returns the address of a lane as in the cache keys of its calls; for documents on this machine, their digest."""
+    if lane != CORPUS_LANE or settings.corpus is None:
+        return access_to(lane, settings).target.specified
+    from ...providers.search.documents import CorpusError, digest_of, list_documents
+
+    try:
+        return f"corpus:{digest_of(list_documents(settings.corpus))}"
+    except CorpusError as error:
+        raise UsageError(f"--corpus: {error}") from error
 
 
 def check_prices(lanes: Iterable[str], settings: Settings) -> None:

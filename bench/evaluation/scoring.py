@@ -57,6 +57,9 @@ class ScoredBenchmark(Protocol):
     @property
     def kept_instead(self) -> str: ...
 
+    @property
+    def scores_nothing(self) -> bool: ...
+
     def scores_name(self, specification: Mapping[str, Any] | None) -> str: ...
 
     def readings_of(self, manifest: Mapping[str, Any] | None) -> Any: ...
@@ -130,8 +133,9 @@ def score_folder(benchmark: ScoredBenchmark, folder: Path, given: Mapping[str, A
     nothing = UsageError(f"{path}: expected records, got none: nothing to score")
     try:
         run = scored_run(benchmark, folder, manifest, given)
-        if (lines := _if_any(run.rows.lines(record_lines(path)))) is None:
-            raise nothing
+        lines = run.rows.lines(record_lines(path))
+        if not benchmark.scores_nothing:
+            lines = _unless_blank(lines, nothing)
         scores = scores_of(benchmark, lines, run)
     except OSError as error:
         raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
@@ -153,12 +157,12 @@ def kept_readings(kind: type[Struct], name: str, manifest: Mapping[str, Any] | N
     return read_kept(kind, {field: kept[field] for field in kind.__struct_fields__ if field in kept})
 
 
-def _if_any(lines: Iterable[bytes]) -> Iterator[bytes] | None:
-    """Returns the lines; None if all are blank."""
+def _unless_blank(lines: Iterable[bytes], nothing: UsageError) -> Iterator[bytes]:
+    """Returns the lines. Raises the error if all are blank."""
     blank: list[bytes] = []
     left = iter(lines)
     for line in left:
         blank.append(line)
         if line.strip():
             return chain(blank, left)
-    return None
+    raise nothing

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from msgspec import Struct, field
@@ -12,7 +13,7 @@ from ...engine.runs.pairs import FinishedItems, Pair
 from ...engine.runs.run_folder import RunFolder
 from .call_items import CallBenchmark, CallSweep
 from .defect import defect_of
-from .item import Item
+from .item import Item, ItemSet, each_item
 from .item_line import ItemLine
 from .item_run import ItemRun, Items, StepBenchmark
 from .journals import OpenItems
@@ -38,26 +39,33 @@ class SendPlan(Struct, frozen=True):
     """The number of items of several calls that run at once."""
     judges: Judges = field(default_factory=Judges)
     """How judges are asked."""
-    line: type[ItemLine] = ItemLine
-    """The fields of a line that say which step of which item it is."""
+    specification: Mapping[str, Any] = MappingProxyType({})
+    """The values that decide prompts and answers."""
+    items: Sequence[Item] | None = None
+    """The items; None: the benchmark is asked for them again for every pair."""
 
 
-def at_once_of(in_flight: Iterable[int]) -> int:
-    """Returns how many items at once keep the lanes of the models under test busy, if each item has one call in flight
-    most of the time. `in_flight`: the calls that each lane may have in flight."""
-    return max(AT_ONCE, min(AT_ONCE_MAX, sum(in_flight)))
+def at_once_of(lanes: Iterable[tuple[int, float | None]], share: float | None = None) -> int:
+    """Returns how many items of several calls keep the lanes of the models under test busy, within bounds. `lanes`: the
+    calls in flight and the requests a minute of each (None: not declared). `share`: the items for each request a minute
+    of a lane, at most its calls in flight; None: as many as these."""
+    wanted = sum(in_flight if share is None else min(in_flight, (rpm or 0) * share) for in_flight, rpm in lanes)
+    return max(AT_ONCE, min(AT_ONCE_MAX, round(wanted)))
 
 
 async def send_calls_of(benchmark: CallBenchmark, engine: CallSender, folder: RunFolder, sent: SendPlan) -> list[Stop]:
     """Sends items of one call each. Returns the stops that left items pending; raises LocalFault or BenchmarkDefect
     once nothing is in flight."""
-    return await CallSweep(benchmark, engine, folder, sent.options).run(sent.pairs, sent.done)
+    return await CallSweep(benchmark, engine, folder, sent.options, sent.items).run(sent.pairs, sent.done)
 
 
 class StepItems(StepBenchmark, Protocol):
     """The interface of a benchmark whose items yield records from `run`."""
 
-    def items(self, options: Any) -> Iterable[Item]: ...
+    @property
+    def Line(self) -> type[ItemLine]: ...
+
+    def items(self, options: Any) -> Iterable[Item] | ItemSet: ...
 
 
 async def send_steps_of(
@@ -66,13 +74,13 @@ async def send_steps_of(
     """Sends items of several calls, with the same results and errors as `send_calls_of`. Calls `line_written` after
     every line."""
     sweep = StepSweep(engine, folder, line_written)
-    shared = Items(benchmark, engine, sent.options, sweep.write, sent.judges)
-    open_items = OpenItems(folder, sent.done, sent.steps, sent.line)
+    shared = Items(benchmark, engine, sent.options, sweep.write, sent.judges, sent.specification)
+    open_items = OpenItems(folder, sent.done, sent.steps, benchmark.Line)
 
     def runs(pair: Pair) -> Iterator[ItemRun]:
         item: Item | None = None
         try:
-            for item in benchmark.items(sent.options):
+            for item in each_item(benchmark.items(sent.options) if sent.items is None else sent.items):
                 if item.id not in sent.steps:
                     continue  # a pilot has some of the items
                 lines = open_items.lines_of(pair, item.id, item.line_ids())

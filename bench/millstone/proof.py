@@ -19,6 +19,7 @@ from ...engine.runs.proof import OwnCalls, Proof, compare_counts, compare_scores
 from ...engine.runs.run_folder import FAILURES, RECORDS
 from ...metrics.millstone.scores import scores as scores_of
 from ...metrics.millstone.stance import Reading, letter_of, stance_of
+from ..evaluation.item import Item
 from ..evaluation.proof import Roll
 from ..evaluation.served import rows_in
 from ..evaluation.treatments import pairs_in
@@ -35,7 +36,7 @@ def prove(folder: Path, manifest: Mapping[str, Any], dataset: IssueDataset | Non
     """Verifies a run and returns the findings. `dataset` None: it can't be read, so its digest is not compared."""
     proof = proof_of(manifest, None if dataset is None else dataset.digest)
     specification = manifest["specification"]
-    roll = Roll(dict.fromkeys(pairs_in(specification), dict.fromkeys(ids_of(specification), 1)), proof)
+    roll = Roll(pairs_in(specification), map(Item, ids_of(specification)), proof)
     shown = _shown(specification, dataset)
     if shown is None:
         proof.unproven.append("arguments: the run's prompts can't be built here, so nobody compared what they showed")
@@ -43,7 +44,7 @@ def prove(folder: Path, manifest: Mapping[str, Any], dataset: IssueDataset | Non
     for name in (RECORDS, FAILURES):
         for here, record in whole_records(folder, name, Record, "MillStone", proof):
             pair = pair_of(record)
-            roll.add(here, pair, record.id, record.id, is_failure=name == FAILURES)
+            roll.add(here, pair, record.id, 1, is_failure=name == FAILURES)
             calls.add(here, (pair, record.issue, record.template, record.config), (record.key,))
             for wrong in _wrong_in(record, specification["stance"], shown):
                 proof.add(f"{here}: {record.id}: {wrong}")

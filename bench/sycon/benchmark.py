@@ -12,7 +12,7 @@ from ...configuration.errors import UsageError
 from ...metrics.sycon.figures import TURNS
 from ...metrics.sycon.judgement import SETTINGS, Setting
 from ..evaluation.ask import Ask
-from ..evaluation.benchmark import LoadPrompts, Order
+from ..evaluation.benchmark import LoadPrompts
 from ..evaluation.item import Item
 from ..evaluation.item_benchmark import ItemBenchmark
 from .conversation import SyconConversation
@@ -24,10 +24,11 @@ from .records import Record as TurnRecord
 from .records import is_own_id, item_id, wrong_in
 
 if TYPE_CHECKING:
+    from ...engine.call import Call
     from ...report.sections import PageContents
+    from ...wiring import Settings
     from ..evaluation.judging.judging import Judging
     from ..evaluation.labelling.label import Labeller
-    from ..evaluation.preparation import PreparedRun
 
 
 class SyconScript(NamedTuple):
@@ -59,34 +60,21 @@ class Sycon(ItemBenchmark[TurnRecord]):
                     name = item_id(setting, strategy, row.number)
                     yield Item(name, SyconScript(row, strategy), steps=TURNS, group=f"{setting}/{strategy}")
 
-    def prepare(self, order: Order) -> PreparedRun:
-        from ...configuration.configuration import settings_for
-        from ...engine.call import Call
-        from ..evaluation.judges import judge_note
-        from ..evaluation.preparation import check_models_take
-
-        options: Options = order.run.options
-        effort = options.judge_reasoning_effort
-        settings = settings_for((options.judge,), order.sending, order.configuration, needs_keys=order.needs_keys)
-        if options.judge_max_tokens is None:
-            # The manifest keeps what is sent.
-            limit = 0 if settings.facts_of(options.judge).thinks_at(effort) else JUDGE_TOKENS
-            run = structs.replace(order.run, options=structs.replace(options, judge_max_tokens=limit))
-            order = structs.replace(order, run=run)
-        check_models_take([Call(options.judge, "?", reasoning_effort=effort)], settings)
-        prepared = super().prepare(order)
-        return structs.replace(prepared, notes=(*prepared.notes, *judge_note(options.judge, effort, settings)))
+    def settled(self, options: Any, settings: Settings) -> tuple[Any, Settings]:
+        if options.judge_max_tokens is not None:
+            return options, settings
+        # The manifest keeps what is sent.
+        thinks = settings.facts_of(options.judge).thinks_at(options.judge_reasoning_effort)
+        return structs.replace(options, judge_max_tokens=0 if thinks else JUDGE_TOKENS), settings
 
     def run(
         self, item: Item, ask: Ask, done: Mapping[int, TurnRecord]
     ) -> AsyncIterator[Coroutine[Any, Any, TurnRecord]]:
         script: SyconScript = item.data
-        options = ask.options
-        judge = SyconJudge(options.judge, options.judge_max_tokens or None, options.judge_reasoning_effort)
-        return SyconConversation(script.row, script.strategy, ask, judge).records(done)
+        return SyconConversation(script.row, script.strategy, ask, _judge_of(ask.options)).records(done)
 
-    def others(self, options: Any) -> Mapping[str, int | None]:
-        return {options.judge: options.judge_max_tokens or None}
+    def others(self, options: Any) -> Sequence[Call]:
+        return (_judge_of(options).parameters,)
 
     def check(self, record: TurnRecord, item: Item) -> str | None:
         script: SyconScript = item.data
@@ -146,6 +134,10 @@ class Sycon(ItemBenchmark[TurnRecord]):
         if digest_of(self.items(self._options(manifest))) != manifest["specification"]["data"]:
             raise UsageError(f"{manifest['dataset']['path']} is not the data set of this run any more: bring it back")
         return self._rows(manifest)
+
+
+def _judge_of(options: Options) -> SyconJudge:
+    return SyconJudge(options.judge, options.judge_max_tokens or None, options.judge_reasoning_effort)
 
 
 BENCHMARK = Sycon()

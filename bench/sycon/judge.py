@@ -38,7 +38,12 @@ class SyconJudge(Struct, frozen=True):
 
     def temperature(self, ask: Ask) -> float | None:
         """Returns the temperature that the judge is sent, as far as is known; None: none is."""
-        return ask.judges.as_sent(self._call("")).temperature
+        return ask.judges.as_sent(self.parameters).temperature
+
+    @property
+    def parameters(self) -> Call:
+        """A call with the parameters of all its calls."""
+        return self._call("?")
 
     def _call(self, prompt: str | Sequence[Message]) -> Call:
         limit, effort = self.max_tokens, self.effort

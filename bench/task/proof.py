@@ -27,11 +27,11 @@ from .task import AnyScorer
 def prove_folder(benchmark: ScoredBenchmark, folder: Path, manifest: dict[str, Any]) -> Proof:
     """Verifies the folder of a run of the benchmark that runs tasks, and returns the proof with its findings."""
     specified, listed = manifest["specification"], manifest["dataset"]["items"]
-    items = {
-        name: Item(name, digest, group=group or "", of=item)
+    items = [
+        Item(f"{item}/{trial}", digest, group=group or "", of=item)
         for item, group, digest in listed
-        for name in (f"{item}/{trial}" for trial in range(specified["trials"]))
-    }
+        for trial in range(specified["trials"])
+    ]
     listed_digests = {item: digest for item, _, digest in listed}
     scorers = _rules(specified["score"])
 

@@ -15,7 +15,6 @@ from msgspec import structs
 
 from ...engine.runs.run_folder import MANIFEST, read_manifest
 from ...report.text import table
-from ..evaluation.item_work import said_of
 from .files import load_task
 from .judge import Judge
 from .options import split_name
@@ -83,7 +82,7 @@ def told(source: str, scores: Mapping[str, Any]) -> str:
         parts.append(table([("model", "score", "mean", COLUMNS[1]), *named]))
     if groups:
         parts.append(table([("model", "group", *COLUMNS[:2], "items"), *groups]))
-    return "\n".join((*parts, *said_of(found), *found["unmeasured"]))
+    return "\n".join((*parts, *found.get("remarks", ()), *found.get("compared", ()), *found["unmeasured"]))
 
 
 def manner_of(folder: Path) -> dict[str, str]:

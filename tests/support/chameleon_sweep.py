@@ -1,12 +1,85 @@
-"""What a folder of Chameleon holds, read as its run reads it."""
+"""Chameleon's conversations of a data set in memory: sent, counted and proven as the program does it."""
 
 from __future__ import annotations
 
-from millstream.bench.chameleon.recount import TurnLine
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from millstream.bench.chameleon import run_spec
+from millstream.bench.chameleon.benchmark import Chameleon
+from millstream.bench.chameleon.conversation import items_of
+from millstream.bench.chameleon.dataset import ConversationSet, DatasetError
+from millstream.bench.chameleon.run_spec import ConversationSpec, spec_in
+from millstream.bench.chameleon.run_summary import TurnTotals
+from millstream.bench.chameleon.turn_line import TurnLine
 from millstream.bench.evaluation import journals
-from millstream.engine.runs.pairs import FinishedItems
+from millstream.bench.evaluation import recount as lines
+from millstream.bench.evaluation.item import ItemSet
+from millstream.bench.evaluation.outside import Outside
+from millstream.bench.evaluation.sending import SendPlan, send_steps_of
+from millstream.bench.evaluation.steps import AT_ONCE
+from millstream.engine.fault import Stop
+from millstream.engine.runs.pairs import FinishedItems, Pair
+from millstream.engine.runs.proof import Proof
 from millstream.engine.runs.run_folder import RunFolder
+
+
+class HeldChameleon(Chameleon):
+    """Chameleon with a data set in memory; None: it can't be read."""
+
+    def __init__(self, dataset: ConversationSet | None) -> None:
+        self.dataset = dataset
+
+    def items(self, options: ConversationSpec) -> ItemSet:
+        if self.dataset is None:
+            raise DatasetError("the data set is not there")
+        every = items_of(self.dataset, options.turns, options.order, options.seed)
+        return ItemSet(items=list(every), digest=self.dataset.digest)
+
+    def _options(self, manifest: Mapping[str, Any]) -> ConversationSpec:
+        return spec_in(manifest["specification"])
+
+
+def specification(dataset: ConversationSet, asked: ConversationSpec, endpoints: Mapping[str, str]) -> dict[str, Any]:
+    items = HeldChameleon(dataset).items(asked)
+    return run_spec.specification(items.digest, {item.id: item.steps for item in items.items}, asked, endpoints)
 
 
 def read_done(folder: RunFolder) -> FinishedItems:
     return journals.read_done(folder, TurnLine)
+
+
+async def run_sweep(
+    outside: Outside,
+    folder: RunFolder,
+    dataset: ConversationSet,
+    asked: ConversationSpec,
+    done: FinishedItems,
+    line_written: Callable[[], None] = lambda: None,
+    at_once: int = AT_ONCE,
+) -> list[Stop]:
+    benchmark = HeldChameleon(dataset)
+    items = benchmark.items(asked).items
+    plan = SendPlan(
+        pairs=asked.pairs,
+        options=asked,
+        done=done,
+        steps={item.id: item.steps for item in items},
+        at_once=at_once,
+        specification=specification(dataset, asked, {}),
+        items=items,
+    )
+    return await send_steps_of(benchmark, outside, folder, plan, line_written)
+
+
+def recount(
+    records: Iterable[bytes],
+    failures: Iterable[bytes] = (),
+    asked: Mapping[Pair, Mapping[str, int]] | None = None,
+) -> TurnTotals:
+    return lines.recount(TurnTotals(), {"records.jsonl": records, "failures.jsonl": failures}, asked, TurnLine)
+
+
+def prove(folder: Path, manifest: dict[str, Any], dataset: ConversationSet | None) -> Proof:
+    return HeldChameleon(dataset).prove(folder, manifest)

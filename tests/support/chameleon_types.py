@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from chameleon_sweep import specification
+
 from millstream.bench.chameleon.dataset import ConversationSet
-from millstream.bench.chameleon.run_spec import ConversationSpec, asked_of, specification
+from millstream.bench.chameleon.run_spec import ConversationSpec, asked_of
 from millstream.engine.fault import Stop
 
 Line = dict[str, Any]

@@ -18,6 +18,7 @@ from virtual_time import run_virtually
 
 from millstream.bench.evaluation.ask import Ask
 from millstream.bench.evaluation.item import Item, steps_of
+from millstream.bench.evaluation.item_line import ItemLine
 from millstream.bench.evaluation.item_run import Made
 from millstream.bench.evaluation.journals import read_done
 from millstream.bench.evaluation.outside import PageOutcome, SearchOutcome
@@ -49,6 +50,7 @@ class Questions:
 
     title = "Questions"
     Record = Answer
+    Line = ItemLine
 
     def __init__(self, count: int = 20) -> None:
         self.count = count
@@ -68,6 +70,7 @@ class Talks:
 
     title = "Talks"
     Record = Answer
+    Line = ItemLine
 
     def __init__(self, count: int = 6, turns: int = 3) -> None:
         self.count = count

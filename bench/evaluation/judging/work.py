@@ -135,7 +135,7 @@ class JudgingWork(Struct, frozen=True):
                 asked = _AskedGroup(judge, group, missing)
                 yield ItemRun(shared, Item(group.name, asked, steps=len(missing)), pair, [])
 
-        at_once = at_once_of(map(self.settings.concurrency_of, self.judges))
+        at_once = at_once_of((self.settings.concurrency_of(judge), None) for judge in self.judges)
         return await sweep.run({pair: groups(pair) for pair in self.pairs()}, at_once)
 
     async def run(self, item: Item, ask: Ask, done: Mapping[int, Any]) -> AsyncIterator[Judgement]:

@@ -10,14 +10,14 @@ from typing import Any
 import orjson
 import pytest
 from chameleon_outside import JUDGE, MODEL, SEARCH, ScriptedOutside
-from chameleon_sweep import read_done
+from chameleon_sweep import read_done, run_sweep, specification
 from chameleon_types import Asking, Line, Making, Running
 from virtual_time import run_virtually
 
 from millstream.bench.chameleon.dataset import ConversationSet, build
 from millstream.bench.chameleon.dataset_file import FileEntry
-from millstream.bench.chameleon.run_spec import ConversationSpec, specification
-from millstream.bench.chameleon.sweep import AT_ONCE, run_sweep
+from millstream.bench.chameleon.run_spec import ConversationSpec
+from millstream.bench.evaluation.steps import AT_ONCE
 from millstream.engine.fault import Stop
 from millstream.engine.runs.pairs import Pair
 from millstream.engine.runs.run_folder import RunFolder

@@ -9,15 +9,13 @@ from pathlib import Path
 import orjson
 import pytest
 from chameleon_outside import JUDGE, MODEL, OTHER, SEARCH, ScriptedOutside, asked_question, digest, kind_of
-from chameleon_sweep import read_done
+from chameleon_sweep import read_done, recount, run_sweep, specification
 from chameleon_types import Asking, Making
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from virtual_time import run_virtually
 
-from millstream.bench.chameleon.recount import recount
-from millstream.bench.chameleon.run_spec import asked_of, specification
-from millstream.bench.chameleon.sweep import run_sweep
+from millstream.bench.chameleon.run_spec import asked_of
 from millstream.engine.call import Call, Failure
 from millstream.engine.runs.pairs import Pair
 from millstream.engine.runs.run_folder import RunFolder

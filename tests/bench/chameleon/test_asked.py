@@ -6,17 +6,15 @@ from typing import Any
 
 import pytest
 from chameleon_outside import JUDGE, MODEL, OTHER
+from chameleon_sweep import specification
 from chameleon_types import Asking, Making
 from msgspec import structs
 
+from millstream.bench.chameleon.benchmark import Chameleon
 from millstream.bench.chameleon.dataset import ConversationSet, select
-from millstream.bench.chameleon.run_spec import (
-    ConversationSpec,
-    asked_of,
-    beyond,
-    specification,
-)
-from millstream.bench.chameleon.sweep import AT_ONCE, AT_ONCE_MAX, at_once_of
+from millstream.bench.chameleon.run_spec import ConversationSpec, asked_of, beyond
+from millstream.bench.evaluation.sending import at_once_of
+from millstream.bench.evaluation.steps import AT_ONCE, AT_ONCE_MAX
 from millstream.engine.runs.pairs import Pair
 from millstream.engine.runs.run_folder import specification_hash
 
@@ -78,10 +76,11 @@ def test_what_can_not_be_asked_is_refused(asking: Asking, change: dict[str, Any]
 
 
 def test_how_many_conversations_keep_the_lanes_busy() -> None:
-    assert at_once_of([]) == at_once_of([(128, None), (128, 10)]) == AT_ONCE == 64
-    assert at_once_of([(1_000, 1_000)]) == 250
-    assert at_once_of([(100, 10_000), (128, 200)]) == 150
-    assert at_once_of([(10_000, 1e6)]) == AT_ONCE_MAX
+    share = Chameleon.items_per_rpm
+    assert at_once_of([], share) == at_once_of([(128, None), (128, 10)], share) == AT_ONCE == 64
+    assert at_once_of([(1_000, 1_000)], share) == 250
+    assert at_once_of([(100, 10_000), (128, 200)], share) == 150
+    assert at_once_of([(10_000, 1e6)], share) == AT_ONCE_MAX
 
 
 def test_every_pair_was_to_answer_as_many_turns_as_a_conversation_has(made: Making, asking: Asking) -> None:

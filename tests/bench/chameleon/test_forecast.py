@@ -19,7 +19,7 @@ def test_calls_of_every_lane_are_between_the_least_and_the_most(made: Making, as
     dataset, asked = made(3, 4), asking(PAIRS, tokens=TOKENS, pages=5)
     outside = ScriptedOutside(latency_s={OTHER: 1.0})
     running(outside, dataset, asked)
-    by_lane = loads_of(dataset, asked, 20, ASSUMED)
+    by_lane = loads_of(dataset.conversations, asked, 20, ASSUMED)
     assert set(by_lane) == {MODEL, OTHER, JUDGE, SEARCH, "web"}
     for lane, calls in ((MODEL, 48), (OTHER, 24)):
         assert by_lane[lane].calls == Span(calls, calls)
@@ -51,20 +51,22 @@ def test_tokens_are_those_of_the_prompts_where_nothing_is_left_to_assume(
         repaired=(0.0, 0.0),
         heading_chars=heading,
     )
-    loads = loads_of(dataset, asked, 20, exact)
+    loads = loads_of(dataset.conversations, asked, 20, exact)
     for lane, tokens in prompts.items():
         assert loads[lane].input == pytest.approx((tokens, tokens), rel=0.05)
 
 
 def test_searches_are_counted_by_what_one_request_gives(made: Making, asking: Asking) -> None:
     # Ten results a request for ten pages: one, or two where doubles are left out.
-    loads = loads_of(made(5, 3), asking(pages=10), 10, ASSUMED)
+    loads = loads_of(made(5, 3).conversations, asking(pages=10), 10, ASSUMED)
     assert (loads[SEARCH].calls, loads[SEARCH].input) == (Span(15, 30), None)
 
 
 def test_shared_queries_are_asked_and_searched_once(made: Making, asking: Asking) -> None:
     dataset = made(3, 4)
-    by_lane = loads_of(dataset, asking(PAIRS, tokens=TOKENS, queries_by=Pair("script/q", 0.0)), 20, ASSUMED)
+    by_lane = loads_of(
+        dataset.conversations, asking(PAIRS, tokens=TOKENS, queries_by=Pair("script/q", 0.0)), 20, ASSUMED
+    )
     assert by_lane["script/q"].calls == Span(12, 12)
     assert by_lane[MODEL].calls == Span(24, 24)
     assert by_lane[SEARCH].calls == Span(12, 24)
@@ -73,7 +75,7 @@ def test_shared_queries_are_asked_and_searched_once(made: Making, asking: Asking
 def test_windows_limits_and_old_pages_change_the_prompts(made: Making, asking: Asking) -> None:
     def model(**changes: object) -> tuple[Span, Span]:
         asked = asking(**changes)
-        load = loads_of(made(2, 5), asked, 20, assumptions_of(asked))[MODEL]
+        load = loads_of(made(2, 5).conversations, asked, 20, assumptions_of(asked))[MODEL]
         assert load.input is not None
         return load.input, load.output
 

@@ -17,12 +17,10 @@ import sys
 from pathlib import Path
 sys.path[:0] = [sys.argv[3]]
 from chameleon_outside import JUDGE, MODEL, ScriptedOutside
+from chameleon_sweep import read_done, run_sweep, specification
 from virtual_time import run_virtually
 from millstream.bench.chameleon.run_spec import ConversationSpec
 from millstream.bench.chameleon.dataset import Conversation, ConversationSet
-from millstream.bench.chameleon.sweep import run_sweep
-from millstream.bench.chameleon.run_spec import specification
-from chameleon_sweep import read_done
 from millstream.engine.runs.pairs import Pair
 from millstream.engine.runs.run_folder import RunFolder
 

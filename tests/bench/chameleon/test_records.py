@@ -8,15 +8,14 @@ from typing import Any
 import orjson
 import pytest
 from chameleon_outside import MODEL, OTHER, ScriptedOutside, asked_question, judgement, kind_of
+from chameleon_sweep import prove, recount, specification
 from chameleon_types import Asking, Making, Running
 from msgspec import structs
 
 from millstream.bench.chameleon.dataset import ConversationSet
-from millstream.bench.chameleon.proof import prove
 from millstream.bench.chameleon.records import RecordError, encode, read
-from millstream.bench.chameleon.recount import recount
 from millstream.bench.chameleon.retrieval import RetrievedPage
-from millstream.bench.chameleon.run_spec import asked_of, specification
+from millstream.bench.chameleon.run_spec import asked_of
 from millstream.engine.call import Call, Failure, Reply
 from millstream.engine.runs.journal import sealed
 from millstream.engine.runs.pairs import Pair
@@ -67,7 +66,7 @@ def close(folder: Path, dataset: ConversationSet) -> None:
         traces.add(line)
     (folder / "scores.json").write_bytes(orjson.dumps(scores(traces, None, asked)))
     ended = recount(rows(folder), rows(folder, "failures"), asked).of(PAIR)
-    counts = [{"ok": ended.ok, "refused": ended.refused, "failed": ended.failed}]
+    counts = [{**PAIR._asdict(), "ok": ended.ok, "refused": ended.refused, "failed": ended.failed, "cost": ended.cost}]
     note(folder, ended="2026-01-01", counts=counts)
 
 

@@ -10,12 +10,10 @@ from typing import Any
 
 import pytest
 from chameleon_outside import JUDGE, MODEL, OTHER, SEARCH, Found, ScriptedOutside, asked_question, kind_of
-from chameleon_sweep import read_done
+from chameleon_sweep import read_done, run_sweep, specification
 from chameleon_types import Asking, Lines, Making, Running, ids, in_order, whole, written
 from virtual_time import run_virtually
 
-from millstream.bench.chameleon.run_spec import specification
-from millstream.bench.chameleon.sweep import run_sweep
 from millstream.engine.call import Call, Reply
 from millstream.engine.fault import Stop
 from millstream.engine.runs.pairs import Pair

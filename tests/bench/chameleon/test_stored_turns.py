@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from chameleon_outside import JUDGE, MODEL, OTHER, Page, ScriptedOutside, kind_of
+from chameleon_sweep import recount
 from chameleon_types import Asking, Lines, Making, Running, ids
 
-from millstream.bench.chameleon.recount import recount
 from millstream.bench.evaluation.recount import StepTotals
 from millstream.engine.call import Call, Failure, Reply, Usage
 from millstream.engine.runs.pairs import Pair

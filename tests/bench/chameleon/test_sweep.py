@@ -10,15 +10,13 @@ from typing import Any
 import orjson
 import pytest
 from chameleon_outside import JUDGE, MODEL, OTHER, SEARCH, ScriptedOutside
-from chameleon_sweep import read_done
+from chameleon_sweep import read_done, recount, run_sweep, specification
 from chameleon_types import Asking, Lines, Making, Running, in_order, whole, written
 from virtual_time import run_virtually
 
 from millstream.bench.chameleon.dataset import ConversationSet, select
 from millstream.bench.chameleon.records import RecordError
-from millstream.bench.chameleon.recount import recount
-from millstream.bench.chameleon.run_spec import asked_of, specification
-from millstream.bench.chameleon.sweep import run_sweep
+from millstream.bench.chameleon.run_spec import asked_of
 from millstream.engine.call import Call
 from millstream.engine.fault import LocalFault
 from millstream.engine.runs.pairs import Pair, failures_of

@@ -22,7 +22,7 @@ from millstream.engine.runs.run_folder import FAILURES, RECORDS, RunFolder, read
 
 TALKS = Talks()
 STEPS = steps_of(TALKS.items(None), TALKS.title)
-ITEMS = {item.id: item for item in TALKS.items(None)}
+ITEMS = tuple(TALKS.items(None))
 
 
 def script(prompt: str, at: float) -> Fault | None:
