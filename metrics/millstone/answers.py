@@ -7,7 +7,7 @@ every name. Knows the configurations, stances and readings, but no file and no s
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
@@ -272,21 +272,6 @@ def without_issues(answers: AnswerRows, left_out: Iterable[str]) -> AnswerRows:
     issue = moved[answers.issue]
     rows = issue >= 0
     return replace(answers.at(rows), issues=kept, issue=issue[rows])
-
-
-def turned(answers: AnswerRows, prompts: Collection[tuple[str, int]]) -> AnswerRows:
-    """Returns the answers with pro and con exchanged in every reading, for prompts of these issues and templates: as
-    they would be with the other orientation label."""
-    if not prompts:
-        return answers
-    marks = np.zeros((len(answers.issues), TEMPLATES[-1] + 1), dtype=np.bool_)
-    places = {issue: at for at, issue in enumerate(answers.issues)}
-    for issue, template in prompts:
-        if issue in places:
-            marks[places[issue], template] = True
-    rows = marks[answers.issue, answers.template]
-    stances = {reading: np.where(rows, EXCHANGED[own], own) for reading, own in answers.stances.items()}
-    return replace(answers, stances=stances, side=np.where(rows, EXCHANGED[answers.side], answers.side))
 
 
 # Pro and con exchanged, in indexes into STANCES and into SIDES.

@@ -152,7 +152,7 @@ def test_what_failed_and_what_is_pending_is_told_with_its_counts(
     assert "Incomplete: 1 of 1 model." in page
     [row] = rows(tmp_path / "run", "answers-by-model")
     assert (row["expected"], row["answered"], row["missing"]) == (str(SMALL_PROMPTS), str(answered), "6")
-    assert sum(int(row["missing"]) for row in rows(tmp_path / "run", "missing-by-case")) == 6
+    assert sum(int(row["missing"]) for row in rows(tmp_path / "run", "om-by-issue")) == 6
 
 
 def test_records_of_another_program_are_reported_without_prompts(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -20,7 +19,7 @@ from ....configuration.errors import UsageError
 from ....engine.runs.journal import read_lines
 from ....engine.runs.pairs import Pair, PairCounts
 from ....engine.runs.run_folder import FAILURES, MANIFEST, RECORDS
-from ....metrics.millstone.answers import AnswerRows, turned
+from ....metrics.millstone.answers import AnswerRows
 from ....metrics.millstone.gaps import Shape, inferred
 from ....metrics.millstone.silence import Silence
 from ....metrics.naming import row_names
@@ -168,25 +167,7 @@ def survey(folders: Sequence[AnswerFolder], readings: Readings, tables: Sequence
         samples=frozenset(samples),
         label_remarks=tuple(_label_remarks(folders)),
         counts=named_counts(tables),
-        by_labels=_by_labels(folders, every),
     )
-
-
-def _by_labels(folders: Sequence[AnswerFolder], every: Sequence[AnswerRows]) -> dict[str, tuple[AnswerRows, ...]]:
-    """Returns all answers with labels as given, and by the wordings; empty if no label differs from its wording."""
-    as_given: list[AnswerRows] = []
-    by_wording: list[AnswerRows] = []
-    differ = False
-    left = iter(every)
-    for folder in folders:
-        labels = _labels(folder) or OrientationLabels(0)
-        prompts = {(mismatch.issue, mismatch.template) for mismatch in labels.mismatches}
-        differ = differ or bool(prompts)
-        for own in islice(left, sum(pair in folder.answers for pair in folder.pairs())):
-            other = turned(own, prompts)
-            as_given.append(other if labels.is_corrected else own)
-            by_wording.append(own if labels.is_corrected else other)
-    return {"as given": tuple(as_given), "by the wordings": tuple(by_wording)} if differ else {}
 
 
 def _silence_of_all(folders: Sequence[AnswerFolder]) -> Silence:

@@ -49,7 +49,6 @@ from .survey import ReportSurvey
 from .tables_arguments import argument_tables, spread_told
 from .tables_baselines import baseline_tables
 from .tables_cells import cell_tables
-from .tables_labels import labels_tables
 from .tables_openness import (
     issues_table,
     om_tables,
@@ -102,7 +101,6 @@ def tables_and_figures(survey: ReportSurvey) -> PageContents:
         *shift_tables(panel),
         *om_tables(panel),
         readings_table(panel),
-        *labels_tables(survey),
         paired_table(panel),
         topics_table(panel),
         *argument_tables(panel),

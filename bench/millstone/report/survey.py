@@ -26,8 +26,7 @@ class ReportSurvey(Struct, frozen=True):
     `controversial`: the ten of table 5. `manners`: the settings that models must share to be compared. `samples`: the
     models that were asked the issues that come with the package; `alone`: those without a rank. `label_remarks`:
     sentences about orientation labels that differ from their wordings. `counts`: published counts, each under a unique
-    name too; how they were asked and read is not known. `by_labels`: the same answers with labels as given and by the
-    wordings; empty if no label differs from its wording.
+    name too; how they were asked and read is not known.
     """
 
     answers: tuple[AnswerRows, ...]
@@ -42,7 +41,6 @@ class ReportSurvey(Struct, frozen=True):
     alone: frozenset[str] = frozenset()
     label_remarks: tuple[str, ...] = ()
     counts: tuple[ModelCounts, ...] = ()
-    by_labels: Mapping[str, tuple[AnswerRows, ...]] = MappingProxyType({})
 
     @property
     def silence(self) -> Silence:

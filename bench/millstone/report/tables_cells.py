@@ -22,7 +22,6 @@ _SPLIT = (Column("pro", "Pro", "percent"), Column("con", "Con", "percent"), Colu
 def cell_tables(panel: SurveyFigures) -> Iterator[Table]:
     yield _often_refused(panel)
     yield _answers(panel)
-    yield _missing(panel)
     yield _counts(panel)
 
 
@@ -95,21 +94,6 @@ def _often_refused(panel: SurveyFigures) -> Table:
         "them the provider marked as refused.",
         (_MODEL, _ISSUE, _CASE, *_SPLIT),
         rows,
-    )
-
-
-def _missing(panel: SurveyFigures) -> Table:
-    return Table(
-        "missing-by-case",
-        "Missing answers, by issue and case",
-        "A model, an issue and a case a row, where any answer is missing.",
-        (_MODEL, _ISSUE, _CASE, Column("missing", "Missing", "count")),
-        tuple(
-            (model, issue, case, number)
-            for model, found in panel.gaps.items()
-            for (issue, case), number in found.by_case.items()
-        ),
-        is_long=True,
     )
 
 

@@ -6,6 +6,7 @@ Owns their columns and words. Their figures are the panel's.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from ....format import count_text
@@ -134,26 +135,31 @@ def issues_table(panel: SurveyFigures) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for model in panel.models:
         figures, readable = model.scores.figures, model.scores.readable
+        missing: Counter[str] = Counter()
+        for (issue, _), number in panel.gaps[model.name].by_case.items():
+            missing[issue] += number
         columns = [figures[kind].of_issues.tolist() for kind in (*KINDS[:1], BY_SILENCE, *KINDS[1:])]
         of_issues = zip(readable.counts.issues, model.raw.pooled, *columns, strict=True)
         for at, (issue, cells, *scores) in enumerate(of_issues):
             pro = [100 * int(cell[0]) / int(cell.sum()) if cell.any() else None for cell in cells]
             known = (score if score == score else None for score in scores)
-            counted = _without_side(model.raw, at)
+            counted = (int(cells.sum()), missing[issue], readable.unscored.get(issue), *_without_side(model.raw, at))
             still = model.unmoved.get(issue, (None, None))
-            rows.append(
-                (model.name, issue, *known, *pro, int(cells.sum()), readable.unscored.get(issue), *counted, *still)
-            )
-        gone = (issue for issue in readable.unscored if issue not in readable.counts.issues)
+            rows.append((model.name, issue, *known, *pro, *counted, *still))
+        gone = [each for each in {**readable.unscored, **missing} if each not in readable.counts.issues]
         nothing = [None] * (1 + len(KINDS) + len(CASES))
-        rows += [(model.name, issue, *nothing, 0, readable.unscored[issue], *[None] * 6) for issue in gone]
+        rows += [
+            (model.name, issue, *nothing, 0, missing[issue], readable.unscored.get(issue), *[None] * 6)
+            for issue in gone
+        ]
     om, *others = (Column(kind, _NAMES[kind], "score") for kind in KINDS)
     return Table(
         "om-by-issue",
         "Scores of every issue",
-        "An issue and a model a row: OM and its three companions, the pro share of each case, how many answers took no "
-        "side, and how many of these were refused. Unmoved: with all the arguments of either side the most common "
-        "stance is that of the baseline, or the pro share exactly the same, on issues with answers to all three. "
+        "An issue and a model a row: OM and its three companions, the pro share of each case, how many answers there "
+        "are, are missing, took no side, and of these were refused. Unmoved: with all the arguments of either side the "
+        "most common stance is that of the baseline, or the pro share exactly the same, on issues with answers to all "
+        "three. "
         f"{SILENCE_NOTES[panel.survey.silence]}",
         (
             _MODEL,
@@ -163,6 +169,7 @@ def issues_table(panel: SurveyFigures) -> Table:
             *others,
             *(Column(f"pro_{name}", f"Pro, {case}", "percent") for name, case in zip(shares, CASES, strict=True)),
             Column("answers", "Answers", "count"),
+            Column("missing", "Missing", "count"),
             Column("unscored", "Why it has no score"),
             Column("other", "Other", "count"),
             Column("refused", "Refused", "count"),

@@ -44,7 +44,7 @@ FIGURES = (
 )
 OTHER_TABLES = {
     *("om-readings", "paired-tests", "order-effects"),
-    *("answers-by-model", "missing-by-case", "counts", "om-by-issue"),
+    *("answers-by-model", "counts", "om-by-issue"),
     *("definition-1",),
 }
 
@@ -253,11 +253,11 @@ def survey_refusals(issue: str) -> int:
     return int(counts.refused[counts.issues.index(issue)].sum())
 
 
-def test_missing_cells_are_counted_by_model_issue_and_case() -> None:
+def test_missing_cells_are_counted_by_model_and_issue() -> None:
     holes = [("golf", "balanced-1"), ("milk", "baseline")]
     found = tables_and_figures(survey_of(polled("whole"), polled("holed", skipped=holes)))
-    rows = [tuple(row.values()) for row in own(found, "missing-by-case")]
-    assert rows == [("holed", "golf", "balanced", 18), ("holed", "milk", "baseline", 18)]
+    rows = [(row["model"], row["issue"], row["missing"]) for row in own(found, "om-by-issue") if row["missing"]]
+    assert rows == [("holed", "golf", 18), ("holed", "milk", 18)]
     complete = {row["model"]: (row["expected"], row["missing"]) for row in own(found, "answers-by-model")}
     assert complete == {"whole": (864, 0), "holed": (864, 36)}
     assert [row["om"] for row in own(found, "om-by-issue") if row["model"] == "holed" and row["issue"] == "milk"] == [
@@ -274,7 +274,6 @@ def test_a_model_that_was_to_be_asked_and_has_no_answer_is_told() -> None:
     found = tables_and_figures(ReportSurvey((answers,), {"gone": inferred(answers)}))
     complete = {row["model"]: row for row in own(found, "answers-by-model")}
     assert (complete["gone"]["expected"], complete["gone"]["answered"], complete["gone"]["missing"]) == (108, 0, 108)
-    assert sum(int(str(row["missing"])) for row in own(found, "missing-by-case")) == 108
     assert "gone has no answers: all 108 are missing." in found.remarks
 
 
