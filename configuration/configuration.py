@@ -7,6 +7,7 @@ without being shown. Reads no environment.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -24,10 +25,10 @@ from ..providers.retrieval import EVERY_HOST, is_page
 from ..providers.search.access import is_search
 from ..providers.search.table import ENGINES, SearchEngine
 from ..providers.table import PROVIDERS, Provider, row_of_kind
-from ..wiring import ConfigurationError, Settings
+from ..wiring import ConfigurationError, Settings, accesses_to
 from . import values
 from .documents import Document
-from .errors import nearest
+from .errors import UsageError, nearest
 from .gateway_settings import GatewaySettings
 from .gateway_table import gateway_of
 from .options import SENDING, SendingOptions
@@ -330,3 +331,33 @@ def settings_for_any(sending: SendingOptions, configuration: Configuration) -> S
     settings = settings_for((*models, _ANY), sending, configuration)
     *lanes, default = settings.lanes[: len(models) + 1]
     return structs.replace(settings, lanes=tuple(lanes), default_lane=default)
+
+
+def settings_of(sending: SendingOptions) -> Settings:
+    """Returns the engine settings for these sending options. A lane of the configuration whose API key is missing is
+    left out: it is an error only when its model is asked."""
+    settings = settings_for_any(sending, read_configuration(sending.config))
+    return structs.replace(
+        settings, lanes=tuple(lane for lane in settings.lanes if _is_reachable(lane.model, settings))
+    )
+
+
+def _is_reachable(model: str, settings: Settings) -> bool:
+    try:
+        accesses_to(model, settings)
+    except ConfigurationError:
+        return False
+    return True
+
+
+def check_prices(lanes: Iterable[str], settings: Settings) -> None:
+    """Raises UsageError if a limit is set and a lane has no price."""
+    if settings.max_cost is None:
+        return
+    prices = settings.price_table()
+    for model in lanes:
+        if prices.get(model) is None:
+            raise UsageError(
+                f"model {model} has no price, so --max-cost can't be kept: give it one under "
+                f'[prices."{model}"] in a --config file'
+            )

@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from ...configuration.configuration import read_configuration, settings_for_any
+from ...configuration.configuration import check_prices
 from ...configuration.declared_options import absolute_value
 from ...configuration.errors import UsageError
 from ...configuration.options import SENDING, SendingOptions
@@ -33,7 +33,7 @@ from ...providers.model_remarks import remarks_on
 from ...providers.pages.guard import parse_allowed
 from ...providers.retrieval import CORPUS_LANE
 from ...providers.search.access import is_search
-from ...wiring import ConfigurationError, Settings, access_to, accesses_to, keyless_endpoint_to
+from ...wiring import Settings, access_to, keyless_endpoint_to
 from .judges import takes_temperature
 from .kept_options import kept_options
 from .treatments import pairs_in
@@ -101,23 +101,6 @@ class ItemsOfPilot(Struct, frozen=True, kw_only=True):
         return self.run.total, 0, self.run.work.item
 
 
-def settings_of(sending: SendingOptions) -> Settings:
-    """Returns the engine settings for these sending options. A lane of the configuration whose API key is missing is
-    left out: it is an error only when its model is asked."""
-    settings = settings_for_any(sending, read_configuration(sending.config))
-    return structs.replace(
-        settings, lanes=tuple(lane for lane in settings.lanes if _is_reachable(lane.model, settings))
-    )
-
-
-def _is_reachable(model: str, settings: Settings) -> bool:
-    try:
-        accesses_to(model, settings)
-    except ConfigurationError:
-        return False
-    return True
-
-
 def begun_with(out: Path, benchmark: str, option: str, decided: str) -> Mapping[str, Any]:
     """Returns what was decided by the table of models for the run that has begun in a folder, by its name in the
     specification: a run keeps it. Empty if none has begun, or if `option` had decided."""
@@ -169,19 +152,6 @@ def address_of(lane: str, settings: Settings) -> str:
         return f"corpus:{digest_of(list_documents(settings.corpus))}"
     except CorpusError as error:
         raise UsageError(f"--corpus: {error}") from error
-
-
-def check_prices(lanes: Iterable[str], settings: Settings) -> None:
-    """Raises UsageError if a limit is set and a lane has no price."""
-    if settings.max_cost is None:
-        return
-    prices = settings.price_table()
-    for model in lanes:
-        if prices.get(model) is None:
-            raise UsageError(
-                f"model {model} has no price, so --max-cost can't be kept: give it one under "
-                f'[prices."{model}"] in a --config file'
-            )
 
 
 def check_cost_is_bounded(max_tokens: Mapping[str, int | None], settings: Settings, *, has_option: bool = True) -> None:

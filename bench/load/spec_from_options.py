@@ -13,14 +13,13 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from ...configuration.configuration import Configuration, read_configuration, settings_for
+from ...configuration.configuration import Configuration, check_prices, read_configuration, settings_for
 from ...configuration.declared_options import given_in, key_of, made_from
 from ...configuration.errors import UsageError
 from ...configuration.options import SendingOptions
 from ...providers.search.access import is_search
 from ...wiring import Settings, accesses_to
 from ...wiring.lane_names import unused_lanes
-from ..evaluation.preparation import check_prices
 from ..made_prompts.prompts import CallParameters
 from . import prompt_sources
 from .arrivals import Arrivals, ClosedLoop, OpenLoop, Process, Replay, Stretch, at_rate

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from msgspec import structs
 
-from ...bench.evaluation.preparation import check_prices
+from ...configuration.configuration import check_prices
 from ...configuration.errors import UsageError
 from ...engine.attempts.estimate import TokenEstimate
 from ...engine.attempts.money import worst_cost

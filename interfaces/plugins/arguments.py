@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...bench.evaluation.preparation import check_prices
 from ...configuration import values
+from ...configuration.configuration import check_prices
 from ...configuration.declared_options import declared
 from ...configuration.errors import UsageError, nearest
 from ...configuration.options import CallOptions, SendingOptions

@@ -17,7 +17,7 @@ from inspect_ai.model import ChatMessage, GenerateConfig, ModelAPI, ModelCall, M
 from inspect_ai.tool import ToolChoice, ToolInfo
 from msgspec import structs
 
-from ...bench.evaluation.preparation import settings_of
+from ...configuration.configuration import settings_of
 from ...configuration.errors import UsageError
 from ...engine.call import Call, Outcome
 from ...engine.fault import LocalFault, Stopped

@@ -19,7 +19,7 @@ from lm_eval.api.registry import register_model  # type: ignore[import-untyped]
 from msgspec import structs
 from tqdm import tqdm  # type: ignore[import-untyped]
 
-from ...bench.evaluation.preparation import settings_of
+from ...configuration.configuration import settings_of
 from ...configuration.errors import UsageError
 from ...engine.call import Call, Failure, Reply
 from ...wiring import family_of

@@ -136,8 +136,7 @@ def _place(options: argparse.Namespace) -> BatchPlace:
 
 
 def _batch(options: argparse.Namespace, place: BatchPlace) -> Batch:
-    from ....bench.evaluation.preparation import settings_of
-    from ....configuration.configuration import read_configuration
+    from ....configuration.configuration import read_configuration, settings_of
     from ...batch.questions import check
     from ...batch.run import Batch
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from millstream.bench.evaluation.preparation import settings_of
+from millstream.configuration.configuration import settings_of
 from millstream.configuration.errors import UsageError
 from millstream.configuration.options import SendingOptions
 from millstream.interfaces.plugins.arguments import check_model, sending_of
