@@ -118,8 +118,8 @@ class Declaration(Struct, frozen=True):
 
     def kept_of(self, run: RunOptions) -> dict[str, Any]:
         """Returns the values of a run's options and readings by name, as its manifest stores them."""
-        found = {**kept_of(run.readings), **kept_of(run.options)}
-        return {name: found[name] for names in self._names() for name in names}
+        values = {**kept_of(run.readings), **kept_of(run.options)}
+        return {name: values[name] for names in self._names() for name in names}
 
     def read_kept(self, kept: Mapping[str, Any]) -> RunOptions:
         """Returns the run from the values in a manifest. Raises TypeError if they are not this benchmark's."""
@@ -190,25 +190,25 @@ def add_benchmarks(parser: argparse.ArgumentParser, benchmarks: Known, named: st
                 action.help = argparse.SUPPRESS
 
 
-def add_readings(parser: argparse.ArgumentParser, known: Known, verb: str) -> None:
+def add_readings(parser: argparse.ArgumentParser, benchmarks: Known, verb: str) -> None:
     """Adds the flags of a verb that reads records again."""
     groups: dict[tuple[str, ...], list[DeclaredOption]] = {}
-    for each in _flags(known, verb):
+    for each in _flags(benchmarks, verb):
         groups.setdefault(each.owners, []).append(each.option)
     for owners, options in groups.items():
-        titles = listed([f"{known[name].title}'s" for name in owners], "and")
+        titles = listed([f"{benchmarks[name].title}'s" for name in owners], "and")
         add_flags(parser.add_argument_group(f"of {titles} records"), options)
 
 
-def given_to(parsed: argparse.Namespace, known: Known, verb: str) -> dict[str, Any]:
+def given_to(parsed: argparse.Namespace, benchmarks: Known, verb: str) -> dict[str, Any]:
     """Returns the values of the benchmark flags that stand on the command line, by field name. Flags of every known
     benchmark that the command `verb` takes are looked at; those not given are left out."""
-    return given_in(parsed, (each.option.name for each in _flags(known, verb)))
+    return given_in(parsed, (each.option.name for each in _flags(benchmarks, verb)))
 
 
-def words_given(parsed: argparse.Namespace, known: Known, verb: str) -> list[str]:
+def words_given(parsed: argparse.Namespace, benchmarks: Known, verb: str) -> list[str]:
     """Returns the benchmarks' flags that were given, with their values, as the words of a command."""
-    return words_of((each.option for each in _flags(known, verb)), given_to(parsed, known, verb))
+    return words_of((each.option for each in _flags(benchmarks, verb)), given_to(parsed, benchmarks, verb))
 
 
 def foreign_to(benchmark: str, names: Iterable[str], benchmarks: Known, verb: str) -> tuple[str, Declaration] | None:
@@ -224,24 +224,24 @@ def foreign_to(benchmark: str, names: Iterable[str], benchmarks: Known, verb: st
     return None
 
 
-def _flags(known: Known, verb: str, named: str | None = None) -> list[_Flag]:
+def _flags(benchmarks: Known, verb: str, named: str | None = None) -> list[_Flag]:
     """Returns every flag that a verb takes once, in the order of the benchmarks; one that several declare as `named`
     does, the benchmark that is asked for (None: it is not known yet)."""
     owned: dict[str, dict[str, DeclaredOption]] = {}
-    for declaration in known.values():
+    for declaration in benchmarks.values():
         for option in declaration.taken_by(verb):
             owned.setdefault(option.name, {})[declaration.name] = option
-    return [_flag(own, named, known) for own in owned.values()]
+    return [_flag(by_owner, named, benchmarks) for by_owner in owned.values()]
 
 
-def _flag(own: Mapping[str, DeclaredOption], named: str | None, known: Known) -> _Flag:
+def _flag(by_owner: Mapping[str, DeclaredOption], named: str | None, benchmarks: Known) -> _Flag:
     """Returns the flag of an option: as the named benchmark declares it, else as all that have it do."""
-    shown = own if named is None or named not in own else {named: own[named]}
-    owner, option = next(iter(shown.items()))
-    kinds = tuple(dict.fromkeys(each.kind for each in shown.values()))
+    options = by_owner if named is None or named not in by_owner else {named: by_owner[named]}
+    owner, option = next(iter(options.items()))
+    kinds = tuple(dict.fromkeys(each.kind for each in options.values()))
     kind = kinds[0] if len(kinds) == 1 else _AnyOf(kinds)
-    is_reading = known[owner].is_reading(option.name)
-    return _Flag(structs.replace(option, kind=kind, help=_help_of(shown)), tuple(own), is_reading)
+    is_reading = benchmarks[owner].is_reading(option.name)
+    return _Flag(structs.replace(option, kind=kind, help=_help_of(options)), tuple(by_owner), is_reading)
 
 
 def _help_of(options: Mapping[str, DeclaredOption]) -> str:

@@ -129,8 +129,8 @@ def configuration_of(document: Document) -> Configuration:
     """Returns everything that a document declares except its runs. Raises UsageError for what is wrong."""
     for name in document.values:
         if name not in TABLES:
-            known = ", ".join(TABLES)
-            raise document.refusal((name,), f"unknown table{nearest(str(name), TABLES)}; allowed are {known}")
+            names = ", ".join(TABLES)
+            raise document.refusal((name,), f"unknown table{nearest(str(name), TABLES)}; allowed are {names}")
     lanes, key_variables = _lanes(document)
     searches, prices, models = _searches(document), _prices(document), _models(document)
     return Configuration(lanes, _providers(document), searches, key_variables, prices, models, gateway_of(document))
@@ -152,12 +152,12 @@ def read_configuration(path: str | None, *, may_hold_runs: bool = False) -> Conf
 def _lanes(document: Document) -> tuple[tuple[Lane, ...], dict[str, tuple[str, ...]]]:
     lanes, key_variables = [], {}
     for model, rows in _entries(document, "lanes"):
-        found = _table(document, ("lanes", model), rows, _kinds_of_lane(model))
-        if "keys" in found:
-            key_variables[model] = found.pop("keys")
-        if "timeout" in found:
-            found["timeout_s"] = found.pop("timeout")
-        lanes.append(Lane(model, **found))
+        fields = _table(document, ("lanes", model), rows, _kinds_of_lane(model))
+        if "keys" in fields:
+            key_variables[model] = fields.pop("keys")
+        if "timeout" in fields:
+            fields["timeout_s"] = fields.pop("timeout")
+        lanes.append(Lane(model, **fields))
     return tuple(lanes), key_variables
 
 
@@ -177,7 +177,7 @@ def _providers(document: Document) -> dict[str, Provider]:
         here = ("providers", name)
         if not _NAME.fullmatch(name):
             raise document.refusal(here, "expected a name of letters, digits, dots and dashes")
-        provider = _known(name, rows)
+        provider = _changed_provider(name, rows)
         fields = _table(document, here, rows, _PROVIDER, () if provider is not None else ("base_url",))
         if provider is None:
             provider = Provider(fields["base_url"])
@@ -224,13 +224,13 @@ def _searches(document: Document) -> dict[str, SearchEngine]:
     return searches
 
 
-def _known(name: str, rows: object) -> Provider | None:
+def _changed_provider(name: str, rows: object) -> Provider | None:
     """Returns the provider that a table changes: the one of its name, else the one made for its kind; None for a new
     one."""
     kind = rows.get("kind") if isinstance(rows, dict) else None
-    known = PROVIDERS.get(name)
-    if known is not None and kind in (None, known.kind):
-        return known
+    provider = PROVIDERS.get(name)
+    if provider is not None and kind in (None, provider.kind):
+        return provider
     return row_of_kind(kind) if isinstance(kind, str) else None
 
 
@@ -245,10 +245,10 @@ def _models(document: Document) -> dict[str, Facts]:
     """Returns facts about models' answers. An empty table is an error."""
     models = {}
     for model, rows in _entries(document, "models"):
-        found = _table(document, ("models", model), rows, _MODEL)
-        if not found:
+        fields = _table(document, ("models", model), rows, _MODEL)
+        if not fields:
             raise document.refusal(("models", model), f"expected one of {', '.join(_MODEL)}")
-        models[model] = Facts(**found)
+        models[model] = Facts(**fields)
     return models
 
 
@@ -277,8 +277,8 @@ def _table(
         return document.table(keys, rows, kinds, needed)
     except _KeyWritten:
         name = "keys" if keys[0] == "lanes" else "key"
-        said = f"expected {kinds[name].expected}, got something else (not shown: it may be a key)"
-        raise document.refusal((*keys, name), said) from None
+        problem = f"expected {kinds[name].expected}, got something else (not shown: it may be a key)"
+        raise document.refusal((*keys, name), problem) from None
 
 
 def settings_for(

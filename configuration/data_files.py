@@ -25,11 +25,11 @@ def out_file(text: str | None) -> Path:
     return out
 
 
-def path_of(given: str) -> Path:
+def path_of(text: str) -> Path:
     try:
-        return Path(given).expanduser()
+        return Path(text).expanduser()
     except RuntimeError as error:
-        raise UsageError(f"{given}: expected a path, got one that begins with a home nobody has") from error
+        raise UsageError(f"{text}: expected a path, got one that begins with a home nobody has") from error
 
 
 def found_at(path: Path, expected: str) -> os.stat_result | None:

@@ -178,8 +178,8 @@ def add_flags(group: argparse._ActionsContainer, options: Iterable[DeclaredOptio
 
 def given_in(parsed: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
     """Returns the values of the flags that were given, by field."""
-    found = {name: getattr(parsed, name, None) for name in names}
-    return {name: value for name, value in found.items() if value is not None}
+    values_by_name = {name: getattr(parsed, name, None) for name in names}
+    return {name: value for name, value in values_by_name.items() if value is not None}
 
 
 def made_from(struct: type[_S], parsed: argparse.Namespace) -> _S:
@@ -188,13 +188,13 @@ def made_from(struct: type[_S], parsed: argparse.Namespace) -> _S:
     return _checked(struct, given_in(parsed, struct.__struct_fields__))
 
 
-def words_of(options: Iterable[DeclaredOption], given: Mapping[str, Any]) -> list[str]:
+def words_of(options: Iterable[DeclaredOption], arguments: Mapping[str, Any]) -> list[str]:
     """Returns these values as the words of a command: each flag, followed by its values."""
     words: list[str] = []
     for option in options:
-        if option.name not in given:
+        if option.name not in arguments:
             continue
-        value = given[option.name]
+        value = arguments[option.name]
         several = [] if isinstance(option.kind, Switch) else value if option.is_several else [value]
         words += [option.flag, *(_word(each) for each in several)]
     return words
@@ -207,13 +207,13 @@ def _word(value: Any) -> str:
 def words_kept(struct: type[Struct], kept: Mapping[str, Any]) -> list[str]:
     """Returns a manifest's values as the words of a command, without defaults and without the folders of its files."""
     options = declared(struct)
-    given: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for option in options:
         value = kept.get(option.name)
         if value is None or value == option.initial or (option.is_several and not value):
             continue
-        given[option.name] = Path(value).name if isinstance(option.kind, FilePath) else value
-    return words_of(options, given)
+        arguments[option.name] = Path(value).name if isinstance(option.kind, FilePath) else value
+    return words_of(options, arguments)
 
 
 def made_of(struct: type[_S], arguments: Mapping[str, Any], base: Path) -> _S:
@@ -231,16 +231,16 @@ def made_of(struct: type[_S], arguments: Mapping[str, Any], base: Path) -> _S:
     return _checked(struct, settled)
 
 
-def _checked(struct: type[_S], given: Mapping[str, Any]) -> _S:
-    check_together(struct, given)
+def _checked(struct: type[_S], arguments: Mapping[str, Any]) -> _S:
+    check_together(struct, arguments)
     try:
-        return _converted(struct, given)
+        return _converted(struct, arguments)
     except ValueError as error:
         at_field = _AT_FIELD.fullmatch(str(error))
         if at_field is None:
             raise UsageError(str(error)) from error
-        said, name = at_field.groups()
-        raise UsageError(f"--{key_of(name)}: {said[:1].lower()}{said[1:]}") from error
+        problem, name = at_field.groups()
+        raise UsageError(f"--{key_of(name)}: {problem[:1].lower()}{problem[1:]}") from error
 
 
 def check_together(struct: type[Struct], names: Collection[str]) -> None:
@@ -277,9 +277,9 @@ def _wrong_beside(option: DeclaredOption, wanted: str, chosen: Iterable[Declared
 
 def kept_of(options: Struct) -> dict[str, Any]:
     """Returns the values by field name, as a manifest stores them."""
-    found = msgspec.to_builtins(options, enc_hook=str)
-    assert isinstance(found, dict)
-    return {name: found[name] for name in options.__struct_fields__}
+    fields = msgspec.to_builtins(options, enc_hook=str)
+    assert isinstance(fields, dict)
+    return {name: fields[name] for name in options.__struct_fields__}
 
 
 def read_kept(struct: type[_S], kept: Mapping[str, Any]) -> _S:
@@ -291,8 +291,8 @@ def read_kept(struct: type[_S], kept: Mapping[str, Any]) -> _S:
         raise TypeError(str(error)) from error
 
 
-def _converted(struct: type[_S], found: Mapping[str, Any]) -> _S:
-    return msgspec.convert(found, struct, dec_hook=lambda wanted, value: wanted(value))
+def _converted(struct: type[_S], arguments: Mapping[str, Any]) -> _S:
+    return msgspec.convert(arguments, struct, dec_hook=lambda wanted, value: wanted(value))
 
 
 def absolute_value(option: DeclaredOption, value: Any, base: Path) -> Any:
@@ -369,13 +369,13 @@ def _first(*bounds: float | None) -> float:
 
 def _help_of(meta: Meta, kind: ValueKind[Any], default: Any) -> str:
     """Returns the help of a plain annotation: its description, allowed words and default."""
-    told = meta.description or kind.expected
+    text = meta.description or kind.expected
     if isinstance(kind, WordChoice) and meta.description:
-        told += f": {', '.join(kind.words)}"
+        text += f": {', '.join(kind.words)}"
     if default in (NODEFAULT, None, (), "") or isinstance(default, bool):
-        return told
-    shown = " ".join(map(str, default)) if isinstance(default, tuple) else str(default)
-    return f"{told} (default: {shown})"
+        return text
+    initial = " ".join(map(str, default)) if isinstance(default, tuple) else str(default)
+    return f"{text} (default: {initial})"
 
 
 def _named(struct: type[Struct]) -> str:

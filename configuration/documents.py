@@ -40,11 +40,11 @@ class Document:
         is_yaml = path.suffix.lower() in (".yaml", ".yml")
         self.values, self._lines = _read_yaml(path, text) if is_yaml else _read_toml(path, text)
 
-    def refusal(self, keys: Keys, said: str) -> UsageError:
+    def refusal(self, keys: Keys, problem: str) -> UsageError:
         """Returns the error for a key: file, line, table, key, and what is wrong."""
         line = next((self._lines[keys[:n]] for n in range(len(keys), 0, -1) if keys[:n] in self._lines), None)
         place = f"{self.path}: " if line is None else f"{self.path}: line {line}: "
-        return UsageError(f"{place}{_named(keys)}{said}")
+        return UsageError(f"{place}{_named(keys)}{problem}")
 
     def table(
         self, keys: Keys, value: object, kinds: Mapping[str, ValueKind[Any]], needed: tuple[str, ...] = ()
@@ -95,13 +95,13 @@ def _named(keys: Keys) -> str:
 
 def _read_toml(path: Path, text: str) -> tuple[dict[str, Any], dict[Keys, int]]:
     try:
-        found = tomllib.loads(text)
+        tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        said = str(error).replace("at end of document", f"at line {len(text.splitlines()) or 1}, column 1")
-        match = _AT_LINE.fullmatch(said)
-        place, what = (f"line {match[2]}: ", match[1]) if match is not None else ("", said)
+        problem = str(error).replace("at end of document", f"at line {len(text.splitlines()) or 1}, column 1")
+        match = _AT_LINE.fullmatch(problem)
+        place, what = (f"line {match[2]}: ", match[1]) if match is not None else ("", problem)
         raise UsageError(f"{path}: {place}expected TOML, got something else: {what}") from error
-    return found, _toml_lines(text)
+    return tables, _toml_lines(text)
 
 
 def _toml_lines(text: str) -> dict[Keys, int]:

@@ -82,7 +82,7 @@ def gateway_of(document: Document) -> GatewaySettings:
     try:
         fields = document.table((TABLE,), rows, _GATEWAY)
     except _TokenWritten:
-        raise _not_shown(document, (TABLE, "token")) from None
+        raise _token_refusal(document, (TABLE, "token")) from None
     settings = tuple(_caller(document, name, row) for name, row in document.rows((TABLE, "callers"), callers).items())
     variables = [name for name in (fields.get("token"), *(caller.token for caller in settings)) if name is not None]
     twice = next((name for name in variables if variables.count(name) > 1), None)
@@ -96,10 +96,10 @@ def _caller(document: Document, name: str, row: object) -> CallerSettings:
     if not _NAME.fullmatch(name) or name == ANYONE:
         raise document.refusal(here, "expected a name of up to 64 letters, digits, dots and dashes")
     try:
-        found = document.table(here, row, _CALLER, ("token",))
+        fields = document.table(here, row, _CALLER, ("token",))
     except _TokenWritten:
-        raise _not_shown(document, (*here, "token")) from None
-    return CallerSettings(name, **found)
+        raise _token_refusal(document, (*here, "token")) from None
+    return CallerSettings(name, **fields)
 
 
 def _models(document: Document, rows: object) -> dict[str, str]:
@@ -112,6 +112,6 @@ def _models(document: Document, rows: object) -> dict[str, str]:
     return models
 
 
-def _not_shown(document: Document, keys: tuple[str, ...]) -> UsageError:
-    said = f"expected {_TokenName.expected}, got something else (not shown: it may be a token)"
-    return document.refusal(keys, said)
+def _token_refusal(document: Document, keys: tuple[str, ...]) -> UsageError:
+    problem = f"expected {_TokenName.expected}, got something else (not shown: it may be a token)"
+    return document.refusal(keys, problem)

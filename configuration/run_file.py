@@ -117,15 +117,15 @@ def _expanded(path: Path, document: Document, name: str) -> Path:
         ) from error
 
 
-def _check_taken(given: Mapping[str, Any], asked: Sequence[Declaration], known: Known, path: Path) -> None:
-    taken = {option.name for each in asked for option in each.taken_by("run")}
-    for name in given:
+def _check_taken(flags: Mapping[str, Any], tables: Sequence[Declaration], benchmarks: Known, path: Path) -> None:
+    taken = {option.name for each in tables for option in each.taken_by("run")}
+    for name in flags:
         if name in taken:
             continue
-        owners = {each.name: own for each in known.values() for own in each.taken_by("run") if own.name == name}
+        owners = {each.name: one for each in benchmarks.values() for one in each.taken_by("run") if one.name == name}
         raise UsageError(
             f"{next(iter(owners.values())).flag} belongs to `run {listed(list(owners), 'or')}`, and {path} has no such "
-            f"table, only {listed([f'[run.{each.name}]' for each in asked], 'and')}: leave it out"
+            f"table, only {listed([f'[run.{each.name}]' for each in tables], 'and')}: leave it out"
         )
 
 
@@ -168,7 +168,7 @@ def _of_flag(option: DeclaredOption, value: Any) -> Any:
     return read if option.is_several else read[0]
 
 
-def _places(benchmark: str, given: Any) -> list[tuple[Keys, Any]]:
+def _places(benchmark: str, tables: Any) -> list[tuple[Keys, Any]]:
     """Returns each of a benchmark's tables with its place in the file."""
     here: Keys = ("run", benchmark)
-    return [((*here, at), rows) for at, rows in enumerate(given)] if isinstance(given, list) else [(here, given)]
+    return [((*here, at), rows) for at, rows in enumerate(tables)] if isinstance(tables, list) else [(here, tables)]

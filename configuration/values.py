@@ -36,10 +36,10 @@ def read(kind: ValueKind[_T], value: object) -> _T:
     try:
         return kind.read(value)
     except (ValueError, OverflowError):
-        raise ValueError(f"expected {kind.expected}, got {_shown(kind, value)}") from None
+        raise ValueError(f"expected {kind.expected}, got {_excerpt(kind, value)}") from None
 
 
-def _shown(kind: ValueKind[Any], value: object) -> str:
+def _excerpt(kind: ValueKind[Any], value: object) -> str:
     """Returns a value for a message, cut to one line, without the secrets of an address."""
     if isinstance(value, str) and ("://" in value or isinstance(kind, BaseUrl)):
         from ..engine.page_urls import shown_address

@@ -86,13 +86,13 @@ class Message(Struct, frozen=True):
         return words_of(self.content)
 
 
-def message_of(given: object) -> Message:
+def message_of(value: object) -> Message:
     """Returns a message, also of a dict with role and content. Raises TypeError or ValueError for anything else."""
-    if isinstance(given, Message):
-        return given
-    if isinstance(given, Mapping):
-        return Message(*role_and_content(given))
-    raise wrong_type("input", given, "text, or a list of messages", " in it")
+    if isinstance(value, Message):
+        return value
+    if isinstance(value, Mapping):
+        return Message(*role_and_content(value))
+    raise wrong_type("input", value, "text, or a list of messages", " in it")
 
 
 class Call(Struct, frozen=True):
@@ -202,20 +202,20 @@ class Call(Struct, frozen=True):
 
     def _check_input(self) -> None:
         """Keeps a list of messages as a tuple, so that nobody changes the call; a dict becomes a message."""
-        given: Any = self.input
-        if isinstance(given, str):
+        messages: Any = self.input
+        if isinstance(messages, str):
             return
-        if not isinstance(given, tuple | list):
-            raise wrong_type("input", given, "text, or a list of messages")
-        force_setattr(self, "input", tuple(map(message_of, given)))
+        if not isinstance(messages, tuple | list):
+            raise wrong_type("input", messages, "text, or a list of messages")
+        force_setattr(self, "input", tuple(map(message_of, messages)))
 
     def _check_stop(self) -> None:
-        given: Any = self.stop
-        if isinstance(given, list):
-            given = tuple(given)
-            force_setattr(self, "stop", given)
-        if not isinstance(given, tuple) or not all(isinstance(each, str) for each in given):
-            raise wrong_type("stop", given, "a tuple of texts")
+        texts: Any = self.stop
+        if isinstance(texts, list):
+            texts = tuple(texts)
+            force_setattr(self, "stop", texts)
+        if not isinstance(texts, tuple) or not all(isinstance(each, str) for each in texts):
+            raise wrong_type("stop", texts, "a tuple of texts")
 
     def _check_tools(self) -> None:
         tools: Any = self.tools

@@ -20,13 +20,13 @@ _SAID_MAX = 60
 
 
 def wrong_type(name: str, value: object, wanted: str, where: str = "") -> TypeError:
-    said = repr(value)
-    said = said if len(said) <= _SAID_MAX else f"{said[: _SAID_MAX - 1]}…"
-    return TypeError(f"{name} must be {wanted}; came {said}{where}, a {type(value).__name__}")
+    text = repr(value)
+    text = text if len(text) <= _SAID_MAX else f"{text[: _SAID_MAX - 1]}…"
+    return TypeError(f"{name} must be {wanted}; came {text}{where}, a {type(value).__name__}")
 
 
-def _check_texts(what: str, given: Iterable[tuple[str, object]]) -> None:
-    for name, value in given:
+def _check_texts(what: str, texts: Iterable[tuple[str, object]]) -> None:
+    for name, value in texts:
         if not isinstance(value, str):
             raise wrong_type(f"{what}'s {name}", value, "text")
 
@@ -78,14 +78,14 @@ class ToolResult(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         _check_texts("a tool result", (("id", self.id), ("name", self.name)))
-        given: Any = self.content
-        if isinstance(given, list):
-            given = tuple(given)
-            force_setattr(self, "content", given)
-        if isinstance(given, str):
+        content: Any = self.content
+        if isinstance(content, list):
+            content = tuple(content)
+            force_setattr(self, "content", content)
+        if isinstance(content, str):
             return
-        if not isinstance(given, tuple) or not all(isinstance(each, str | Image) for each in given):
-            raise wrong_type("a tool result's content", given, "text, or a tuple of texts and images")
+        if not isinstance(content, tuple) or not all(isinstance(each, str | Image) for each in content):
+            raise wrong_type("a tool result's content", content, "text, or a tuple of texts and images")
 
 
 class Native(Struct, frozen=True):

@@ -66,8 +66,8 @@ def _part(part: Any) -> str | Image:
             raise ValueError(f"a part's type must be text or image_url; came {kind!r}: other parts are ms.Native")
 
 
-def _tool_call(given: Any) -> ToolCall:
-    fields = _object(given, "a tool call")
+def _tool_call(part: Any) -> ToolCall:
+    fields = _object(part, "a tool call")
     _check_keys("a tool call", fields, ("id", "type", "function"))
     if fields.get("type", "function") != "function":
         raise ValueError(f"a tool call's type must be function; came {fields['type']!r}")
@@ -93,13 +93,13 @@ def _text(fields: Mapping[str, Any], name: str, what: str) -> str:
     return value
 
 
-def _object(given: Any, what: str) -> Mapping[str, Any]:
-    if not isinstance(given, Mapping):
-        raise wrong_type(what, given, "a mapping")
-    return {name: value for name, value in given.items() if value is not None}
+def _object(entry: Any, what: str) -> Mapping[str, Any]:
+    if not isinstance(entry, Mapping):
+        raise wrong_type(what, entry, "a mapping")
+    return {name: value for name, value in entry.items() if value is not None}
 
 
-def _list(given: Any, what: str) -> list[Any]:
-    if not isinstance(given, list | tuple):
-        raise wrong_type(what, given, "a list")
-    return list(given)
+def _list(value: Any, what: str) -> list[Any]:
+    if not isinstance(value, list | tuple):
+        raise wrong_type(what, value, "a list")
+    return list(value)

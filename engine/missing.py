@@ -14,7 +14,7 @@ def missing_module(error: BaseException) -> str:
     return ""
 
 
-def missing_told(error: ImportError) -> str:
+def missing_text(error: ImportError) -> str:
     """Returns one line: what is missing or broken, and what to do about it."""
     name = missing_module(error)
     if name:

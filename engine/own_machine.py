@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from .endpoint import Fault
 from .fault import LocalFault
-from .missing import missing_told
+from .missing import missing_text
 
 _RUN_OUT = {
     errno.EMFILE: "file descriptors",
@@ -70,8 +70,8 @@ def own_fault_of(error: BaseException) -> OwnFault | None:
 
 
 def out_of(what: str, error: BaseException) -> Fault:
-    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return waiting(f"this machine is out of {what} ({' '.join(said.split())})")
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return waiting(f"this machine is out of {what} ({' '.join(reason.split())})")
 
 
 def waiting(detail: str) -> Fault:
@@ -84,7 +84,7 @@ def _lasting(error: BaseException) -> str:
     if isinstance(error, LocalFault):
         return str(error)
     if isinstance(error, ImportError):
-        return missing_told(error)
+        return missing_text(error)
     if isinstance(error, MemoryError):
         return f"process {os.getpid()} has no memory left: free some, then start again"
     return ""

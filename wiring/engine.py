@@ -23,7 +23,7 @@ from ..engine.events import Events
 from ..engine.fault import LocalFault, StopReason
 from ..engine.key import key_of
 from ..engine.lane import Lane
-from ..engine.missing import missing_told
+from ..engine.missing import missing_text
 from ..engine.routes import Routes
 from ..engine.run import run_calls
 from ..engine.scheduler import Scheduler
@@ -247,7 +247,7 @@ class Engine:
                 from ..providers.pages.extraction import Extraction
                 from ..providers.pages.reader import PageReader
             except ImportError as error:
-                raise LocalFault(f"pages can't be read: {missing_told(error)}") from error
+                raise LocalFault(f"pages can't be read: {missing_text(error)}") from error
             self._reader = PageReader(self.ask, self.scheduler.recall, Extraction())
         return self._reader
 

@@ -103,10 +103,10 @@ def money_of(place: BudgetPlace | None, cost: float, at_worst: float) -> Amounts
     if place is None:
         return None
     try:
-        found = amounts_in(place.path) or place.before
+        amounts = amounts_in(place.path) or place.before
     except LocalFault:
         return None  # reported when it is opened
-    return Amounts(max(found.granted, cost), max(min(found.spent, found.granted), cost), at_worst)
+    return Amounts(max(amounts.granted, cost), max(min(amounts.spent, amounts.granted), cost), at_worst)
 
 
 def money_lines(money: Amounts | None, max_cost: float | None, *, shared_by: int = 0) -> Iterable[str]:

@@ -45,7 +45,7 @@ class Others:
         return f"<Others [{', '.join(self._offered) or 'not looked for'}]>"
 
     def provider(self, name: str) -> Provider | None:
-        row = self._found(PROVIDERS, name, Provider)
+        row = self._checked(PROVIDERS, name, Provider)
         if row is not None and isinstance(row.kind, str) and row.kind not in KINDS:
             raise ConfigurationError(
                 f"{_named(self._points(PROVIDERS)[name][0])} has the kind {row.kind!r}; known are {', '.join(KINDS)}, "
@@ -54,14 +54,14 @@ class Others:
         return row
 
     def search(self, name: str) -> SearchEngine | None:
-        return self._found(SEARCHES, name, SearchEngine)
+        return self._checked(SEARCHES, name, SearchEngine)
 
     def sink(self, name: str) -> Callable[[str], Sink]:
         made = self.load(SINKS, name)
         if made is None:
-            known = ", ".join(sorted(self._points(SINKS))) or "none"
+            names = ", ".join(sorted(self._points(SINKS))) or "none"
             raise ConfigurationError(
-                f"no sink {name!r}: installed packages offer {known}; one is an entry point of the group {SINKS}"
+                f"no sink {name!r}: installed packages offer {names}; one is an entry point of the group {SINKS}"
             )
         if not callable(made):
             raise self._wrong(SINKS, name, made)
@@ -95,7 +95,7 @@ class Others:
                 rows[name] = row
         return rows, troubles
 
-    def _found(self, group: str, name: str, wanted: type[_T]) -> _T | None:
+    def _checked(self, group: str, name: str, wanted: type[_T]) -> _T | None:
         made = self.load(group, name)
         if made is not None and not isinstance(made, wanted):
             raise self._wrong(group, name, made)
@@ -150,8 +150,8 @@ def benchmark_of_packages(name: str) -> object:
 
 def in_one_line(error: BaseException) -> str:
     """Returns an error of other people's code as one line of bounded length."""
-    said = with_shown_addresses(" ".join(str(error).split()))
-    return f"{type(error).__name__}: {said:.300}" if said else type(error).__name__
+    text = with_shown_addresses(" ".join(str(error).split()))
+    return f"{type(error).__name__}: {text:.300}" if text else type(error).__name__
 
 
 def _package_of(point: EntryPoint) -> str:

@@ -193,9 +193,9 @@ class CostBudget:
 
     def attach(self, file: BudgetFile) -> None:
         """Counts in a file from now on; all that it has granted so far counts as spent."""
-        found, (spent, unsure) = file.all, self._elsewhere
+        amounts, (spent, unsure) = file.all, self._elsewhere
         self._file, self._granted, self._told = file, 0.0, 0.0
-        self._before = (spent + found.granted, unsure + found.granted - found.spent)
+        self._before = (spent + amounts.granted, unsure + amounts.granted - amounts.spent)
         self.spent, self.unsure = self._before
         self.overrun = max(self.overrun, file.overrun)
 

@@ -104,8 +104,8 @@ class Price(Struct, frozen=True, dict=True):
     def factor(self) -> float:
         """How many times the price a call costs that has no fields but the model's; with the dearest tier if that of
         the one it asks for isn't known."""
-        asked = self._tier_asked(self.extra)
-        return (self._dearest if asked is None else asked) * self._place_factor(self.extra)
+        tier_factor = self._tier_asked(self.extra)
+        return (self._dearest if tier_factor is None else tier_factor) * self._place_factor(self.extra)
 
     def of(self, input_tokens: float, output_tokens: float) -> float:
         """Returns the dollars for these tokens, at the prices of short prompts and without the price of a call."""

@@ -60,8 +60,8 @@ def identity_of(program: str, models: Sequence[str], limit: float | None) -> str
 
 
 def _largest_first(folder: Path, stem: str) -> list[Path]:
-    found = []
+    files = []
     for path in folder.glob(f"{stem}-*") if folder.is_dir() else ():
         with suppress(OSError):
-            found.append((path.read_bytes(), path))
-    return [path for _, path in sorted(found, reverse=True)]
+            files.append((path.read_bytes(), path))
+    return [path for _, path in sorted(files, reverse=True)]

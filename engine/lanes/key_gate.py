@@ -189,15 +189,15 @@ class KeyGate:
 
     @property
     def _patience_s(self) -> float:
-        own = self.policy.own_patience_s
-        return own if own is not None and self._is_own_trouble else self.policy.patience_s
+        patience_s = self.policy.own_patience_s
+        return patience_s if patience_s is not None and self._is_own_trouble else self.policy.patience_s
 
     def _give_up(self) -> Hold:
         patience = self._patience_s
         length = f"{patience:.2g} s" if patience < 60 else f"{patience / 60:.2g} min"
         what = "gave no valid answer" if self.breaker.is_open else "kept refusing calls"
-        said = f"; the latest: {self._latest_fault}" if self._latest_fault else ""
-        detail = f"{self.lane.model} {what} for {length} (--patience): try again when it is back{said}"
+        latest = f"; the latest: {self._latest_fault}" if self._latest_fault else ""
+        detail = f"{self.lane.model} {what} for {length} (--patience): try again when it is back{latest}"
         self.stop("patience", detail)
         return STOPPED
 

@@ -121,9 +121,9 @@ def read_note(path: Path) -> LaneNote | None:
 
 def notes_in(folder: Path) -> Iterator[tuple[Path, LaneNote]]:
     """Yields the path and the note of every lane that was ever opened beside one cache, sorted by model and key."""
-    found = ((path, read_note(path)) for path in folder.glob(f"*{_NOTE}"))
+    notes = ((path, read_note(path)) for path in folder.glob(f"*{_NOTE}"))
     yield from sorted(
-        ((path, note) for path, note in found if note is not None),
+        ((path, note) for path, note in notes if note is not None),
         key=lambda one: (one[1].model, one[1].key, one[1].address),
     )
 

@@ -239,9 +239,9 @@ def _end_of_last_line(fd: int, size: int) -> int:
     position = size
     while position > max(0, size - LINE_MAX - 1):
         begin = max(0, position - (1 << 16))
-        found = os.pread(fd, position - begin, begin).rfind(b"\n")
-        if found >= 0:
-            return begin + found + 1
+        place = os.pread(fd, position - begin, begin).rfind(b"\n")
+        if place >= 0:
+            return begin + place + 1
         position = begin
     return 0
 

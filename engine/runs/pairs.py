@@ -124,10 +124,10 @@ class PairCounts(Struct):
         if cost and is_answered and not (usage is not None and usage.is_whole):
             self.at_worst += cost
 
-    def fail(self, kind: str, said: str) -> None:
-        """Counts one final failure of this kind, and its message (`said`) among the similar ones in `reasons`."""
+    def fail(self, kind: str, message: str) -> None:
+        """Counts one final failure of this kind, and its `message` among the similar ones in `reasons`."""
         self.failed[kind] = self.failed.get(kind, 0) + 1
-        line = " ".join(said.split())
+        line = " ".join(message.split())
         gist = kind, gist_of(line)
         if gist in self.reasons or (line and len(self.reasons) < _REASONS_MAX):
             self.reasons.setdefault(gist, Reason(line)).count += 1

@@ -199,7 +199,7 @@ class RunFolder:
         if manifest["specification_hash"] != digest:
             differences = list(_differences("", manifest["specification"], specification))
             raise WrongSpecification(
-                f"{self.folder} holds another run ({_told(differences)}): choose another --out",
+                f"{self.folder} holds another run ({_text_of(differences)}): choose another --out",
                 {each.name: each.asked for each in differences},
             )
         return manifest
@@ -298,20 +298,20 @@ class _Difference(NamedTuple):
         return all(_DIGEST.fullmatch(str(each)) for each in (self.there, self.asked) if each is not None)
 
     @property
-    def told(self) -> str:
-        there, asked = _short(self.there), _short(self.asked)
-        if there == asked:
-            there, asked = _parting(repr(self.there), repr(self.asked))
-        return f"{self.name}: {there} in that run, {asked} in this"
+    def text(self) -> str:
+        there, wanted = _short(self.there), _short(self.asked)
+        if there == wanted:
+            there, wanted = _parting(repr(self.there), repr(self.asked))
+        return f"{self.name}: {there} in that run, {wanted} in this"
 
 
-def _told(found: Sequence[_Difference]) -> str:
+def _text_of(differences: Sequence[_Difference]) -> str:
     """Returns the differences as a text: what a person chose, the widest choices first; of digests only the names."""
-    chosen = sorted((each for each in found if not each.is_digest), key=lambda each: each.name.count("."))
-    parts = [each.told for each in chosen[:_DIFFERENCES_MAX]]
+    chosen = sorted((each for each in differences if not each.is_digest), key=lambda each: each.name.count("."))
+    parts = [each.text for each in chosen[:_DIFFERENCES_MAX]]
     if more := len(chosen) - len(parts):
         parts.append(f"{more} more values")
-    if digests := [each.name for each in found if each.is_digest]:
+    if digests := [each.name for each in differences if each.is_digest]:
         parts.append(f"{', '.join(digests)} {'differs' if len(digests) == 1 else 'differ'}")
     return "; ".join(parts)
 

@@ -294,9 +294,9 @@ class Cache:
         with self._store.change() as transaction:
             for db in (self._private, self._failures, self._bodies):
                 with transaction.cursor(db=db) as cursor:
-                    found = cursor.set_range(self.scope)
-                    while found and bytes(cursor.key()).startswith(self.scope):
-                        found = cursor.delete()
+                    is_there = cursor.set_range(self.scope)
+                    while is_there and bytes(cursor.key()).startswith(self.scope):
+                        is_there = cursor.delete()
 
     def statistics(self) -> CacheStatistics:
         with self._store.reading() as transaction:

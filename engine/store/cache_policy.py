@@ -87,8 +87,8 @@ class CachePolicy:
 
     def derived(self, key: bytes) -> bytes | None:
         """Returns the value kept under a `derived_key` in the snapshot or the cache; None if there is none."""
-        found = None if self.snapshot is None else self.snapshot.derived(key)
-        return found if found is not None else self.cache.derived(key)
+        value = None if self.snapshot is None else self.snapshot.derived(key)
+        return value if value is not None else self.cache.derived(key)
 
     def keep(self, key: bytes, value: bytes) -> None:
         self.cache.keep(key, value)

@@ -118,10 +118,10 @@ def reason_of(error: Exception, folder: Path) -> str:
 def is_full(folder: Path) -> bool:
     """Whether the disk is full. LMDB reports a write that a full disk cut short as an input/output error."""
     try:
-        found = os.statvfs(folder)
+        disk = os.statvfs(folder)
     except OSError:
         return False
-    return found.f_bavail * found.f_frsize < _ROOM_LEAST
+    return disk.f_bavail * disk.f_frsize < _ROOM_LEAST
 
 
 class SpareRoom:

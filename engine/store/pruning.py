@@ -48,11 +48,11 @@ def _drop_old(
 
     def is_doomed(key: bytes, cursor: lmdb.Cursor) -> bool:
         stored = cursor.value()
-        found = read(memoryview(stored)[:-4]) if is_sealed(key, stored) else None
-        if found is None or found.received_at < before:
+        entry = read(memoryview(stored)[:-4]) if is_sealed(key, stored) else None
+        if entry is None or entry.received_at < before:
             return True
-        if found.body_hash:
-            named.add(key[:-KEY_BYTES] + found.body_hash)  # the key may begin with its run's scope
+        if entry.body_hash:
+            named.add(key[:-KEY_BYTES] + entry.body_hash)  # the key may begin with its run's scope
         return False
 
     return _drop(transaction, db, is_doomed)

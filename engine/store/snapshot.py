@@ -65,7 +65,7 @@ def content_hash(kind: int, record: bytes) -> bytes | None:
     entry: StoredAnswer | StoredFailure | None = entry_of(record) if kind == ANSWER else failed_of(record)
     if entry is None:
         return None
-    fields: list[object] = [entry.identity, entry.url, _told(entry.response, entry.body_hash)]
+    fields: list[object] = [entry.identity, entry.url, _response_fields(entry.response, entry.body_hash)]
     if isinstance(entry, StoredAnswer):
         fields += [entry.params, entry.prompt_mark, entry.sample]
     else:
@@ -73,7 +73,7 @@ def content_hash(kind: int, record: bytes) -> bytes | None:
     return hashlib.sha256(_pack(fields)).digest()
 
 
-def _told(response: Response | None, body_hash: bytes) -> list[object] | None:
+def _response_fields(response: Response | None, body_hash: bytes) -> list[object] | None:
     if response is None:
         return None
     body = body_hash or hashlib.sha256(response.body).digest()
@@ -164,10 +164,10 @@ class Snapshot:
         while low < high:
             middle = (low + high) // 2
             row = self._row(ROW.unpack(self._read(self._index_at + middle * ROW.size, ROW.size)))
-            found = (row.kind, row.key)
-            if found == wanted:
+            row_key = (row.kind, row.key)
+            if row_key == wanted:
                 return self.record(row)
-            low, high = (middle + 1, high) if found < wanted else (low, middle)
+            low, high = (middle + 1, high) if row_key < wanted else (low, middle)
         return None
 
     def _pieces(self) -> Iterator[bytes]:

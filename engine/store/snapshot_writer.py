@@ -144,9 +144,9 @@ def _write_response(
     return True
 
 
-def _whole(cache: Cache, found: Stored) -> Stored | None:
+def _whole(cache: Cache, entry: Stored) -> Stored | None:
     """Returns the entry; None if its body is lost."""
-    return None if found.body_hash and cache.value(BODIES, found.body_hash) is None else found
+    return None if entry.body_hash and cache.value(BODIES, entry.body_hash) is None else entry
 
 
 class _Writer:

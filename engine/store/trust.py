@@ -63,8 +63,8 @@ class TrustedFile:
 
     def _state(self) -> str:
         """Returns a text that changes with every write to the file: nobody can set the time of its last change."""
-        found = os.fstat(self._fd)
-        return f"{found.st_ino} {found.st_size} {found.st_ctime_ns}"
+        status = os.fstat(self._fd)
+        return f"{status.st_ino} {status.st_size} {status.st_ctime_ns}"
 
     def _marked(self) -> str | None:
         try:

@@ -280,8 +280,8 @@ def _as_fault(out: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        said = f"{error.filename or out} can't be used ({error.strerror}): mend that, or choose another OUT"
-        raise LocalFault(said) from error
+        problem = f"{error.filename or out} can't be used ({error.strerror}): mend that, or choose another OUT"
+        raise LocalFault(problem) from error
 
 
 def _held(path: Path, opened: ExitStack) -> Output:

@@ -24,10 +24,10 @@ class Digests:
         key = _key_of(text)
         shard = self._shards[key % _SHARDS]
         place = shard.place_of(key)
-        found = shard.numbers[place]
-        if not found:
+        earlier = shard.numbers[place]
+        if not earlier:
             shard.put(place, key, number)
-        return found
+        return earlier
 
     def add(self, text: bytes, count: int) -> int:
         """Adds `count` to the number of a text. Returns what the number was before; 0 for a new text."""

@@ -144,8 +144,8 @@ class InputFile:
             raise LocalFault(f"{self.path} can't be read ({error.strerror})") from error
 
     def _look(self) -> tuple[int, int]:
-        found = os.fstat(self._fd)
-        return found.st_size, found.st_mtime_ns
+        status = os.fstat(self._fd)
+        return status.st_size, status.st_mtime_ns
 
 
 async def lines_of_pipe(fd: int) -> AsyncIterator[InputLine]:

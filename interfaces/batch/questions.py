@@ -47,8 +47,8 @@ class BatchModels:
         return self._always or model_named(word, family, self._names, self._is_provider)
 
     def family_of(self, model: str) -> str:
-        found = self.reached.get(model)
-        return found if found is not None else family_of(model, self._settings)
+        family = self.reached.get(model)
+        return family if family is not None else family_of(model, self._settings)
 
     def reach(self, model: str) -> bool:
         """Returns whether calls to a model can be sent. If not, it keeps the reason and the model's lines stay
@@ -113,9 +113,9 @@ def worst_call(lines: Iterable[InputLine], models: BatchModels) -> float:
 
 def _calls(lines: Iterable[InputLine], models: BatchModels) -> Iterator[Call]:
     for line in lines:
-        found = _read(line, models)
-        if isinstance(found, BatchRequest):
-            yield found.asked.call
+        request = _read(line, models)
+        if isinstance(request, BatchRequest):
+            yield request.asked.call
 
 
 def _read(line: InputLine, models: BatchModels) -> BatchRequest | BadLine:
@@ -171,8 +171,8 @@ class Questions:
         envelope = envelope_of(line)
         custom_id = envelope.custom_id
         if custom_id is not None and (before := self._names.first(custom_id.encode(), line.number)):
-            said = f"custom_id: expected one that no other line has, got that of line {before}"
-            return BadLine(line.number, custom_id, "duplicate_custom_id", said, "custom_id")
+            message = f"custom_id: expected one that no other line has, got that of line {before}"
+            return BadLine(line.number, custom_id, "duplicate_custom_id", message, "custom_id")
         if isinstance(envelope, BadLine):
             return envelope
         return request_of(envelope, self._models.named, self._models.family_of)

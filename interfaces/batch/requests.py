@@ -89,29 +89,29 @@ def envelope_of(line: InputLine) -> Envelope | BadLine:
     except RequestRefusal as refused:
         return BadLine(number, None, "line_too_long", refused.problem.message.replace("the body", "it", 1))
     except orjson.JSONDecodeError as error:
-        return BadLine(number, None, NO_JSON, _told_of_json(data, error))
+        return BadLine(number, None, NO_JSON, _json_problem(data, error))
     if not isinstance(row, dict):
-        return BadLine(number, None, NO_JSON, f"expected a JSON object, got {_shown(row)}")
+        return BadLine(number, None, NO_JSON, f"expected a JSON object, got {_excerpt(row)}")
     if "custom_id" not in row:
         return _missing(number, None, "custom_id")
     custom_id = row["custom_id"]
     if not isinstance(custom_id, str) or not custom_id:
-        message = f"custom_id: expected a text that is not empty, got {_shown(custom_id)}"
+        message = f"custom_id: expected a text that is not empty, got {_excerpt(custom_id)}"
         return BadLine(number, None, "invalid_custom_id", message, "custom_id")
     for name in ("method", "url", "body"):
         if name not in row:
             return _missing(number, custom_id, name)
     if row["method"] != "POST":
         return BadLine(
-            number, custom_id, "invalid_method", f"method: expected POST, got {_shown(row['method'])}", "method"
+            number, custom_id, "invalid_method", f"method: expected POST, got {_excerpt(row['method'])}", "method"
         )
     body = row["body"]
     if not isinstance(body, dict):
-        message = f"body: expected a JSON object, got {_shown(body)}"
+        message = f"body: expected a JSON object, got {_excerpt(body)}"
         return BadLine(number, custom_id, "invalid_body", message, "body")
     spoken = _spoken_at(row["url"], body)
     if spoken is None:
-        return BadLine(number, custom_id, "invalid_url", f"url: expected {URLS}, got {_shown(row['url'])}", "url")
+        return BadLine(number, custom_id, "invalid_url", f"url: expected {URLS}, got {_excerpt(row['url'])}", "url")
     return Envelope(number, custom_id, spoken, body)
 
 
@@ -139,8 +139,8 @@ def gist_of(call: Call) -> bytes:
 
 
 def _missing(number: int, custom_id: str | None, name: str) -> BadLine:
-    said = f"{name}: expected one, got nothing: the field is missing"
-    return BadLine(number, custom_id, "missing_required_parameter", said, name)
+    message = f"{name}: expected one, got nothing: the field is missing"
+    return BadLine(number, custom_id, "missing_required_parameter", message, name)
 
 
 def _spoken_at(url: object, body: dict[str, Any]) -> Wire | None:
@@ -155,7 +155,7 @@ def _spoken_at(url: object, body: dict[str, Any]) -> Wire | None:
     return None
 
 
-def _told_of_json(data: bytes, error: orjson.JSONDecodeError) -> str:
+def _json_problem(data: bytes, error: orjson.JSONDecodeError) -> str:
     try:
         data.decode()
     except UnicodeDecodeError as wrong:
@@ -163,5 +163,5 @@ def _told_of_json(data: bytes, error: orjson.JSONDecodeError) -> str:
     return f"expected JSON, got something else at column {error.colno}: {error.msg}"
 
 
-def _shown(value: object) -> str:
+def _excerpt(value: object) -> str:
     return cut(orjson.dumps(value).decode(), _SHOWN_MAX)

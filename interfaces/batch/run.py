@@ -129,8 +129,8 @@ async def send(
 
     def reached(model: str) -> None:
         """Records a model's calls that may be in flight if the process is killed."""
-        if told := without_lane(model, batch.settings):
-            remark(told)
+        if warning := without_lane(model, batch.settings):
+            remark(warning)
         if store is not None:
             store.folder.write_manifest(in_flight_max=sum(map(batch.settings.concurrency_of, models.reached)))
 

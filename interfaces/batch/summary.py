@@ -60,8 +60,8 @@ def _files(result: BatchResult) -> list[str]:
     place = result.place
     if place is None:
         return []
-    told = [f"{place.out}: answers{'' if place.errors else ' and errors'}"]
-    return [*told, f"{place.errors}: errors"] if place.errors is not None else told
+    lines = [f"{place.out}: answers{'' if place.errors else ' and errors'}"]
+    return [*lines, f"{place.errors}: errors"] if place.errors is not None else lines
 
 
 def _failures(result: BatchResult) -> list[str]:

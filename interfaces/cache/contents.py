@@ -82,7 +82,7 @@ def take_stock(entries: Iterable[tuple[bytes, StoredAnswer]], statistics: CacheS
     )
 
 
-def told(contents: CacheContents) -> str:
+def contents_text(contents: CacheContents) -> str:
     """Returns the contents as text for a person."""
     statistics = contents.statistics
     lines = [f"{statistics.path}: {statistics.entries:,} answers in a file of {size_text(statistics.bytes)}"]
@@ -105,11 +105,11 @@ def told(contents: CacheContents) -> str:
 
 def _model_of(params: bytes) -> str:
     try:
-        found = orjson.loads(params)
+        fields = orjson.loads(params)
     except orjson.JSONDecodeError:
         return "?"
     # Searches and pages have none.
-    return str(found.get("model", "")) if isinstance(found, dict) else "?"
+    return str(fields.get("model", "")) if isinstance(fields, dict) else "?"
 
 
 def _minute(at: float) -> str:

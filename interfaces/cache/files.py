@@ -41,7 +41,7 @@ def export_snapshot(run: Path, manifest: dict[str, Any], file: Path, cache: str 
     if as_json:
         say_json({"file": str(file), "cache": str(folder), **structs.asdict(packed)})
     else:
-        say(_told(file, packed))
+        say(_snapshot_text(file, packed))
     if packed.newer:
         note(
             f"millstream: {packed.newer:,} of these came after the run had ended: another run has asked again, and a "
@@ -98,7 +98,7 @@ def import_snapshot(file: Path, cache: str | None, *, as_json: bool) -> int:
     return DONE
 
 
-def _told(file: Path, packed: SnapshotCounts) -> str:
+def _snapshot_text(file: Path, packed: SnapshotCounts) -> str:
     return (
         f"{file}: {count_text(packed.answers, 'answer')}, {count_text(packed.failures, 'failure')}, "
         f"{count_text(packed.bodies, 'body', 'bodies')} and "

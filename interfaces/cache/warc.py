@@ -75,11 +75,11 @@ def _pages(cache: Cache, keys: Iterator[bytes]) -> Iterator[StoredAnswer | Store
     """Yields the stored result of each hop, the later of an answer and a failure, but no documents of a corpus."""
     for key in keys:
         entry, failed = cache.get(key), cache.failure(key)
-        found: StoredAnswer | StoredFailure | None = entry
+        later: StoredAnswer | StoredFailure | None = entry
         if failed is not None and (entry is None or failed.received_at > entry.received_at):
-            found = failed
-        if found is not None and found.url.startswith(("http://", "https://")):
-            yield found
+            later = failed
+        if later is not None and later.url.startswith(("http://", "https://")):
+            yield later
 
 
 def _write(writer: Any, entry: StoredAnswer | StoredFailure, response: Response) -> None:
@@ -106,7 +106,7 @@ def _status(status: int) -> str:
 
 def _address(url: str) -> str:
     """Returns the address without characters that would end its line."""
-    return _BREAKS.sub(lambda found: quote(found[0]), url)
+    return _BREAKS.sub(lambda match: quote(match[0]), url)
 
 
 def _plain(value: str) -> str:

@@ -44,7 +44,7 @@ class StoredSamples(Struct, frozen=True):
     samples: tuple[int, ...]
 
 
-def asked_for(call: Call, settings: Settings) -> EncodedCall:
+def encoded_call(call: Call, settings: Settings) -> EncodedCall:
     # No API key is needed to compute a call's cache key.
     endpoint = keyless_endpoint_to(access_to(call.model, structs.replace(settings, needs_keys=False)))
     try:
@@ -54,21 +54,21 @@ def asked_for(call: Call, settings: Settings) -> EncodedCall:
     return EncodedCall(call, request, key_of(request, call.trial), endpoint)
 
 
-def explain(cache: Cache, call: EncodedCall) -> list[str]:
+def explain(cache: Cache, encoded: EncodedCall) -> list[str]:
     """Returns lines of text: the call, the verdict, then how each kind of stored answer to the same prompt differs."""
-    entry = cache.get(call.key)
-    lines = [f"call {call.key.hex()}", _described(call)]
+    entry = cache.get(encoded.key)
+    lines = [f"call {encoded.key.hex()}", _described(encoded)]
     if entry is not None:
-        reply = call.endpoint.decode(entry.response)
+        reply = encoded.endpoint.decode(entry.response)
         if isinstance(reply, Reply):
             size = f"{len(entry.response.body):,} bytes"
             return [*lines, f"hit: answered from the cache ({size}, stored {_when(entry)}) by {_origin(reply)}"]
         return [*lines, f"miss: what is stored is no answer ({reply.kind}: {reply.detail}); the call is sent again"]
-    alike = _alike(cache.entries(), call)
+    alike = _alike(cache.entries(), encoded)
     if not alike:
         return [*lines, "miss: never asked; no stored answer has this prompt"]
     lines.append("miss: this prompt was asked, but not this call")
-    lines += [_difference(call, group) for group in alike[:_GROUPS_SHOWN]]
+    lines += [_difference(encoded, group) for group in alike[:_GROUPS_SHOWN]]
     if len(alike) > _GROUPS_SHOWN:
         lines.append(f"and {len(alike) - _GROUPS_SHOWN:,} more kinds of calls with this prompt")
     return lines
@@ -111,38 +111,38 @@ def _origin(reply: Reply) -> str:
     return ", ".join([reply.served or "a model that the server does not name", *stated])
 
 
-def _described(asked: EncodedCall) -> str:
-    params = ", ".join(f"{name} {_value(value)}" for name, value in orjson.loads(asked.request.params).items())
-    where = asked.request.identity
-    return f"to {where}: {params}; sample {asked.call.trial}; prompt of {len(asked.request.prompt):,} bytes"
+def _described(encoded: EncodedCall) -> str:
+    params = ", ".join(f"{name} {_value(value)}" for name, value in orjson.loads(encoded.request.params).items())
+    where = encoded.request.identity
+    return f"to {where}: {params}; sample {encoded.call.trial}; prompt of {len(encoded.request.prompt):,} bytes"
 
 
-def _alike(entries: Iterable[tuple[bytes, StoredAnswer]], call: EncodedCall) -> list[StoredSamples]:
+def _alike(entries: Iterable[tuple[bytes, StoredAnswer]], encoded: EncodedCall) -> list[StoredSamples]:
     """Returns the stored answers to the same prompt, those with the fewest differences first."""
-    mark = prompt_mark(call.request)
+    mark = prompt_mark(encoded.request)
     kinds: dict[tuple[str, bytes], list[int]] = {}
     for _, entry in entries:
         if entry.prompt_mark == mark:
             kinds.setdefault((entry.identity, entry.params), []).append(entry.sample)
     groups = [StoredSamples(identity, params, tuple(sorted(samples))) for (identity, params), samples in kinds.items()]
     # The same endpoint, parameters and sample under another key is another prompt with the same mark.
-    groups = [group for group in groups if _differences(call, group)]
-    return sorted(groups, key=lambda group: (len(_differences(call, group)), group.identity, group.params))
+    groups = [group for group in groups if _differences(encoded, group)]
+    return sorted(groups, key=lambda group: (len(_differences(encoded, group)), group.identity, group.params))
 
 
-def _differences(asked: EncodedCall, group: StoredSamples) -> list[str]:
-    told = []
-    if group.identity != asked.request.identity:
-        told.append(f"endpoint {group.identity} there, {asked.request.identity} here")
-    told += _parameters(_parsed(group.params), _parsed(asked.request.params))
-    if asked.call.trial not in group.samples:
-        told.append(f"samples {_ranges(group.samples)} there, {asked.call.trial} here")
-    return told
+def _differences(encoded: EncodedCall, group: StoredSamples) -> list[str]:
+    differences = []
+    if group.identity != encoded.request.identity:
+        differences.append(f"endpoint {group.identity} there, {encoded.request.identity} here")
+    differences += _parameters(_parsed(group.params), _parsed(encoded.request.params))
+    if encoded.call.trial not in group.samples:
+        differences.append(f"samples {_ranges(group.samples)} there, {encoded.call.trial} here")
+    return differences
 
 
-def _difference(asked: EncodedCall, group: StoredSamples) -> str:
+def _difference(encoded: EncodedCall, group: StoredSamples) -> str:
     many = f"{len(group.samples):,} stored answer{'s' if len(group.samples) > 1 else ''}"
-    return f"  {many}: {'; '.join(_differences(asked, group))}"
+    return f"  {many}: {'; '.join(_differences(encoded, group))}"
 
 
 def _parameters(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
@@ -157,10 +157,10 @@ def _parameters(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
 
 def _parsed(params: bytes) -> dict[str, Any]:
     try:
-        found = orjson.loads(params)
+        fields = orjson.loads(params)
     except orjson.JSONDecodeError:
         return {"parameters": "unreadable"}
-    return found if isinstance(found, dict) else {"parameters": found}
+    return fields if isinstance(fields, dict) else {"parameters": fields}
 
 
 def _value(value: Any) -> str:
@@ -176,8 +176,8 @@ def _ranges(numbers: Iterable[int]) -> str:
             runs[-1][1] = number
         else:
             runs.append([number, number])
-    told = [str(low) if low == high else f"{low} to {high}" for low, high in runs[:_RANGES_SHOWN]]
-    return ", ".join(told) + (", …" if len(runs) > _RANGES_SHOWN else "")
+    texts = [str(low) if low == high else f"{low} to {high}" for low, high in runs[:_RANGES_SHOWN]]
+    return ", ".join(texts) + (", …" if len(runs) > _RANGES_SHOWN else "")
 
 
 def _when(entry: StoredAnswer | StoredFailure) -> str:

@@ -175,10 +175,10 @@ async def _check_one(engine: Engine, model: str, key: str) -> Check:
         return Check(model, key, stop.reason, stop.detail, time.monotonic() - began)
     except ConfigurationError as error:
         return Check(model, key, "not_sent", str(error))
-    return _told(model, key, outcome, time.monotonic() - began)
+    return _check_of(model, key, outcome, time.monotonic() - began)
 
 
-def _told(model: str, key: str, outcome: Outcome, seconds: float) -> Check:
+def _check_of(model: str, key: str, outcome: Outcome, seconds: float) -> Check:
     if outcome.failure is not None:
         return Check(model, key, outcome.failure.kind, outcome.failure.detail, seconds)
     usage = outcome.reply.usage if outcome.reply is not None else None

@@ -69,11 +69,11 @@ def main(argv: list[str] | None = None) -> int:
         note("millstream: interrupted")
         return INTERRUPTED
     except ImportError as error:
-        from ...engine.missing import missing_module, missing_told
+        from ...engine.missing import missing_module, missing_text
 
         if missing_module(error) == __package__.partition(".")[0]:
             raise  # a defect of ours
-        note_error(f"millstream: {missing_told(error)}")
+        note_error(f"millstream: {missing_text(error)}")
         return LOCAL_FAULT
     except Exception as error:
         code, message = exit_code_of(error), str(error)
@@ -163,15 +163,15 @@ def _short_usage(parser: argparse.ArgumentParser) -> str:
 
 
 def _raise_unknown(verb: str, unknown: list[str], parser: argparse.ArgumentParser) -> NoReturn:
-    shown = parser.prog
+    usage = parser.prog
     if parser.usage and "|" not in parser.usage:
         # With the benchmark that the command line names: its help leaves out what belongs to others.
-        shown = parser.usage.partition(" [")[0]
+        usage = parser.usage.partition(" [")[0]
     first = next((word for word in unknown if word.startswith("-")), unknown[0]).partition("=")[0]
     if first.startswith("-"):
-        known = [text for action in parser._actions for text in action.option_strings if text.startswith("--")]
-        raise UsageError(f"{verb}: unknown option {first}{nearest(first, known)}; see {shown} --help")
-    raise UsageError(f"{verb}: {first!r} is one word too many; see {shown} --help")
+        flags = [text for action in parser._actions for text in action.option_strings if text.startswith("--")]
+        raise UsageError(f"{verb}: unknown option {first}{nearest(first, flags)}; see {usage} --help")
+    raise UsageError(f"{verb}: {first!r} is one word too many; see {usage} --help")
 
 
 def _innermost(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.ArgumentParser:

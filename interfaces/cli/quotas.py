@@ -46,26 +46,26 @@ class KnownLane(Struct, frozen=True):
 
 def lanes_of(settings: Settings, models: Sequence[str]) -> list[KnownLane]:
     """Returns the lanes of these models, one for each API key. Raises ConfigurationError if a key is missing."""
-    found = []
+    lanes = []
     for model in models:
         for access in accesses_to(model, settings):
             note = lane_files.LaneNote(model, access.variable, access.target.base_url, settings.lane_of(model))
-            found.append(_known(note, stem_of(access, settings)))
-    return found
+            lanes.append(_known_lane(note, stem_of(access, settings)))
+    return lanes
 
 
 def recent_lanes(cache: Path, but: Iterable[KnownLane] = ()) -> list[KnownLane]:
     """Returns every lane that was used in the last day, except those in `but`, with the quotas declared then."""
-    told = {(lane.model, lane.key, lane.address) for lane in but}
+    left_out = {(lane.model, lane.key, lane.address) for lane in but}
     notes = [(path.with_suffix(""), note) for path, note in lane_files.notes_in(lane_files.lanes_folder(cache))]
     return [
-        _known(note, stem)
+        _known_lane(note, stem)
         for stem, note in notes
-        if note.opened_at > time.time() - DAY_S and (note.model, note.key, note.address) not in told
+        if note.opened_at > time.time() - DAY_S and (note.model, note.key, note.address) not in left_out
     ]
 
 
-def _known(lane: lane_files.LaneNote, stem: Path) -> KnownLane:
+def _known_lane(lane: lane_files.LaneNote, stem: Path) -> KnownLane:
     note = lane_files.read_note(lane_files.note_path(stem))
     seen = () if note is None else note.fresh(time.time())
     return KnownLane(lane.model, lane.key, lane.address, lane.declared, seen, _used(lane_files.ledger_path(stem)))
@@ -85,10 +85,10 @@ def _used(path: Path) -> tuple[int, Tokens] | None:
 
 
 def as_json(lanes: Iterable[KnownLane], pages: Iterable[Lane] = ()) -> dict[str, Any]:
-    told = {
+    page_lanes = {
         lane.model: {"rpm": lane.rpm, "spacing_s": lane.spacing_s, "concurrency": lane.concurrency} for lane in pages
     }
-    return {"lanes": [_lane_json(lane) for lane in lanes], **({"pages": told} if told else {})}
+    return {"lanes": [_lane_json(lane) for lane in lanes], **({"pages": page_lanes} if page_lanes else {})}
 
 
 def tell_pages(lane: Lane) -> str:

@@ -47,11 +47,11 @@ def _write(folders: Sequence[BenchmarkFolder], out: Path) -> WrittenReport:
     return write(begun, out, has_figures=False)
 
 
-def _wanted(own: Sequence[Path], results: Sequence[RunResult]) -> Iterator[tuple[Path, list[Path]]]:
+def _wanted(outs: Sequence[Path], results: Sequence[RunResult]) -> Iterator[tuple[Path, list[Path]]]:
     """Yields the folders of each report: each folder alone, then those of one sweep together."""
-    for path in own:
+    for path in outs:
         yield path, [path]
-    if own:
+    if outs:
         first = results[0].prepared
         together = [first.out.parent / name for name in (first.out.name, *first.sweep)]
         if len(together := [path for path in together if (path / RECORDS).is_file()]) > 1:

@@ -76,10 +76,10 @@ def _row(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _key_of(row: dict[str, Any]) -> str:
-    told = []
+    texts = []
     if row["variables"]:
-        own = [variable for variable in row["variables"] if variable in row["set"]]
-        told.append(f"{own[0]}: set" if own else f"{' or '.join(row['variables'])}: not set")
+        keys = [variable for variable in row["variables"] if variable in row["set"]]
+        texts.append(f"{keys[0]}: set" if keys else f"{' or '.join(row['variables'])}: not set")
     if row["id_variable"]:
-        told.append(f"{row['id_variable']}: {'set' if row['id_variable'] in row['set'] else 'not set'}")
-    return "; ".join(told) or "none needed"
+        texts.append(f"{row['id_variable']}: {'set' if row['id_variable'] in row['set'] else 'not set'}")
+    return "; ".join(texts) or "none needed"

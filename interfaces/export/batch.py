@@ -148,10 +148,10 @@ def _choices_of(body: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _of_chat(choice: dict[str, Any]) -> dict[str, Any]:
-    said = choice["message"]
-    calls = [(call.get("id"), call.get("function") or {}) for call in said.get("tool_calls") or ()]
+    message = choice["message"]
+    calls = [(call.get("id"), call.get("function") or {}) for call in message.get("tool_calls") or ()]
     tools = [_tool(name, function.get("name"), function.get("arguments")) for name, function in calls]
-    text = said.get("content") if said.get("content") is not None else said.get("refusal")
+    text = message.get("content") if message.get("content") is not None else message.get("refusal")
     return {"text": text, "finish_reason": choice.get("finish_reason"), "tool_calls": tools}
 
 

@@ -89,8 +89,8 @@ def schema_of(benchmark: str, metadata: Mapping[str, str]) -> Any:
     """Returns the Arrow schema of a record type. Every column may be null, since other programs' records have fewer."""
     info = inspect.type_info(record_of(benchmark))
     assert isinstance(info, inspect.StructType)
-    own = () if benchmark == "batch" else benchmark_named(benchmark).categories
-    return pa.schema([_field(field, CATEGORIES.union(own)) for field in info.fields], metadata=dict(metadata))
+    categories = () if benchmark == "batch" else benchmark_named(benchmark).categories
+    return pa.schema([_field(field, CATEGORIES.union(categories)) for field in info.fields], metadata=dict(metadata))
 
 
 def _field(field: inspect.Field, categories: Collection[str]) -> Any:

@@ -148,12 +148,12 @@ class Caller:
     def over_budget(self, most: float) -> RequestRefusal:
         assert self.budget is not None
         budget, most = self.budget, most * self.budget.overrun
-        said = (
+        message = (
             f"the next call may cost ${most:.4f}; ${budget.charged:.4f} of max_cost ${budget.limit or 0.0:.4f} of "
             f"caller {self.settings.name} is spent, ${budget.reserved:.4f} reserved: raise its max_cost or cut "
             f"max_tokens"
         )
-        return RequestRefusal(said, None, "over_budget", 429)
+        return RequestRefusal(message, None, "over_budget", 429)
 
     def close(self) -> None:
         if self._timer is not None:

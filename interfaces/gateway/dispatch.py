@@ -47,9 +47,9 @@ class CallGroup(Struct, eq=False):
     @property
     def known(self) -> list[Outcome] | None:
         """All outcomes; None while one is missing."""
-        found = [part.known if isinstance(part, Waiter) else part for part in self.parts]
-        known = [one for one in found if isinstance(one, Outcome)]
-        return known if len(known) == len(found) else None
+        results = [part.known if isinstance(part, Waiter) else part for part in self.parts]
+        outcomes = [one for one in results if isinstance(one, Outcome)]
+        return outcomes if len(outcomes) == len(results) else None
 
     @property
     def first_key(self) -> str:
@@ -63,8 +63,8 @@ class CallGroup(Struct, eq=False):
         waiting = [part.outcome() for part in self.parts if isinstance(part, Waiter)]
         if len(waiting) == len(self.parts) == 1:
             return [await waiting[0]]
-        found = iter(await asyncio.gather(*waiting))
-        return [part if isinstance(part, Outcome) else next(found) for part in self.parts]
+        rest = iter(await asyncio.gather(*waiting))
+        return [part if isinstance(part, Outcome) else next(rest) for part in self.parts]
 
     def leave(self) -> None:
         """Stops waiting for these calls; one that nobody else waits for is cancelled."""
@@ -98,12 +98,12 @@ class Dispatch:
 
     def prepare(self, caller: Caller, question: Question) -> CallGroup:
         """Returns a question's calls, stored and to be sent. Raises RequestRefusal, ConfigurationError."""
-        asked = self._checked(caller, question)
+        served = self._checked(caller, question)
         try:
-            encoded = self._scheduler.encoded(asked.call)
+            encoded = self._scheduler.encoded(served.call)
         except EncodeError:
             encoded = None
-        return self._looked_up(caller, question, asked, encoded)
+        return self._looked_up(caller, question, served, encoded)
 
     async def prepare_long(
         self, caller: Caller, question: Question, run: Callable[..., asyncio.Future[CallEncoding | None]]
@@ -127,19 +127,19 @@ class Dispatch:
         for number, part in enumerate(group.parts):
             if not isinstance(part, PendingCall):
                 continue
-            self._refuse_what_no_budget_bears(caller, part)
+            self._check_budgets(caller, part)
             part.payer = caller
             waiter = Waiter(part, hear=None if number else hear, on_end=on_end, is_early=True)
             group.parts[number] = waiter
             self._scheduler.begin(waiter)
 
     def _checked(self, caller: Caller, question: Question) -> ServedRequest:
-        asked = question.asked
-        model = asked.call.model
+        served = question.asked
+        model = served.call.model
         if not caller.may_ask(model):
             raise refusal_of(not_allowed(model))
-        self._refuse_one_model_too_many(model)
-        return request_for_family(asked, question.family, self._family_of(model)) if asked.call.extra else asked
+        self._check_model_count(model)
+        return request_for_family(served, question.family, self._family_of(model)) if served.call.extra else served
 
     def _looked_up(
         self, caller: Caller, question: Question, served: ServedRequest, encoded: CallEncoding | None
@@ -154,18 +154,18 @@ class Dispatch:
         numbered = [structs.replace(call, trial=number) if number else call for number in taken.numbers]
         return CallGroup(served, taken, [look_up(one, encoded) for one in numbered])
 
-    def _refuse_one_model_too_many(self, model: str) -> None:
+    def _check_model_count(self, model: str) -> None:
         """Raises RequestRefusal if too many undeclared models were asked. Comes first: a cache key needs the model's
         lane."""
         routes = self._scheduler.routes.lasting
         if model in routes or model in self._known or len(routes.keys() - self._known) < MODELS_MAX:
             return
-        said = f"{MODELS_MAX} models that nobody declared have been asked, and no more can be"
+        problem = f"{MODELS_MAX} models that nobody declared have been asked, and no more can be"
         raise RequestRefusal(
-            f"{said}: name {model} under [lanes], and start the gateway again", "model", "unknown_model", 503
+            f"{problem}: name {model} under [lanes], and start the gateway again", "model", "unknown_model", 503
         )
 
-    def _refuse_what_no_budget_bears(self, caller: Caller, pending: PendingCall) -> None:
+    def _check_budgets(self, caller: Caller, pending: PendingCall) -> None:
         """Raises RequestRefusal for a call that the engine's or the caller's budget can never bear; in the queue it
         would stop its whole lane."""
         budget = self._budget
@@ -211,8 +211,8 @@ class Dispatch:
 def _worst_cost(pending: PendingCall) -> float:
     """Returns the most dollars that an attempt can cost. Raises RequestRefusal if that is not known."""
     if pending.route.price is None:
-        said = f"model {pending.call.model!r} has no price, so max_cost can't be kept: give it one under [prices]"
-        raise RequestRefusal(said, "model")
+        problem = f"model {pending.call.model!r} has no price, so max_cost can't be kept: give it one under [prices]"
+        raise RequestRefusal(problem, "model")
     most = pending.worst_cost
     if most is None:
         raise RequestRefusal(why_unbounded(pending.call, pending.route.price, "max_cost"), "max_tokens")

@@ -71,10 +71,10 @@ def judge(seen: RequestHead, rules: GuardRules) -> str | Problem:
     return caller
 
 
-def _of_host(given: list[str], local: str, rules: GuardRules) -> Problem | None:
-    if len(given) != 1:
-        return Problem(400, "invalid", f"expected one Host header, got {len(given)}")
-    return _of_name(given[0], local, rules.hosts, rules.port)
+def _of_host(values: list[str], local: str, rules: GuardRules) -> Problem | None:
+    if len(values) != 1:
+        return Problem(400, "invalid", f"expected one Host header, got {len(values)}")
+    return _of_name(values[0], local, rules.hosts, rules.port)
 
 
 # A client names its host with every request.
@@ -110,9 +110,9 @@ def _is_loopback(name: str) -> bool:
     return is_bracketed and address == ipaddress.IPv6Address("::1")
 
 
-def _of_page(found: Mapping[str, list[str]], rules: GuardRules) -> Problem | None:
+def _of_page(headers: Mapping[str, list[str]], rules: GuardRules) -> Problem | None:
     """Returns the problem with a request of a web page; None: it may ask. Browsers name the page, programs don't."""
-    origins, sites = found.get("origin", []), found.get("sec-fetch-site", [])
+    origins, sites = headers.get("origin", []), headers.get("sec-fetch-site", [])
     if origins and not (len(origins) == 1 and origins[0] in rules.origins):
         return Problem(403, "forbidden", "a web page may not ask this gateway: name its Origin in [gateway] origins")
     if any(site.strip().lower() not in _OWN_SITES for site in sites) and not origins:
@@ -157,5 +157,5 @@ def _is_of_this_machine(remote: str) -> bool:
     return remote == "::1" or _is_loopback(remote)
 
 
-def _is_json(given: list[str]) -> bool:
-    return len(given) == 1 and (given[0] == _PLAIN_JSON or _JSON.fullmatch(given[0].strip()) is not None)
+def _is_json(values: list[str]) -> bool:
+    return len(values) == 1 and (values[0] == _PLAIN_JSON or _JSON.fullmatch(values[0].strip()) is not None)

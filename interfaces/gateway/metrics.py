@@ -127,8 +127,8 @@ class Metrics(Collector):
         yield _gauge("caller_dollars_left", "What is left of a caller's max_cost", ("caller",), left)
 
     def _histogram(self) -> HistogramMetricFamily:
-        told = "From a request's arrival to its answer"
-        family = HistogramMetricFamily("millstream_request_seconds", told, labels=("dialect", "cached"))
+        text = "From a request's arrival to its answer"
+        family = HistogramMetricFamily("millstream_request_seconds", text, labels=("dialect", "cached"))
         bounds = [*(f"{bound:g}" for bound in _SECONDS), "+Inf"]
         for labels, durations in self._durations.items():
             buckets = list(zip(bounds, map(float, accumulate(durations.buckets)), strict=True))
@@ -153,15 +153,15 @@ class Metrics(Collector):
         return model if model in self._shown else OTHER
 
 
-def _counter(name: str, told: str, labels: _Labels, amounts: Mapping[_Labels, float]) -> CounterMetricFamily:
-    family = CounterMetricFamily(f"millstream_{name}", told, labels=labels)
+def _counter(name: str, text: str, labels: _Labels, amounts: Mapping[_Labels, float]) -> CounterMetricFamily:
+    family = CounterMetricFamily(f"millstream_{name}", text, labels=labels)
     for values, amount in amounts.items():
         family.add_metric(values, amount)
     return family
 
 
-def _gauge(name: str, told: str, labels: _Labels, amounts: Mapping[_Labels, float]) -> GaugeMetricFamily:
-    family = GaugeMetricFamily(f"millstream_{name}", told, labels=labels)
+def _gauge(name: str, text: str, labels: _Labels, amounts: Mapping[_Labels, float]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(f"millstream_{name}", text, labels=labels)
     for values, amount in amounts.items():
         family.add_metric(values, amount)
     return family

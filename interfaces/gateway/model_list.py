@@ -22,7 +22,7 @@ def models_for(
     provider can be reached and is not `unreached`."""
     listed = {name: ServedModel(name, model.partition("/")[0]) for name, model in gateway.models.items()}
     listed = {name: one for name, one in listed.items() if caller.may_ask(gateway.models[name])}
-    for model in _known(settings):
+    for model in _models(settings):
         if model.partition("/")[0] in unreached:
             continue
         if model not in listed and caller.may_ask(model):
@@ -30,7 +30,7 @@ def models_for(
     return list(listed.values())
 
 
-def _known(settings: Settings) -> Iterable[str]:
+def _models(settings: Settings) -> Iterable[str]:
     for lane in settings.lanes:
         if not is_page(lane.model) and not is_search(lane.model):
             yield lane.model

@@ -269,9 +269,9 @@ class RequestHandler:
             state.is_idle.set()
 
 
-def _stream_of(dialect: Dialect, asked: ServedRequest, outcomes: Sequence[Outcome]) -> AnswerStream:
+def _stream_of(dialect: Dialect, served: ServedRequest, outcomes: Sequence[Outcome]) -> AnswerStream:
     """Returns the stream of an answer, in whose events the model is the one that answered, where that is known."""
-    return dialect.stream(structs.replace(asked, model=model_of(asked, outcomes)) if outcomes else asked)
+    return dialect.stream(structs.replace(served, model=model_of(served, outcomes)) if outcomes else served)
 
 
 def begin_request(state: GatewayState, request: HttpRequest) -> HttpResponse | RequestHandler:

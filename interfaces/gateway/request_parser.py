@@ -129,19 +129,19 @@ async def _frequent_switches() -> AsyncIterator[None]:
 
 def _trial_of(request: HttpRequest, count: int) -> int:
     """Returns the first of `count` trial numbers that a client gives, from 0. Raises RequestRefusal."""
-    said = request.header("x-millstream-trial") or ""
-    if not said.isascii() or not said.isdigit() or len(said) > 19 or int(said) + count > TRIAL_MAX:
+    text = request.header("x-millstream-trial") or ""
+    if not text.isascii() or not text.isdigit() or len(text) > 19 or int(text) + count > TRIAL_MAX:
         raise RequestRefusal("X-Millstream-Trial: expected a whole number, 0 or more", "X-Millstream-Trial")
-    return int(said)
+    return int(text)
 
 
 def _run_of(request: HttpRequest, way: RequestPath) -> str:
     """Returns the run's name from header or path; empty: neither has one. Raises RequestRefusal if they differ."""
-    said = request.header("x-millstream-run") or ""
-    if said and not RUN_NAME.fullmatch(said):
+    name = request.header("x-millstream-run") or ""
+    if name and not RUN_NAME.fullmatch(name):
         raise RequestRefusal(
             "X-Millstream-Run: expected up to 100 letters, digits, dots and dashes", "X-Millstream-Run"
         )
-    if said and way.run not in ("", said):
-        raise RequestRefusal(f"the path says run {way.run}, X-Millstream-Run {said}: send one", "X-Millstream-Run")
-    return said or way.run
+    if name and way.run not in ("", name):
+        raise RequestRefusal(f"the path says run {way.run}, X-Millstream-Run {name}: send one", "X-Millstream-Run")
+    return name or way.run

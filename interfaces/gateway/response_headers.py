@@ -59,12 +59,12 @@ def fields_of(facts: AnswerFacts, request_id: str, media_type: str) -> str:
     return fields
 
 
-def stream_fields(told: AnswerFacts, request_id: str, media_type: str) -> str:
-    return fields_of(told, request_id, media_type) + _STREAMED
+def stream_fields(facts: AnswerFacts, request_id: str, media_type: str) -> str:
+    return fields_of(facts, request_id, media_type) + _STREAMED
 
 
-def answer(body: bytes, told: AnswerFacts, request_id: str, media_type: str = JSON, status: int = 200) -> HttpResponse:
-    return HttpResponse(status, fields_of(told, request_id, media_type), body)
+def answer(body: bytes, facts: AnswerFacts, request_id: str, media_type: str = JSON, status: int = 200) -> HttpResponse:
+    return HttpResponse(status, fields_of(facts, request_id, media_type), body)
 
 
 def refusal(

@@ -178,7 +178,7 @@ async def serve(
     """Serves until a signal, and returns how that ended. `announce` is called with the first lines once it listens."""
     async with RunningGateway(settings, gateway, place) as running:
         with calm_collector():
-            signal, was_cut = await _until_signal(running, lambda: announce(told(place.host, running.port)))
+            signal, was_cut = await _until_signal(running, lambda: announce(address_text(place.host, running.port)))
         return ServeEnd(running.summary(), signal, was_cut)
 
 
@@ -233,7 +233,7 @@ def _is_here(name: str, host: str) -> bool:
     return name.lower() == host.lower()
 
 
-def told(host: str, port: int) -> str:
+def address_text(host: str, port: int) -> str:
     """Returns the first lines of output: the gateway's address, and the variables to set for clients."""
     name = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
     address = f"http://{name}:{port}"

@@ -126,5 +126,5 @@ class TrialCounter:
 
 
 def _digest(scope: str, key: bytes, kind: bytes) -> bytes:
-    told = scope.encode("utf-8", "surrogateescape") + b"\0" + key
-    return hashlib.blake2b(told, digest_size=_SIZE, person=kind).digest()
+    data = scope.encode("utf-8", "surrogateescape") + b"\0" + key
+    return hashlib.blake2b(data, digest_size=_SIZE, person=kind).digest()

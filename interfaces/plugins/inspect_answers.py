@@ -71,7 +71,7 @@ def output_of(outcomes: Sequence[Outcome], tools: Sequence[ToolInfo]) -> ModelOu
         model=model,
         choices=choices,
         usage=_usage_of(outcomes),
-        metadata={OURS: [_told_of(outcome) for outcome in outcomes]},
+        metadata={OURS: [_metadata_of(outcome) for outcome in outcomes]},
         error=next((outcome.reply.text for outcome in outcomes if outcome.reply and outcome.reply.refused), None),
     )
 
@@ -82,10 +82,10 @@ def record_of(outcomes: Sequence[Outcome]) -> ModelCall:
     request = {"model": first.call.model, "trials": [outcome.call.trial for outcome in outcomes]}
     taken = [outcome.latency_ms for outcome in outcomes if outcome.latency_ms is not None]
     seconds = max(taken) / 1000 if taken and not any(outcome.cached for outcome in outcomes) else None
-    return ModelCall.create(request, {"calls": [_told_of(outcome) for outcome in outcomes]}, time=seconds)
+    return ModelCall.create(request, {"calls": [_metadata_of(outcome) for outcome in outcomes]}, time=seconds)
 
 
-def _told_of(outcome: Outcome) -> dict[str, Any]:
+def _metadata_of(outcome: Outcome) -> dict[str, Any]:
     return {
         "key": outcome.key,
         "trial": outcome.call.trial,

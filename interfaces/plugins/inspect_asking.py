@@ -150,8 +150,8 @@ def _result_of(message: ChatMessageTool, model: str) -> ToolResult:
 
 
 def _ours(kept: object) -> Mapping[str, Any]:
-    found = kept.get(OURS) if isinstance(kept, dict) else None
-    return found if isinstance(found, dict) else {}
+    fields = kept.get(OURS) if isinstance(kept, dict) else None
+    return fields if isinstance(fields, dict) else {}
 
 
 def _native_of(kept: object, family: str) -> Native | None:
@@ -182,11 +182,11 @@ def _choice_of(choice: ToolChoice) -> str | None:
 
 
 def _schema_of(config: GenerateConfig) -> dict[str, Any] | None:
-    asked = config.response_schema
-    if asked is None:
+    schema = config.response_schema
+    if schema is None:
         return None
     # The title is the name that is sent to providers.
-    return {"title": asked.name, **asked.json_schema.model_dump(exclude_none=True)}
+    return {"title": schema.name, **schema.json_schema.model_dump(exclude_none=True)}
 
 
 def _format_of(schema: dict[str, Any]) -> dict[str, Any]:

@@ -52,14 +52,14 @@ class SharedEngine:
         engine = await asyncio.shield(self._opened)
         task = asyncio.get_running_loop().create_task(engine.ask(call), context=Context())
         self._asking.add(task)
-        task.add_done_callback(self._asked)
+        task.add_done_callback(self._forget_task)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             task.cancel()
             raise
 
-    def _asked(self, task: asyncio.Task[Outcome]) -> None:
+    def _forget_task(self, task: asyncio.Task[Outcome]) -> None:
         self._asking.discard(task)
         if not task.cancelled():
             task.exception()  # the caller may be gone: marks the error as seen, so that asyncio does not report it

@@ -21,17 +21,17 @@ def main() -> int:
         from lm_eval.__main__ import cli_evaluate  # type: ignore[import-untyped]
         from lm_eval.api.registry import model_registry  # type: ignore[import-untyped]
     except ModuleNotFoundError as error:
-        return _told(f"lm-eval is not installed ({error}): install millstream[lm-eval]", WRONG_USAGE)
+        return _print_error(f"lm-eval is not installed ({error}): install millstream[lm-eval]", WRONG_USAGE)
     model_registry.register("millstream", target=MODEL)
     try:
         cli_evaluate()
     except KeyboardInterrupt:
-        return _told("interrupted: run the same command again, what was answered is kept", INTERRUPTED)
+        return _print_error("interrupted: run the same command again, what was answered is kept", INTERRUPTED)
     except Exception as error:
         code = _code_of(error)
         if code is None:
             raise
-        return _told(str(error), code)
+        return _print_error(str(error), code)
     return 0
 
 
@@ -48,7 +48,7 @@ def _code_of(error: Exception) -> int | None:
     return WRONG_USAGE if isinstance(error, UnsupportedTask) else exit_code_of(error)
 
 
-def _told(line: str, code: int) -> int:
+def _print_error(line: str, code: int) -> int:
     print(f"millstream-lm-eval: {line}", file=sys.stderr)
     return code
 

@@ -64,10 +64,10 @@ def generation_of(
     return LmEvalGeneration(call, until)
 
 
-def _until(given: object) -> tuple[str, ...]:
-    if given in _NOTHING:
+def _until(value: object) -> tuple[str, ...]:
+    if value in _NOTHING:
         return ()
-    stops = given if isinstance(given, Sequence) and not isinstance(given, str) else (given,)
+    stops = value if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
     return tuple(str(stop) for stop in stops if stop)
 
 

@@ -99,25 +99,25 @@ class MillstreamLM(LM):  # type: ignore[misc]
 
     def loglikelihood(self, requests: list[Any], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
         texts = [request.args for request in requests]
-        scores = self._weigh([(context or self._prefix, said) for context, said in texts], disable_tqdm)
-        found = [(each.logprob, each.is_greedy) for each in scores]
-        for text, result in zip(texts, found, strict=True):
+        scores = self._weigh([(context or self._prefix, rest) for context, rest in texts], disable_tqdm)
+        pairs = [(each.logprob, each.is_greedy) for each in scores]
+        for text, result in zip(texts, pairs, strict=True):
             self.cache_hook.add_partial("loglikelihood", text, result)
-        return found
+        return pairs
 
     def loglikelihood_rolling(self, requests: list[Any], disable_tqdm: bool = False) -> list[float]:
         texts = [request.args[0] for request in requests]
-        found = [each.logprob for each in self._weigh([(self._prefix, text) for text in texts], disable_tqdm)]
-        for text, result in zip(texts, found, strict=True):
+        sums = [each.logprob for each in self._weigh([(self._prefix, text) for text in texts], disable_tqdm)]
+        for text, result in zip(texts, sums, strict=True):
             self.cache_hook.add_partial("loglikelihood_rolling", (text,), result)
-        return found
+        return sums
 
-    def _generation(self, context: str, given: dict[str, Any], *more: object) -> LmEvalGeneration:
+    def _generation(self, context: str, arguments: dict[str, Any], *more: object) -> LmEvalGeneration:
         if more:
             raise NotImplementedError(
                 "millstream sends no pictures and sounds of lm-eval's tasks: expected texts alone"
             )
-        return generation_of(self.model, context, given, max_tokens=self._max_gen_toks, seed=self._seed)
+        return generation_of(self.model, context, arguments, max_tokens=self._max_gen_toks, seed=self._seed)
 
     def _weigh(self, pairs: Sequence[tuple[str, str]], disable_tqdm: bool) -> list[ContinuationScore]:
         """Returns the log-likelihood of each second text after the first. All are trial 0: it is always the same."""

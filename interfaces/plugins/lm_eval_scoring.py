@@ -36,10 +36,10 @@ def score(tokens: Sequence[TokenLogprob], context: str, continuation: str) -> Co
     space at the end of the context counts as part of the continuation, as in the tokens. Raises CantScore."""
     border = len(context.rstrip().encode())
     prompt = (context + continuation).encode()
-    said = [tokens[at] for at, end in _ends(tokens, prompt) if end > border and at > 0]
-    if any(math.isnan(token.logprob) for token in said):
+    scored = [tokens[at] for at, end in _ends(tokens, prompt) if end > border and at > 0]
+    if any(math.isnan(token.logprob) for token in scored):
         raise CantScore(f"the server gave a token of {continuation!r:.80} no log-probability")
-    return ContinuationScore(sum(token.logprob for token in said), all(map(_is_greedy, said)))
+    return ContinuationScore(sum(token.logprob for token in scored), all(map(_is_greedy, scored)))
 
 
 def _is_greedy(token: TokenLogprob) -> bool:
@@ -56,7 +56,7 @@ def _ends(tokens: Sequence[TokenLogprob], prompt: bytes) -> Iterator[tuple[int, 
             unknown.append(number)
             continue
         spelt = _bytes_of(token.token)
-        start = _found(prompt, spelt, at, _BYTES_OF_ONE * sum(len(tokens[each].token) for each in unknown))
+        start = _beginning(prompt, spelt, at, _BYTES_OF_ONE * sum(len(tokens[each].token) for each in unknown))
         if start is None:
             if at == 0 and not unknown:
                 continue  # a mark of the beginning, which is not in the prompt
@@ -76,7 +76,7 @@ def _ends(tokens: Sequence[TokenLogprob], prompt: bytes) -> Iterator[tuple[int, 
     yield from ((each, len(prompt)) for each in unknown)
 
 
-def _found(prompt: bytes, spelt: bytes, at: int, reach: int) -> int | None:
+def _beginning(prompt: bytes, spelt: bytes, at: int, reach: int) -> int | None:
     """Returns the byte offset at which a token begins: `at`, or up to `reach` bytes later, which unknown tokens before
     it may have; None: not there."""
     starts = range(at + 1, min(at + reach, len(prompt)) + 1) if reach else (at,)
@@ -84,5 +84,5 @@ def _found(prompt: bytes, spelt: bytes, at: int, reach: int) -> int | None:
 
 
 def _bytes_of(token: str) -> bytes:
-    found = _BYTES.fullmatch(token)
-    return token.encode("utf-8", "replace") if found is None else bytes.fromhex(found[1].replace("\\x", ""))
+    match = _BYTES.fullmatch(token)
+    return token.encode("utf-8", "replace") if match is None else bytes.fromhex(match[1].replace("\\x", ""))

@@ -145,11 +145,11 @@ class EvaluationStopped(Stopped):
         self.evaluation = evaluation
 
     def __str__(self) -> str:
-        found = self.evaluation
-        if not found.pending:
-            reasons = dict.fromkeys(str(failure.error) for failure in found.failed())
-            return f"every question failed in {found.folder}: {next(iter(reasons), '')}"
-        return f"{found.pending:,} questions are pending in {found.folder}: {'; '.join(found.stops)}"
+        evaluation = self.evaluation
+        if not evaluation.pending:
+            reasons = dict.fromkeys(str(failure.error) for failure in evaluation.failed())
+            return f"every question failed in {evaluation.folder}: {next(iter(reasons), '')}"
+        return f"{evaluation.pending:,} questions are pending in {evaluation.folder}: {'; '.join(evaluation.stops)}"
 
 
 def _prepared(task: Task, models: tuple[str, ...], out: Path, options: EvaluateOptions) -> PreparedRun:

@@ -65,9 +65,9 @@ class Bottleneck:
         if len(self._spans) == self._spans.maxlen:
             for reason, seconds in self._spans[0].items():
                 self._totals[reason] -= seconds
-        given = self._divide(span)
-        self._spans.append(given)
-        for reason, seconds in given.items():
+        shares = self._divide(span)
+        self._spans.append(shares)
+        for reason, seconds in shares.items():
             self._totals[reason] = self._totals.get(reason, 0.0) + seconds
 
     def seconds(self) -> dict[str, float]:
@@ -127,5 +127,5 @@ def shares(waits: Iterable[Mapping[str, float]]) -> tuple[WaitShare, ...]:
         for reason, seconds in seconds_by_reason.items():
             totals[reason] = totals.get(reason, 0.0) + seconds
     whole = sum(totals.values())
-    found = [WaitShare(reason, seconds / whole) for reason, seconds in totals.items() if seconds >= 0.01 * whole > 0]
-    return tuple(sorted(found, key=lambda share: (-share.share, share.reason)))
+    largest = [WaitShare(reason, seconds / whole) for reason, seconds in totals.items() if seconds >= 0.01 * whole > 0]
+    return tuple(sorted(largest, key=lambda share: (-share.share, share.reason)))

@@ -57,8 +57,8 @@ class Screen:
         """Returns the terminal's present width in columns and height in lines."""
         from rich.console import Console
 
-        found = Console(stderr=True).size
-        return found.width, found.height
+        size = Console(stderr=True).size
+        return size.width, size.height
 
     def say(self, text: str) -> None:
         note(text)
@@ -110,11 +110,11 @@ class _Dialogue:
 
     def explain(self, more: str = "") -> None:
         columns, _ = self._terminal.size()
-        told = (
+        text = (
             f"{question_to(self._shown[self.waiting[0]])}; S: skip it; U: undo the last; M: more of a long answer; "
             f"Q: quit. End each with Enter. {more}"
         )
-        self._terminal.say("\n".join(wrapped(told.strip(), columns)))
+        self._terminal.say("\n".join(wrapped(text.strip(), columns)))
 
     def take_one(self) -> bool:
         """Shows the next answer and carries out the person's command. Returns False if that was to quit or the input
@@ -135,10 +135,10 @@ class _Dialogue:
     def may_undo_the_last(self) -> bool:
         """Offers to undo the last label, after the last answer. Returns True if it was undone."""
         while True:
-            said = self._terminal.ask("That was the last: U undo, Enter end > ")
-            if not said or said.upper() == _QUIT:
+            word = self._terminal.ask("That was the last: U undo, Enter end > ")
+            if not word or word.upper() == _QUIT:
                 return False
-            if said.upper() == _UNDO:
+            if word.upper() == _UNDO:
                 self._undo()
                 return True
 

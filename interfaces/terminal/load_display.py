@@ -85,10 +85,10 @@ class _ModelTally:
 
 
 def _quick(times: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Quick | None:
-    known = times[~np.isnan(times)]
-    if not known.size:
+    numbers = times[~np.isnan(times)]
+    if not numbers.size:
         return None
-    p50, p99 = np.quantile(known, (0.5, 0.99))
+    p50, p99 = np.quantile(numbers, (0.5, 0.99))
     return Quick(float(p50), float(p99))
 
 
@@ -160,10 +160,10 @@ class LoadDisplay:
                 painter.show(partial(screen_lines, view), partial(plain_lines, view), now)
 
     async def _sample(self, session: LoadSession) -> float:
-        asked = session.since()
+        began = session.since()
         await asyncio.sleep(_SAMPLE_S)
         now = session.since()
-        self._lags.append(max(0.0, now - asked - _SAMPLE_S))
+        self._lags.append(max(0.0, now - began - _SAMPLE_S))
         self._cpu_marks.append((now, self._cpu()))
         return now
 

@@ -121,17 +121,17 @@ def _calls(view: LoadView) -> str:
     return f"{view.calls:,}{f' of {view.of_calls:,}' if view.of_calls else ''} calls"
 
 
-def _flow(own: ModelView, *, is_last: bool = False) -> list[str]:
+def _flow(model: ModelView, *, is_last: bool = False) -> list[str]:
     return [
-        *([] if own.asked is None or is_last else [f"asked {rate_text(own.asked)}/s"]),
-        *([] if is_last else [f"sent {rate_text(own.sent)}/s", f"{own.in_flight:,} in flight"]),
-        f"{own.ended:,} ended",
+        *([] if model.asked is None or is_last else [f"asked {rate_text(model.asked)}/s"]),
+        *([] if is_last else [f"sent {rate_text(model.sent)}/s", f"{model.in_flight:,} in flight"]),
+        f"{model.ended:,} ended",
     ]
 
 
 def _labelled(label: str, lately: Lately) -> list[str]:
-    told = _times(lately)
-    return [label, *told] if told else []
+    times = _times(lately)
+    return [label, *times] if times else []
 
 
 def _times(lately: Lately) -> list[str]:
@@ -142,9 +142,9 @@ def _times(lately: Lately) -> list[str]:
     ]
 
 
-def _errors(own: ModelView) -> list[str]:
-    failed = sum(own.errors.values())
-    return [f"errors {failed / own.ended:.2%}: {by_kind(own.errors)}"] if failed and own.ended else []
+def _errors(model: ModelView) -> list[str]:
+    failed = sum(model.errors.values())
+    return [f"errors {failed / model.ended:.2%}: {by_kind(model.errors)}"] if failed and model.ended else []
 
 
 def _money(view: LoadView) -> list[str]:
@@ -154,7 +154,7 @@ def _money(view: LoadView) -> list[str]:
 
 
 def _draining(view: LoadView) -> list[str]:
-    in_flight = sum(own.in_flight for own in view.models)
+    in_flight = sum(model.in_flight for model in view.models)
     return [f"waiting for {count_text(in_flight, 'call')} in flight"] if view.is_draining and in_flight else []
 
 

@@ -14,7 +14,7 @@ import signal
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from ...engine.missing import missing_told
+from ...engine.missing import missing_text
 from ...engine.no_dumps import forbid_core_dumps
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ def prove(modules: tuple[str, ...], check: Callable[[], None] | None) -> str:
 
 def _line_on(error: Exception) -> str:
     if isinstance(error, ImportError):
-        return missing_told(error)
+        return missing_text(error)
     text = " ".join(str(error).split())[:500]
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 

@@ -15,7 +15,7 @@ from virtual_time import run_virtually
 from millstream.engine.call import WEB, Call, Outcome
 from millstream.engine.endpoint import Cleared, Fault, Request, Response
 from millstream.engine.fault import LocalFault
-from millstream.engine.missing import missing_module, missing_told
+from millstream.engine.missing import missing_module, missing_text
 from millstream.engine.run import run_calls
 
 M = "script/m"
@@ -118,5 +118,5 @@ def test_a_host_is_not_given_up_for_what_our_own_machine_lacks(tmp_path: Path) -
 
 def test_what_is_missing_is_told_in_one_line() -> None:
     assert missing_module(ValueError("x")) == ""
-    told = missing_told(ImportError("two\nlines"))
+    told = missing_text(ImportError("two\nlines"))
     assert told == "two lines: install Millstream anew"

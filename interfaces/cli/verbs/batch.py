@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     if is_piped:
         _check_pipe_options(options)
     result = _through_pipes(options) if is_piped else _into_file(options)
-    return _told(result, options)
+    return _print_result(result, options)
 
 
 def _into_file(options: argparse.Namespace) -> BatchResult:
@@ -102,8 +102,8 @@ def _check_pipe_options(options: argparse.Namespace) -> None:
     for name in ("in_order", "retry", "set_aside_damaged"):
         if getattr(options, name):
             raise UsageError(f"--{name.replace('_', '-')}: expected IN and OUT to be files, got - for one of them")
-    for name, given, stream in (("IN", options.input, sys.stdin), ("OUT", options.out, sys.stdout)):
-        if given == _PIPE and stream is None:
+    for name, word, stream in (("IN", options.input, sys.stdin), ("OUT", options.out, sys.stdout)):
+        if word == _PIPE and stream is None:
             # The next file that is opened gets its number.
             raise UsageError(f"{name}: expected - to be open, got {'stdin' if name == 'IN' else 'stdout'} closed")
     if options.json and options.out == _PIPE:
@@ -164,7 +164,7 @@ def _batch(options: argparse.Namespace, place: BatchPlace) -> Batch:
     )
 
 
-def _told(result: BatchResult, options: argparse.Namespace) -> int:
+def _print_result(result: BatchResult, options: argparse.Namespace) -> int:
     from ...batch.summary import as_json, tell
 
     if options.json:

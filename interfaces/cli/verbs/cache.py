@@ -49,8 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     taking.add_argument("--json", action="store_true", help="the summary as one JSON object")
 
 
-def _sub(verbs: Any, name: str, told: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = verbs.add_parser(name, help=told, description=told, allow_abbrev=False)
+def _sub(verbs: Any, name: str, text: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = verbs.add_parser(name, help=text, description=text, allow_abbrev=False)
     parser.add_argument(
         "--cache",
         type=flag(values.CacheFolder()),
@@ -86,14 +86,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _stats(options: argparse.Namespace) -> int:
-    from ...cache.contents import take_stock, told
+    from ...cache.contents import contents_text, take_stock
 
     with _opened(_folder(options.cache), read_only=True) as cache:
         contents = take_stock(cache.entries(), cache.statistics())
     if options.json:
         say_json(contents.as_dict())
     else:
-        say(told(contents))
+        say(contents_text(contents))
     return DONE
 
 
@@ -145,29 +145,29 @@ def _why(options: argparse.Namespace) -> int:
 
 
 def _explained(call: Call, settings: Settings) -> list[str]:
-    from ...cache.why import asked_for, explain
+    from ...cache.why import encoded_call, explain
 
-    asked = asked_for(call, settings)
+    encoded = encoded_call(call, settings)
     with _opened(settings.cache_folder(), read_only=True) as cache:
-        return explain(cache, asked)
+        return explain(cache, encoded)
 
 
 def _why_of_run(options: argparse.Namespace) -> int:
     """Explains a record by its call, if that can be made again, else by its cache keys. Returns the exit code."""
     benchmark, line, sending = _line_of(options)
-    found = benchmark.call_of(line)
-    lines = _keys_explained(line, sending) if found is None else _call_explained(found, sending)
+    stored = benchmark.call_of(line)
+    lines = _keys_explained(line, sending) if stored is None else _call_explained(stored, sending)
     if sending.mode == "live":
         lines.append("the run's mode is live: it takes no answer that another run stored")
     say("\n".join(lines))
     return DONE
 
 
-def _call_explained(found: StoredCall, sending: SendingOptions) -> list[str]:
+def _call_explained(stored: StoredCall, sending: SendingOptions) -> list[str]:
     from ....configuration.configuration import read_configuration, settings_for
 
-    known = read_configuration(sending.config, may_hold_runs=True)
-    return [*_explained(found.call, settings_for((found.call.model,), sending, known)), *found.remarks]
+    configuration = read_configuration(sending.config, may_hold_runs=True)
+    return [*_explained(stored.call, settings_for((stored.call.model,), sending, configuration)), *stored.remarks]
 
 
 def _keys_explained(line: RunLine, sending: SendingOptions) -> list[str]:
@@ -204,13 +204,13 @@ def _call_of_parts(options: argparse.Namespace) -> tuple[Call, Settings]:
     return call, settings_for((options.model,), sending, read_configuration(options.config))
 
 
-def _prompt(given: str) -> str:
-    if not given.startswith("@"):
-        return given
+def _prompt(word: str) -> str:
+    if not word.startswith("@"):
+        return word
     try:
-        return Path(given[1:]).expanduser().read_bytes().decode("utf-8")
+        return Path(word[1:]).expanduser().read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--prompt {given}: expected a readable file of UTF-8, got: {error}") from error
+        raise UsageError(f"--prompt {word}: expected a readable file of UTF-8, got: {error}") from error
 
 
 def _line_of(options: argparse.Namespace) -> tuple[Benchmark, RunLine, SendingOptions]:

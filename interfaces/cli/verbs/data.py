@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 def _offering(words: Sequence[str] = ()) -> Mapping[str, Declaration]:
     """Returns the benchmarks with a data command: ours, and those of an installed package that the words name."""
-    known = declarations()
+    benchmarks = declarations()
     if words and (named := find(words[0])) is not None:
-        known.setdefault(named.name, named)
-    return {name: each for name, each in known.items() if each.data}
+        benchmarks.setdefault(named.name, named)
+    return {name: each for name, each in benchmarks.items() if each.data}
 
 
 HELP = f"import, check and build data sets ({', '.join(_offering())})"

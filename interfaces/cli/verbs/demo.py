@@ -154,7 +154,7 @@ def _new_folder(runs: Path) -> Path:
 
 
 def _run_file(path: Path, dataset: Path, ports: Ports, limit: int | None) -> str:
-    told = "" if limit is None else f"limit = {limit}\n"
+    line = "" if limit is None else f"limit = {limit}\n"
     few = "" if limit is None else f"conversations = {limit}\nturns = 3\n"
     lanes = (
         _LANE.format(model=f"sim/{persona}", rpm=RPM, tpm=TPM, concurrency=CONCURRENCY)
@@ -162,7 +162,7 @@ def _run_file(path: Path, dataset: Path, ports: Ports, limit: int | None) -> str
     )
     quoted = json.dumps(str(dataset), ensure_ascii=False)
     places = {"path": path, "dataset": quoted, "port": ports.provider, "web_port": ports.web}
-    return _RUN_FILE.format(**places, limit=told, conversations=few) + "".join(lanes)
+    return _RUN_FILE.format(**places, limit=line, conversations=few) + "".join(lanes)
 
 
 def _announced(folder: Path, limit: int | None) -> str:

@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         say_json({"providers": providers, "searches": engine_rows, "models": models})
     else:
-        say(_told(providers, tell(engine_rows), models))
+        say(_text(providers, tell(engine_rows), models))
     return DONE
 
 
@@ -169,7 +169,7 @@ def _models(settings: Settings) -> list[dict[str, Any]]:
     return rows
 
 
-def _told(providers: list[dict[str, Any]], searches: str, models: list[dict[str, Any]]) -> str:
+def _text(providers: list[dict[str, Any]], searches: str, models: list[dict[str, Any]]) -> str:
     rows = [
         (one["name"], one["kind"], _key_of(one), one["address"] or f"in {one['address_variable']}") for one in providers
     ]

@@ -109,8 +109,8 @@ def _total(forecasts: Sequence[Forecast]) -> list[str]:
 def _meaning(code: int) -> str:
     from signal import Signals
 
-    told = {
+    meanings = {
         WITH_FAILURES: "calls of the pilot failed",
         RESUMABLE: "the pilot stopped before its end; the same command goes on with it",
     }
-    return f"exit code {code}: {told.get(code) or f'interrupted by {Signals(code - SIGNAL).name}'}"
+    return f"exit code {code}: {meanings.get(code) or f'interrupted by {Signals(code - SIGNAL).name}'}"

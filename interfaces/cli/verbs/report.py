@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         say_json(_as_json(written))
     else:
-        say(_told(written))
+        say(_text(written))
     return WITH_FAILURES if written.unmeasured else DONE
 
 
@@ -110,7 +110,7 @@ def _run_on_load_tests(options: argparse.Namespace) -> int:
     return WITH_FAILURES if written.unmeasured else DONE
 
 
-def _told(report: WrittenReport) -> str:
+def _text(report: WrittenReport) -> str:
     folder = report.page.parent
     lines = [f"tables: {folder / 'tables'} ({len(report.tables)} files)"]
     if report.figures:

@@ -40,7 +40,7 @@ EXAMPLES = (
 def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) -> None:
     """Adds the options. If the words name a benchmark, `--help` leaves out options that only others take."""
     word, named = _named(words)
-    benchmarks = _known(named)
+    benchmarks = _benchmarks(named)
     what = "|".join((*BUILT_IN, "FILE"))
     verb = parser.prog.rpartition(" ")[2]
     usage = command_text(verb, word).replace("%", "%%") if word else f"millstream {verb} {what}"
@@ -83,7 +83,7 @@ def prepared_from(
     if choice is None:
         return _from_file(options, sending, is_sent=is_sent, needs_keys=needs_keys)
     benchmark, values = choice
-    benchmarks = _known(benchmark.name)
+    benchmarks = _benchmarks(benchmark.name)
     flags = given_to(options, benchmarks, "run")
     if (foreign := foreign_to(benchmark.name, flags, benchmarks, "run")) is not None:
         flag, owner = foreign
@@ -150,13 +150,13 @@ def _named(words: Sequence[str]) -> tuple[str, str | None]:
     behind = [word for before, word in pairwise(("", *words)) if before.startswith("-")]
     others = [word for before, word in pairwise(("", *words)) if not before.startswith("-")]
     candidates = (word for word in (*others, *behind) if not word.startswith("-"))
-    return next(((word, found[0].name) for word in candidates if (found := of_word(word)) is not None), ("", None))
+    return next(((word, choice[0].name) for word in candidates if (choice := of_word(word)) is not None), ("", None))
 
 
-def _known(named: str | None) -> Known:
-    known = declarations()
-    other = None if named is None or named in known else find(named)
-    return known if other is None else {**known, other.name: other}
+def _benchmarks(named: str | None) -> Known:
+    benchmarks = declarations()
+    other = None if named is None or named in benchmarks else find(named)
+    return benchmarks if other is None else {**benchmarks, other.name: other}
 
 
 def run(options: argparse.Namespace) -> int:

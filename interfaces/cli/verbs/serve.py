@@ -79,14 +79,14 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         say_json(ended.summary)
     else:
-        say(told(ended.summary))
+        say(summary_text(ended.summary))
     if ended.was_cut:
         note("millstream serve: requests under way were cut off; what had come is in the cache")
         return SIGNAL + (ended.signal or 0)
     return DONE
 
 
-def told(summary: Mapping[str, Any]) -> str:
+def summary_text(summary: Mapping[str, Any]) -> str:
     stopped = f"; stopped: {', '.join(summary['stopped'])}" if summary["stopped"] else ""
     money = ""
     if summary["money"] is not None:

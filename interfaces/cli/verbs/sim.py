@@ -128,9 +128,9 @@ async def _listen(wanted: Options, web_wanted: WebOptions | None, *, until_eof: 
         with Interruption(lambda _: stopped.set(), stopped.set):
             if until_eof:
                 _at_end_of_input(stopped)
-            say(_told(provider))
+            say(_provider_text(provider))
             if web is not None:
-                say(_told_of_web(web, provider))
+                say(_web_text(web, provider))
             await stopped.wait()
     note("simulated provider stopped")
 
@@ -155,16 +155,16 @@ def _at_end_of_input(stopped: asyncio.Event) -> None:
     threading.Thread(target=read, name="standard input", daemon=True).start()
 
 
-def _told(provider: ModelProvider) -> str:
+def _provider_text(provider: ModelProvider) -> str:
     from ....bench.evaluation.declarations import BUILT_IN
     from ....providers.table import SIM_PORT
 
-    known = provider.port == SIM_PORT and provider.options.host == "127.0.0.1"
-    where = "" if known else f" --base-url {provider.base_url}"
+    is_default = provider.port == SIM_PORT and provider.options.host == "127.0.0.1"
+    where = "" if is_default else f" --base-url {provider.base_url}"
     return f"simulated provider at {provider.base_url}: millstream run {BUILT_IN[0]} --model sim/open --out DIR{where}"
 
 
-def _told_of_web(web: SimulatedWeb, provider: ModelProvider) -> str:
+def _web_text(web: SimulatedWeb, provider: ModelProvider) -> str:
     """Returns the settings that lead searches and pages to this web, as text. Any token works, unless one was set."""
     from ....bench.evaluation.declarations import declarations
     from ....providers.table import SIM_PORT

@@ -60,12 +60,12 @@ async def body_of(request: HttpRequest, back: ClientStream, *, within_s: float) 
 def object_of(body: bytes) -> dict[str, Any]:
     check_values(body)
     try:
-        found = orjson.loads(body)
+        value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise RequestRefusal(f"the body is no JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise RequestRefusal(f"expected a JSON object as the body, got {type(found).__name__}")
-    return found
+    if not isinstance(value, dict):
+        raise RequestRefusal(f"expected a JSON object as the body, got {type(value).__name__}")
+    return value
 
 
 def _waits(request: HttpRequest) -> bool:

@@ -73,7 +73,7 @@ class RequestFramer:
             self._go_on_behind(data, upgrade.args[0])
         except httptools.HttpParserError as error:
             if not self.is_over:  # else it stands behind a request that is the last
-                self._fault = self._fault or self._told(error)
+                self._fault = self._fault or self._message_of(error)
         if self._is_in_message:
             request = self._request
             size = 0 if request is None else request.body.size
@@ -88,20 +88,20 @@ class RequestFramer:
             self._came = []
         return came
 
-    def _refuse(self, said: str) -> None:
+    def _refuse(self, problem: str) -> None:
         """Rejects the request that is being read, and everything that might follow it."""
         self._fault = None
         self.is_over = True
         if self._request is not None:
             self._request.body.end(
-                RequestRefusal(f"the body can't be read ({said}): send it whole, unpacked or in gzip")
+                RequestRefusal(f"the body can't be read ({problem}): send it whole, unpacked or in gzip")
             )
         else:
-            self._came.append(HttpRequest(self._seen("GET"), is_last=True, fault=Problem(400, "invalid", said)))
+            self._came.append(HttpRequest(self._seen("GET"), is_last=True, fault=Problem(400, "invalid", problem)))
 
-    def _told(self, error: Exception) -> str:
-        said = " ".join(str(error).split())[:200]
-        return said if self._request is not None else f"this is no HTTP request that can be read ({said})"
+    def _message_of(self, error: Exception) -> str:
+        text = " ".join(str(error).split())[:200]
+        return text if self._request is not None else f"this is no HTTP request that can be read ({text})"
 
     def _seen(self, method: str) -> RequestHead:
         target = self._target.decode("utf-8", "surrogateescape")
@@ -128,7 +128,7 @@ class RequestFramer:
             self._go_on_behind(framing + rest, upgrade.args[0])
         except httptools.HttpParserError as error:
             if not self.is_over:
-                self._fault = self._fault or self._told(error)
+                self._fault = self._fault or self._message_of(error)
 
     # Callbacks of the parser
 

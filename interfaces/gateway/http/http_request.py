@@ -160,8 +160,8 @@ class HttpRequest:
     def header(self, name: str) -> str | None:
         """Returns a header's values joined by commas, as HTTP defines it, so that none of several is taken for the only
         one; None if it is missing."""
-        given = self.seen.headers.get(name)
-        return None if given is None else ", ".join(given)
+        values = self.seen.headers.get(name)
+        return None if values is None else ", ".join(values)
 
 
 class ClientStream(Protocol):

@@ -15,7 +15,7 @@ from command_line import SMALL, SMALL_PROMPTS, Done, Provider, lines_of
 from millstream.engine.call import Call
 from millstream.engine.endpoint import Response
 from millstream.engine.store.cache import Cache, prompt_mark
-from millstream.interfaces.cache.why import EncodedCall, asked_for, explain
+from millstream.interfaces.cache.why import EncodedCall, encoded_call, explain
 from millstream.wiring import Settings
 
 pytestmark = pytest.mark.needs_benchmark("millstone")
@@ -31,7 +31,7 @@ OPENAI = "https://api.openai.com/v1/chat/completions"
 
 
 def asked(prompt: str, model: str = "openai/gpt-4o", *, base_url: str | None = None, **set_: object) -> EncodedCall:
-    return asked_for(Call(model, prompt, **set_), Settings(base_url=base_url, environment={}))  # type: ignore[arg-type]
+    return encoded_call(Call(model, prompt, **set_), Settings(base_url=base_url, environment={}))  # type: ignore[arg-type]
 
 
 def stored(folder: Path, *calls: EncodedCall, response: Response | None = None) -> None:
