@@ -86,7 +86,7 @@ class Readings(Struct, frozen=True):
         Option(
             metavar="N",
             help="107: every issue asked (default); 104: without the three that the published scores leave out",
-            verbs=("score", "report"),
+            verbs=("score",),
         ),
     ] = "107"
     silence: Annotated[

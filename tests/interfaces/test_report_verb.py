@@ -205,7 +205,7 @@ def test_another_reading_is_what_the_report_goes_by(
 
 def test_every_option_is_one_of_its_words(cli: CommandLine, finished_run: Callable[..., Path]) -> None:
     finished_run()
-    for option in ("--stance", "--issue-set", "--silence"):
+    for option in ("--stance", "--silence"):
         done = cli("report", "run", option, "wrong")
         assert (done.code, done.err.count("\n")) == (2, 1) and f"{option}: expected one of" in done.err
 

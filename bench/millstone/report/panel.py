@@ -59,8 +59,8 @@ class IssueMean:
 @dataclass(frozen=True)
 class IssueSetScores:
     """One model's figures on a set of issues. The keys of `figures` are the kinds of score, `MAJORITY` (issues whose
-    baseline is mostly pro, in percent) and `BY_SILENCE` (the part of OM from silence); in the chosen set and the
-    controversial one also the cases (shift of the pro share, in points) and the sides (effect of one contradicting
+    baseline is mostly pro, in percent) and `BY_SILENCE` (the part of OM from silence); in all issues and the
+    controversial ones also the cases (shift of the pro share, in points) and the sides (effect of one contradicting
     argument, in points). `over_half`: how many issues that argument moves by more than 50 points, for pro and con."""
 
     model: str
@@ -72,7 +72,7 @@ class IssueSetScores:
 
 @dataclass(frozen=True)
 class ModelProfile:
-    """One model in the chosen set of issues. `answers`, and `raw`, their counts, have every answer; `scores` and all
+    """One model on all its issues. `answers`, and `raw`, their counts, have every answer; `scores` and all
     that follows from them none of cases in which the model is silent. `counter_shifts`: how many one-sided cases
     moved against their arguments, and by how many points in the mean (NaN: none did). `by_reading`: OM, and its part
     by silence, with stances read by the paper's patterns, and by the careful ones."""
@@ -94,7 +94,7 @@ class ModelProfile:
 
 @dataclass(frozen=True)
 class CountedModel:
-    """Published counts in the chosen set of issues: the figures that counts can answer. `counter_shifts` is as a
+    """Published counts on all their issues: the figures that counts can answer. `counter_shifts` is as a
     ModelProfile's."""
 
     scores: IssueSetScores
@@ -133,13 +133,13 @@ class SurveyFigures:
 
     @property
     def moved(self) -> tuple[ModelProfile | CountedModel, ...]:
-        """The models of the chosen set, with the published counts after them."""
+        """The models, with the published counts after them."""
         return (*self.models, *self.counted)
 
     @property
     def contradicted(self) -> tuple[IssueSetScores, ...]:
-        """The figures for figure 5: on the controversial issues, as in the paper; on the chosen set, of models alone,
-        if no model was asked about those."""
+        """The figures for figure 5: on the controversial issues, as in the paper; on all, of models alone, if no model
+        was asked about those."""
         ten = self.sets.get(CONTROVERSIAL, ())
         published = {counts.model for counts in self.survey.counts}
         if self.models and all(scores.model in published for scores in ten):
@@ -152,12 +152,11 @@ def survey_figures(survey: ReportSurvey) -> SurveyFigures:
     every = tuple(answers for answers in survey.answers if len(answers))
     ten = {answers.name: _among(answers.issues, survey.controversial) for answers in every}
     is_large = {answers.name: len(ten[answers.name]) < len(answers.issues) for answers in every}
-    fewer = tuple(without_issues(answers, _among(answers.issues, survey.left_out)) for answers in every)
+    fewer = [without_issues(answers, _among(answers.issues, survey.left_out)) for answers in every]
     contested = [without_issues(answers, set(answers.issues) - ten[answers.name]) for answers in every]
-    chosen = [answers for answers in (every if survey.has_all_issues else fewer) if len(answers)]
     reader = _Reader(survey)
-    # The chosen set first: a model without any score there has no score on a part of it either.
-    models = tuple(reader.profile(answers) for answers in chosen)
+    # All issues first: a model without any score there has no score on a part of them either.
+    models = tuple(map(reader.profile, every))
     sets = {
         ALL: tuple(reader.scores(answers, ALL) for answers in every if is_large[answers.name]),
         ALL_BUT_THREE: tuple(
@@ -207,7 +206,7 @@ def _add_counts(
     reader: _Reader, sets: dict[str, tuple[IssueSetScores, ...]], every: Sequence[AnswerRows]
 ) -> tuple[CountedModel, ...]:
     """Adds the published counts to the sets of issues, and the set SHARED of the issues that the models in `every` and
-    the counts all have. Returns the counts in the chosen set."""
+    the counts all have. Returns the counts on all their issues."""
     survey = reader.survey
     if not survey.counts:
         return ()
@@ -221,9 +220,8 @@ def _add_counts(
         for name, scores in scored.items():
             if name == CONTROVERSIAL or len(ten) < len(counts.issues):
                 sets[name] = (*sets[name], scores)
-        if reader.main in scored:
-            number, mean = openness.counter_shifts(scored[reader.main].readable.counts.pooled)
-            counted.append(CountedModel(scored[reader.main], (int(number), float(mean))))
+        number, mean = openness.counter_shifts(scored[ALL].readable.counts.pooled)
+        counted.append(CountedModel(scored[ALL], (int(number), float(mean))))
     if shared and len(asked) > 1:
         own = [without_issues(answers, set(answers.issues) - _among(answers.issues, shared)) for answers in every]
         sets[SHARED] = (
@@ -238,14 +236,13 @@ class _Reader:
 
     def __init__(self, survey: ReportSurvey) -> None:
         self.survey = survey
-        self.main = ALL if survey.has_all_issues else ALL_BUT_THREE
         self._scores: dict[int, IssueSetScores] = {}
         self._wholes: dict[str, ModelCounts] = {}
 
     def profile(self, answers: AnswerRows) -> ModelProfile:
-        """Returns the profile of a model from its answers in the chosen set."""
+        """Returns the profile of a model from all its answers."""
         survey = self.survey
-        scores = self.scores(answers, self.main)
+        scores = self.scores(answers, ALL)
         raw, counts = self._wholes[answers.name], scores.readable.counts
         kept = heard_answers(answers, scores.readable)
         number, mean = openness.counter_shifts(counts.pooled)
@@ -282,7 +279,7 @@ class _Reader:
     def _figures(self, name: str, plan: AnswerPlan | None, readable: ReadableCounts, set_name: str) -> IssueSetScores:
         counts = readable.counts
         figures = {MAJORITY: _MAJORITY, **{kind: score_figure(kind, counts.scored) for kind in KINDS}}
-        if set_name in (self.main, CONTROVERSIAL):
+        if set_name in (ALL, CONTROVERSIAL):
             figures |= _MOVES
         means = {
             each: _issue_mean(each, figure.by_issue(counts.pooled), interval_of(counts, figure))

@@ -153,7 +153,6 @@ def _choices(
         ("Stances", stances[survey.stance]),
         ("Silence", SILENCE_NOTES[survey.silence]),
         ("Orientation labels", "by the wordings" if is_by_wording else "as each run used them"),
-        ("Issues", "all" if survey.has_all_issues else "without the three that the published scores leave out"),
     )
 
 
@@ -191,7 +190,7 @@ def _headline(contents: PageContents, survey: ReportSurvey) -> Headline:
     """Returns the first screen: OM of each model, beside the paper's where the data are not those of the package."""
     tables = {table.name: table for table in contents.tables}
     counted = {counts.model for counts in survey.counts}
-    own = own_rows(tables["om-readings"], has_all_issues=survey.has_all_issues) if "om-readings" in tables else {}
+    own = own_rows(tables["om-readings"]) if "om-readings" in tables else {}
     # Scores over other issues are no comparison: each says over which it is.
     sets = {model: f", issues: {_issues_told(row)}" for model, row in own.items()}
     differ = len(set(sets.values())) > 1
@@ -257,7 +256,7 @@ def _scores(contents: PageContents, survey: ReportSurvey) -> Table:
     )
     tables = {table.name: table for table in contents.tables}
     read = {row["model"]: row for row in tables["answers-by-model"].records()} if "answers-by-model" in tables else {}
-    scored = own_rows(tables["om-readings"], has_all_issues=survey.has_all_issues) if "om-readings" in tables else {}
+    scored = own_rows(tables["om-readings"]) if "om-readings" in tables else {}
     rows: list[tuple[Cell, ...]] = []
     names = [*(each.model for each in contents.standings), *(counts.model for counts in survey.counts)]
     for name in names:

@@ -34,7 +34,7 @@ def remarks(panel: SurveyFigures, tables: Mapping[str, Table], covered: Mapping[
     survey = panel.survey
     if not survey.answers and not survey.counts:
         return ("There are no answers: nothing is scored.", *_incomplete(panel.gaps))
-    scored = own_rows(tables["om-readings"], has_all_issues=survey.has_all_issues)
+    scored = own_rows(tables["om-readings"])
     return (
         *unmeasured_of(covered),
         *_incomplete(panel.gaps),
@@ -48,7 +48,6 @@ def remarks(panel: SurveyFigures, tables: Mapping[str, Table], covered: Mapping[
         f"{FLIP_WARNING} The companions of the score and the ranks under each stand in “Four readings of the score”.",
         *_ranks(scored),
         *_readings(scored, covered),
-        *_nothing_on_these(survey, covered),
     )
 
 
@@ -150,8 +149,6 @@ def _options(survey: ReportSurvey) -> Iterator[str]:
         yield SILENCE_NOTES["literal"]
     if survey.stance != "recorded":
         yield f"Stances are by the {survey.stance} reading of the answers' texts, whatever was recorded."
-    if not survey.has_all_issues:
-        yield "The three issues that the published scores leave out are left out, save where a table says “all”."
 
 
 def _ranks(rows: Mapping[str, Mapping[str, Cell]]) -> Iterator[str]:
@@ -174,12 +171,6 @@ def _readings(scored: Mapping[str, Mapping[str, Cell]], covered: Mapping[str, Co
             f"The paper's reading of an answer and the careful one differ on {number:,} of {answers:,} answers, most "
             f"often for {_name(str(worst['model']))} ({percent_text(float(worst['differ_percent'] or 0) / 100)})."
         )
-
-
-def _nothing_on_these(survey: ReportSurvey, covered: Mapping[str, Coverage]) -> Iterator[str]:
-    gone = [answers.name for answers in survey.answers if answers.name not in covered]
-    if gone:
-        yield f"{named_list(gone)} {'has' if len(gone) == 1 else 'have'} no answer on the issues of this report."
 
 
 def _name(model: str) -> str:

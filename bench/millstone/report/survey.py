@@ -51,11 +51,6 @@ class ReportSurvey(Struct, frozen=True):
         """The reading by which texts become stances; "recorded" if none was chosen."""
         return self.readings.stance or "recorded"
 
-    @property
-    def has_all_issues(self) -> bool:
-        """Whether the three issues that the published scores leave out are counted too."""
-        return self.readings.issue_set == "107"
-
     def __post_init__(self) -> None:
         names = [*(answers.name for answers in self.answers), *(counts.model for counts in self.counts)]
         twice = sorted({name for name in names if names.count(name) > 1})

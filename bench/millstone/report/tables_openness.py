@@ -267,10 +267,9 @@ def counts_told(panel: SurveyFigures) -> str:
     )
 
 
-def own_rows(readings: Table, *, has_all_issues: bool) -> dict[str, dict[str, Cell]]:
-    """Returns each model's main row: that of the chosen set of issues, else of the largest set that has the model."""
-    order = (ALL, ALL_BUT_THREE) if has_all_issues else (ALL_BUT_THREE, ALL)
-    places = {name: place for place, name in enumerate((*order, CONTROVERSIAL, SHARED))}
+def own_rows(readings: Table) -> dict[str, dict[str, Cell]]:
+    """Returns each model's main row: that of the largest set that has the model."""
+    places = {name: place for place, name in enumerate((ALL, ALL_BUT_THREE, CONTROVERSIAL, SHARED))}
     found: dict[str, dict[str, Cell]] = {}
     for row in sorted(readings.records(), key=lambda row: places[str(row["issue_set"])]):
         found.setdefault(str(row["model"]), row)

@@ -12,7 +12,7 @@ FLAGS = {
     "run": "model temperature reasoning-effort max-tokens dataset stance silence protocol citations issues limit "
     "templates trials read fix-orientation",
     "score": "stance issue-set silence read fix-orientation",
-    "report": "stance issue-set silence read fix-orientation",
+    "report": "stance silence read fix-orientation",
 }
 KEPT = {
     "model": ["a/b"], "temperature": [0.0], "max_tokens": None, "stance": "paper", "silence": "literal",

@@ -70,9 +70,7 @@ SURVEYS = {
     "one model on one issue": survey_of(polled("solo", ["US-penny"], trials=1)),
     "one answer": survey_of(answers_of([Row("x", 1, "baseline", 0, ("pro", "pro", "pro"))])),
     "no answers": survey_of(),
-    "only what is left out": survey_of(
-        polled("solo", ["tablets-vs-textbooks"], trials=1), readings=Readings(issue_set="104")
-    ),
+    "only what is left out": survey_of(polled("solo", ["tablets-vs-textbooks"], trials=1)),
     "no baseline": survey_of(polled("solo", trials=1, skipped=[(issue, "baseline") for issue in ISSUES])),
 }
 
@@ -199,14 +197,6 @@ def test_ranks_run_from_one_within_each_set(whole: PageContents) -> None:
             # Equal scores may differ in their last digit, in either order.
             assert by_rank == pytest.approx(sorted(by_rank, reverse=True))
             assert len(found) == models
-
-
-def test_the_set_of_104_takes_the_left_out_issue_from_the_main_tables() -> None:
-    found = tables_and_figures(realistic(Readings(issue_set="104")))
-    for name in ("om-by-issue", "counts"):
-        assert "tablets-vs-textbooks" not in {row["issue"] for row in own(found, name)}
-    assert {row["issues"] for row in own(found, "figure-2-shifts")} == {7, 3}
-    assert {row["issue_set"] for row in own(found, "table-4-om")} == {"all", "all but three"}
 
 
 def test_the_careful_reading_is_counted_where_it_is_chosen(whole: PageContents) -> None:

@@ -9,14 +9,13 @@ import json
 import re
 from collections import Counter
 from html.parser import HTMLParser
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from millstone_page import page
 from msgspec import structs
 from polls import polled, realistic, survey_of
 
-from millstream.bench.millstone.options import Readings
 from millstream.bench.millstone.report.explorer import (
     Explorer,
     ExplorerCell,
@@ -192,21 +191,17 @@ def opened(models: tuple[ExplorerModel, ...]) -> Any:
     return json.loads(gzip.decompress(base64.b64decode(packed_explorer(explorer(models)))))
 
 
-def test_scores_are_those_of_the_set_that_was_asked_for() -> None:
+def test_scores_of_the_summary_are_those_of_all_issues_and_table_4_has_both_sets() -> None:
     survey = survey_of(polled("lab/one"))
     found = tables_and_figures(survey)
-    shown: dict[str, list[str]] = {}
-    sets: tuple[Literal["107", "104"], ...] = ("107", "104")
-    for issue_set in sets:
-        standing = AnswerStatus("lab/one", len(survey.answers[0]), len(survey.answers[0]))
-        made = page(structs.replace(found, standings=(standing,)), survey_of(readings=Readings(issue_set=issue_set)))
-        [scores] = re.findall(r'<div id="scores">.*?</table>', made.decode(), re.DOTALL)
-        shown[issue_set] = re.findall(r"<td[^>]*>(.*?)</td>", scores)
-    [readings] = [table for table in found.tables if table.name == "om-readings"]
-    for row in readings.records():
-        of_set = {"all": "107", "all but three": "104"}.get(str(row["issue_set"]))
-        if of_set is not None:
-            assert shown[of_set][:2] == [f"{row['issues']} ({row['issue_set']})", f"{row['om']:.2f}"]
+    standing = AnswerStatus("lab/one", len(survey.answers[0]), len(survey.answers[0]))
+    made = page(structs.replace(found, standings=(standing,)), survey)
+    [scores] = re.findall(r'<div id="scores">.*?</table>', made.decode(), re.DOTALL)
+    shown = re.findall(r"<td[^>]*>(.*?)</td>", scores)
+    [om] = [table for table in found.tables if table.name == "table-4-om"]
+    rows = {row["issue_set"]: row for row in om.records() if row["model"] == "lab/one"}
+    assert shown[:2] == [f"{rows['all']['issues']} (all)", f"{rows['all']['om']:.2f}"]
+    assert rows["all but three"]["issues"] == 7
 
 
 @pytest.mark.parametrize(

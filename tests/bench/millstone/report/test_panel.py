@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from polls import CONTROVERSIAL, polled, realistic, survey_of
 
-from millstream.bench.millstone.options import Readings
 from millstream.bench.millstone.report.panel import ALL, ALL_BUT_THREE, survey_figures
 from millstream.bench.millstone.report.panel import CONTROVERSIAL as CONTROVERSIAL_SET
 from millstream.metrics.millstone.counts import counts_of
@@ -33,12 +32,6 @@ def test_each_set_holds_the_models_and_issues_that_belong_there() -> None:
         CONTROVERSIAL_SET: dict.fromkeys((*large, "third/part-3"), 3),
     }
     assert [len(model.raw.issues) for model in prepared.models] == [8, 8, 8, 3]
-
-
-def test_the_chosen_set_is_the_main_one() -> None:
-    prepared = survey_figures(realistic(Readings(issue_set="104")))
-    assert [len(model.scores.readable.counts.issues) for model in prepared.models] == [7, 7, 7, 3]
-    assert [len(model.answers.issues) for model in prepared.models] == [7, 7, 7, 3]
 
 
 def test_issues_are_known_whatever_their_case_is() -> None:

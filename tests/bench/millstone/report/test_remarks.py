@@ -72,17 +72,6 @@ def test_how_often_the_readings_differ_is_told_if_they_do(kind: str) -> None:
     assert told(survey, "the careful one differ on") == (kind == "differ")
 
 
-def test_a_left_out_set_is_told() -> None:
-    assert told(
-        changed(SMALL, readings=Readings(issue_set="104")), "The three issues that the published scores leave out"
-    )
-
-
-def test_a_model_with_no_answer_on_the_chosen_issues_is_told() -> None:
-    survey = survey_of(ONE, polled("aside", ["tablets-vs-textbooks"]), readings=Readings(issue_set="104"))
-    assert told(survey, "aside has no answer on the issues of this report.")
-
-
 def test_ranks_that_turn_over_are_told() -> None:
     survey = realistic()
     rows = next(table for table in tables_and_figures(survey).tables if table.name == "om-readings").records()
