@@ -192,8 +192,8 @@ def asked_between(arrivals: Arrivals, low_s: float, high_s: float) -> float | No
 
 def rate_at(arrivals: Arrivals, at_s: float) -> float | None:
     """Returns the planned calls a second at a moment; None for a closed loop or a trace."""
-    asked = asked_between(arrivals, at_s, at_s + 0.001)
-    return None if asked is None else asked / 0.001
+    calls = asked_between(arrivals, at_s, at_s + 0.001)
+    return None if calls is None else calls / 0.001
 
 
 def in_parts(arrivals: Arrivals) -> Arrivals:

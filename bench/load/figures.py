@@ -48,7 +48,7 @@ def load_of(
     the cost, in dollars, that may not have been billed."""
     models = {model: _model(spec, whole, is_priced=prices.get(model) is not None) for model, whole in wholes.items()}
     gone = (*unmeasured(models), *unmeasured_goals(models))
-    known = [model.spent for model in models.values() if model.spent is not None]
+    costs = [model.spent for model in models.values() if model.spent is not None]
     return LoadFigures(
         millstream=VERSION,
         began=began,
@@ -56,7 +56,7 @@ def load_of(
         ending=ending.reason,
         ending_detail=" ".join(ending.detail.split()),
         test=dict(spec.said),
-        spent=sum(known) if known else None,
+        spent=sum(costs) if costs else None,
         spent_unsure=round(unsure, 9),
         client=client_of(wholes),
         models=models,
@@ -98,7 +98,7 @@ def client_of(wholes: Mapping[str, ModelMeasurement]) -> Client:
 
 
 def _model(spec: LoadSpec, whole: ModelMeasurement, *, is_priced: bool) -> ModelFigures:
-    own, meter, seconds = whole.measured, whole.measured.meter, whole.seconds
+    run, meter, seconds = whole.measured, whole.measured.meter, whole.seconds
 
     def per_s(count: int) -> float:
         return round(count / seconds, _DECIMALS) if seconds > 0 else 0.0
@@ -109,19 +109,19 @@ def _model(spec: LoadSpec, whole: ModelMeasurement, *, is_priced: bool) -> Model
         answered=meter.answered,
         errors=dict(meter.failures.most_common()),
         error_share=_share(meter.errors, meter.calls),
-        begun=own.begun,
-        held=own.held,
-        hold_max_s=round(own.hold_max_s, _DECIMALS),
-        unsent_held=own.unsent_held,
-        unsent_late=own.unsent_late,
-        in_flight_max=own.in_flight_max,
+        begun=run.begun,
+        held=run.held,
+        hold_max_s=round(run.hold_max_s, _DECIMALS),
+        unsent_held=run.unsent_held,
+        unsent_late=run.unsent_late,
+        in_flight_max=run.in_flight_max,
         attempts=meter.attempts,
         rate=per_s(meter.calls),
         goodput=None if meter.promise is None or not meter.answered else per_s(meter.kept),
         input_tokens=meter.input_tokens,
         output_tokens=meter.output_tokens,
         output_tokens_per_s=per_s(meter.output_tokens),
-        spent=own.spent if is_priced else None,
+        spent=run.spent if is_priced else None,
         latency=times_of(meter.latency),
         service=times_of(meter.service),
         first_token=times_of(meter.first_token),
@@ -151,13 +151,13 @@ def _burstiness(spec: LoadSpec) -> float:
 def _goal(spec: LoadSpec, whole: ModelMeasurement) -> GoalFound | None:
     """Returns the search's result with rates rounded as in the steps; None if there was no search. Without an answered
     call no rate is named, neither as kept nor as missed."""
-    found = whole.found
-    if found is None:
+    result = whole.found
+    if result is None:
         return None
     if not whole.measured.meter.answered:
         return GoalFound(spec.goal_text, None, None, None)
-    kept, missed, client_at = map(_rounded, (found.kept, found.missed, found.client_at))
-    is_unmeasured = any(step.standing == "unmeasured" for step in found.steps)
+    kept, missed, client_at = map(_rounded, (result.kept, result.missed, result.client_at))
+    is_unmeasured = any(step.standing == "unmeasured" for step in result.steps)
     return GoalFound(spec.goal_text, kept, missed, client_at, spec.goal.lack if is_unmeasured and spec.goal else "")
 
 
@@ -214,10 +214,10 @@ def _slices(meter: LoadMeter, windows: Sequence[Window]) -> tuple[LoadPart, ...]
         seconds = sum(end - begin for _, begin, end in met)
         if not seconds:
             continue
-        asked = [
+        expected = [
             asked_between(window.arrivals, begin - window.zero_s, end - window.zero_s) for window, begin, end in met
         ]
-        known = [each for each in asked if each is not None]
-        rate = sum(known) / seconds if known else None
+        calls = [each for each in expected if each is not None]
+        rate = sum(calls) / seconds if calls else None
         parts.append(_part(counted, met[0][1], seconds, rate, is_whole=False))
     return tuple(parts)

@@ -64,9 +64,9 @@ def check_unused(folder: Path) -> None:
 
 def _money_of(folder: Path) -> str:
     """Returns, as words for an error, what a killed test in this folder may have spent; empty if unknown."""
-    if (folder / LOAD).exists() or (found := amounts_in(folder / BUDGET)) is None:
+    if (folder / LOAD).exists() or (money := amounts_in(folder / BUDGET)) is None:
         return ""
-    return f"; it was killed, ${found.spent:,.4f} was spent, up to ${found.granted:,.4f} counting what was in flight"
+    return f"; it was killed, ${money.spent:,.4f} was spent, up to ${money.granted:,.4f} counting what was in flight"
 
 
 class LoadFolder:

@@ -72,16 +72,16 @@ def forecast_of(spec: LoadSpec) -> LoadForecast:
     """Returns the forecast. Raises UsageError if no call could be sent: its model never accepts a parameter, or the
     prompt exceeds a minute's quota."""
     sampled = {model: _sampled(model, spec) for model in spec.models}
-    unpriced = tuple(model for model, own in sampled.items() if own is None)
-    known = [own for own in sampled.values() if own is not None]
+    unpriced = tuple(model for model, sample in sampled.items() if sample is None)
+    samples = [sample for sample in sampled.values() if sample is not None]
     calls, most = _calls(spec)
     each = each_most = cost = cost_most = None
     if not unpriced:
-        each = sum(own.each for own in known) / len(known)
-        each_most = max(own.most for own in known)
+        each = sum(sample.each for sample in samples) / len(samples)
+        each_most = max(sample.most for sample in samples)
         cost = None if calls is None else calls * each
         # All models share a limit on calls, so the dearest model may use it up.
-        cost_most = None if most is None else max(own.at_most(most) for own in known)
+        cost_most = None if most is None else max(sample.at_most(most) for sample in samples)
     cap = spec.plan.limits.max_cost
     is_capped = cap is not None and (cost_most is None or cap < cost_most)
     seconds, warm_up_s = _seconds(spec), spec.plan.warm_up_s
@@ -125,9 +125,9 @@ def _calls(spec: LoadSpec) -> tuple[float | None, int | None]:
     if spec.goal is not None and spec.search is not None:
         return None, models * _calls_of_search(spec.goal, spec.search, plan.warm_up_s)
     expected, most = _due(plan.arrivals, plan.ends_s, models)
-    given = plan.limits.calls
-    if given is not None:
-        expected, most = min(expected, float(given)), min(most, float(given))
+    limit = plan.limits.calls
+    if limit is not None:
+        expected, most = min(expected, float(limit)), min(most, float(limit))
     return (None, None) if math.isinf(expected) else (expected, math.ceil(most))
 
 
@@ -185,21 +185,21 @@ def _seconds(spec: LoadSpec) -> float | None:
     """Returns the seconds in which calls are begun, without an early end by the cost cap; None: not known."""
     if spec.goal is not None:
         return None
-    ends, given, arrivals = spec.plan.ends_s, spec.plan.limits.calls, spec.plan.arrivals
-    if given is None or not isinstance(arrivals, OpenLoop) or len(arrivals.stretches) > 1:
+    ends, limit, arrivals = spec.plan.ends_s, spec.plan.limits.calls, spec.plan.arrivals
+    if limit is None or not isinstance(arrivals, OpenLoop) or len(arrivals.stretches) > 1:
         return ends
     (stretch,) = arrivals.stretches
-    needed = stretch.when(given / len(spec.models)) if given / len(spec.models) < stretch.expected else math.inf
+    needed = stretch.when(limit / len(spec.models)) if limit / len(spec.models) < stretch.expected else math.inf
     return needed if ends is None else min(ends, needed)
 
 
 def tell(spec: LoadSpec, forecast: LoadForecast) -> str:
     """Returns the forecast as one line of text."""
-    told = [_told_of_calls(spec, forecast), *_told_of_cost(spec, forecast)]
-    return "; ".join(told)
+    texts = [_calls_text(spec, forecast), *_cost_texts(spec, forecast)]
+    return "; ".join(texts)
 
 
-def _told_of_calls(spec: LoadSpec, forecast: LoadForecast) -> str:
+def _calls_text(spec: LoadSpec, forecast: LoadForecast) -> str:
     to = "" if len(spec.models) == 1 else f" to {len(spec.models)} models together"
     if spec.goal is not None and spec.search is not None:
         first = spec.search.calls_of(spec.goal, spec.search.low)
@@ -226,25 +226,25 @@ def _time_of_search(forecast: LoadForecast) -> str:
     return f"; takes {rough_time(shortest)} (the first rate misses) to {rough_time(longest)} (the last one misses)"
 
 
-def _told_of_cost(spec: LoadSpec, forecast: LoadForecast) -> list[str]:
+def _cost_texts(spec: LoadSpec, forecast: LoadForecast) -> list[str]:
     if forecast.unpriced:
         return [f"what it costs is not known: no price for {', '.join(forecast.unpriced)}"]
     tokens = spec.said["max-tokens"]
     long = "if answers are as long as the trace tells" if tokens == TRACE else f"if answers take all {tokens:,} tokens"
-    told = []
+    texts = []
     if forecast.cost is not None:
-        told.append(f"about {dollars(forecast.cost)} {long}")
+        texts.append(f"about {dollars(forecast.cost)} {long}")
     elif forecast.each is not None:
-        told.append(f"about {dollars(forecast.each)} a call {long}")
+        texts.append(f"about {dollars(forecast.each)} a call {long}")
     if forecast.cost_most is not None:
         by = " by --max-cost" if forecast.is_capped else ""
         early = ", which is likely to end it early" if by and (forecast.cost or 0.0) > forecast.cost_most else ""
-        told.append(f"at most {dollars(forecast.cost_most)}{by}{early}")
+        texts.append(f"at most {dollars(forecast.cost_most)}{by}{early}")
     elif forecast.each_most is not None:
-        told.append(
+        texts.append(
             f"at most {dollars(forecast.each_most)} a call, and no limit on all: --calls or --max-cost sets one"
         )
-    return told
+    return texts
 
 
 def as_json(spec: LoadSpec, forecast: LoadForecast) -> dict[str, Any]:

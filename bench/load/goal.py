@@ -95,14 +95,14 @@ class Goal(Struct, frozen=True):
         """Returns whether the calls measured so far keep or miss the goal; `open`: they are too few to decide;
         `unmeasured`: there are answers, and none has the goal's time."""
         errors_low, errors_high = share_interval(meter.errors, meter.calls)
-        found = self.histogram(meter).percentile(self.percent)
+        percentile = self.histogram(meter).percentile(self.percent)
         if errors_low > self.errors_most:
             return "missed"
-        if found is None:
+        if percentile is None:
             return "unmeasured" if meter.answered else "open"
-        if found.low_s is not None and found.low_s > self.most_s:
+        if percentile.low_s is not None and percentile.low_s > self.most_s:
             return "missed"
-        if found.high_s is not None and found.high_s <= self.most_s and errors_high <= self.errors_most:
+        if percentile.high_s is not None and percentile.high_s <= self.most_s and errors_high <= self.errors_most:
             return "kept"
         return "open"
 
@@ -111,13 +111,13 @@ def parse_goal(text: str) -> Goal:
     """Returns the goal written as `p99 first token <= 2 s and errors <= 0.1%`, or with `ttft`, `tpot` or `itl`; the
     errors may be left out. Raises ValueError for any other text."""
     term, _, rest = text.strip().partition(" and ")
-    found, errors = _TERM.fullmatch(term.strip()), _ERRORS.fullmatch(rest.strip())
-    if found is None or (rest and errors is None):
+    match, errors = _TERM.fullmatch(term.strip()), _ERRORS.fullmatch(rest.strip())
+    if match is None or (rest and errors is None):
         raise ValueError(
             f"goal {text!r} is not understood: write it as 'p99 first token <= 2 s and errors <= 0.1%', of latency, "
             f"first token (or ttft), token (or tpot), or gap (or itl)"
         )
-    percent, of, amount, unit = found.groups()
+    percent, of, amount, unit = match.groups()
     seconds = float(amount) / (1000 if unit.lower() == "ms" else 1)
     share = Goal.__struct_defaults__[0] if errors is None else float(errors.group(1)) / 100
     return Goal(TIME_NAMES[of.lower()], float(percent), seconds, share)

@@ -68,22 +68,22 @@ class ModelMeasurement:
     def seconds(self) -> float:
         return sum(window.seconds for window in self.windows)
 
-    def take_only(self, own: ModelRun, window: Window, verdict: ClientVerdict) -> None:
+    def take_only(self, run: ModelRun, window: Window, verdict: ClientVerdict) -> None:
         """Sets the measurements of a test that has one run."""
-        self.measured = own
+        self.measured = run
         self.windows.append(window)
         self.judged.append(RunVerdict(verdict, None, window.seconds))
 
-    def take(self, own: ModelRun, window: Window, verdict: ClientVerdict, rate: float | None = None) -> None:
+    def take(self, run: ModelRun, window: Window, verdict: ClientVerdict, rate: float | None = None) -> None:
         """Adds one finished run. `rate` is the rate of a search's step."""
         self.windows.append(window)
         self.judged.append(RunVerdict(verdict, rate, window.seconds))
         whole = self.measured
-        whole.meter.merge(own.meter)
-        whole.begun += own.begun
-        whole.held += own.held
-        whole.hold_max_s = max(whole.hold_max_s, own.hold_max_s)
-        whole.unsent_held += own.unsent_held
-        whole.unsent_late += own.unsent_late
-        whole.in_flight_max = max(whole.in_flight_max, own.in_flight_max)
-        whole.spent += own.spent
+        whole.meter.merge(run.meter)
+        whole.begun += run.begun
+        whole.held += run.held
+        whole.hold_max_s = max(whole.hold_max_s, run.hold_max_s)
+        whole.unsent_held += run.unsent_held
+        whole.unsent_late += run.unsent_late
+        whole.in_flight_max = max(whole.in_flight_max, run.in_flight_max)
+        whole.spent += run.spent

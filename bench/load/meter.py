@@ -29,10 +29,10 @@ class Promise(Struct, frozen=True):
     token_s: float | None = None
 
     def __post_init__(self) -> None:
-        given = [(name, getattr(self, name)) for name in ("first_token_s", "latency_s", "token_s")]
-        if all(value is None for _, value in given):
+        times = [(name, getattr(self, name)) for name in ("first_token_s", "latency_s", "token_s")]
+        if all(value is None for _, value in times):
             raise ValueError("a promise must name at least 1 time: first_token_s, latency_s or token_s")
-        for name, value in given:
+        for name, value in times:
             if value is not None and not value > 0:
                 raise ValueError(f"{name} ({value:g} s) must be > 0")
 

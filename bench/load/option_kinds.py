@@ -42,10 +42,10 @@ class Rates:
     expected: str = f"R,R,…, at least 2 and at most {STEPS_MAX:,} numbers of calls a second, as in 5,10,20"
 
     def read(self, value: object) -> tuple[float, ...]:
-        found = tuple(RATE.read(each.strip()) for each in str(value).split(","))
-        if not 2 <= len(found) <= STEPS_MAX:
+        rates = tuple(RATE.read(each.strip()) for each in str(value).split(","))
+        if not 2 <= len(rates) <= STEPS_MAX:
             raise ValueError(value)
-        return found
+        return rates
 
 
 @dataclass(frozen=True)

@@ -70,13 +70,13 @@ class LoadPlan(Struct, frozen=True):
     def ends_s(self) -> float | None:
         """The second at which no more call begins: after the test's duration, or earlier with its arrivals; None: other
         limits end the test."""
-        own = (
+        arrivals_s = (
             None
             if isinstance(self.arrivals, ClosedLoop) or math.isinf(self.arrivals.seconds)
             else self.arrivals.seconds
         )
-        given = self.limits.duration_s
-        return given if own is None else own if given is None else min(own, given)
+        duration_s = self.limits.duration_s
+        return duration_s if arrivals_s is None else arrivals_s if duration_s is None else min(arrivals_s, duration_s)
 
     def counts(self, due: float) -> bool:
         """Returns whether a call due at that second is measured. A trace's last stamp is due at its very end."""

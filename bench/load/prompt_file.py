@@ -31,10 +31,10 @@ def read_prompts(path: Path) -> list[Prompt]:
     if "\0" in text:
         raise UsageError(f"--prompts: {path}: expected text, a prompt a line, got a binary file")
     listed = _list_in(text)
-    found = list(_of_lines(text, path) if listed is None else _of_list(listed, path))
-    if not found:
+    prompts = list(_of_lines(text, path) if listed is None else _of_list(listed, path))
+    if not prompts:
         raise UsageError(f"--prompts: {path}: expected at least 1 prompt, got none: write one a line")
-    return found
+    return prompts
 
 
 def _list_in(text: str) -> list[Any] | None:
@@ -43,10 +43,10 @@ def _list_in(text: str) -> list[Any] | None:
     if not text.lstrip().startswith("["):
         return None
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, list) else None
+    return value if isinstance(value, list) else None
 
 
 def _of_list(listed: list[Any], path: Path) -> Iterator[Prompt]:

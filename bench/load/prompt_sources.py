@@ -45,33 +45,33 @@ def of_trace(tokens: tuple[int, ...]) -> PromptSource:
 
 
 def of_file(path: Path, *, is_exact: bool) -> PromptSource:
-    found = read_prompts(path)
-    return _given(found, f"{len(found):,} prompts from {path}", is_exact=is_exact)
+    prompts = read_prompts(path)
+    return _shuffled(prompts, f"{len(prompts):,} prompts from {path}", is_exact=is_exact)
 
 
 def of_dataset(name: str, *, is_exact: bool) -> PromptSource:
     """Returns the prompts of a benchmark's sample, named by the benchmark or a word for it, or of a data set at a path.
     `is_exact`: prompts are sent as they are, without a random first word. Raises UsageError if there is none."""
     if (named := of_word(name)) is not None:
-        owner, own = named
-        found = benchmark_named(owner.name).load_prompts(Path(name) if own else None)
-        return _given(found.prompts, found.text, is_exact=is_exact)
+        owner, options = named
+        sample = benchmark_named(owner.name).load_prompts(Path(name) if options else None)
+        return _shuffled(sample.prompts, sample.text, is_exact=is_exact)
     offering = [benchmark for benchmark in benchmarks() if benchmark.prompts]
     path = Path(name).expanduser()
     if not path.exists():
         names = ", ".join(benchmark.name for benchmark in offering)
         raise UsageError(f"--dataset: expected {names}, or a file or folder that exists, got {name}")
-    said = []
+    errors = []
     for benchmark in offering:
         try:
-            found = benchmark.load_prompts(path)
+            sample = benchmark.load_prompts(path)
         except (DatasetError, OSError) as error:
-            said.append(f"as {benchmark.title}'s: {error}")
+            errors.append(f"as {benchmark.title}'s: {error}")
         else:
-            return _given(found.prompts, found.text, is_exact=is_exact)
+            return _shuffled(sample.prompts, sample.text, is_exact=is_exact)
     titles = listed([benchmark.title for benchmark in offering], "or")
     none = "neither" if len(offering) == 2 else "none"
-    raise UsageError(f"--dataset: {path}: expected a data set of {titles}, got {none}; {'; '.join(said)}")
+    raise UsageError(f"--dataset: {path}: expected a data set of {titles}, got {none}; {'; '.join(errors)}")
 
 
 def source_of(
@@ -88,7 +88,7 @@ def source_of(
     return source
 
 
-def _given(found: Sequence[Prompt], told: str, *, is_exact: bool) -> PromptSource:
+def _shuffled(prompts: Sequence[Prompt], text: str, *, is_exact: bool) -> PromptSource:
     if is_exact:
-        return PromptSource(lambda random, heads: in_any_order(found, random), f"{told}, to the letter")
-    return PromptSource(lambda random, heads: from_texts(found, random, heads), f"{told}, each behind other letters")
+        return PromptSource(lambda random, heads: in_any_order(prompts, random), f"{text}, to the letter")
+    return PromptSource(lambda random, heads: from_texts(prompts, random, heads), f"{text}, each behind other letters")

@@ -100,22 +100,22 @@ async def run_load(
         budget = Budget(plan.limits, calls, prices)
     began = clock()
 
-    def since() -> float:
+    def now() -> float:
         return clock() - began
 
-    watch = ClientWatch(since, cpu, fine_alarm() if clock is time.perf_counter else None)
+    watch = ClientWatch(now, cpu, fine_alarm() if clock is time.perf_counter else None)
     lines = {
         model: _ModelLoop(
-            plan, model, own, ask, budget, since, alarm_for(clock), observer, LoadMeter(plan.promise, begins_s=begins_s)
+            plan, model, queue, ask, budget, now, alarm_for(clock), observer, LoadMeter(plan.promise, begins_s=begins_s)
         )
-        for model, own in calls.items()
+        for model, queue in calls.items()
     }
     if observer is not None:
         observer.opened({model: line.measured for model, line in lines.items()})
     watch.begin()
     try:
         await run_together([line.run() for line in lines.values()])
-        ended_s = since()
+        ended_s = now()
         await run_together([line.drain() for line in lines.values()])
     finally:
         await watch.end()
@@ -127,8 +127,8 @@ async def run_load(
         raise budget.error
     models = {model: line.measured for model, line in lines.items()}
     verdicts = {
-        model: watch.verdict(own.meter.latency, own.meter.undelayed, due=own.begun + own.unsent_late, begun=own.begun)
-        for model, own in models.items()
+        model: watch.verdict(run.meter.latency, run.meter.undelayed, due=run.begun + run.unsent_late, begun=run.begun)
+        for model, run in models.items()
     }
     ending = budget.ending or LoadEnd("arrivals")
     if ending.reason == "duration" or (ending.reason == "arrivals" and plan.ends_s is not None):
@@ -154,8 +154,6 @@ def _reason_of(stopped: Stopped) -> Reason:
 
 
 class _ModelLoop:
-    """The loop that sends the calls of one model."""
-
     def __init__(
         self,
         plan: LoadPlan,

@@ -129,15 +129,15 @@ class LoadSession:
             await watches.end()
         warm_up_s = min(plan.warm_up_s, result.ended_s)
         self.left_out = (warm_up_s, max(0.0, result.ended_s - warm_up_s - result.seconds))
-        for model, own in result.models.items():
+        for model, run in result.models.items():
             whole = self.wholes[model]
-            whole.take_only(own, _window(plan, begins_s, result), result.verdicts[model])
+            whole.take_only(run, _window(plan, begins_s, result), result.verdicts[model])
             for number, (low, high) in enumerate(spans(plan.arrivals, result.ended_s)):
-                counted = own.meter.steps.get(number)
+                counted = run.meter.steps.get(number)
                 low, high = max(low, plan.warm_up_s), min(high, plan.warm_up_s + result.seconds)
                 if counted is not None and high > low:
-                    asked = asked_between(plan.arrivals, low, high)
-                    rate = None if asked is None else asked / (high - low)
+                    expected = asked_between(plan.arrivals, low, high)
+                    rate = None if expected is None else expected / (high - low)
                     is_bound = watches.is_bound(number, counted, result.verdicts[model])
                     whole.steps.append(MeasuredStep(rate, begins_s + low, high - low, counted, is_bound))
         self.end(result.ending.reason, result.ending.detail)
@@ -180,23 +180,23 @@ class LoadSession:
             is_repeat = bool(whole.steps) and whole.steps[-1].rate == rate
             step = len(whole.steps) - is_repeat
             plan = self._step_plan(rate, calls, number)
-            self.standings[model] = _told(whole, step, rate)
+            self.standings[model] = _standing_text(whole, step, rate)
             result, begins_s = await self._one(plan, (model,), number, step)
             number += 1
-            own, verdict = result.models[model], result.verdicts[model]
+            measured, verdict = result.models[model], result.verdicts[model]
             window = _window(plan, begins_s, result)
-            whole.take(own, window, verdict, rate)
-            _note_step(whole, own.meter, window, rate, verdict, goal, is_repeat=is_repeat)
+            whole.take(measured, window, verdict, rate)
+            _note_step(whole, measured.meter, window, rate, verdict, goal, is_repeat=is_repeat)
             if result.ending.reason not in _STEP_ENDS:
                 # Cut short: the search decided nothing here, even if these calls would.
                 whole.steps[-1].standing = "open"
                 self.end(result.ending.reason, result.ending.detail)
                 raise SearchCutShort
-            return own.meter, verdict
+            return measured.meter, verdict
 
         whole.found = await highest_rate(goal, search, run)
-        for known, step in zip(whole.found.steps, whole.steps, strict=False):
-            step.standing = known.standing
+        for tried, step in zip(whole.found.steps, whole.steps, strict=False):
+            step.standing = tried.standing
 
     def _step_plan(self, rate: float, calls: int, number: int) -> LoadPlan:
         """Returns the plan of step `number` of a search: its calls, after those of the warm-up. The number decides its
@@ -306,11 +306,11 @@ def _note_step(
     step.is_client_bound |= verdict.is_client_bound
 
 
-def _told(whole: ModelMeasurement, step: int, rate: float) -> str:
+def _standing_text(whole: ModelMeasurement, step: int, rate: float) -> str:
     kept = max((each.rate or 0.0 for each in whole.steps if each.standing == "kept"), default=None)
     missed = min((each.rate or 0.0 for each in whole.steps if each.standing == "missed"), default=None)
-    known = [
+    bounds = [
         *([] if kept is None else [f"kept at {kept:.4g}/s"]),
         *([] if missed is None else [f"missed at {missed:.4g}/s"]),
     ]
-    return f"step {step + 1}: {rate:.4g}/s" + (f" ({', '.join(known)})" if known else "")
+    return f"step {step + 1}: {rate:.4g}/s" + (f" ({', '.join(bounds)})" if bounds else "")

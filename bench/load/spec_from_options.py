@@ -70,7 +70,7 @@ def spec_from(parsed: argparse.Namespace) -> CheckedSpec:
     trace = None if options.replay is None else _trace(options, options.replay)
     chosen = _chosen(options, trace)
     plan = _plan(options, sending.max_cost, sought, trace, promise)
-    given = given_in(parsed, LoadOptions.__struct_fields__) | sending.given()
+    flags = given_in(parsed, LoadOptions.__struct_fields__) | sending.given()
     spec = LoadSpec(
         models=models,
         settings=settings,
@@ -80,7 +80,7 @@ def spec_from(parsed: argparse.Namespace) -> CheckedSpec:
         goal=None if sought is None else sought.goal,
         goal_text=options.goal or "",
         search=None if sought is None else sought.search,
-        said=_said(options, given, models, plan),
+        said=_by_name(options, flags, models, plan),
     )
     notes = [*_notes_on_lanes(sending, models, configuration), *([chosen.told] if chosen.told else [])]
     return CheckedSpec(spec, (*notes, *_notes_on_trace(options, trace), *unused_lanes([settings])))
@@ -163,19 +163,19 @@ def _sought(options: LoadOptions) -> _Goal | None:
 def parse_promise(text: str) -> Promise:
     """Returns the promise written as `first token <= 1 s, latency <= 10 s, token <= 50 ms`, or with `ttft` and `tpot`;
     each part may be left out. Raises UsageError for any other text."""
-    found: dict[str, float] = {}
+    times: dict[str, float] = {}
     for term in re.split(r",| and ", text):
         match = _TERM.fullmatch(" ".join(term.split()))
         if match is None:
             raise UsageError(f'--promise: expected times as "{_EXAMPLE}", got "{_shown(term.strip() or text)}"')
         amount, unit = match[2], match[3].lower()
         name = TIME_NAMES[match[1].lower()]
-        if name in found:
+        if name in times:
             raise UsageError(f"--promise: expected each time once, got {name} twice")
-        found[name] = float(amount) / (1000 if unit == "ms" else 1)
-        if not found[name] > 0:
+        times[name] = float(amount) / (1000 if unit == "ms" else 1)
+        if not times[name] > 0:
             raise UsageError(f"--promise: expected times above 0, got {term.strip()}")
-    return Promise(found.get("first token"), found.get("latency"), found.get("token"))
+    return Promise(times.get("first token"), times.get("latency"), times.get("token"))
 
 
 def _shown(text: str) -> str:
@@ -269,7 +269,7 @@ def _process(options: LoadOptions) -> tuple[Process, float]:
     return options.arrivals or "poisson", 1.0
 
 
-def _said(options: LoadOptions, given: Mapping[str, Any], models: tuple[str, ...], plan: LoadPlan) -> dict[str, Any]:
+def _by_name(options: LoadOptions, flags: Mapping[str, Any], models: tuple[str, ...], plan: LoadPlan) -> dict[str, Any]:
     """Returns the given options by name for `load.json`, with the defaults that were used."""
     process, burstiness = _process(options)
     meant: dict[str, Any] = {"seed": plan.seed, "streamed": not options.whole}
@@ -293,4 +293,4 @@ def _said(options: LoadOptions, given: Mapping[str, Any], models: tuple[str, ...
     meant["drain"] = plan.limits.drain_s
     meant["most-in-flight"] = plan.limits.in_flight
     hidden = ("model", "out", "plan", "no_report")
-    return {"models": list(models), **{key_of(name): given[name] for name in given if name not in hidden}, **meant}
+    return {"models": list(models), **{key_of(name): flags[name] for name in flags if name not in hidden}, **meant}

@@ -18,7 +18,7 @@ from .folder import CALLS, LOAD
 SHOWN = (50.0, 90.0, 99.0, 99.9)
 # A wait before sending is mentioned if it is at least this share of the latency.
 _WAITED_SHARE = 0.1
-_SAID_MAX = 240
+_DETAIL_MAX = 240
 # Rows with a time of at least this are in seconds.
 _SECONDS_FROM_S = 10.0
 _ENDINGS = {
@@ -35,15 +35,15 @@ _ENDINGS = {
 def tell(load: LoadFigures, folder: Path | None = None) -> str:
     """Returns the summary as lines for a terminal. `folder` is where the files are (None: not mentioned)."""
     blocks = [list(_client(load))]
-    for model, own in load.models.items():
-        blocks.append([printable(model), *(f"  {line}".rstrip() for line in _model(load, own))])
+    for model, figures in load.models.items():
+        blocks.append([printable(model), *(f"  {line}".rstrip() for line in _model(load, figures))])
     gone = [printable(each) for each in load.unmeasured]
     blocks.append([f"over after {clock(load.seconds)} measured: {_ending(load)}", *gone, *_files(load, folder)])
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
 def _ending(load: LoadFigures) -> str:
-    detail = cut(load.ending_detail, _SAID_MAX)
+    detail = cut(load.ending_detail, _DETAIL_MAX)
     named = _ENDINGS.get(load.ending, "")
     return f"{named}: {detail}" if named and detail else named or detail or load.ending
 
@@ -68,96 +68,96 @@ def _client(load: LoadFigures) -> Iterator[str]:
         yield "  ask for a lower rate, or measure from a machine with less to do"
 
 
-def _model(load: LoadFigures, own: ModelFigures) -> Iterator[str]:
+def _model(load: LoadFigures, model: ModelFigures) -> Iterator[str]:
     # Figures of all calls at different rates describe none of the rates.
-    has_rates = len({step.rate for step in own.steps if step.rate}) > 1
-    yield _counted(own, has_rates=has_rates)
-    if not own.calls and own.begun:
+    has_rates = len({step.rate for step in model.steps if step.rate}) > 1
+    yield _counted(model, has_rates=has_rates)
+    if not model.calls and model.begun:
         yield "no call was measured: those sent were due in the warm-up or the cool-down, or met the end of the test"
-    elif not own.answered:
+    elif not model.answered:
         yield "no call was answered, so there are no times to tell"
     else:
         yield ""
-        yield from _steps(own.steps) if has_rates else _times(own)
+        yield from _steps(model.steps) if has_rates else _times(model)
         yield ""
-    yield from _errors(own)
-    for sentence in answers_of(own):
+    yield from _errors(model)
+    for sentence in answers_of(model):
         yield f"answers  {sentence}"
-    yield from _held(own)
-    if own.input_tokens or own.output_tokens:
-        each = "" if has_rates else f"{own.output_tokens_per_s:,.4g} tokens/s out; "
-        yield f"tokens   {each}{own.input_tokens:,} in, {own.output_tokens:,} out"
-    if own.goodput is not None and not has_rates:
-        share = own.goodput / own.rate if own.rate else 0.0
-        yield f"goodput  {rate_text(own.goodput)}/s kept the promise ({share:.1%} of the calls)"
-    if own.spent is not None:
-        yield f"cost     {dollars(own.spent)}"
-    if own.goal is not None and own.answered:
-        yield from _goal(own)
-    if own.knee is not None:
-        yield f"knee     {rate_text(own.knee.rate)}/s: {cut(' '.join(own.knee.why.split()), _SAID_MAX)}"
+    yield from _held(model)
+    if model.input_tokens or model.output_tokens:
+        each = "" if has_rates else f"{model.output_tokens_per_s:,.4g} tokens/s out; "
+        yield f"tokens   {each}{model.input_tokens:,} in, {model.output_tokens:,} out"
+    if model.goodput is not None and not has_rates:
+        share = model.goodput / model.rate if model.rate else 0.0
+        yield f"goodput  {rate_text(model.goodput)}/s kept the promise ({share:.1%} of the calls)"
+    if model.spent is not None:
+        yield f"cost     {dollars(model.spent)}"
+    if model.goal is not None and model.answered:
+        yield from _goal(model)
+    if model.knee is not None:
+        yield f"knee     {rate_text(model.knee.rate)}/s: {cut(' '.join(model.knee.why.split()), _DETAIL_MAX)}"
 
 
-def _counted(own: ModelFigures, *, has_rates: bool) -> str:
-    asked = own.steps[0].rate if len(own.steps) == 1 else None
-    rate = "" if has_rates else f", {rate_text(own.rate)}/s"
-    rate += "" if asked is None else f" of {rate_text(asked)}/s asked"
-    beyond = f" (of {own.begun:,} sent)" if own.begun != own.calls else ""
-    answered = f"{own.answered:,} of {own.calls:,} measured calls answered{beyond}"
-    return f"{answered}{rate}, at most {own.in_flight_max:,} in flight"
+def _counted(model: ModelFigures, *, has_rates: bool) -> str:
+    planned = model.steps[0].rate if len(model.steps) == 1 else None
+    rate = "" if has_rates else f", {rate_text(model.rate)}/s"
+    rate += "" if planned is None else f" of {rate_text(planned)}/s asked"
+    beyond = f" (of {model.begun:,} sent)" if model.begun != model.calls else ""
+    answered = f"{model.answered:,} of {model.calls:,} measured calls answered{beyond}"
+    return f"{answered}{rate}, at most {model.in_flight_max:,} in flight"
 
 
-def _times(own: ModelFigures) -> Iterator[str]:
+def _times(model: ModelFigures) -> Iterator[str]:
     """Yields the lines of a table with a row for each kind of time in a suitable unit, intervals beneath the
     figures."""
     rows = [["", *(f"p{percent:g}" for percent in SHOWN)]]
     for name, times in (
-        ("latency", own.latency),
-        ("from sent", own.service),
-        ("first token", own.first_token),
-        ("per token", own.token),
-        ("gap", own.gap),
+        ("latency", model.latency),
+        ("from sent", model.service),
+        ("first token", model.first_token),
+        ("per token", model.token),
+        ("gap", model.gap),
     ):
         if times.count:
             rows += _rows(name, times)
     yield from table(rows).split("\n")
-    latency, service = own.latency.at(99.0), own.service.at(99.0)
+    latency, service = model.latency.at(99.0), model.service.at(99.0)
     if latency is not None and service is not None:
         waited_s = latency.value_s - service.value_s
         if waited_s > _WAITED_SHARE * latency.value_s and waited_s > 0.001:
-            held = own.held_by_lane.at(99.0)
+            held = model.held_by_lane.at(99.0)
             is_lanes = held is not None and held.value_s > waited_s / 2
             where = "waiting for the lane's own quota (--rpm, --tpm)" if is_lanes else "before a call was sent"
             yield f"of p99, {measured_time(waited_s)} went by {where}: latency counts from when a call was due"
 
 
 def _rows(name: str, times: Times) -> list[list[str]]:
-    found = [times.at(percent) for percent in SHOWN]
-    is_seconds = max((each.value_s for each in found if each is not None), default=0.0) >= _SECONDS_FROM_S
+    percentiles = [times.at(percent) for percent in SHOWN]
+    is_seconds = max((each.value_s for each in percentiles if each is not None), default=0.0) >= _SECONDS_FROM_S
     unit, factor = ("s", 1.0) if is_seconds else ("ms", 1000.0)
     return [
-        [f"{name}, {unit}", *(_figure(each, factor) for each in found)],
-        ["", *(_interval(each, factor) for each in found)],
+        [f"{name}, {unit}", *(_figure(each, factor) for each in percentiles)],
+        ["", *(_interval(each, factor) for each in percentiles)],
     ]
 
 
-def _figure(found: Percentile | None, factor: float) -> str:
-    return "-" if found is None else figure_text(factor * found.value_s)
+def _figure(percentile: Percentile | None, factor: float) -> str:
+    return "-" if percentile is None else figure_text(factor * percentile.value_s)
 
 
-def _interval(found: Percentile | None, factor: float) -> str:
+def _interval(percentile: Percentile | None, factor: float) -> str:
     """Returns an interval; an end that too few calls determine is shown as `…`."""
-    if found is None:
+    if percentile is None:
         return ""
-    low, high = ("" if each is None else figure_text(factor * each) for each in (found.low_s, found.high_s))
+    low, high = ("" if each is None else figure_text(factor * each) for each in (percentile.low_s, percentile.high_s))
     return f"{low or '…'}–{high or '…'}"
 
 
-def _errors(own: ModelFigures) -> Iterator[str]:
-    if not own.calls:
+def _errors(model: ModelFigures) -> Iterator[str]:
+    if not model.calls:
         return
-    share = own.error_share
-    kinds = f": {by_kind(own.errors)}" if own.errors else ""
+    share = model.error_share
+    kinds = f": {by_kind(model.errors)}" if model.errors else ""
     yield f"errors   {share.value:.2%} ({share.low:.2%} to {share.high:.2%}){kinds}"
 
 
@@ -177,9 +177,9 @@ def _steps(steps: Sequence[LoadPart]) -> Iterator[str]:
     """Yields the lines of a table with a row for each rate; a column that no rate has is left out."""
     heads = ("asked", "sent", "p50", "p99", "ttft p99", "tpot p50", "itl p99", "errors", "promise", "")
     rows = [_step(step) for step in steps]
-    shown = [at for at in range(len(heads)) if any(row[at] for row in rows)]
-    lines = [[heads[at] for at in shown], *([row[at] or "-" * bool(heads[at]) for at in shown] for row in rows)]
-    lean = (shown.index(len(heads) - 1),) if len(heads) - 1 in shown else ()
+    columns = [at for at in range(len(heads)) if any(row[at] for row in rows)]
+    lines = [[heads[at] for at in columns], *([row[at] or "-" * bool(heads[at]) for at in columns] for row in rows)]
+    lean = (columns.index(len(heads) - 1),) if len(heads) - 1 in columns else ()
     yield from table(lines, lean=lean).split("\n")
 
 
@@ -201,22 +201,22 @@ def _step(step: LoadPart) -> list[str]:
 
 def _quick(times: Times | None, percent: float) -> str:
     """Returns a percentile; empty if there is none."""
-    found = None if times is None else times.at(percent)
-    return "" if found is None else measured_time(found.value_s)
+    percentile = None if times is None else times.at(percent)
+    return "" if percentile is None else measured_time(percentile.value_s)
 
 
-def _goal(own: ModelFigures) -> Iterator[str]:
-    goal = own.goal
+def _goal(model: ModelFigures) -> Iterator[str]:
+    goal = model.goal
     assert goal is not None
     if goal.unmeasured:
         yield f"goal     {goal.goal}: not measured: {goal.unmeasured}"
         if goal.kept is None:
             return
     if goal.kept is None:
-        lowest = min((step.rate for step in own.steps if step.rate is not None), default=None)
+        lowest = min((step.rate for step in model.steps if step.rate is not None), default=None)
         at = "" if lowest is None else f", not even at {rate_text(lowest)}/s"
         yield f"goal     {goal.goal}: kept at no rate that was tried{at}"
-        if goal.client_at is None and any(step.standing == "open" for step in own.steps):
+        if goal.client_at is None and any(step.standing == "open" for step in model.steps):
             yield "         the calls sent there don't decide it: a rate is named only where they do"
     else:
         missed = "" if goal.missed is None else f"; not shown to be kept at {rate_text(goal.missed)}/s"

@@ -82,10 +82,10 @@ def date_of(value: object) -> datetime | None:
     """Returns the date that an ISO text spells; None if it is none. Without a zone UTC is assumed, which does not
     change differences."""
     try:
-        found = datetime.fromisoformat(value) if isinstance(value, str) else None
+        date = datetime.fromisoformat(value) if isinstance(value, str) else None
     except ValueError:
         return None
-    return found.replace(tzinfo=UTC) if found is not None and found.tzinfo is None else found
+    return date.replace(tzinfo=UTC) if date is not None and date.tzinfo is None else date
 
 
 def _lines(path: Path) -> Iterator[_TraceLine]:
@@ -145,8 +145,8 @@ def _of_csv(first: str, lines: Iterator[_TraceLine], path: Path) -> Iterator[tup
 
     names: list[str] | None = None
     try:
-        for given in csv.reader(texts(), delimiter=max(",;\t", key=first.count), strict=True):
-            cells = [cell.strip() for cell in given]
+        for row in csv.reader(texts(), delimiter=max(",;\t", key=first.count), strict=True):
+            cells = [cell.strip() for cell in row]
             if names is None:
                 is_header = not any(map(is_time, cells))
                 names = cells if is_header else _names_for(len(cells))

@@ -96,17 +96,17 @@ def read_trace(path: Path, part: TraceExcerpt) -> ReplayTrace:
         inputs=tuple(each.inputs for each in taken) if part.inputs else (),
         outputs=tuple(each.outputs for each in taken) if part.outputs else (),
         has_tokens=bool(columns.inputs and columns.outputs),
-        told=_told(len(taken), columns),
+        told=_note_on(len(taken), columns),
         lasts=lasts,
     )
 
 
-def _told(count: int, columns: _TraceColumns) -> str:
+def _note_on(count: int, columns: _TraceColumns) -> str:
     unit = "dates" if columns.unit is None else _UNIT_NAMES[columns.unit]
-    told = f"{count:,} time stamps{f' from {columns.time!r}' if columns.time else ''}, read as {unit}"
+    text = f"{count:,} time stamps{f' from {columns.time!r}' if columns.time else ''}, read as {unit}"
     if columns.is_guessed and columns.unit == 1.0:
-        told += " (if they are milliseconds, add --speed 1000)"
-    return told
+        text += " (if they are milliseconds, add --speed 1000)"
+    return text
 
 
 def _taken(arrivals: Iterator[_Arrival], path: Path, part: TraceExcerpt) -> tuple[list[_Arrival], float | None]:
@@ -146,15 +146,15 @@ def _sorted(rows: Iterable[tuple[Where, Row]], columns: _TraceColumns, part: Tra
 
 
 def _of_one_model(rows: Iterable[tuple[Where, Row]]) -> Iterator[tuple[Where, Row]]:
-    known: object = None
+    before: object = None
     for where, row in rows:
         model = row.get("model")
-        if known is not None and model != known:
+        if before is not None and model != before:
             raise UsageError(
-                f"{where}: expected a call of {known} as before, got one of {model}: every "
+                f"{where}: expected a call of {before} as before, got one of {model}: every "
                 f"model gets all that is replayed, so keep the lines of one"
             )
-        known = model
+        before = model
         yield where, row
 
 
@@ -219,11 +219,11 @@ def _plain(name: str) -> str:
 
 
 def _check_token_columns(path: Path, part: TraceExcerpt, columns: _TraceColumns, row: Row) -> None:
-    for option, is_wanted, found, example in (
+    for option, is_wanted, column, example in (
         ("--prompt-tokens", part.inputs, columns.inputs, "input_tokens"),
         ("--max-tokens", part.outputs, columns.outputs, "output_tokens"),
     ):
-        if is_wanted and not found:
+        if is_wanted and not column:
             raise UsageError(
                 f"{option} trace: {path}: expected a column with each call's tokens, such as {example}, got "
                 f"{_shown_names(row)}: give a number instead"

@@ -81,10 +81,10 @@ class ClientWatch:
     async def _sample(self) -> None:
         window = self._began
         while True:
-            asked = self._clock()
+            before = self._clock()
             await (asyncio.sleep(SAMPLE_S) if self._alarm is None else self._alarm.wait(SAMPLE_S))
             now = self._clock()
-            self._note_lag(max(0.0, now - asked - SAMPLE_S))
+            self._note_lag(max(0.0, now - before - SAMPLE_S))
             self._ended = (now, self._cpu())
             if now - window[0] >= CPU_WINDOW_S:
                 self.cpu_peak = max(self.cpu_peak, (self._ended[1] - window[1]) / (now - window[0]))
@@ -109,9 +109,9 @@ class ClientWatch:
         if self.cpu_peak > CPU_MOST:
             reasons.append(f"this process took {self.cpu_peak:.0%} of a core, more than {CPU_MOST:.0%}")
         for percent in (50.0, 90.0, 99.0):
-            own = self._own_part(percent, latency, undelayed)
-            if own:
-                reasons.append(own)
+            reason = self._own_part(percent, latency, undelayed)
+            if reason:
+                reasons.append(reason)
                 break
         if due and begun < RATE_LEAST * due:
             reasons.append(f"{begun:,} of {due:,} calls were begun, fewer than {RATE_LEAST:.0%}")
@@ -131,9 +131,9 @@ class ClientWatch:
         if moved_s + lag_s <= allowed_s:
             return ""
         parts = f"calls were begun {1000 * moved_s:.1f} ms late, the loop lagged by {1000 * lag_s:.1f} ms"
-        own = f"{1000 * min(whole.value_s, moved_s + lag_s):.1f} ms of p{percent:g} are our own"
+        delay = f"{1000 * min(whole.value_s, moved_s + lag_s):.1f} ms of p{percent:g} are our own"
         rule = f"{ERROR_SHARE:.0%} of it and {1000 * (ERROR_S + timer_s):g} ms"
-        return f"{own} ({parts}), more than the {1000 * allowed_s:.1f} ms allowed ({rule})"
+        return f"{delay} ({parts}), more than the {1000 * allowed_s:.1f} ms allowed ({rule})"
 
 
 def allowed_error_s(latency_s: float) -> float:

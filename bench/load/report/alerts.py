@@ -54,7 +54,7 @@ def cut_short(test: LoadTest, several: bool) -> str:
 
 def different_plans(tests: Sequence[LoadTest]) -> str:
     """Returns the alert on tests that are not compared, with what differs."""
-    told = not_compared(tests)
-    if not told:
+    reason = not_compared(tests)
+    if not reason:
         return ""
-    return f'<div class="alert" role="note"><strong>Read with care, no comparison:</strong> {in_html(told)}.</div>'
+    return f'<div class="alert" role="note"><strong>Read with care, no comparison:</strong> {in_html(reason)}.</div>'

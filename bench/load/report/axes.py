@@ -45,23 +45,23 @@ class SecondsAxis(Struct, frozen=True):
 def seconds_axis(values: Iterable[float | None], title: str, *, count: int = 5) -> SecondsAxis:
     """Returns the y axis for `values`, durations in seconds (None: not known); logarithmic if they are far apart. Its
     title is followed by the unit."""
-    known = [value for value in values if value is not None]
-    top, least = max(known, default=1.0), min((value for value in known if value > 0), default=1.0)
+    seconds = [value for value in values if value is not None]
+    top, least = max(seconds, default=1.0), min((value for value in seconds if value > 0), default=1.0)
     unit = "s" if top >= _SECONDS_FROM_S else "ms"
-    title, shown = f"{title} ({unit})", _UNITS[unit]
+    title, label = f"{title} ({unit})", _UNITS[unit]
     if top <= FAR_APART * least:
-        axis = {"labelExpr": shown, "tickCount": count}
+        axis = {"labelExpr": label, "tickCount": count}
         return SecondsAxis(title, {"type": "linear", "zero": True}, axis)
     least = max(LEAST_S, least)
     scale = {"type": "log", "domainMin": least, "domainMax": max(top, 2 * least), "nice": False}
-    return SecondsAxis(title, scale, {"labelExpr": shown, "values": _log_ticks(least, top)})
+    return SecondsAxis(title, scale, {"labelExpr": label, "values": _log_ticks(least, top)})
 
 
 def _log_ticks(least: float, top: float) -> list[float]:
     ones = [10.0**power for power in range(-6, 5)]
     many = [one * part for one in ones for part in (1, 2, 5)]
-    shown = [tick for tick in many if 0.999 * least <= tick <= 1.001 * top]
-    return shown if len(shown) <= 8 else [tick for tick in ones if 0.999 * least <= tick <= 1.001 * top]
+    ticks = [tick for tick in many if 0.999 * least <= tick <= 1.001 * top]
+    return ticks if len(ticks) <= 8 else [tick for tick in ones if 0.999 * least <= tick <= 1.001 * top]
 
 
 def elapsed_axis(end_s: float, *, is_bare: bool = False) -> vl.Channel:

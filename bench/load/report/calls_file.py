@@ -66,8 +66,8 @@ def calls_in(folder: Path, load: LoadFigures) -> Mapping[str, CallSpans]:
                 columns[line.model].take(line)
     except OSError as error:
         raise UnfitCalls(f"{CALLS} can't be read ({error.strerror})") from error
-    for model, own in load.models.items():
-        found = len(columns[model].begun)
-        if found != own.begun:
-            raise UnfitCalls(f"{CALLS} has {found:,} calls of {model}, and {own.begun:,} were sent")
-    return {model: own.spans() for model, own in columns.items()}
+    for model, figures in load.models.items():
+        count = len(columns[model].begun)
+        if count != figures.begun:
+            raise UnfitCalls(f"{CALLS} has {count:,} calls of {model}, and {figures.begun:,} were sent")
+    return {model: each.spans() for model, each in columns.items()}

@@ -65,8 +65,8 @@ def overlaid_by_rate_figure(table: Table, every: Sequence[LoadSeries]) -> Figure
         f"dotted ones stand at each knee.{_bound_words([part for each in every for part in stepped(each)])}",
         "No test asked for two rates, so nothing can be told by rate.",
     )
-    shown = list(filter(has_several_rates, every))
-    if not shown:
+    series = list(filter(has_several_rates, every))
+    if not series:
         return empty_figure(table, words)
     rows: list[Row] = [
         {
@@ -76,13 +76,13 @@ def overlaid_by_rate_figure(table: Table, every: Sequence[LoadSeries]) -> Figure
             "bound": part.is_client_bound,
             **_ends(part.latency, percent),
         }
-        for each in shown
+        for each in series
         for part in stepped(each)
         for percent in (50.0, 99.0)
     ]
-    rows += [{"layer": "knee", "line": each.label, "x": each.of.knee.rate} for each in shown if each.of.knee]
-    order = {each.label: each.place for each in shown}
-    x = rate_axis([part.rate or 0.0 for each in shown for part in stepped(each)])
+    rows += [{"layer": "knee", "line": each.label, "x": each.of.knee.rate} for each in series if each.of.knee]
+    order = {each.label: each.place for each in series}
+    x = rate_axis([part.rate or 0.0 for each in series for part in stepped(each)])
     panels = []
     for percent in ("p50", "p99"):
         y = seconds_axis(_drawn(rows, percent), f"Latency {percent}", count=4)
@@ -159,8 +159,8 @@ def _point_rows(parts: Sequence[LoadPart], goal: Goal | None, *, is_in_one_piece
             for percent in PERCENTS:
                 if times.at(percent) is not None:
                     bound = part.is_client_bound
-                    own = {"layer": panel, "line": f"p{percent:g}", "x": part.rate, "bound": bound}
-                    yield {**own, **_ends(times, percent)}
+                    row = {"layer": panel, "line": f"p{percent:g}", "x": part.rate, "bound": bound}
+                    yield {**row, **_ends(times, percent)}
         if goal is not None and part.standing is not None and goal.of in _PANELS:
             at = (part.latency if goal.of == "latency" else part.first_token).at(goal.percent)
             if at is not None:
@@ -177,14 +177,14 @@ def _mark_rows(series: LoadSeries, goal: Goal | None) -> Iterator[Row]:
 
 def _ends(times: Times, percent: float) -> Row:
     """Returns a percentile and its interval; a missing end is set to the percentile itself."""
-    found = times.at(percent)
-    if found is None:
+    percentile = times.at(percent)
+    if percentile is None:
         return {"y": None, "low": None, "high": None}
-    low, high = found.low_s, found.high_s
+    low, high = percentile.low_s, percentile.high_s
     return {
-        "y": found.value_s,
-        "low": found.value_s if low is None else low,
-        "high": found.value_s if high is None else high,
+        "y": percentile.value_s,
+        "low": percentile.value_s if low is None else low,
+        "high": percentile.value_s if high is None else high,
     }
 
 

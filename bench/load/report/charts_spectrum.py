@@ -42,18 +42,18 @@ def spectrum_figure(table: Table, every: Sequence[LoadSeries]) -> Figure:
         f"due had to wait, which such a client omits.{several}",
         "No call was answered.",
     )
-    shown = [each for each in every if each.of.latency.count]
-    if not shown:
+    series = [each for each in every if each.of.latency.count]
+    if not series:
         return empty_figure(table, words)
     rows: list[Row] = [
         {"layer": "time", "clock": clock, "line": each.label, "x": point.nines, "y": max(LEAST_S, point.value_s)}
-        for each in shown
+        for each in series
         for clock, timing in _CLOCKS.items()
         for point in spectrum(timing.of(each.of))
     ]
-    order = {each.label: each.place for each in shown}
+    order = {each.label: each.place for each in series}
     clocks = {clock: place for place, clock in enumerate(_CLOCKS)}
-    if len(shown) == 1:
+    if len(series) == 1:
         how = lines_of(clocks, "clock")
         height = legend_height(clocks)
     else:
@@ -78,29 +78,29 @@ def streaming_figure(table: Table, every: Sequence[LoadSeries]) -> Figure:
     )
     panels = [timing for timing in _STREAMED if any(timing.of(each.of).count for each in every)]
     # The first token of an answer in one piece is the whole answer: the same line as its latency.
-    shown = [each for each in every if each.of.gap.count]
-    if not shown:
+    series = [each for each in every if each.of.gap.count]
+    if not series:
         return empty_figure(table, words)
     rows: list[Row] = [
         {"layer": timing.field, "line": each.label, "x": point.nines, "y": max(LEAST_S, point.value_s)}
-        for each in shown
+        for each in series
         for timing in panels
         for point in spectrum(timing.of(each.of))
     ]
-    chart = vl.vconcat(*(_panel(rows, timing, shown) for timing in panels), spacing=_SPACING)
-    legend = legend_height([each.label for each in shown]) if len(shown) > 1 else 0
+    chart = vl.vconcat(*(_panel(rows, timing, series) for timing in panels), spacing=_SPACING)
+    legend = legend_height([each.label for each in series]) if len(series) > 1 else 0
     size = (PLOT_WIDTH, len(panels) * (_PANEL_HEIGHT + AXIS_HEIGHT + _SPACING) + legend)
     return figure_of(table, words, chart, rows, size=size, min_width=MIN_WIDTH)
 
 
-def _panel(rows: Sequence[Row], timing: Timing, shown: Sequence[LoadSeries]) -> vl.Chart:
-    own = [row for row in rows if row["layer"] == timing.field]
-    y = seconds_axis([_number(row["y"]) for row in own], _NAMES[timing.field], count=4)
-    how = lines_of({each.label: each.place for each in shown})
-    if len(shown) == 1:
+def _panel(rows: Sequence[Row], timing: Timing, series: Sequence[LoadSeries]) -> vl.Chart:
+    panel_rows = [row for row in rows if row["layer"] == timing.field]
+    y = seconds_axis([_number(row["y"]) for row in panel_rows], _NAMES[timing.field], count=4)
+    how = lines_of({each.label: each.place for each in series})
+    if len(series) == 1:
         how = {"color": {"value": colour("line-1")}}
     chart = only(timing.field).mark("line", strokeWidth=2, interpolate="step-after")
-    return chart.encode(x=_nines(own), y=y.y(), **how).properties(width=PLOT_WIDTH, height=_PANEL_HEIGHT)
+    return chart.encode(x=_nines(panel_rows), y=y.y(), **how).properties(width=PLOT_WIDTH, height=_PANEL_HEIGHT)
 
 
 def _together(every: Sequence[LoadSeries]) -> str:

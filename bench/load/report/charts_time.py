@@ -59,8 +59,8 @@ def overlaid_over_time_figure(table: Table, every: Sequence[LoadSeries]) -> Figu
         "share of calls without an answer.",
         "No call was measured.",
     )
-    shown = [each for each in every if each.of.slices]
-    if not shown:
+    series = [each for each in every if each.of.slices]
+    if not series:
         return empty_figure(table, words)
     rows: list[Row] = [
         {
@@ -69,7 +69,7 @@ def overlaid_over_time_figure(table: Table, every: Sequence[LoadSeries]) -> Figu
             "x": part.begins_s + part.seconds / 2,
             "y": value,
         }
-        for each in shown
+        for each in series
         for part in each.of.slices
         for layer, value in (
             ("p50", _percentile(part, 50.0)),
@@ -77,9 +77,9 @@ def overlaid_over_time_figure(table: Table, every: Sequence[LoadSeries]) -> Figu
             ("errors", part.errors / part.calls if part.calls else None),
         )
     ]
-    order = {each.label: each.place for each in shown}
-    until_s = max(end_s(each.load, each.of) for each in shown)
-    has_errors = any(part.errors for each in shown for part in each.of.slices)
+    order = {each.label: each.place for each in series}
+    until_s = max(end_s(each.load, each.of) for each in series)
+    has_errors = any(part.errors for each in series for part in each.of.slices)
     panels = [
         only(layer)
         .mark("line", strokeWidth=1.6)
@@ -139,8 +139,8 @@ def _errors(names: Sequence[str], x: vl.Channel) -> vl.Chart:
 def _latency_rows(series: LoadSeries) -> Iterator[Row]:
     for part in series.of.slices:
         # A slice without an answer is a gap that no line crosses.
-        found = {f"p{percent:g}": _percentile(part, percent) for percent in (50.0, 90.0, 99.0)}
-        yield {"layer": "latency", "x": part.begins_s + part.seconds / 2, "y": found["p50"], **found}
+        percentiles = {f"p{percent:g}": _percentile(part, percent) for percent in (50.0, 90.0, 99.0)}
+        yield {"layer": "latency", "x": part.begins_s + part.seconds / 2, "y": percentiles["p50"], **percentiles}
 
 
 def _error_rows(series: LoadSeries, kinds: dict[str, str]) -> Iterator[Row]:
@@ -164,8 +164,8 @@ def left_out_rows(series: LoadSeries, until_s: float) -> Iterator[Row]:
 
 
 def _percentile(part: Any, percent: float) -> float | None:
-    found = part.latency.at(percent)
-    return None if found is None else found.value_s
+    percentile = part.latency.at(percent)
+    return None if percentile is None else percentile.value_s
 
 
 def _of(rows: Sequence[Row], layer: str, key: str = "y") -> list[float | None]:

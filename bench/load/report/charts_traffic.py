@@ -55,19 +55,19 @@ def overlaid_traffic_figure(table: Table, every: Sequence[LoadSeries]) -> Figure
         f"answered are drawn. {_ALL}",
         _EMPTY,
     )
-    shown = [each for each in every if each.traffic]
-    if not shown:
+    series = [each for each in every if each.traffic]
+    if not series:
         return empty_figure(table, words)
     rows = [
         {**row, "line": each.label}
-        for each in shown
+        for each in series
         for part in each.traffic
         for row in _rows_of(part)
         if row["line"] in ("answered", "output tokens", "mean")
     ]
-    order = {each.label: each.place for each in shown}
+    order = {each.label: each.place for each in series}
     panels = {name: order for name in (_CALLS, _TOKENS, _IN_FLIGHT) if _has(rows, name)}
-    return _figure(table, words, rows, panels, max(end_s(each.load, each.of) for each in shown))
+    return _figure(table, words, rows, panels, max(end_s(each.load, each.of) for each in series))
 
 
 def _figure(

@@ -13,14 +13,14 @@ from ....format import measured_time, rate_text
 from ....metrics.load.load_json import LoadFigures
 from ....report.labels import named_list, one_line
 from .rate_table import rate_rows
-from .sentences import asked, ends_left_out
+from .sentences import ends_left_out, plan_line
 from .series import LoadSeries, has_several_rates
 
 
 def tested(load: LoadFigures) -> str:
     """Returns a sentence on the models and the plan of a test."""
     models = [one_line(model, 80) for model in load.models]
-    return f"{named_list(models)} {'was' if len(models) == 1 else 'were'} tested with {asked(load)}."
+    return f"{named_list(models)} {'was' if len(models) == 1 else 'were'} tested with {plan_line(load)}."
 
 
 def verdicts(every: Sequence[LoadSeries]) -> Iterator[str]:

@@ -92,10 +92,10 @@ def _figures(every: Sequence[LoadSeries], made: dict[str, Table]) -> list[tuple[
         figures += [(over_time_figure(over_time, each, at), over_time) for at, each in enumerate(every, 1)]
     else:
         figures.append((overlaid_over_time_figure(over_time, every), over_time))
-    if own := list(filter(has_several_rates, every)):
+    if series := list(filter(has_several_rates, every)):
         by_rate = made[tables.BY_RATE]
         if is_alone:
-            figures += [(by_rate_figure(by_rate, each, at), by_rate) for at, each in enumerate(own, 1)]
+            figures += [(by_rate_figure(by_rate, each, at), by_rate) for at, each in enumerate(series, 1)]
         else:
             figures.append((overlaid_by_rate_figure(by_rate, every), by_rate))
     figures.append((spectrum_figure(spectrum, every), spectrum))
@@ -126,9 +126,9 @@ def _drawn_section(
     name: str, title: str, figures: Sequence[tuple[Figure, Table]], prefix: str | tuple[str, ...], after: str = ""
 ) -> Section:
     """Returns a section of figures. A table is shown once, beneath the last figure drawn from it."""
-    own = [(figure, table) for figure, table in figures if figure.name.startswith(prefix)]
-    last = {} if prefix == _STREAMING else {table.name: figure for figure, table in own}
-    body = "".join(figure_html(figure, table if last.get(table.name) is figure else None) for figure, table in own)
+    pairs = [(figure, table) for figure, table in figures if figure.name.startswith(prefix)]
+    last = {} if prefix == _STREAMING else {table.name: figure for figure, table in pairs}
+    body = "".join(figure_html(figure, table if last.get(table.name) is figure else None) for figure, table in pairs)
     return Section(name, title, body + after)
 
 
@@ -155,9 +155,9 @@ def _summary(tests: Sequence[LoadTest], every: Sequence[LoadSeries], by_rate: Ta
 
 def _lead(test: LoadTest, every: Sequence[LoadSeries], several: bool) -> str:
     name = f"<h3>{in_html(test.name)}</h3>" if several else ""
-    own = [each for each in every if each.test == test.name]
-    told = " ".join((lead.tested(test.load), *lead.verdicts(own)))
-    return f'{name}<p class="lead">{in_html(told)}</p><p class="note">{in_html(lead.facts_of(test.load))}</p>'
+    series = [each for each in every if each.test == test.name]
+    text = " ".join((lead.tested(test.load), *lead.verdicts(series)))
+    return f'{name}<p class="lead">{in_html(text)}</p><p class="note">{in_html(lead.facts_of(test.load))}</p>'
 
 
 def _rates(every: Sequence[LoadSeries], by_rate: Table) -> str:
@@ -165,20 +165,20 @@ def _rates(every: Sequence[LoadSeries], by_rate: Table) -> str:
     table = rates_table(every)
     title = "Results by rate" if any(map(stepped, every)) else "Results"
     names = {column.name for column in table.columns}
-    note = " ".join(told for name, told in _COLUMN_NOTES if name in names)
+    note = " ".join(text for name, text in _COLUMN_NOTES if name in names)
     return f'<h3>{title}</h3>{table_html(table, "rates", file=csv_name(by_rate))}<p class="note">{note}</p>'
 
 
 def _results(every: Sequence[LoadSeries]) -> Iterator[str]:
     for each in every:
         whose = f"{in_html(each.name)}: " if len(every) > 1 else ""
-        for sentence in sentences.found(each):
+        for sentence in sentences.findings(each):
             yield f"<p>{whose}{in_html(sentence)}</p>"
 
 
 def _remarks(every: Sequence[LoadSeries]) -> str:
-    told = [(each, warning) for each in every for warning in sentences.warnings(each)]
-    return remarks_html(f"{each.name}: {warning}" if len(every) > 1 else warning for each, warning in told)
+    remarks = [(each, warning) for each in every for warning in sentences.warnings(each)]
+    return remarks_html(f"{each.name}: {warning}" if len(every) > 1 else warning for each, warning in remarks)
 
 
 def _left_out(tests: Sequence[LoadTest], every: Sequence[LoadSeries]) -> str:

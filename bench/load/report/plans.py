@@ -11,7 +11,7 @@ from typing import Any
 
 from ....metrics.load.load_json import LoadFigures
 from ....report.labels import one_line
-from .sentences import said, was_cut_short
+from .sentences import option_text, was_cut_short
 from .series import LoadTest
 
 # Options that are no part of the plan. A seed only draws other arrivals of the same kind.
@@ -22,41 +22,41 @@ _NO_PLAN = frozenset(
 
 def differing_options(test: LoadTest, first: LoadTest) -> list[str]:
     """Returns each option that differs between two tests; empty if they had one plan and both completed it."""
-    own, other = _plan(test.load), _plan(first.load)
-    found = [name for name in dict.fromkeys((*own, *other)) if own.get(name) != other.get(name)]
+    plan, other = _plan(test.load), _plan(first.load)
+    names = [name for name in dict.fromkeys((*plan, *other)) if plan.get(name) != other.get(name)]
     if was_cut_short(test.load) or was_cut_short(first.load):
         # A plan that was cut short counts as a different plan.
-        found.append("ended")
-    return found
+        names.append("ended")
+    return names
 
 
-def plan_told(load: LoadFigures) -> str:
+def plan_text(load: LoadFigures) -> str:
     """Returns a plan in a few words, such as `rate 5/s for 60 s`."""
     test = load.test
-    lasts = f" for {said(test['duration'])} s" if "duration" in test else ""
+    lasts = f" for {option_text(test['duration'])} s" if "duration" in test else ""
     if "goal" in test:
         return f"goal “{one_line(str(test['goal']), 120)}”"
     if "steps" in test:
-        each = f", {said(test['step-time'])} s each" if "step-time" in test else ""
-        return f"steps {said(test['steps'])}/s{each}"
+        each = f", {option_text(test['step-time'])} s each" if "step-time" in test else ""
+        return f"steps {option_text(test['steps'])}/s{each}"
     if "ramp" in test:
-        return f"ramp {said(test['ramp']).replace(', ', ' to ')}/s{lasts}"
+        return f"ramp {option_text(test['ramp']).replace(', ', ' to ')}/s{lasts}"
     if "in-flight" in test:
-        return f"{said(test['in-flight'])} in flight{lasts}"
+        return f"{option_text(test['in-flight'])} in flight{lasts}"
     if "replay" in test:
-        return f"replay of {said(test['replay'])}"
-    return f"rate {said(test['rate'])}/s{lasts}" if "rate" in test else "no rate"
+        return f"replay of {option_text(test['replay'])}"
+    return f"rate {option_text(test['rate'])}/s{lasts}" if "rate" in test else "no rate"
 
 
 def not_compared(tests: Sequence[LoadTest]) -> str:
     """Returns a sentence that says why the figures of tests are no comparison; empty if all had one plan."""
-    unlike = {test.name: found for test in tests[1:] if (found := differing_options(test, tests[0]))}
+    unlike = {test.name: names for test in tests[1:] if (names := differing_options(test, tests[0]))}
     if not unlike:
         return ""
     plans = "; ".join(
-        f"{test.name}: {plan_told(test.load)}" for test in tests if test is tests[0] or test.name in unlike
+        f"{test.name}: {plan_text(test.load)}" for test in tests if test is tests[0] or test.name in unlike
     )
-    options = ", ".join(dict.fromkeys(option for found in unlike.values() for option in found))
+    options = ", ".join(dict.fromkeys(option for names in unlike.values() for option in names))
     return f"different plans ({plans}); they differ in {options}"
 
 

@@ -101,8 +101,8 @@ def _gap(part: LoadPart) -> Times | None:
 def _at(times_of: Callable[[LoadPart], Times | None], percent: float) -> Cells:
     def cell(row: RateRow) -> Cell:
         times = times_of(row.part)
-        found = None if times is None else times.at(percent)
-        return None if found is None else found.value_s
+        percentile = None if times is None else times.at(percent)
+        return None if percentile is None else percentile.value_s
 
     return cell
 

@@ -34,49 +34,48 @@ _MANY = 8
 _WAITED = 0.1
 
 
-def asked(load: LoadFigures) -> str:
+def plan_line(load: LoadFigures) -> str:
     """Returns one line on what the plan asked of each model."""
     test = load.test
     goal = next((model.goal for model in load.models.values() if model.goal is not None), None)
-    own = next(iter(load.models.values()))
-    rates = [part.rate for part in own.steps if part.rate]
+    figures = next(iter(load.models.values()))
+    rates = [part.rate for part in figures.steps if part.rate]
     if goal is not None:
         what = f"a search for the highest rate that keeps “{one_line(goal.goal)}”"
     elif "ramp" in test:
         what = _planned(test)
     elif len(rates) > 1:
-        shown = [rate_text(rate) for rate in rates]
-        listed = ", ".join(shown) if len(shown) <= _MANY else f"{len(shown)} rates from {shown[0]} to {shown[-1]}"
+        texts = [rate_text(rate) for rate in rates]
+        listed = ", ".join(texts) if len(texts) <= _MANY else f"{len(texts)} rates from {texts[0]} to {texts[-1]}"
         what = f"{listed} calls a second, one after the other"
     elif rates:
         what = f"{rate_text(rates[0])} calls a second"
     elif "in-flight" in test:
-        what = f"a closed loop with {said(test['in-flight'])} calls in flight"
+        what = f"a closed loop with {option_text(test['in-flight'])} calls in flight"
     elif "replay" in test:
         what = "the arrivals of a trace"
     else:
         what = _planned(test)
-    process = _ARRIVALS.get(said(test.get("arrivals")), "")
+    process = _ARRIVALS.get(option_text(test.get("arrivals")), "")
     models = "" if len(load.models) == 1 else " for each model"
     return f"{what}{models}{f', {process}' if process else ''}"
 
 
 def _planned(test: Mapping[str, Any]) -> str:
-    """Returns the planned rate in words, from the options."""
     if "steps" in test:
-        return f"{said(test['steps'])} calls a second, one after the other"
+        return f"{option_text(test['steps'])} calls a second, one after the other"
     if "ramp" in test:
-        return f"a rate from {said(test['ramp']).replace(', ', ' to ')} calls a second"
-    return f"{said(test['rate'])} calls a second" if "rate" in test else "no rate"
+        return f"a rate from {option_text(test['ramp']).replace(', ', ' to ')} calls a second"
+    return f"{option_text(test['rate'])} calls a second" if "rate" in test else "no rate"
 
 
-def found(series: LoadSeries) -> Iterator[str]:
+def findings(series: LoadSeries) -> Iterator[str]:
     """Yields sentences on rates beyond the goal and on the knee; none without answers."""
     goal, knee = series.of.goal, series.of.knee
     if not series.of.answered:
         return
-    if goal is not None and (told := " ".join(_goal(series))):
-        yield told
+    if goal is not None and (text := " ".join(_goal(series))):
+        yield text
     if knee is not None:
         yield f"The knee is at {rate_text(knee.rate)} calls a second: {one_line(knee.why, 500)}."
     elif len({part.rate for part in stepped(series)}) >= RATES_LEAST:
@@ -85,9 +84,9 @@ def found(series: LoadSeries) -> Iterator[str]:
 
 def _no_knee(series: LoadSeries) -> str:
     every = {part.rate for part in stepped(series)}
-    told = {part.rate for part in stepped(series) if not part.is_client_bound}
-    if len(told) < RATES_LEAST:
-        return f"No knee can be told: the client was the bottleneck at {len(every - told)} of {len(every)} rates."
+    sound = {part.rate for part in stepped(series) if not part.is_client_bound}
+    if len(sound) < RATES_LEAST:
+        return f"No knee can be told: the client was the bottleneck at {len(every - sound)} of {len(every)} rates."
     if not judged(series.of.steps):
         return "No knee: the lowest rate was not borne either."
     return "No knee: no rate was shown to be borne worse than the lowest one."
@@ -180,14 +179,14 @@ def facts(test: LoadTest) -> Iterator[tuple[str, str]]:
     )
     yield "Written by", f"millstream {one_line(load.millstream, 40)}"
     for name, value in load.test.items():
-        if name not in ("models", "verb") and (shown := said(value)):
-            yield f"--{one_line(name, 40)}", shown
+        if name not in ("models", "verb") and (text := option_text(value)):
+            yield f"--{one_line(name, 40)}", text
 
 
 def title_of(tests: Sequence[LoadTest]) -> str:
     models = list(dict.fromkeys(model for test in tests for model in test.load.models))
-    shown = one_line(models[0], 60) if len(models) == 1 else f"{len(models)} models"
-    return f"Load test of {shown}" if len(tests) == 1 else f"{len(tests)} load tests of {shown}"
+    whose = one_line(models[0], 60) if len(models) == 1 else f"{len(models)} models"
+    return f"Load test of {whose}" if len(tests) == 1 else f"{len(tests)} load tests of {whose}"
 
 
 def between(value: str, low: str | None, high: str | None) -> str:
@@ -226,11 +225,11 @@ def ends_left_out(load: LoadFigures) -> str:
     return f", besides {' and '.join(parts)}" if parts else ""
 
 
-def said(value: Any) -> str:
+def option_text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
         return f"{value:,.10g}"
     if isinstance(value, list | tuple):
-        return ", ".join(said(each) for each in value[:20]) + (" …" if len(value) > 20 else "")
+        return ", ".join(option_text(each) for each in value[:20]) + (" …" if len(value) > 20 else "")
     return one_line(value, 200) if isinstance(value, str) else ""

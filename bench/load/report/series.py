@@ -75,10 +75,10 @@ def series_of(tests: Sequence[LoadTest]) -> tuple[LoadSeries, ...]:
     pairs = [(test, model) for test in tests for model in test.load.models]
     same_model = len({model for _, model in pairs}) == 1
     names = [_name(test.name, model, several, same_model) for test, model in pairs]
-    shown = safe_labels(labels(names, 48))
+    by_name = safe_labels(labels(names, 48))
     return tuple(
         LoadSeries(
-            *(test.name, model, shown[name], one_line(name, 80), place, test.load, test.load.models[model]),
+            *(test.name, model, by_name[name], one_line(name, 80), place, test.load, test.load.models[model]),
             traffic=test.traffic.get(model, ()),
         )
         for place, ((test, model), name) in enumerate(zip(pairs, names, strict=True))
@@ -124,8 +124,8 @@ def _whole_of(series: LoadSeries) -> LoadPart:
 
 def whose_columns(every: Sequence[LoadSeries]) -> tuple[Column, ...]:
     """Returns the columns that identify a row's test and model."""
-    own = Column("model", "Model")
-    return (Column("test", "Test"), own) if _are_several(every) else (own,)
+    model = Column("model", "Model")
+    return (Column("test", "Test"), model) if _are_several(every) else (model,)
 
 
 def whose(series: LoadSeries, every: Sequence[LoadSeries]) -> tuple[Cell, ...]:

@@ -180,5 +180,5 @@ def _part_cells(part: LoadPart) -> Iterator[Cell]:
 
 def _time_cells(times: Times | None) -> Iterator[Cell]:
     for percent in PERCENTS:
-        found = None if times is None else times.at(percent)
-        yield from (None, None, None) if found is None else (found.value_s, found.low_s, found.high_s)
+        point = None if times is None else times.at(percent)
+        yield from (None, None, None) if point is None else (point.value_s, point.low_s, point.high_s)

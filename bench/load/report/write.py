@@ -93,14 +93,14 @@ def write(folders: Sequence[Path], out: Path) -> LoadReport:
     with unless_unwritable(out):
         written = write_tables(made.tables, out / TABLES)
         write_whole(out / PAGE, made.page)
-    told = tuple(
+    entries = tuple(
         (path, tuple(test.load.models), test.load.client.is_bottleneck) for path, test in zip(paths, tests, strict=True)
     )
     several = len(tests) > 1
     unmeasured = tuple(
         f"{test.name}: {sentence}" if several else sentence for test in tests for sentence in test.load.unmeasured
     )
-    return LoadReport(out / PAGE, len(made.page), written, told, not_compared(tests), unmeasured)
+    return LoadReport(out / PAGE, len(made.page), written, entries, not_compared(tests), unmeasured)
 
 
 def _check_differ(paths: Sequence[Path]) -> None:
@@ -121,8 +121,8 @@ def _test_in(folder: Path, name: str) -> LoadTest:
         calls = calls_in(folder, load)
     except UnfitCalls as error:
         return LoadTest(name, load, no_traffic=str(error))
-    found = {model: traffic(calls[model], end_s(load, own)) for model, own in load.models.items()}
-    return LoadTest(name, load, found)
+    slices = {model: traffic(calls[model], end_s(load, figures)) for model, figures in load.models.items()}
+    return LoadTest(name, load, slices)
 
 
 def read(folder: Path) -> LoadFigures:
