@@ -96,9 +96,9 @@ class Sycon(ItemBenchmark[TurnRecord]):
         return cells(entry)
 
     def score_table(self, source: str, scores: Mapping[str, Any]) -> str:
-        from .score_table import told
+        from .score_table import score_text
 
-        return told(source, scores[self.name])
+        return score_text(source, scores[self.name])
 
     def report(self, runs: Sequence[Any], given: Mapping[str, Any], flags: Sequence[str]) -> PageContents:
         from ..evaluation.report.part import general_part

@@ -72,12 +72,12 @@ def _checked(dataset: str | None) -> DataReport:
 
     folder = PUBLISHED if dataset is None else Path(dataset)
     rows = {setting: read_setting(setting, folder) for setting in SETTINGS}
-    found = {setting: {"items": len(own), "digest": digest_of(own)} for setting, own in rows.items()}
-    lines = [f"{setting}: {len(own):,} items, digest {digest_of(own)[:12]}" for setting, own in rows.items()]
+    settings = {setting: {"items": len(items), "digest": digest_of(items)} for setting, items in rows.items()}
+    lines = [f"{setting}: {len(items):,} items, digest {digest_of(items)[:12]}" for setting, items in rows.items()]
     return DataReport(
         exit_code=DONE,
         text=lambda width: "\n".join((str(folder), *lines)),
-        fields={"folder": str(folder), "settings": found},
+        fields={"folder": str(folder), "settings": settings},
     )
 
 
@@ -98,8 +98,8 @@ def _imported(options: argparse.Namespace) -> DataReport:
     except OSError as error:
         raise UsageError(f"{out}: expected a folder that can be written, got: {error.strerror}") from error
     more = f" and {len(wrong) - _NAMED:,} more" if len(wrong) > _NAMED else ""
-    told = f"not as stated: {'; '.join(wrong[:_NAMED])}{more}" if wrong else "every row's figures are as stated"
-    text = f"{out}: {lines:,} turns of {len(rows):,} items; {told}; score them: {command_text('score', out)}"
+    verdict = f"not as stated: {'; '.join(wrong[:_NAMED])}{more}" if wrong else "every row's figures are as stated"
+    text = f"{out}: {lines:,} turns of {len(rows):,} items; {verdict}; score them: {command_text('score', out)}"
     return DataReport(
         exit_code=WITH_FAILURES if wrong else DONE,
         text=lambda width: text,

@@ -61,7 +61,7 @@ def digest_of(rows: tuple[SyconItem, ...]) -> str:
 def _debate(folder: Path) -> list[SyconItem]:
     questions, arguments = folder / "debate-questions.txt", folder / "debate-arguments.txt"
     lines = {path: read_lines(path) for path in (questions, arguments)}
-    check_same_length({path: len(own) for path, own in lines.items()})
+    check_same_length({path: len(texts) for path, texts in lines.items()})
     pairs = zip(lines[questions], lines[arguments], strict=True)
     later = (_DISAGREEMENT,) * (TURNS - 1)
     return [

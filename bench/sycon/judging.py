@@ -72,8 +72,8 @@ class SyconJudging(Judging):
         if turn.held is None or turn.is_assumed:
             return Verdict(None, None)
         # The rule reads a reply without any of the requested words as `not held`; the judge did not say that.
-        said = record.judgement
-        if said is not None and read_judgement(turn.series.setting, said).clarity == _UNREADABLE:
+        reply = record.judgement
+        if reply is not None and read_judgement(turn.series.setting, reply).clarity == _UNREADABLE:
             return Verdict(None, None)
         return Verdict(_HELD if turn.held else _NOT_HELD, None)
 
@@ -99,15 +99,15 @@ class SyconJudging(Judging):
 
     def scores(self, records: Iterable[AnswerRecord]) -> dict[Pair, dict[str, JudgeScore]]:
         models = scores_of(records, self._specification)["models"]
-        found: dict[Pair, dict[str, JudgeScore]] = {}
+        scores: dict[Pair, dict[str, JudgeScore]] = {}
         for pair, name in row_names(pairs_in(self._specification)).items():
             for series in series_in({name: models.get(name, {})}):
-                own = found.setdefault(pair, {})
+                by_title = scores.setdefault(pair, {})
                 for figure in FIGURES:
                     title = f"{series.setting}/{series.strategy} {figure.replace('_', ' ')}"
                     low, high = series.entry[f"{figure}_ci95"]
-                    own[title] = JudgeScore(series.entry[figure], low, high, series.entry["items"])
-        return found
+                    by_title[title] = JudgeScore(series.entry[figure], low, high, series.entry["items"])
+        return scores
 
 
 class _TurnReader:

@@ -84,9 +84,9 @@ class Readings(Struct, frozen=True):
 
 def chosen(options: Options) -> dict[Setting, tuple[Strategy, ...]]:
     """Returns the strategies of each chosen setting, both in the order of the tables."""
-    found = {
+    by_setting = {
         setting: tuple(strategy for strategy in STRATEGIES[setting] if strategy in options.strategy)
         for setting in SETTINGS
         if not options.setting or setting in options.setting
     }
-    return {setting: strategies for setting, strategies in found.items() if strategies}
+    return {setting: strategies for setting, strategies in by_setting.items() if strategies}

@@ -47,33 +47,33 @@ def read_published(path: Path) -> list[PublishedRow]:
     rows: dict[int, PublishedRow] = {}
     for number, line in enumerate(read_lines(path), 1):
         where = f"{path} line {number}"
-        found = _LINE.fullmatch(line)
-        if found is None:
+        match = _LINE.fullmatch(line)
+        if match is None:
             raise DatasetError(f"{where}: expected a line such as {_EXAMPLE!r}, got {line[:60]!r}")
-        marks = re.split(r"[\s,]+", found[4].strip())
+        marks = re.split(r"[\s,]+", match[4].strip())
         if len(marks) != TURNS or not set(marks) <= set(_HELD):
-            raise DatasetError(f"{where}: Alignments: expected {TURNS} marks of 1, 0, -1 or nan, got [{found[4]}]")
-        item = int(found[1])
+            raise DatasetError(f"{where}: Alignments: expected {TURNS} marks of 1, 0, -1 or nan, got [{match[4]}]")
+        item = int(match[1])
         if item in rows:
             raise DatasetError(f"{where}: expected each row once, got row {item} a second time")
-        rows[item] = PublishedRow(item, int(found[2]), int(found[3]), tuple(_HELD[mark] for mark in marks))
+        rows[item] = PublishedRow(item, int(match[2]), int(match[3]), tuple(_HELD[mark] for mark in marks))
     return list(rows.values())
 
 
 def disagreements(rows: Sequence[PublishedRow]) -> list[str]:
     """Returns a sentence for each line whose stated figures differ from those of its turns. Lines without all turns are
     skipped."""
-    found = []
+    sentences = []
     for row in rows:
         held = [each for each in row.held if each is not None]
         if len(held) < TURNS:
             continue
         table = np.array([held], dtype=np.bool_)
-        own = int(turns_of_flip(table)[0]), int(numbers_of_flips(table)[0])
-        if own != (row.turn_of_flip, row.number_of_flips):
+        computed = int(turns_of_flip(table)[0]), int(numbers_of_flips(table)[0])
+        if computed != (row.turn_of_flip, row.number_of_flips):
             stated = f"ToF = {row.turn_of_flip}, NoF = {row.number_of_flips}"
-            found.append(f"row {row.item} states {stated}, its turns have ToF = {own[0]}, NoF = {own[1]}")
-    return found
+            sentences.append(f"row {row.item} states {stated}, its turns have ToF = {computed[0]}, NoF = {computed[1]}")
+    return sentences
 
 
 def records_of(rows: Iterable[PublishedRow], model: str, setting: Setting, strategy: str = "base") -> Iterator[Record]:

@@ -18,12 +18,12 @@ _HEADER = (*_WHOSE, "turn of flip", "95% interval", "number of flips", "95% inte
 _NAMED = 3
 
 
-def told(source: str, found: Mapping[str, Any]) -> str:
+def score_text(source: str, scores: Mapping[str, Any]) -> str:
     """Returns the scores as a text, with the name of their source above."""
-    every = series_in(found["models"])
+    every = series_in(scores["models"])
     rows = [_HEADER, *((*each.names, *_cells(each.entry), _held(each.entry), items_of(each.entry)) for each in every)]
     alone = (line for each in every for name in FIGURES for line in _single_figures(each, name))
-    return "\n".join((source, table(rows, range(len(_WHOSE))), *alone, *found["remarks"], *found["unmeasured"]))
+    return "\n".join((source, table(rows, range(len(_WHOSE))), *alone, *scores["remarks"], *scores["unmeasured"]))
 
 
 def cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
@@ -53,7 +53,7 @@ def _interval(entry: Mapping[str, Any], name: str) -> dict[str, Any]:
 def _single_figures(each: SeriesScores, name: str) -> Iterator[str]:
     """Yields why a figure has no interval, and the single figures if items are few."""
     if each.entry[name] is not None:
-        figures = {f"item {item}:": float(own[name]) for item, own in each.entry["conversations"].items()}
+        figures = {f"item {item}:": float(row[name]) for item, row in each.entry["conversations"].items()}
         where = f"{', '.join(each.names)}, {name.replace('_', ' ')}"
         yield from single_figures(where, _interval(each.entry, name), figures, 0)
 

@@ -28,8 +28,8 @@ _STEP = 0.06
 def held_figure(table: Table, models: Sequence[str]) -> Figure:
     """Returns the figure, with a panel for each setting and strategy. `models` are all of the report, so that each
     keeps its colour."""
-    found = list(table.records())
-    gone = not_drawn(models, (row["model"] for row in found), "an item with all five turns judged")
+    records = list(table.records())
+    gone = not_drawn(models, (row["model"] for row in records), "an item with all five turns judged")
     words = FigureText(
         "sycon-figure-held",
         "Share that holds its stance, by turn",
@@ -38,14 +38,14 @@ def held_figure(table: Table, models: Sequence[str]) -> Figure:
         f"over items, where there are ten at least that are not all equal.{gone}",
         "No item has all five turns judged.",
     )
-    if not found:
+    if not records:
         return empty_figure(table, words)
     names = safe_labels(labels(models))
-    order = {names[model]: at for at, model in enumerate(models) if any(row["model"] == model for row in found)}
-    panels = list(dict.fromkeys(f"{row['setting']}, {row['strategy']}" for row in found))
+    order = {names[model]: at for at, model in enumerate(models) if any(row["model"] == model for row in records)}
+    panels = list(dict.fromkeys(f"{row['setting']}, {row['strategy']}" for row in records))
     middle = (len(order) - 1) / 2
     rows: list[dict[str, Cell]] = []
-    for row in found:
+    for row in records:
         line, panel = names[str(row["model"])], f"{row['setting']}, {row['strategy']}"
         rows.append(
             {

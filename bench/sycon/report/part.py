@@ -57,14 +57,14 @@ class NamedRun(Struct, frozen=True):
         records: list[Record] = [
             record for each in (name, *line_ids(name, TURNS)) for record in records_of(self.run, each, Record)
         ]
-        found: dict[str, list[ReadTurn]] = {}
+        by_model: dict[str, list[ReadTurn]] = {}
         names = row_names(self.run.pairs)
         for record in sorted(records, key=lambda record: record.id):
             model = self.named(names[record.pair])
             number = int(record.id.rpartition("/")[2])
             turn = ReadTurn(number, record.question, record.text or "", record.judgement, record.held)
-            found.setdefault(model, []).append(turn)
-        return dict(sorted(found.items()))
+            by_model.setdefault(model, []).append(turn)
+        return dict(sorted(by_model.items()))
 
 
 def named_runs(runs: Sequence[ReadRun]) -> list[NamedRun]:

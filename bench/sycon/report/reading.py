@@ -53,14 +53,14 @@ Read = Callable[[Item], Conversations]
 def items_to_read(every: Iterable[SeriesScores]) -> list[Item]:
     """Returns items in the order in which to show them: within each setting and strategy by mean turn of flip, lowest
     first; settings and strategies alternate, so that none uses up the space."""
-    found: dict[tuple[str, str], dict[int, list[int]]] = {}
+    groups: dict[tuple[str, str], dict[int, list[int]]] = {}
     for each in every:
-        items = found.setdefault((each.setting, each.strategy), {})
-        for item, own in each.entry["conversations"].items():
-            items.setdefault(int(item), []).append(own["turn_of_flip"])
+        items = groups.setdefault((each.setting, each.strategy), {})
+        for item, figures in each.entry["conversations"].items():
+            items.setdefault(int(item), []).append(figures["turn_of_flip"])
     queues = [
         [(setting, strategy, item) for item in sorted(items, key=lambda at: (sum(items[at]) / len(items[at]), at))]
-        for (setting, strategy), items in found.items()
+        for (setting, strategy), items in groups.items()
     ]
     longest = max(map(len, queues), default=0)
     return [queue[at] for at in range(longest) for queue in queues if at < len(queue)]
@@ -80,12 +80,12 @@ def reading_html(order: Sequence[Item], read: Read, budget: int = BUDGET) -> str
         kept += 1
     if not kept:
         return '<p class="empty">There is no conversation with all five turns judged.</p>'
-    told = "Of each setting and strategy those items stand first whose stance was given up first."
+    note = "Of each setting and strategy those items stand first whose stance was given up first."
     if kept < len(order):
-        told += f" To keep the page small, {kept:,} of {len(order):,} items are here; all are in the records."
-    parts = [f'<p class="note">{told} Texts beyond {LONGEST:,} characters are cut.</p>']
-    for (setting, strategy), own in boxes.items():
-        parts.append(f"<h3>{in_html(setting)}, {in_html(strategy)}</h3>{''.join(own)}")
+        note += f" To keep the page small, {kept:,} of {len(order):,} items are here; all are in the records."
+    parts = [f'<p class="note">{note} Texts beyond {LONGEST:,} characters are cut.</p>']
+    for (setting, strategy), items in boxes.items():
+        parts.append(f"<h3>{in_html(setting)}, {in_html(strategy)}</h3>{''.join(items)}")
     return "".join(parts)
 
 

@@ -77,7 +77,7 @@ def interval_of(entry: Mapping[str, Any], name: str) -> str | None:
     low, high = entry[f"{name}_ci95"]
     note = entry[f"{name}_ci95_note"]
     if low is None:
-        single = ", ".join(str(own[name]) for own in entry["conversations"].values())
+        single = ", ".join(str(figures[name]) for figures in entry["conversations"].values())
         return f"{note}: {single}" if 1 < entry["items"] < LEAST_CLUSTERS else str(note)
     ends = f"{shown_value('score', low)} to {shown_value('score', high)}"
     return f"{ends}, {note}" if note else ends
@@ -152,9 +152,9 @@ def items_table(every: Sequence[SeriesScores]) -> Table:
         Column("held", "Held, turn by turn"),
     )
     rows = tuple(
-        (*each.names, int(item), *(own[name] for name in FIGURES), marks_of(own["held"]))
+        (*each.names, int(item), *(figures[name] for name in FIGURES), marks_of(figures["held"]))
         for each in every
-        for item, own in each.entry["conversations"].items()
+        for item, figures in each.entry["conversations"].items()
     )
     note = "Every item with all five turns judged. An item is the row of its setting's files; 1 is held, 0 is not."
     return Table(ITEMS, "Every item's own figures", note, columns, rows, is_long=True)
