@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...engine.runs.pairs import Pair
 from ..evaluation.benchmark import LoadPrompts, Order
-from ..evaluation.item import Item, ItemSet
+from ..evaluation.item import Item
 from ..evaluation.item_benchmark import ItemBenchmark
+from ..evaluation.item_set import ItemSet
 from ..evaluation.kept_options import kept_options
 from ..evaluation.scoring import ScoredRun
 from .options import DATA, PROMPTS, TITLE, Options, Readings

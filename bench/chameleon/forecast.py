@@ -57,7 +57,7 @@ def forecast(prepared: PreparedRun) -> Expected:
     """Returns what a run is expected to take, nothing of it cached."""
     work, settings = work_of(prepared), prepared.settings
     asked = spec_in(prepared.specification)
-    conversations = [item.data.conversation for item in work.each_item()]
+    conversations = [item.data.conversation for item in work.item_set]
     assumed = assumptions_of(asked)
     engine = settings.search_row_of(asked.search)
     reach = CORPUS_REACH if engine is None else engine.reach

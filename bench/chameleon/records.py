@@ -112,6 +112,11 @@ class Record(Struct, frozen=True, kw_only=True):
     def is_failure(self) -> bool:
         return self.status not in ANSWERED
 
+    @property
+    def own_calls(self) -> tuple[tuple[object, ...], tuple[str, ...]]:
+        """The turn, and the cache keys of its calls."""
+        return (self.conversation, self.turn), self.keys
+
     def as_written(self, place: StepPlace, spent: StepSpent) -> Record:
         """Returns the record with the costs of its turn."""
         return structs.replace(self, **spent.as_fields())

@@ -22,7 +22,7 @@ from ...providers.models import WINDOW, prompt_tokens
 from ...providers.retrieval import CORPUS_LANE
 from ...providers.search.access import is_search
 from ...wiring import Settings
-from ..evaluation.item import ItemSet
+from ..evaluation.item_set import ItemSet
 from ..evaluation.item_work import RunBasis
 from ..evaluation.judges import takes_temperature
 from ..evaluation.preparation import PreparedRun, begun_manifest, begun_with, check_cost_is_bounded, pairs_of
@@ -95,8 +95,7 @@ def with_corpus(options: Options, settings: Settings) -> Settings:
 
 def specified(run: RunBasis) -> dict[str, Any]:
     """Returns the specification of a run."""
-    turns = {item.id: item.steps for item in run.items.items}
-    return specification(run.items.digest, turns, _spec_of(run), run.endpoints)
+    return specification(run.items.digest, run.items.steps, _spec_of(run), run.endpoints)
 
 
 def checked(prepared: PreparedRun, options: Options) -> PreparedRun:

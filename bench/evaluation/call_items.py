@@ -1,25 +1,26 @@
 """Sends items of one call each, made with `call` and `record`, as a stream without a task for each item.
 
-Decides which items are left. A defect in the benchmark's code writes no line and ends all pairs; an answer that could
+A defect in the benchmark's code writes no line and ends all pairs; an answer that could
 not become a record stays in the cache.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from msgspec import structs
 
 from ...engine.call import Call, Outcome
 from ...engine.fault import LocalFault, Stop
-from ...engine.runs.pairs import FinishedItems, Pair
+from ...engine.runs.pairs import Pair
+from ...engine.runs.proof import ANSWERED
 from ...engine.runs.run_folder import RunFolder
 from .ask import check_pair
 from .defect import BenchmarkDefect, defect_of
-from .item import Item, ItemSet, each_item
+from .item import Item
 from .journals import encode
-from .record import StepPlace, StepRecord, StepSpent, failed_call
+from .record import StepPlace, StepRecord, StepSpent, WholeLine, failed_call
 from .sweep import StreamRunner, send_calls
 
 
@@ -32,11 +33,11 @@ class CallBenchmark(Protocol):
     @property
     def Record(self) -> type[StepRecord]: ...
 
-    def items(self, options: Any) -> Iterable[Item] | ItemSet: ...
-
     def call(self, item: Item, options: Any, pair: Pair) -> Call: ...
 
     def record(self, item: Item, outcome: Outcome, options: Any) -> StepRecord: ...
+
+    def line_of(self, outcome: Outcome, options: Any) -> WholeLine: ...
 
 
 class _ItemTag(NamedTuple):
@@ -49,25 +50,18 @@ class _ItemTag(NamedTuple):
 class CallSweep:
     """The sender of a run's one-call items; it is also the sink that writes their outcomes as journal lines."""
 
-    def __init__(
-        self,
-        benchmark: CallBenchmark,
-        runner: StreamRunner,
-        folder: RunFolder,
-        options: Any,
-        items: Iterable[Item] | None = None,
-    ) -> None:
+    def __init__(self, benchmark: CallBenchmark, runner: StreamRunner, folder: RunFolder, options: Any) -> None:
         self._benchmark = benchmark
         self._runner = runner
         self._folder = folder
         self._options = options
-        self._items = items
         self._defect: BenchmarkDefect | None = None
 
-    async def run(self, pairs: Iterable[Pair], done: FinishedItems) -> list[Stop]:
-        """Sends the items that are not done. Returns the stops that left items pending. Raises LocalFault or
-        BenchmarkDefect once nothing is in flight."""
-        stops = await send_calls(self._runner, {pair: self._calls(pair, done.of(pair)) for pair in pairs}, self)
+    async def run(self, streams: Mapping[Pair, tuple[Iterable[Item], Any]]) -> list[Stop]:
+        """Sends each pair's items, with the options of its calls. Returns the stops that left items pending. Raises
+        LocalFault or BenchmarkDefect once nothing is in flight."""
+        calls = {pair: self._calls(items, options, pair) for pair, (items, options) in streams.items()}
+        stops = await send_calls(self._runner, calls, self)
         if self._defect is not None:
             raise self._defect
         return stops
@@ -77,38 +71,49 @@ class CallSweep:
         return self._folder.fault
 
     def write(self, outcome: Outcome) -> None:
-        asked: _ItemTag = outcome.call.tag
+        asked: _ItemTag | Item = outcome.call.tag
         try:
-            record = self._record(asked, outcome)
+            if isinstance(asked, Item):
+                record = self._benchmark.line_of(outcome, self._options)
+            else:
+                record = self._filled(asked, outcome)
             line = encode(record)
         except (Exception, SystemExit) as error:  # noqa: BLE001 (a border: the code is somebody else's)
-            self._end(defect_of(error, self._benchmark.title, asked.item.id))
+            item = asked if isinstance(asked, Item) else asked.item
+            self._end(defect_of(error, self._benchmark.title, item.id))
             return
-        (self._folder.failures if record.is_failure else self._folder.records).append(line)
+        (self._folder.records if record.status in ANSWERED else self._folder.failures).append(line)
 
     def flush(self) -> None:
         self._folder.records.flush()
         self._folder.failures.flush()
 
-    def _calls(self, pair: Pair, done: set[str]) -> Iterator[Call]:
+    def _calls(self, items: Iterable[Item], options: Any, pair: Pair) -> Iterator[Call]:
         item: Item | None = None
         try:
-            for item in each_item(self._benchmark.items(self._options) if self._items is None else self._items):
-                if item.id not in done:
-                    yield self._call(item, pair)
+            for item in items:
+                call = self._benchmark.call(item, options, pair)
+                # What _tagged checks, without a frame for each of a hundred thousand calls.
+                is_whole = type(call) is Call and call.tag is item and item.steps == 1
+                if not (is_whole and (call.model, call.temperature, call.reasoning_effort) == pair):
+                    call = self._tagged(call, item, pair)
+                yield call
         except (Exception, SystemExit) as error:  # noqa: BLE001
             self._end(defect_of(error, self._benchmark.title, None if item is None else item.id))
 
-    def _call(self, item: Item, pair: Pair) -> Call:
-        call = self._benchmark.call(item, self._options, pair)
+    def _tagged(self, call: Call, item: Item, pair: Pair) -> Call:
+        """Returns a checked call with item and pair as its tag. A benchmark that tags it with the item alone makes the
+        whole line of its outcome."""
         if item.steps != 1:
-            raise self._defect_in(item, f"it has {item.steps} steps, and one with call() has one: use run() for more")
+            more = f"it has {item.steps} steps, and one with call() has one: use run() for more"
+            raise self._defect_in(item, more)
         if not isinstance(call, Call):
             raise self._defect_in(item, f"call() must make a Call, it made a {type(call).__name__}")
-        check_pair(call, pair, f"{self._benchmark.title}, item {item.id!r}")
-        return structs.replace(call, tag=_ItemTag(item, pair))
+        if (call.model, call.temperature, call.reasoning_effort) != pair:
+            check_pair(call, pair, f"{self._benchmark.title}, item {item.id!r}")
+        return call if call.tag is item else structs.replace(call, tag=_ItemTag(item, pair))
 
-    def _record(self, asked: _ItemTag, outcome: Outcome) -> StepRecord:
+    def _filled(self, asked: _ItemTag, outcome: Outcome) -> WholeLine:
         spent, place = StepSpent(), StepPlace(asked.item, 1, asked.pair)
         spent.add_answer(outcome)
         if outcome.failure is not None:

@@ -160,11 +160,11 @@ def expected_of(
     limit_of: Callable[[Pair], int | None],
     *,
     looks_into_cache: bool,
-    whole: Callable[[], Remainder] | None = None,
+    whole: Callable[[], Remainder | None] = lambda: None,
 ) -> Expected:
     """Returns what is expected of a run whose items are one call each. `limit_of`: the most tokens of an answer of a
     pair (None: no `max_tokens` is sent). Without `looks_into_cache`, or in live mode, no cache is searched; `whole`
-    then counts all calls of a pair without making them."""
+    then counts all calls of a pair without making them, where it can."""
     settings, loads = prepared.settings, dict[str, Load]()
     missing = _missing(prepared, calls_of, whole, looks_into_cache=looks_into_cache)
     remarks: dict[str, str] = {}
@@ -187,7 +187,7 @@ def expected_of(
 def _missing(
     prepared: PreparedRun,
     calls_of: Callable[[Pair], Iterable[Call]],
-    whole: Callable[[], Remainder] | None,
+    whole: Callable[[], Remainder | None],
     *,
     looks_into_cache: bool,
 ) -> Missing:
@@ -197,8 +197,8 @@ def _missing(
     if looks_into_cache and settings.mode != "live":
         with suppress(LocalFault):
             cache = Cache(settings.cache_folder(), read_only=True)
-    if cache is None and whole is not None:
-        return dict.fromkeys(pairs, (whole(), None))
+    if cache is None and (every := whole()) is not None:
+        return dict.fromkeys(pairs, (every, None))
     missing: dict[Pair, tuple[Remainder, int | None]] = {}
     with closing(cache) if cache is not None else nullcontext():
         for pair in pairs:

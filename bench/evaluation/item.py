@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -30,28 +29,6 @@ class Item(Struct, frozen=True):
     def line_ids(self) -> list[str]:
         """Returns the ids of the item's journal lines, in the order of its steps."""
         return numbered_ids(self.id, self.steps) if self.is_numbered else line_ids(self.id, self.steps)
-
-
-class ItemSet(Struct, frozen=True, kw_only=True):
-    """The items of a run, and what its manifest and a reader must know of their data."""
-
-    items: Sequence[Item]
-    """The items."""
-    digest: str = ""
-    """The digest of the data; empty: that of the items."""
-    dataset: Mapping[str, Any] = MappingProxyType({})
-    """The data as the manifest describes them; empty: path, digest and number of items."""
-    notes: tuple[str, ...] = ()
-    """Sentences on the data, printed once."""
-    is_balanced: bool = False
-    """Whether the first items stand for all, so that a pilot takes these. Otherwise it takes items that are spread
-    evenly."""
-    is_kept: bool = True
-    """Whether the run keeps the items. Otherwise it asks the benchmark for them each time that it needs them."""
-
-
-def each_item(items: Iterable[Item] | ItemSet) -> Iterable[Item]:
-    return items.items if isinstance(items, ItemSet) else items
 
 
 def line_ids(item: str, steps: int) -> list[str]:

@@ -16,7 +16,7 @@ from .defect import benchmark_code
 from .item_line import ItemLine
 from .kept_options import command_again
 from .record import Record as BaseRecord
-from .record import StepRecord
+from .record import StepRecord, WholeLine
 from .recount import StepTotals
 from .scoring import (
     ScoredRun,
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from ...wiring import Settings
     from .ask import Ask
     from .forecast import Expected
-    from .item import Item, ItemSet
+    from .item import Item
+    from .item_set import ItemSet
     from .item_work import RunBasis
     from .preparation import ItemsOfPilot, PreparedRun
     from .proof import Wrong
@@ -90,6 +91,11 @@ class ItemBenchmark(Benchmark, Generic[_Record]):
         """Returns the record made from the outcome of an item's call."""
         return cast(_Record, self.Record())
 
+    def line_of(self, outcome: Outcome, options: Any) -> WholeLine:
+        """Returns the line of a call's outcome, a failure or not, where lines are of a type of its own. `call` then
+        makes calls with their item as `tag`, and the framework fills in nothing."""
+        raise NotImplementedError(f"{self.title}: line_of() is missing")
+
     def run(
         self, item: Item, ask: Ask, done: Mapping[int, _Record]
     ) -> AsyncIterator[_Record | Coroutine[Any, Any, _Record]]:
@@ -104,6 +110,14 @@ class ItemBenchmark(Benchmark, Generic[_Record]):
         checked before anything is sent; the `max_tokens` are what --max-cost reckons with. A mapping has these alone
         (None, as for a name: the calls set none)."""
         return ()
+
+    def max_tokens_of(
+        self, options: Any, pair: Pair, begun: Mapping[str, int | None], *, thinks: bool | None = None
+    ) -> int | None:
+        """Returns the `max_tokens` of a pair's calls; None: none is sent. `begun`: what the specification of the run
+        that goes on has as `max_tokens`; `thinks`: whether the model thinks before it answers (None: not known)."""
+        limit: int | None = getattr(options, "max_tokens", None)
+        return limit
 
     def settled(self, options: Any, settings: Settings) -> tuple[Any, Settings]:
         """Returns a run's options and settings with what they leave open, as where it depends on the model."""
@@ -165,6 +179,10 @@ class ItemBenchmark(Benchmark, Generic[_Record]):
         """Returns the readings of a run's own scores, defaults where its manifest has none."""
         return kept_readings(self.Readings, self.name, manifest)
 
+    def caveats(self, manifest: Mapping[str, Any] | None, readings: Any) -> Sequence[str]:
+        """Returns sentences on a folder's records that a reader of its scores must know."""
+        return ()
+
     def score(self, folder: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
         return score_folder(self, folder, given)
 
@@ -217,7 +235,7 @@ class ItemBenchmark(Benchmark, Generic[_Record]):
         else:
             data = held.digest
             # Items of other data can't be compared with this run's lines.
-            items = held.items if data == specification.get("data") else items
+            items = held if data == specification.get("data") else items
 
         def check(record: Any, item: Item | None) -> Wrong:
             with benchmark_code(self.title):

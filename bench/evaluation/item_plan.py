@@ -20,37 +20,40 @@ def forecast(prepared: PreparedRun, *, looks_into_cache: bool = True) -> Expecte
     model under test and one of every other model."""
     work = work_of(prepared)
     if work.of.has_calls:
-        limit = getattr(work.options, "max_tokens", None)
         expected = expected_of(
             prepared,
             lambda pair: (call for _, call in work.calls(pair)),
-            lambda pair: limit,
+            work.limits.__getitem__,
             looks_into_cache=looks_into_cache,
+            whole=work.item_set.whole,
         )
     else:
-        treatments = Counter(pair.model for pair in work.asked_pairs)
+        treatments = Counter(pair.model for pair in work.limits)
         others = {call.model for call in other_calls(work.of, work.options)}
-        items = len(work.steps) * len(work.asked_pairs)
-        chain = Chain(items, work.at_once, max(work.steps.values()), _CALL_SECONDS, work.item)
+        items = len(work.item_set) * len(work.limits)
+        chain = Chain(items, work.at_once, max(work.item_set.steps.values()), _CALL_SECONDS, work.item)
         expected = Expected(loads={}, chain=chain, remarks=[_OF_ANSWERS])
         for lane in work.lanes:
-            count = work.items * (treatments[lane] + (len(work.asked_pairs) if lane in others else 0))
+            count = work.items * (treatments[lane] + (len(work.limits) if lane in others else 0))
             expected.loads[lane] = Load(Span(count, count), input=None)
-    expected.what = f"{len(work.steps):,} items of {work.items:,} {work.item}s"
-    expected.more = {"items": len(work.steps), "lines": work.items}
+    expected.what = f"{len(work.item_set):,} items of {work.items:,} {work.item}s"
+    expected.more = {"items": len(work.item_set), "lines": work.items}
     return expected
 
 
 def pilot_items(prepared: PreparedRun, size: int) -> ItemsOfPilot:
-    """Returns `size` of the run's items: the first ones if these stand for all, else some spread evenly over it."""
+    """Returns `size` of the run's items, which stand for all."""
     work = work_of(prepared)
-    names = list(work.steps)
-    size = min(size, len(names))
-    is_balanced = work.held is not None and work.held.is_balanced
-    chosen = {names[at if is_balanced else at * len(names) // size] for at in range(size)}
-    if work.of.has_calls:
-        calls = {pair: [call for name, call in work.calls(pair) if name in chosen] for pair in work.asked_pairs}
-        return ItemsOfPilot(run=prepared, items=len(chosen), of=len(work.steps), noun="prompt", calls=calls)
-    few = structs.replace(work, steps={name: steps for name, steps in work.steps.items() if name in chosen})
-    run = structs.replace(prepared, work=few)
-    return ItemsOfPilot(run=run, items=len(chosen), of=len(work.steps), noun=work.of.unit_name, at_once=work.at_once)
+    rank = {name: number for number, name in enumerate(work.item_set.sample(size))}
+    if not work.of.has_calls:
+        run, noun = (
+            structs.replace(prepared, work=structs.replace(work, item_set=work.item_set.only(rank))),
+            work.of.unit_name,
+        )
+        return ItemsOfPilot(run=run, items=len(rank), of=len(work.item_set), noun=noun, at_once=work.at_once)
+    calls = {}
+    for pair in work.limits:
+        # In the sample's order, not the run's: the answers before a stop are then spread over the run too.
+        chosen = sorted(work.calls(pair, lambda name: name not in rank), key=lambda each: rank[each[0]])
+        calls[pair] = [call for _, call in chosen]
+    return ItemsOfPilot(run=prepared, items=len(rank), of=len(work.item_set), noun="prompt", calls=calls)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-import msgspec
 from msgspec import Struct, structs
 
 from ...configuration.configuration import settings_for
@@ -22,15 +19,18 @@ from ...engine.runs.run_folder import RunFolder
 from ...providers.models import WINDOW
 from ...providers.search.access import is_search
 from ...wiring import Settings
-from .call_items import CallBenchmark
+from .call_items import CallBenchmark, CallSweep
 from .defect import BenchmarkDefect, benchmark_code
-from .item import Item, ItemSet, each_item, steps_in, steps_of
+from .item import Item
 from .item_line import ItemLine
+from .item_run import StepBenchmark
+from .item_set import ItemSet, no_item
 from .journals import read_done
 from .judges import Judges, judge_note
 from .preparation import (
     PreparedRun,
     address_of,
+    begun_with,
     check_cost_is_bounded,
     check_models_take,
     kept,
@@ -39,7 +39,7 @@ from .preparation import (
 )
 from .recount import StepTotals, recount
 from .scoring import ScoredBenchmark, ScoredRun, scores_of
-from .sending import SendPlan, StepItems, at_once_of, send_calls_of, send_steps_of
+from .sending import SendPlan, at_once_of, send_steps_of
 from .served import served_rows
 from .stored_calls import RunLine, StoredCall
 from .treatments import pairs_in, specified_pairs
@@ -56,7 +56,7 @@ _IF_SET = ("judge_reasoning_effort",)
 _WHO = ("model", "temperature", "reasoning_effort", "dataset")
 
 
-class OfItems(CallBenchmark, StepItems, ScoredBenchmark, Protocol):
+class OfItems(CallBenchmark, StepBenchmark, ScoredBenchmark, Protocol):
     """The interface of a benchmark made of items, of one call or several."""
 
     @property
@@ -86,6 +86,12 @@ class OfItems(CallBenchmark, StepItems, ScoredBenchmark, Protocol):
     @property
     def items_per_rpm(self) -> float | None: ...
 
+    def items(self, options: Any) -> Iterable[Item] | ItemSet: ...
+
+    def max_tokens_of(
+        self, options: Any, pair: Pair, begun: Mapping[str, int | None], *, thinks: bool | None = None
+    ) -> int | None: ...
+
     def others(self, options: Any) -> Sequence[str | Call] | Mapping[str, int | None]: ...
 
     @property
@@ -111,16 +117,14 @@ class ItemWork(Struct, frozen=True):
     """Its options."""
     readings: Any
     """The readings of the run's own scores."""
-    asked_pairs: tuple[Pair, ...]
-    """The models and their treatments."""
-    steps: Mapping[str, int]
-    """The number of each item's journal lines, by its id."""
+    limits: Mapping[Pair, int | None]
+    """The models and their treatments, with the max_tokens of their calls; None: none is sent."""
+    item_set: ItemSet
+    """The items."""
     specification: dict[str, Any]
     """The values that decide prompts and answers, as the manifest holds them."""
     settings: Settings
     """The settings by which calls are sent."""
-    held: ItemSet | None = None
-    """The items, where the run keeps them."""
 
     @property
     def benchmark(self) -> str:
@@ -136,7 +140,7 @@ class ItemWork(Struct, frozen=True):
 
     @property
     def items(self) -> int:
-        return steps_in(self.steps)
+        return self.item_set.lines
 
     @property
     def lanes(self) -> tuple[str, ...]:
@@ -144,7 +148,7 @@ class ItemWork(Struct, frozen=True):
 
     @property
     def max_tokens(self) -> dict[str, int | None]:
-        return limits_of(self.of, self.options)
+        return highest_limits(self.limits, other_calls(self.of, self.options))
 
     @property
     def score_columns(self) -> tuple[str, ...]:
@@ -154,39 +158,52 @@ class ItemWork(Struct, frozen=True):
     def at_once(self) -> int:
         """The number of items of several calls that run at once."""
         settings, share = self.settings, self.of.items_per_rpm
-        under_test = dict.fromkeys(pair.model for pair in self.asked_pairs)
+        under_test = dict.fromkeys(pair.model for pair in self.limits)
         return at_once_of(
             ((settings.concurrency_of(model), settings.quota_of(model).rpm) for model in under_test), share
         )
 
     def pairs(self) -> list[Pair]:
-        return list(self.asked_pairs)
+        return list(self.limits)
 
-    def each_item(self) -> Iterable[Item]:
-        """Returns the items, also those that a pilot leaves out."""
-        return each_item(self.held or self.of.items(self.options))
+    def options_of(self, pair: Pair) -> Any:
+        """Returns the options with the max_tokens of a pair's calls."""
+        return _with_limit(self.options, self.limits[pair])
 
-    def calls(self, pair: Pair) -> Iterator[tuple[str, Call]]:
-        """Yields a pair's calls with their items' ids, for items of one call."""
-        for item in self.each_item():
-            yield item.id, self.of.call(item, self.options, pair)
+    def calls(self, pair: Pair, skip: Callable[[str], bool] = no_item) -> Iterator[tuple[str, Call]]:
+        """Yields a pair's calls with their items' ids, for items of one call; none of the items that are skipped."""
+        options = self.options_of(pair)
+        for item in self.item_set.left(skip):
+            yield item.id, self.of.call(item, options, pair)
+
+    def first_calls(self) -> Iterator[Call]:
+        """Yields a call to each pair with the parameters of all its calls."""
+        first = next(iter(self.item_set))
+        for pair, limit in self.limits.items():
+            if self.of.has_calls:
+                with benchmark_code(f"{self.of.title}, item {first.id!r}"):
+                    yield self.of.call(first, self.options_of(pair), pair)
+            else:
+                yield _plain_call(pair, limit)
 
     def worst_calls(self, settings: Settings) -> dict[str, float]:
         """Returns the dollars of each lane's dearest call: the one with the longest prompt, or, where prompts contain
         answers, one that fills the model's window or what the specification's `prompt_tokens` have for the lane. Lanes
         without a price are left out."""
         prices = settings.price_table()
-        return worst_costs(
-            map(self._dearest_call, (lane for lane in self.lanes if prices.get(lane) is not None)), settings
-        )
+        lanes = [lane for lane in self.lanes if prices.get(lane) is not None]
+        return worst_costs((call for lane in lanes for call in self._dearest_calls(lane)), settings)
 
-    def _dearest_call(self, lane: str) -> Call:
-        pair = next((pair for pair in self.asked_pairs if pair.model == lane), None)
-        if self.of.has_calls and pair is not None:
-            return max((call for _, call in self.calls(pair)), key=chars_of, default=Call(lane, ""))
-        limits = self.specification.get("prompt_tokens")
-        tokens = (self.settings.window(lane) or WINDOW) if limits is None else limits.get(lane, 0)
-        return Call(lane, "x" * (_CHARS_A_TOKEN * tokens), max_tokens=self.max_tokens[lane])
+    def _dearest_calls(self, lane: str) -> Iterator[Call]:
+        pairs = [pair for pair in self.limits if pair.model == lane]
+        if self.of.has_calls and pairs:
+            options = self.options_of(pairs[0])
+            longest = max(self.item_set.longest(), key=lambda item: chars_of(self.of.call(item, options, pairs[0])))
+            yield from (self.of.call(longest, self.options_of(pair), pair) for pair in pairs)
+        else:
+            limits = self.specification.get("prompt_tokens")
+            tokens = (self.settings.window(lane) or WINDOW) if limits is None else limits.get(lane, 0)
+            yield Call(lane, "x" * (_CHARS_A_TOKEN * tokens), max_tokens=self.max_tokens[lane])
 
     def read_done(self, folder: RunFolder) -> FinishedItems:
         return read_done(folder, self.of.Line)
@@ -197,23 +214,23 @@ class ItemWork(Struct, frozen=True):
         if self.of.reads_pages and self.settings.mode not in ("replay", "strict"):
             # Checked before anything is paid for. A replay has its texts already.
             await engine.check_pages()
-        sent = SendPlan(
-            self.asked_pairs,
-            self.options,
-            done,
-            self.steps,
-            self.at_once,
-            Judges(self.settings),
-            self.specification,
-            None if self.held is None else self.held.items,
-        )
         if self.of.has_calls:
-            return await send_calls_of(self.of, engine, folder, sent)
-        return await send_steps_of(self.of, engine, folder, sent, item_ended)
+            streams = {
+                pair: (
+                    self.item_set.left(done.of(pair).__contains__, is_untried=pair.model not in done.answered),
+                    self.options_of(pair),
+                )
+                for pair in self.limits
+            }
+            return await CallSweep(self.of, engine, folder, self.options).run(streams)
+        plan = SendPlan(
+            self.pairs(), self.options, done, self.item_set, self.at_once, Judges(self.settings), self.specification
+        )
+        return await send_steps_of(self.of, engine, folder, plan, item_ended)
 
     def count(self, folder: RunFolder) -> RunCounts:
         journals = {str(each.path): each.read() for each in (folder.records, folder.failures)}
-        steps = None if self.of.has_calls else dict.fromkeys(self.asked_pairs, self.steps)
+        steps = None if self.of.has_calls else dict.fromkeys(self.limits, self.item_set.steps)
         counted = recount(self.of.Totals(), journals, steps, self.of.Line)
         rows = served_rows(counted.pairs, folder.manifest["answers_as"], folder.records.read)
         run = ScoredRun(
@@ -242,8 +259,8 @@ class RunBasis(Struct, frozen=True, kw_only=True):
     """The benchmark's options, settled."""
     readings: Any
     """The readings of the run's own scores."""
-    pairs: tuple[Pair, ...]
-    """The models under test and their treatments."""
+    limits: Mapping[Pair, int | None]
+    """The models under test and their treatments, with the max_tokens of their calls; None: none is sent."""
     items: ItemSet
     """The items."""
     settings: Settings
@@ -252,6 +269,11 @@ class RunBasis(Struct, frozen=True, kw_only=True):
     """The address of each lane, as in the cache keys of its calls."""
     out: Path
     """The run's folder. What a run has begun with there stays, whatever the table of models says by now."""
+
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        """The models under test and their treatments."""
+        return tuple(self.limits)
 
 
 def prepare(benchmark: OfItems, order: Order) -> PreparedRun:
@@ -262,41 +284,44 @@ def prepare(benchmark: OfItems, order: Order) -> PreparedRun:
     settings = settings_for(models, order.sending, order.configuration, searches, needs_keys=order.needs_keys)
     options, settings = benchmark.settled(options, settings)
     others = other_calls(benchmark, options)
-    limits = {name: limit for name, limit in limits_of(benchmark, options).items() if name in models}
-    check_cost_is_bounded(limits, settings, has_option=not others)
     temperatures = getattr(options, "temperature", ()) or benchmark.temperatures
     efforts = getattr(options, "reasoning_effort", ())
     pairs, notes = pairs_of(options.model, temperatures, efforts, settings, order.out)
+    begun = begun_with(order.out, benchmark.name, "max_tokens", "max_tokens")
+    limits = {
+        pair: benchmark.max_tokens_of(options, pair, begun, thinks=settings.facts_of(pair.model).thinks_at(pair.effort))
+        for pair in pairs
+    }
+    highest = {name: limit for name, limit in highest_limits(limits, others).items() if name in models}
+    check_cost_is_bounded(highest, settings, has_option=not others)
     items = items_of(benchmark, options)
-    steps = steps_of(items.items, benchmark.title)
-    if not steps:
+    if not len(items):
         raise UsageError(f"{benchmark.title}: these options leave no item to ask")
-    checked = [*_first_calls(benchmark, options, items.items[0], pairs)]
+    basis = RunBasis(
+        options=options,
+        readings=readings,
+        limits=limits,
+        items=items,
+        settings=settings,
+        endpoints={name: address_of(name, settings) for name in names},
+        out=order.out,
+    )
+    specified = benchmark.specification(basis)
+    work = ItemWork(benchmark, options, readings, limits, items, specified, settings)
+    checked = [*work.first_calls()]
     for call in benchmark.others(options):
         if isinstance(call, Call):
             checked.append(Judges(settings).as_sent(call))
             notes += judge_note(call.model, call.reasoning_effort, settings) if call.temperature is not None else ()
     check_models_take(checked, settings)
-    specified = benchmark.specification(
-        RunBasis(
-            options=options,
-            readings=readings,
-            pairs=pairs,
-            items=items,
-            settings=settings,
-            endpoints={name: address_of(name, settings) for name in names},
-            out=order.out,
-        )
-    )
-    held = items if items.is_kept else None
     path = getattr(options, "dataset", None) or f"those that come with {benchmark.title}"
     return PreparedRun(
         out=order.out,
-        work=ItemWork(benchmark, options, readings, pairs, steps, specified, settings, held),
+        work=work,
         settings=settings,
         specification=specified,
         options={benchmark.name: {**kept_of(options), **kept_of(readings)}, "sending": kept(order.sending)},
-        dataset={**(items.dataset or {"path": path, "digest": items.digest, "items": len(items.items)})},
+        dataset={**(items.dataset or {"path": path, "digest": items.digest, "items": len(items)})},
         notes=(*items.notes, *dict.fromkeys(notes)),
     )
 
@@ -313,9 +338,9 @@ def specification_of(benchmark: OfItems, run: RunBasis) -> dict[str, Any]:
         **specified_pairs(run.pairs),
         "endpoints": dict(run.endpoints),
         "options": chosen,
-        "items": len(run.items.items),
-        "groups": dict(Counter(item.group for item in run.items.items)),
-        "lines": sum(item.steps for item in run.items.items),
+        "items": len(run.items),
+        "groups": dict(run.items.groups),
+        "lines": run.items.lines,
         "data": run.items.digest,
     }
 
@@ -325,24 +350,28 @@ def call_of(benchmark: OfItems, line: RunLine) -> StoredCall:
     item."""
     specification = line.manifest["specification"]
     pair = line.pair(pairs_in(specification))
-    data = items_of(benchmark, line.options)
-    items = {item.id: item for item in data.items}
-    if (item := items.get(line.id)) is None:
-        raise UsageError(f"{line.folder} has no item {line.id!r}: its ids are as {next(iter(items), 'none')}")
+    items = items_of(benchmark, line.options)
+    item = next(items.left(lambda name: name != line.id), None)
+    if item is None:
+        first = next(iter(items.steps), "none")
+        raise UsageError(f"{line.folder} has no item {line.id!r}: {items.ids_are} {first}")
+    begun = specification.get("max_tokens")
+    limit = benchmark.max_tokens_of(line.options, pair, begun if isinstance(begun, Mapping) else {})
     with benchmark_code(f"{benchmark.title}, item {item.id!r}"):
-        call = benchmark.call(item, line.options, pair)
-    has_changed = data.digest != specification.get("data")
-    return StoredCall(call, ("the data have changed since the run began",) if has_changed else ())
+        call = benchmark.call(item, _with_limit(line.options, limit), pair)
+    return StoredCall(call, (items.have_changed,) if items.digest != specification.get("data") else ())
 
 
-def limits_of(benchmark: OfItems, options: Any) -> dict[str, int | None]:
+def highest_limits(limits: Mapping[Pair, int | None], others: Iterable[Call]) -> dict[str, int | None]:
     """Returns each model's highest `max_tokens`; None where its calls set none. A model that is both under test and a
     judge has the higher one."""
-    limits: dict[str, int | None] = dict.fromkeys(options.model, getattr(options, "max_tokens", None))
-    for call in other_calls(benchmark, options):
-        own, known = call.max_tokens, limits.get(call.model, call.max_tokens)
-        limits[call.model] = None if own is None or known is None else max(own, known)
-    return limits
+    every = [(pair.model, limit) for pair, limit in limits.items()]
+    every += [(call.model, call.max_tokens) for call in others]
+    highest: dict[str, int | None] = {}
+    for model, limit in every:
+        before = highest.get(model, limit)
+        highest[model] = None if limit is None or before is None else max(limit, before)
+    return highest
 
 
 def other_calls(benchmark: OfItems, options: Any) -> list[Call]:
@@ -353,27 +382,13 @@ def other_calls(benchmark: OfItems, options: Any) -> list[Call]:
     return [other if isinstance(other, Call) else Call(other, "?") for other in others]
 
 
-def digest_of(items: Iterable[Item]) -> str:
-    """Returns the SHA-256 of all items; a value that JSON can't hold counts by its type's name."""
-    found, encode = hashlib.sha256(), msgspec.json.Encoder(enc_hook=_type_of, order="sorted").encode
-    for item in items:
-        found.update(encode([item.id, item.of, item.steps, item.group, item.data]))
-        found.update(b"\n")
-    return found.hexdigest()
-
-
-def _type_of(value: object) -> str:
-    # A repr may contain an address in memory, which differs in the next process.
-    return type(value).__qualname__
-
-
 def items_of(benchmark: OfItems, options: Any) -> ItemSet:
-    """Returns a run's items, with their digest."""
+    """Returns a run's items. Raises UsageError for data that can't be read, and BenchmarkDefect if the benchmark's code
+    raises anything else."""
     try:
         with benchmark_code(benchmark.title):
-            found = benchmark.items(options)
-            items = found if isinstance(found, ItemSet) else ItemSet(items=list(found), is_kept=False)
-            return structs.replace(items, digest=items.digest or digest_of(items.items))
+            items = benchmark.items(options)
+            return items if isinstance(items, ItemSet) else made_anew(benchmark, options)
     except BenchmarkDefect as defect:
         if not isinstance(error := defect.__cause__, OSError):
             raise
@@ -382,15 +397,23 @@ def items_of(benchmark: OfItems, options: Any) -> ItemSet:
         ) from error
 
 
-def _first_calls(benchmark: OfItems, options: Any, first: Item, pairs: Iterable[Pair]) -> Iterator[Call]:
-    """Yields a call to each pair with the parameters of all its calls."""
-    for pair in pairs:
-        limit = getattr(options, "max_tokens", None)
-        call = Call(pair.model, "?", temperature=pair.temperature, max_tokens=limit, reasoning_effort=pair.effort)
-        if benchmark.has_calls:
-            with benchmark_code(f"{benchmark.title}, item {first.id!r}"):
-                call = benchmark.call(first, options, pair)
-        yield call
+def made_anew(benchmark: OfItems, options: Any) -> ItemSet:
+    """Returns the items of a benchmark that is asked for them each time that they are needed."""
+
+    def again() -> Iterable[Item]:
+        items = benchmark.items(options)
+        assert not isinstance(items, ItemSet)
+        return items
+
+    return ItemSet(again, title=benchmark.title)
+
+
+def _with_limit(options: Any, limit: int | None) -> Any:
+    return options if getattr(options, "max_tokens", None) == limit else structs.replace(options, max_tokens=limit)
+
+
+def _plain_call(pair: Pair, limit: int | None) -> Call:
+    return Call(pair.model, "?", temperature=pair.temperature, max_tokens=limit, reasoning_effort=pair.effort)
 
 
 def work_of(prepared: PreparedRun) -> ItemWork:

@@ -84,6 +84,11 @@ class ProvableRecord(StatusRecord, Protocol):
         """The line's id and its step; where other fields contradict the id, it names them."""
         ...
 
+    @property
+    def own_calls(self) -> tuple[tuple[object, ...], tuple[str, ...]]:
+        """What the line is a repeat of, and the cache keys of its calls, which no other repeat has."""
+        ...
+
 
 class Provable(Struct, frozen=True, kw_only=True):
     """The data and functions that verification needs from the benchmark."""
@@ -121,10 +126,12 @@ def prove(folder: Path, manifest: Mapping[str, Any], of: Provable) -> Proof:
             item = None
             if roll is not None:
                 item = roll.add(here, record.pair, *record.place, is_failure=record.is_failure)
-            if isinstance(record, Record):
-                if item is not None and (record.item, record.group) != (item.of or item.id, item.group):
+            repeated, keys = record.own_calls
+            calls.add(here, (record.pair, *repeated), keys)
+            if isinstance(record, Record) and item is not None:
+                named = (record.item, record.group)
+                if named != (item.of or item.id, item.group):
                     proof.add(f"{here}: id {record.id} has the item {record.item!r} and the group {record.group!r}")
-                calls.add(here, (record.pair, record.item, record.step), record.keys)
             if makes_failures or (name == RECORDS and not record.is_failure):
                 wrong = of.check(record, item)
                 for sentence in (wrong,) if isinstance(wrong, str) else wrong or ():

@@ -44,6 +44,13 @@ class StepSpent(CallCosts):
         self.last = outcome
 
 
+class WholeLine(Protocol):
+    """The interface of a record that needs no more fields."""
+
+    @property
+    def status(self) -> str: ...
+
+
 class StepRecord(Protocol):
     """The interface of a step's record, or of its final failure."""
 
@@ -53,7 +60,7 @@ class StepRecord(Protocol):
     @property
     def is_failure(self) -> bool: ...
 
-    def as_written(self, place: StepPlace, spent: StepSpent) -> StepRecord:
+    def as_written(self, place: StepPlace, spent: StepSpent) -> WholeLine:
         """Returns the record with the fields that the framework fills in: its place and its costs."""
         ...
 
@@ -140,6 +147,11 @@ class Record(Struct, frozen=True, kw_only=True):
     def place(self) -> tuple[str, int]:
         """The line's id and its step."""
         return self.id, self.step
+
+    @property
+    def own_calls(self) -> tuple[tuple[object, ...], tuple[str, ...]]:
+        """What the line is a repeat of, and the cache keys of its calls, which no other repeat has."""
+        return (self.item, self.step), self.keys
 
     def as_written(self, place: StepPlace, spent: StepSpent) -> Self:
         """Returns the record with the framework's fields filled in; a failure has no answer."""

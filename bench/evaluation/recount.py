@@ -87,7 +87,9 @@ class StepTotals(Struct):
                 is_reported = is_reported and usage.is_whole
         ended.judge_tokens = judging.input_tokens + judging.output_tokens
         ended.cost = known_sum(ended.cost, line.cost)
-        ended.at_worst += 0.0 if is_reported else line.cost or 0.0
+        # An answer without any tokens, as of a server that reports none, is billed by an estimate too.
+        has_none = line.status in ANSWERED and line.usage is None and line.usage_judge is None
+        ended.at_worst += line.cost or 0.0 if has_none or not is_reported else 0.0
 
 
 _Counted = TypeVar("_Counted", bound=StepTotals)

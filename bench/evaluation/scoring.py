@@ -6,7 +6,7 @@ benchmark by name, and computes no score.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
@@ -16,6 +16,7 @@ from msgspec import Struct, structs
 
 from ...configuration.declared_options import read_kept
 from ...configuration.errors import UsageError
+from ...engine.remarks import remark
 from ...engine.runs.run_folder import MANIFEST, RECORDS, read_manifest
 from .defect import BenchmarkDefect, benchmark_code
 from .journals import decoded, each_once
@@ -65,6 +66,8 @@ class ScoredBenchmark(Protocol):
     def readings_of(self, manifest: Mapping[str, Any] | None) -> Any: ...
 
     def score_lines(self, lines: Iterable[bytes], run: ScoredRun) -> Mapping[str, Any]: ...
+
+    def caveats(self, manifest: Mapping[str, Any] | None, readings: Any) -> Sequence[str]: ...
 
 
 class RecordScorer(Protocol):
@@ -141,12 +144,14 @@ def score_folder(benchmark: ScoredBenchmark, folder: Path, given: Mapping[str, A
         raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
     if not scores[benchmark.scores_name(run.specification)]["models"]:
         raise nothing
+    for caveat in benchmark.caveats(manifest, run.readings):
+        remark(f"{folder}: {caveat}")
     return scores, "" if run.readings == benchmark.readings_of(manifest) else benchmark.kept_instead
 
 
 def scores_again(benchmark: ScoredBenchmark, folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the contents that scores.json of our own run should have."""
-    run = scored_run(benchmark, folder, manifest, is_each_once=False)
+    run = structs.replace(scored_run(benchmark, folder, manifest, is_each_once=False), source=RECORDS)
     return scores_of(benchmark, run.rows.lines(record_lines(folder / RECORDS)), run)
 
 

@@ -2,42 +2,119 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...configuration.errors import UsageError
-from ..evaluation.benchmark import Benchmark, LoadPrompts, Order
-from .options import DATA, PROMPTS, TITLE, Options, Readings
-from .records import Record
+from ...engine.call import Call, Outcome
+from ...engine.runs.pairs import Pair
+from ..evaluation.benchmark import LoadPrompts, Order
+from ..evaluation.item import Item
+from ..evaluation.item_benchmark import ItemBenchmark
+from ..evaluation.treatments import specified_pairs
+from .grid import GridItem, limit_name
+from .options import DATA, PROMPTS, TITLE, Options
+from .options import Readings as GridReadings
+from .records import Record as GridRecord
+from .records import record
+from .work import (
+    ANSWER_COLUMNS,
+    SCORE_COLUMNS,
+    GridItems,
+    answer_cells,
+    limit_of,
+    millstone_run,
+    remarks_of,
+    score_cells,
+    silence_of,
+)
 
 if TYPE_CHECKING:
+    from ...engine.runs.proof import Proof
     from ...engine.runs.run_folder import WrongSpecification
     from ...report.sections import PageContents
     from ..evaluation.forecast import Expected
+    from ..evaluation.item_work import RunBasis
     from ..evaluation.labelling.label import Labeller
-    from ..evaluation.preparation import ItemsOfPilot, PreparedRun
-    from ..evaluation.stored_calls import RunLine, StoredCall
+    from ..evaluation.preparation import PreparedRun
+    from ..evaluation.scoring import ScoredRun
     from .published_counts import CountsTable
     from .report.folders import AnswerFolder
 
 
-class MillStone(Benchmark):
+class MillStone(ItemBenchmark[GridRecord]):
     name = "millstone"
     title = TITLE
+    unit = "prompt"
+    columns = (*SCORE_COLUMNS, *ANSWER_COLUMNS)
+    kept_instead = "the run's own reading of all issues; these scores are only shown"
     Options = Options
-    Readings = Readings
-    Record = Record
+    Readings = GridReadings
+    Record = GridRecord
     prompts = PROMPTS
     data = DATA
     categories = ("issue", "config", "orientation", "letter", "stance")
     unit_name = "issue"
     reads_counts = True
+    scores_nothing = True
+
+    def items(self, options: Any) -> GridItems:
+        return GridItems(options)
+
+    def call(self, item: Item, options: Any, pair: Pair) -> Call:
+        assert isinstance(item, GridItem)
+        return Call(
+            pair.model,
+            item.prompt,
+            temperature=pair.temperature,
+            max_tokens=options.max_tokens,
+            reasoning_effort=pair.effort,
+            trial=item.sample,
+            tag=item,
+        )
+
+    def line_of(self, outcome: Outcome, options: Any) -> GridRecord:
+        return record(outcome, options.stance)
+
+    def max_tokens_of(
+        self, options: Any, pair: Pair, begun: Mapping[str, int | None], *, thinks: bool | None = None
+    ) -> int | None:
+        return limit_of(options, pair, begun, thinks)
+
+    def specification(self, run: RunBasis) -> dict[str, Any]:
+        assert isinstance(run.items, GridItems)
+        return {
+            "benchmark": self.name,
+            **run.items.grid.specification(),
+            **specified_pairs(run.pairs),
+            "endpoints": dict(run.endpoints),
+            "max_tokens": {limit_name(pair): limit for pair, limit in run.limits.items()},
+            "stance": run.options.stance,
+        }
 
     def prepare(self, order: Order) -> PreparedRun:
-        from .work import prepare
+        return millstone_run(super().prepare(order), order.run.options)
 
-        return prepare(order)
+    def score_lines(self, lines: Iterable[bytes], run: ScoredRun) -> Mapping[str, Any]:
+        from .score_table import part_of
+
+        return part_of(lines, run)
+
+    def readings_of(self, manifest: Mapping[str, Any] | None) -> GridReadings:
+        return GridReadings(silence=silence_of(manifest or {}))
+
+    def caveats(self, manifest: Mapping[str, Any] | None, readings: Any) -> Sequence[str]:
+        from .orientation_labels import mislabelled
+
+        labels = mislabelled(manifest, readings.fix_orientation)
+        return [labels] if labels else []
+
+    def remarks(self, part: Mapping[str, Any]) -> Iterable[str]:
+        return remarks_of(part)
+
+    def cells(self, entry: Mapping[str, Any]) -> tuple[str, ...]:
+        return (*score_cells(entry), *answer_cells(entry))
 
     def explain_other_run(self, folder: Path, dataset: Mapping[str, Any], error: WrongSpecification) -> str:
         from .orientation_labels import other_labels
@@ -46,11 +123,6 @@ class MillStone(Benchmark):
 
     def owns(self, fields: Mapping[str, Any]) -> bool:
         return "issue" in fields
-
-    def score(self, folder: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-        from .score_table import score_folder
-
-        return score_folder(folder, given)
 
     def score_table(self, source: str, scores: Mapping[str, Any]) -> str:
         from .score_table import score_text
@@ -68,7 +140,7 @@ class MillStone(Benchmark):
     def score_counts(self, path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
         from .score_table import score_counts
 
-        return score_counts(path, Readings(**given))
+        return score_counts(path, GridReadings(**given))
 
     def manner(self, source: Path, scores: Mapping[str, Any], given: Mapping[str, Any]) -> Mapping[str, str]:
         from .manner import manner_of_source
@@ -76,14 +148,13 @@ class MillStone(Benchmark):
         return manner_of_source(source, scores, is_recorded="stance" not in given)
 
     def forecast(self, prepared: PreparedRun, *, looks_into_cache: bool) -> Expected:
-        from .forecast import forecast
-
-        return forecast(prepared, looks_into_cache=looks_into_cache)
-
-    def pilot_items(self, prepared: PreparedRun, size: int) -> ItemsOfPilot:
-        from .forecast import pilot_items
-
-        return pilot_items(prepared, size)
+        expected = super().forecast(prepared, looks_into_cache=looks_into_cache)
+        labels = prepared.dataset["labels"]
+        if labels["differ"] or labels["unread"]:
+            expected.remarks.append(labels["summary"])
+        expected.what = f"{prepared.total:,} prompts"
+        expected.more = {"prompts": prepared.total}
+        return expected
 
     def read_run(self, path: Path, manifest: Mapping[str, Any] | None, given: Mapping[str, Any]) -> AnswerFolder:
         from .report.folders import read
@@ -108,23 +179,17 @@ class MillStone(Benchmark):
 
         folders = [run for run in runs if not isinstance(run, CountsTable)]
         tables = [run for run in runs if isinstance(run, CountsTable)]
-        return page_contents(folders, Readings(**given), flags, tables)
+        return page_contents(folders, GridReadings(**given), flags, tables)
 
-    def prove(self, folder: Path, manifest: dict[str, Any]) -> Any:
-        from .proof import prove
-        from .work import dataset_if_there
+    def prove(self, folder: Path, manifest: dict[str, Any]) -> Proof:
+        from .proof import prove_grid
 
-        return prove(folder, manifest, dataset_if_there(manifest))
+        return prove_grid(self, folder, manifest)
 
     def load_prompts(self, dataset: Path | None) -> LoadPrompts:
         from .load_prompts import load_prompts
 
         return load_prompts(dataset)
-
-    def call_of(self, line: RunLine) -> StoredCall:
-        from .stored_calls import call_of
-
-        return call_of(line)
 
     def unit_of(self, record_id: str) -> str:
         return record_id.partition("/")[0]

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Literal, NamedTuple, get_args
 
 from msgspec import Struct
 
-from ...engine.call import Call
 from ...engine.runs.pairs import Pair
+from ..evaluation.item import Item
 from .dataset import PARAPHRASES, Issue, IssueDataset, Side
 from .draws import DRAW_VERSION, Draw, DrawStream, Shape, draw, seed, sizes
 from .prompts import PROMPT_VERSION, Citations, PromptPart, Sheet, Wrapping, fingerprint_of, length_of, text_of
@@ -64,12 +64,11 @@ CONFIGS: Mapping[Protocol, tuple[Config, ...]] = {
 }
 
 
-class GridItem(Struct, frozen=True):
-    """One prompt of the grid. `template` counts from 1, `trial` from 0; `orientation` is the side that answering A
-    means, `arguments` are the ids of those shown. `sample` is its rank, from 0, among all items of the grid with an
-    identical prompt."""
+class GridItem(Item, frozen=True, kw_only=True):
+    """One prompt of the grid: an item of one call. `template` counts from 1, `trial` from 0; `orientation` is the side
+    that answering A means, `arguments` are the ids of those shown. `sample` is its rank, from 0, among all items of the
+    grid with an identical prompt."""
 
-    id: str
     issue: str
     template: int
     config: str
@@ -152,6 +151,17 @@ class Grid:
         prompts are not built."""
         return self._items(self._cells(), skip)
 
+    def spread_first(self, count: int, skip: Callable[[str], bool]) -> Iterator[GridItem]:
+        """Yields the items that are not skipped: an item each of up to `count` issues, then all others in order."""
+        asked: set[str] = set()
+
+        def first() -> Iterator[GridItem]:
+            for item in self.spread(count, skip):
+                asked.add(item.id)
+                yield item
+
+        return chain(first(), self.items(lambda name: name in asked or skip(name)))
+
     def spread(self, count: int, skip: Callable[[str], bool] | None = None) -> Iterator[GridItem]:
         """Yields an item each, the first one not skipped, of at most `count` issues that are spread evenly over the
         grid."""
@@ -179,7 +189,15 @@ class Grid:
                 if skip is None or not skip(item_id):
                     arguments = tuple([issue.arguments[index].id for index in drawn.shown])
                     yield GridItem(
-                        item_id, issue.id, template, config.name, trial, orientation, arguments, text_of(parts), sample
+                        id=item_id,
+                        issue=issue.id,
+                        template=template,
+                        config=config.name,
+                        trial=trial,
+                        orientation=orientation,
+                        arguments=arguments,
+                        prompt=text_of(parts),
+                        sample=sample,
                     )
 
     def some(
@@ -239,39 +257,6 @@ class Grid:
         return drawn, sheet.parts(template, config.wrapping, drawn)
 
 
-def calls(
-    grid: Grid,
-    pair: Pair,
-    max_tokens: int | None = None,
-    skip: Callable[[str], bool] | None = None,
-    *,
-    spread: int = 0,
-) -> Iterator[Call]:
-    """Yields the calls of a grid to one pair: one user message each, tagged with its item, with the item's rank as
-    trial. With `spread`, an item each of up to that many issues comes first, then all others in order. Parameters
-    that are None are not sent."""
-
-    def call(item: GridItem) -> Call:
-        return Call(
-            pair.model,
-            item.prompt,
-            temperature=pair.temperature,
-            max_tokens=max_tokens,
-            reasoning_effort=pair.effort,
-            trial=item.sample,
-            tag=item,
-        )
-
-    if not spread:
-        yield from map(call, grid.items(skip))
-        return
-    asked = set()
-    for item in grid.spread(spread, skip):
-        asked.add(item.id)
-        yield call(item)
-    yield from map(call, grid.items(lambda each: each in asked or (skip is not None and skip(each))))
-
-
 _OPENAI_OR_LLAMA = re.compile(r"llama|(?:^|[/:])(?:gpt-|chatgpt-|o[0-9])")
 
 
@@ -284,6 +269,11 @@ def default_max_tokens(model: str, thinks: bool | None = None) -> int | None:
     if "claude" in name:
         return 600
     return 100 if _OPENAI_OR_LLAMA.search(name) else None
+
+
+def limit_name(pair: Pair) -> str:
+    """Returns the name under which a specification has a pair's max_tokens: it does not depend on the temperature."""
+    return str(pair._replace(temperature=None))
 
 
 def total_chars(grid: Grid) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import structs
 
 from ...configuration.errors import UsageError
-from ...engine.runs.run_folder import MANIFEST, read_manifest
+from ...engine.runs.run_folder import read_manifest
 from .dataset import DatasetError, IssueDataset
 from .labels import OrientationLabels, Sides, kept_labels, labels_of, wordings_of
 from .work import dataset_of
@@ -72,13 +72,6 @@ def digest_by_wording(manifest: Mapping[str, Any] | None) -> str | None:
     """Returns the digest of a run's data set with all labels corrected by their wordings; None if no manifest has
     it."""
     return kept_labels(manifest).get("digest_by_wording")
-
-
-def sides_by_wording(folder: Path) -> Sides:
-    """Returns the side that answering A means by issue and template, for the labels of a folder that `sides_of`
-    corrects."""
-    manifest = read_manifest(folder) if (folder / MANIFEST).exists() else None
-    return sides_of(folder, manifest)
 
 
 def sides_of(folder: Path, manifest: Mapping[str, Any] | None) -> Sides:

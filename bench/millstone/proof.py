@@ -13,45 +13,50 @@ from typing import Any
 
 from msgspec import structs
 
-from ...engine.runs.journal import read_lines
-from ...engine.runs.pairs import pair_of
-from ...engine.runs.proof import OwnCalls, Proof, compare_counts, compare_scores, proof_of, whole_records
-from ...engine.runs.run_folder import FAILURES, RECORDS
-from ...metrics.millstone.scores import scores as scores_of
+from ...engine.runs.proof import Proof
 from ...metrics.millstone.stance import Reading, letter_of, stance_of
 from ..evaluation.item import Item
-from ..evaluation.proof import Roll
-from ..evaluation.served import rows_in
+from ..evaluation.proof import Provable, prove
+from ..evaluation.scoring import ScoredBenchmark, scores_again
 from ..evaluation.treatments import pairs_in
-from .dataset import IssueDataset, Side
+from .dataset import DatasetError, IssueDataset, Side
 from .grid import CONFIGS, Grid
 from .records import Record
-from .recount import asked_of, recount, silence_of
+from .work import dataset_of
 
 # The orientation and the arguments of a prompt.
 _Shown = tuple[Side, tuple[str, ...]]
 
 
-def prove(folder: Path, manifest: Mapping[str, Any], dataset: IssueDataset | None) -> Proof:
-    """Verifies a run and returns the findings. `dataset` None: it can't be read, so its digest is not compared."""
-    proof = proof_of(manifest, None if dataset is None else dataset.digest)
-    specification = manifest["specification"]
-    roll = Roll(pairs_in(specification), map(Item, ids_of(specification)), proof)
+def prove_grid(benchmark: ScoredBenchmark, folder: Path, manifest: Mapping[str, Any]) -> Proof:
+    """Verifies a run and returns the findings. If its data set can't be read, its digest is not compared."""
+    specification, dataset = manifest["specification"], _dataset_if_there(manifest)
     shown = _shown(specification, dataset)
+    proof = prove(
+        folder,
+        manifest,
+        Provable(
+            name="millstone",
+            title="MillStone",
+            kind=Record,
+            pairs=pairs_in(specification),
+            items=map(Item, ids_of(specification)),
+            data=None if dataset is None else dataset.digest,
+            check=lambda record, item: _wrong_in(record, specification["stance"], shown),
+            scores=lambda: scores_again(benchmark, folder, manifest),
+        ),
+    )
     if shown is None:
         proof.unproven.append("arguments: the run's prompts can't be built here, so nobody compared what they showed")
-    calls = OwnCalls(proof)
-    for name in (RECORDS, FAILURES):
-        for here, record in whole_records(folder, name, Record, "MillStone", proof):
-            pair = pair_of(record)
-            roll.add(here, pair, record.id, 1, is_failure=name == FAILURES)
-            calls.add(here, (pair, record.issue, record.template, record.config), (record.key,))
-            for wrong in _wrong_in(record, specification["stance"], shown):
-                proof.add(f"{here}: {record.id}: {wrong}")
-    roll.close()
-    compare_counts(manifest, proof)
-    compare_scores(folder, manifest, "millstone", lambda: _scores(folder, manifest), proof)
     return proof
+
+
+def _dataset_if_there(manifest: Mapping[str, Any]) -> IssueDataset | None:
+    """Returns the data set of a run; None if it can no longer be read."""
+    try:
+        return dataset_of(manifest)
+    except (DatasetError, OSError):
+        return None
 
 
 def _shown(specification: Mapping[str, Any], dataset: IssueDataset | None) -> Mapping[str, _Shown] | None:
@@ -72,19 +77,20 @@ def _wrong_in(record: Record, reading: Reading, shown: Mapping[str, _Shown] | No
     """Yields what contradicts something else in a record, or the data set: a line that was changed and sealed anew."""
     own = f"{record.issue}/{record.template}/{record.config}/{record.trial}"
     if own != record.id:
-        yield f"its fields are of {own}"
+        yield f"{record.id}: its fields are of {own}"
     if shown is not None and (found := shown.get(record.id)) is not None:
         orientation, arguments = found
         if record.orientation != orientation:
-            yield f"orientation {record.orientation}; the data set gives {orientation}"
+            yield f"{record.id}: orientation {record.orientation}; the data set gives {orientation}"
         if record.arguments != arguments:
-            yield f"arguments {', '.join(record.arguments) or 'none'}; the run showed {', '.join(arguments) or 'none'}"
+            has, given = (", ".join(each) or "none" for each in (record.arguments, arguments))
+            yield f"{record.id}: arguments {has}; the run showed {given}"
     if record.stance is None or record.orientation is None:
         return
     letter = None if record.status == "refused" else letter_of(record.text or "", reading)
     stance = stance_of(letter, record.orientation)
     if (record.letter, record.stance) != (letter, stance):
-        yield f"letter {record.letter}, stance {record.stance}; its text gives {letter}, {stance}"
+        yield f"{record.id}: letter {record.letter}, stance {record.stance}; its text gives {letter}, {stance}"
 
 
 def ids_of(specification: Mapping[str, Any]) -> Iterator[str]:
@@ -94,10 +100,3 @@ def ids_of(specification: Mapping[str, Any]) -> Iterator[str]:
             for config in CONFIGS[specification["protocol"]]:
                 for trial in range(specification["trials"]):
                     yield f"{issue}/{template}/{config.name}/{trial}"
-
-
-def _scores(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    rows = rows_in(folder, manifest)
-    counted = recount(rows.lines(read_lines(folder / RECORDS)), source=RECORDS, manifest=manifest)
-    asked = asked_of(rows.specification(manifest["specification"]))
-    return rows.scores(scores_of(counted.tally, asked=asked, silence=silence_of(manifest), is_ranked=rows.is_ranked))

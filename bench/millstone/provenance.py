@@ -13,8 +13,8 @@ from ...report.standings import RunOrigin
 from ..evaluation.kept_options import command_again
 from ..evaluation.provenance import NO_MANIFEST, times_and_versions
 from ..evaluation.treatments import pairs_in, treatments_in
+from .grid import limit_name
 from .options import Options
-from .sweep import limit_name
 
 _SHOWN = 6
 

@@ -10,15 +10,16 @@ import base64
 from collections.abc import Iterable, Iterator
 from typing import Annotated, get_args
 
-import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ...engine.call import FailureKind, Outcome, Reply, Usage
+from ...engine.runs.pairs import Pair, pair_of
 from ...engine.runs.proof import ANSWERED
 from ...metrics.millstone.stance import Letter, Orientation, Reading, Stance, letter_of, stance_of
 from ..evaluation.journals import RecordError as RecordError
 from ..evaluation.journals import decoded
 from ..evaluation.outside import long_prompts
+from ..evaluation.record import StepPlace, StepSpent
 from .dataset import PARAPHRASES
 from .grid import CONFIGS, GridItem
 
@@ -62,6 +63,30 @@ class Record(Struct, frozen=True, kw_only=True):
     router: str | None = None
     error: str | UnsetType = UNSET
     raw_b64: str | UnsetType = UNSET
+
+    @property
+    def pair(self) -> Pair:
+        """The model under test and its treatment."""
+        return pair_of(self)
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """The line's id and its only step."""
+        return self.id, 1
+
+    @property
+    def own_calls(self) -> tuple[tuple[object, ...], tuple[str, ...]]:
+        """The cell of the grid, of which the record is one trial, and the cache key of its call."""
+        return (self.issue, self.template, self.config), (self.key,)
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether the line belongs in failures.jsonl."""
+        return self.status not in ANSWERED
+
+    def as_written(self, place: StepPlace, spent: StepSpent) -> Record:
+        """Returns the record, which is whole."""
+        return self
 
     def __post_init__(self) -> None:
         if self.config not in _CONFIGS:
@@ -115,11 +140,6 @@ def record(outcome: Outcome, reading: Reading) -> Record:
         error=failure.detail if failure is not None else UNSET,
         raw_b64=base64.b64encode(reply.raw).decode() if reply is not None and reply.raw is not None else UNSET,
     )
-
-
-def row(outcome: Outcome, reading: Reading) -> bytes:
-    """Returns the journal line of an outcome, without its newline."""
-    return msgspec.json.encode(record(outcome, reading))
 
 
 def read(lines: Iterable[str | bytes], source: str = "records") -> Iterator[Record]:

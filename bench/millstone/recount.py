@@ -1,7 +1,6 @@
-"""Counts the lines of a run's journals: how each call ended, and the answers tallied for scoring.
+"""Tallies the answers in the lines of records, for scoring.
 
-One pass with constant work for each line; other programs' records too. Knows lines, not files. Summaries, exit codes
-and scores are computed from these counts.
+One pass with constant work for each line; other programs' records too. Knows lines, not files.
 """
 
 from __future__ import annotations
@@ -11,16 +10,11 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from msgspec import Struct, field
-
-from ...engine.runs.pairs import Pair, PairCounts, pair_of
-from ...engine.runs.proof import ANSWERED
+from ...engine.runs.pairs import Pair, pair_of
 from ...metrics.millstone.answers import AnswerTally
 from ...metrics.millstone.gaps import Shape
-from ...metrics.millstone.silence import Silence
 from ...metrics.millstone.stance import Letter, Orientation, Stance, letter_of, stance_of
 from ..evaluation.journals import RecordError, decoded
-from ..evaluation.kept_options import kept_options
 from ..evaluation.reads import reads_of
 from ..evaluation.treatments import pairs_in
 from .grid import CONFIGS
@@ -31,19 +25,8 @@ _TEXTS_REMEMBERED = 1 << 14
 _TURNED: Mapping[Stance, Stance] = MappingProxyType({"pro": "con", "con": "pro", "other": "other"})
 
 
-class AnswerCounts(Struct):
-    """The counts of a run's journals: how the calls of each pair ended, and the tally of the answers."""
-
-    pairs: dict[Pair, PairCounts] = field(default_factory=dict)
-    tally: AnswerTally = field(default_factory=AnswerTally)
-
-    def of(self, pair: Pair) -> PairCounts:
-        return self.pairs.get(pair) or PairCounts()
-
-
-def recount(
-    records: Iterable[bytes],
-    failures: Iterable[bytes] = (),
+def tally_of(
+    lines: Iterable[bytes],
     source: str = "records.jsonl",
     *,
     is_each_once: bool = False,
@@ -51,26 +34,21 @@ def recount(
     sides: Mapping[tuple[str, int], Orientation] = MappingProxyType({}),
     manifest: Mapping[str, Any] | None = None,
     read: str | None = None,
-) -> AnswerCounts:
-    """Counts the lines of both journals and returns the counts. Blank lines are skipped; a failure among the records
-    counts as one.
+) -> AnswerTally:
+    """Returns the tally of the answers in these lines. Blank lines are skipped, and so are failures.
 
     `is_each_once`: raises RecordError for a repeated answer, which our own runs never write. `seen` receives every
     answer that the tally received, in order. `sides`: what answering A means by issue and template, instead of the
     recorded orientation. `manifest`: the run's, which has the wordings. `read`: how prompts read in part count;
     None: as the run says.
     """
-    counted = AnswerCounts(tally=AnswerTally(wordings_of(manifest), reads_of("millstone", manifest, read)))
+    tally = AnswerTally(wordings_of(manifest), reads_of("millstone", manifest, read))
     letters = _letters()
-    add = counted.tally.add
-    for record in decoded(records, Record, source):
+    add = tally.add
+    for record in decoded(lines, Record, source):
         pair = pair_of(record)
-        ended = counted.pairs.get(pair)
-        if ended is None:
-            ended = counted.pairs[pair] = PairCounts()
-        _count(ended, record)
         if record.long_prompts:
-            counted.tally.reads.add(pair, record.long_prompts)
+            tally.reads.add(pair, record.long_prompts)
         stance, orientation = record.stance, record.orientation
         if stance is None:
             continue
@@ -100,12 +78,10 @@ def recount(
         if seen is not None:
             seen(record)
     if is_each_once:
-        for answers in counted.tally.models():
+        for answers in tally.models():
             for repeated in answers.repeated():
                 raise RecordError(f"{source}: id {repeated} of {answers.name} stands there twice: keep one")
-    for record in decoded(failures, Record, "failures.jsonl"):
-        _count(counted.pairs.setdefault(pair_of(record), PairCounts()), record)
-    return counted
+    return tally
 
 
 def asked_of(specification: Mapping[str, Any]) -> dict[Pair, Shape]:
@@ -117,26 +93,6 @@ def asked_of(specification: Mapping[str, Any]) -> dict[Pair, Shape]:
         trials=tuple(range(specification["trials"])),
     )
     return dict.fromkeys(pairs_in(specification), shape)
-
-
-def silence_of(manifest: Mapping[str, Any]) -> Silence:
-    """Returns a run's reading of silence; "unscored" if the manifest has none."""
-    return "literal" if kept_options(manifest, "millstone").get("silence") == "literal" else "unscored"
-
-
-def _count(ended: PairCounts, record: Record) -> None:
-    if record.status == "ok":
-        ended.ok += 1
-    elif record.status == "refused":
-        ended.refused += 1
-    else:
-        ended.fail(record.status, record.error if isinstance(record.error, str) else "")
-    ended.cached += record.cached
-    ended.truncated += record.truncated
-    ended.maybe_billed += record.maybe_billed
-    if record.status in ANSWERED:
-        ended.name(record.served, record.fingerprint)
-    ended.charge(record.usage, record.cost, is_answered=record.status in ANSWERED, is_cached=record.cached)
 
 
 def _letters() -> Callable[[str], tuple[Letter | None, Letter | None]]:

@@ -1,35 +1,25 @@
-"""Scores MillStone records or published counts for `score`, and formats the scores.
+"""Scores MillStone's records or published counts, and formats the scores.
 
-Owns the table, the sentences on missing answers, and when scores.json is written.
+Owns the table and the sentences on missing answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ...configuration.errors import UsageError
-from ...engine.remarks import remark
-from ...engine.runs.pairs import Pair
-from ...engine.runs.run_folder import MANIFEST, RECORDS, read_manifest
-from ...metrics.millstone.gaps import Shape
+from ...engine.runs.run_folder import MANIFEST
 from ...metrics.millstone.scores import scores, scores_from_counts
 from ...report.text import table
-from ..evaluation.record_lines import record_lines
-from ..evaluation.served import ServedRows, rows_in
+from ..evaluation.scoring import ScoredRun
 from .options import Readings
-from .orientation_labels import mislabelled, sides_by_wording
+from .orientation_labels import sides_of
 from .published_counts import rows_of_file
-from .recount import asked_of, recount, silence_of
+from .recount import asked_of, tally_of
 from .reference import LEFT_OUT
-from .work import (
-    ANSWER_COLUMNS,
-    SCORE_COLUMNS,
-    answer_cells,
-    remarks_of,
-    score_cells,
-)
+from .work import ANSWER_COLUMNS, SCORE_COLUMNS, answer_cells, remarks_of, score_cells
 
 _COLUMNS = ("answers", *ANSWER_COLUMNS, "missing", "refused", "readings differ")
 _ISSUES_NAMED = 3
@@ -39,47 +29,30 @@ def left_out(readings: Readings) -> Sequence[str]:
     return LEFT_OUT if readings.issue_set == "104" else ()
 
 
-def score_folder(folder: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    path = folder / RECORDS
-    readings = Readings(**given)
-    manifest = read_manifest(folder) if (folder / MANIFEST).exists() else {}
-    rows = rows_in(folder, manifest)
+def part_of(lines: Iterable[bytes], run: ScoredRun) -> dict[str, Any]:
+    """Returns MillStone's part of scores.json, from the lines of records."""
+    readings: Readings = run.readings
+    tally = tally_of(
+        lines,
+        run.source,
+        is_each_once=run.is_each_once,
+        sides=sides_of(run.folder, run.manifest) if readings.fix_orientation else {},
+        manifest=run.manifest,
+        read=readings.read,
+    )
     try:
-        sides = sides_by_wording(folder) if readings.fix_orientation else {}
-        lines, read = rows.lines(record_lines(path)), readings.read
-        tally = recount(lines, (), str(path), is_each_once=True, sides=sides, manifest=manifest, read=read).tally
-    except OSError as error:
-        raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
-    asked = _asked(folder, rows)
-    own = silence_of(manifest)
-    found = scores(
+        asked = {} if run.specification is None else asked_of(run.specification)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"{run.folder}: its {MANIFEST} is no MillStone run's ({error!r})") from error
+    found: dict[str, Any] = scores(
         tally,
         reading=readings.stance or "recorded",
         left_out=left_out(readings),
         asked=asked,
-        is_ranked=rows.is_ranked,
-        silence=readings.silence or own,
-    )
-    if not found["millstone"]["models"]:
-        raise UsageError(f"{path}: expected records, got none: nothing to score")
-    if labels := mislabelled(manifest, readings.fix_orientation):
-        remark(f"{folder}: {labels}")
-    is_own = not readings.read and (readings.silence or own) == own
-    is_shown_only = readings.stance or readings.issue_set == "104" or readings.fix_orientation or not is_own
-    why_not = "the run's own reading of all issues; these scores are only shown" if is_shown_only else ""
-    return rows.scores(found), why_not
-
-
-def _asked(folder: Path, rows: ServedRows) -> Mapping[Pair, Shape]:
-    """Returns the planned grid of each pair; empty without a manifest."""
-
-    if not (folder / MANIFEST).exists():
-        return {}
-    specification = read_manifest(folder)["specification"]
-    try:
-        return asked_of(rows.specification(specification))
-    except (KeyError, TypeError, ValueError) as error:
-        raise UsageError(f"{folder}: its {MANIFEST} is no MillStone run's ({error!r})") from error
+        is_ranked=run.rows.is_ranked,
+        silence=readings.silence or "unscored",
+    )["millstone"]
+    return found
 
 
 def score_counts(path: Path, readings: Readings) -> dict[str, Any]:
@@ -97,7 +70,7 @@ def score_text(source: str, scores: Mapping[str, Any]) -> str:
         others = ("-" if number is None else f"{number:,}" for number in counted)
         rows.append((model, *score_cells(entry), f"{entry['answers']:,}", *answer_cells(entry), *others))
         remarks += _lacks(model, entry)
-    remarks += [*remarks_of(scores), *scores["millstone"]["unmeasured"]]
+    remarks += [*remarks_of(scores["millstone"]), *scores["millstone"]["unmeasured"]]
     return "\n".join((source, table(rows), *remarks))
 
 

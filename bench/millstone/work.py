@@ -1,181 +1,129 @@
-"""MillStone for the command line: from its options to a run that can be sent, and from its journals to counts and
-scores.
+"""MillStone's part of a prepared run, and of the tables of its scores.
 
 Owns the checks of its options and their messages, and what a manifest keeps so that `resume` needs only the folder.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from ... import fixtures
-from ...configuration.configuration import settings_for
 from ...configuration.declared_options import kept_of
 from ...configuration.errors import UsageError
 from ...engine.attempts.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR
-from ...engine.call import Call
-from ...engine.fault import Stop
 from ...engine.limits import Tokens, declared_quota
-from ...engine.runs.pairs import FinishedItems, Pair
-from ...engine.runs.run_folder import RunFolder
+from ...engine.runs.pairs import Pair
 from ...format import decimal_text
 from ...report.interval_text import interval_cell, single_figures
-from ...wiring import Settings, access_to
-from ..evaluation.benchmark import Order
+from ...wiring import Settings
+from ..evaluation.item_set import ItemSet
+from ..evaluation.item_work import work_of
 from ..evaluation.kept_options import kept_options
-from ..evaluation.preparation import (
-    PreparedRun,
-    begun_with,
-    check_cost_is_bounded,
-    check_models_take,
-    kept,
-    pairs_of,
-    worst_costs,
-)
-from ..evaluation.served import served_rows
-from ..evaluation.work import RunCounts, entry_of
+from ..evaluation.preparation import PreparedRun
+from ..evaluation.work import Remainder
 from .dataset import CONTROVERSIAL_OR_ALL, DatasetError, IssueDataset, load, select
-from .grid import Grid, default_max_tokens, largest_prompt
+from .grid import Grid, GridItem, default_max_tokens, largest_prompt, limit_name, total_chars
 from .labels import compared, corrected
-from .options import Options
+from .options import Options, Readings
 from .reference import CONTROVERSIAL
-from .sweep import GridSpec, limit_name, read_done, run_sweep, specification
+from .sample import sample_ids
 
 if TYPE_CHECKING:
     from ...metrics.millstone.silence import Silence
-    from ...wiring.engine import Engine
 
 SAMPLE = Path(fixtures.__file__).resolve().parent / "data" / "millstone"
 SCORE_COLUMNS = ("OM", "by silence", "issues", "95% interval over issues", "om_pro_share", "om_no_flip")
 ANSWER_COLUMNS = ("cut off", "Other")
+# A model that has never answered is given up after twenty identical rejections: these must be spread over the grid, not
+# come from one issue whose words the model rejects.
+_SPREAD = 20
 LITERAL = "--silence literal: silence is scored as the authors' script scores it, as if it were a position of its own"
 
 
-class MillstoneWork(Struct, frozen=True):
-    """A MillStone run that can be sent: its grid, its models, and how its scores are read (`silence`: what cases
-    without a side count as)."""
+class GridItems(ItemSet):
+    """The prompts of a run, which are built when they are asked: the grid over the issues that its options choose."""
 
-    grid: Grid
-    asked: GridSpec
-    specification: dict[str, Any]
-    silence: Silence = "unscored"
+    ids_are = "expected issue/template/config/trial, as"
+    have_changed = "the data set has changed since the run began, and its prompts may have"
 
-    benchmark = "millstone"
-    item = "prompt"
-    is_item_a_call = True
-
-    @property
-    def score_columns(self) -> tuple[str, ...]:
-        return (*SCORE_COLUMNS, *ANSWER_COLUMNS)
-
-    @property
-    def items(self) -> int:
-        return len(self.grid)
-
-    @property
-    def lanes(self) -> tuple[str, ...]:
-        return self.asked.models
-
-    @property
-    def max_tokens(self) -> dict[str, int | None]:
-        return self.asked.highest_max_tokens
-
-    def pairs(self) -> list[Pair]:
-        return list(self.asked.pairs)
-
-    def worst_calls(self, settings: Settings) -> dict[str, float]:
-        longest = max((item.prompt for item in self.grid), key=lambda prompt: len(prompt.encode()), default="")
-        return worst_costs((first_call(self.asked, pair, longest) for pair in self.asked.pairs), settings)
-
-    def read_done(self, folder: RunFolder) -> FinishedItems:
-        return read_done(folder)
-
-    async def send(
-        self, engine: Engine, folder: RunFolder, done: FinishedItems, item_ended: Callable[[], None]
-    ) -> list[Stop]:
-        # A prompt is one call, which the engine's own events report.
-        return await run_sweep(engine, folder, self.grid, self.asked, done)
-
-    def count(self, folder: RunFolder) -> RunCounts:
-        # numpy, which nothing before the answers needs
-        from ...metrics.millstone.scores import scores as scores_of
-        from .recount import asked_of, recount
-
-        records, failures = folder.records.read(), folder.failures.read()
-        counted = recount(records, failures, str(folder.records.path), manifest=folder.manifest)
-        rows = served_rows(counted.pairs, folder.manifest["answers_as"], folder.records.read)
-        by_row = recount(rows.lines(folder.records.read()), manifest=folder.manifest) if rows.names else counted
-        asked = asked_of(rows.specification(self.specification))
-        scores = scores_of(by_row.tally, asked=asked, silence=self.silence, is_ranked=rows.is_ranked)
-        unmeasured = tuple(scores["millstone"]["unmeasured"])
-        return RunCounts(counted.pairs, scores, remarks=tuple(remarks_of(scores)), unmeasured=unmeasured)
-
-    def score_cells(self, scores: Mapping[str, Any], pair: Pair) -> tuple[str, ...]:
-        entry = entry_of(scores[self.benchmark], pair)
-        return (*score_cells(entry), *answer_cells(entry))
-
-
-def prepare(order: Order) -> PreparedRun:
-    """Checks the options of a run and returns it ready to send; writes nothing. Without `needs_keys` it can only be
-    planned."""
-    out, sending = order.out, order.sending
-    run: Options = order.run.options
-    settings = settings_for(run.model, sending, order.configuration, needs_keys=order.needs_keys)
-    endpoints = {model: access_to(model, settings).target.specified for model in run.model}
-    notes = []
-    path = SAMPLE if run.dataset is None else Path(run.dataset)
-    if run.dataset is None:
-        notes.append(
-            "no --dataset given: asking sample issues that come with millstream, which are no published data; for the "
-            "paper's, pass the --dataset that `millstream data millstone` makes from a checkout of the authors' files"
-        )
-    given = _load(path)
-    if run.issues == CONTROVERSIAL_OR_ALL and not {issue.id for issue in given.issues} & set(CONTROVERSIAL):
-        notes.append(f"{path} has none of the paper's controversial issues: all its issues are asked in their place")
-    right = corrected(given)
-    dataset = select(right if run.fix_orientation else given, run.issues, run.limit)
-    labels = structs.replace(
-        compared(select(given, run.issues, run.limit), range(1, run.templates + 1)), is_corrected=run.fix_orientation
-    )
-    grid = Grid(dataset, run.protocol, run.templates, run.trials, run.citations)
-    pairs, of_pairs = pairs_of(run.model, run.temperature, run.reasoning_effort, settings, out)
-    notes += of_pairs
-    asked = GridSpec(pairs, run.max_tokens, run.stance, _unset_max_tokens(out, run, pairs, settings))
-    check_cost_is_bounded(asked.highest_max_tokens, settings)
-    check_models_take((first_call(asked, pair, "A or B?") for pair in pairs), settings)
-    _check_prompts_fit_quotas(grid, asked, settings)
-    specified = specification(grid, asked, endpoints)
-    return PreparedRun(
-        out=out,
-        work=MillstoneWork(grid, asked, specified, run.silence),
-        settings=settings,
-        specification=specified,
-        options={"millstone": _as_resumed(run, dataset, path), "sending": kept(sending)},
-        dataset={
+    def __init__(self, run: Options) -> None:
+        path = SAMPLE if run.dataset is None else Path(run.dataset)
+        given = _load(path)
+        right = corrected(given)
+        dataset = select(right if run.fix_orientation else given, run.issues, run.limit)
+        asked = compared(select(given, run.issues, run.limit), range(1, run.templates + 1))
+        self.path = path
+        self.labels = structs.replace(asked, is_corrected=run.fix_orientation)
+        self.grid = Grid(dataset, run.protocol, run.templates, run.trials, run.citations)
+        self.steps = dict.fromkeys(self.grid.ids(), 1)
+        self.lines = len(self.grid)
+        self.digest = dataset.digest
+        self.notes = tuple(_notes(run, path, given))
+        self.dataset = {
             "path": str(path),
             "name": dataset.name,
             "digest": dataset.digest,
             "issues": len(dataset.issues),
-            "labels": {**labels.as_json(), "digest_as_given": given.digest, "digest_by_wording": right.digest},
-        },
-        notes=tuple(notes),
-        warnings=tuple(labels.lines(path)),
+            "labels": {
+                **self.labels.as_json(),
+                "digest_as_given": given.digest,
+                "digest_by_wording": right.digest,
+            },
+        }
+
+    def left(self, skip: Callable[[str], bool], *, is_untried: bool = False) -> Iterator[GridItem]:
+        return self.grid.spread_first(_SPREAD, skip) if is_untried else self.grid.items(skip)
+
+    def whole(self) -> Remainder:
+        return Remainder(self.lines, total_chars(self.grid))
+
+    def longest(self) -> Iterator[GridItem]:
+        yield max(self.grid, key=lambda item: len(item.prompt.encode()))
+
+    def sample(self, size: int) -> list[str]:
+        return sample_ids(self.grid, size)
+
+
+def _notes(run: Options, path: Path, given: IssueDataset) -> Iterator[str]:
+    if run.dataset is None:
+        yield (
+            "no --dataset given: asking sample issues that come with millstream, which are no published data; for the "
+            "paper's, pass the --dataset that `millstream data millstone` makes from a checkout of the authors' files"
+        )
+    if run.issues == CONTROVERSIAL_OR_ALL and not {issue.id for issue in given.issues} & set(CONTROVERSIAL):
+        yield f"{path} has none of the paper's controversial issues: all its issues are asked in their place"
+
+
+def millstone_run(prepared: PreparedRun, run: Options) -> PreparedRun:
+    """Returns a prepared run with what is MillStone's own: its readings, warnings on labels, and the options that make
+    the same prompts again. Raises UsageError if a prompt fits into no minute of its lane."""
+    work = work_of(prepared)
+    items = work.item_set
+    assert isinstance(items, GridItems)
+    _check_prompts_fit_quotas(items.grid, work.limits, prepared.settings)
+    return structs.replace(
+        prepared,
+        work=structs.replace(work, readings=Readings(silence=run.silence)),
+        options={**prepared.options, "millstone": _as_resumed(run, items.grid.dataset, items.path)},
+        warnings=tuple(items.labels.lines(items.path)),
     )
 
 
-def first_call(asked: GridSpec, pair: Pair, prompt: str) -> Call:
-    """Returns a call with the parameters of all calls to a pair."""
-    limit = asked.max_tokens_of(pair)
-    return Call(pair.model, prompt, temperature=pair.temperature, max_tokens=limit, reasoning_effort=pair.effort)
+def limit_of(run: Options, pair: Pair, begun: Mapping[str, int | None], thinks: bool | None) -> int | None:
+    """Returns a pair's max_tokens (None: not sent). It is decided once: a run that goes on keeps what it began with,
+    whatever the table of models says of its models by now."""
+    if run.max_tokens is not None:
+        return run.max_tokens
+    name = limit_name(pair)
+    return begun[name] if name in begun else default_max_tokens(pair.model, thinks)
 
 
-def remarks_of(scores: Mapping[str, Any]) -> Iterator[str]:
+def remarks_of(found: Mapping[str, Any]) -> Iterator[str]:
     """Yields the remarks to read before the scores; first the reading of silence, if it is not the default."""
-    found = scores["millstone"]
     if found["silence"] == "literal":
         yield LITERAL
     for model, entry in found["models"].items():
@@ -216,26 +164,15 @@ def _load(path: Path) -> IssueDataset:
         raise DatasetError(f"{path}: expected a readable file or folder, got: {error.strerror}") from error
 
 
-def _unset_max_tokens(out: Path, run: Options, pairs: Sequence[Pair], settings: Settings) -> dict[str, int | None]:
-    """Returns each pair's max_tokens (None: not sent) for a run without --max-tokens. It is decided once: a run that
-    has begun keeps what its manifest says."""
-    begun = {} if run.max_tokens is not None else begun_with(out, "millstone", "max_tokens", "max_tokens")
-    unset = {}
-    for pair in pairs:
-        name, thinks = limit_name(pair), settings.facts_of(pair.model).thinks_at(pair.effort)
-        unset[name] = begun[name] if name in begun else default_max_tokens(pair.model, thinks)
-    return unset
-
-
-def _check_prompts_fit_quotas(grid: Grid, asked: GridSpec, settings: Settings) -> None:
+def _check_prompts_fit_quotas(grid: Grid, limits: Mapping[Pair, int | None], settings: Settings) -> None:
     """Raises UsageError if a prompt needs more tokens than a lane may send in a minute."""
-    quotas = {model: declared_quota(settings.lane_of(model)) for model in asked.models}
+    quotas = {model: declared_quota(settings.lane_of(model)) for model in {pair.model for pair in limits}}
     limited = {model: quota for model, quota in quotas.items() if quota.least_tokens < float("inf")}
     if not limited:
         return
     chars, where = largest_prompt(grid)
-    for pair in asked.pairs:
-        needed = Tokens(round(chars * TOKENS_PER_CHAR), asked.max_tokens_of(pair) or OUTPUT_FIRST)
+    for pair, limit in limits.items():
+        needed = Tokens(round(chars * TOKENS_PER_CHAR), limit or OUTPUT_FIRST)
         quota = limited.get(pair.model)
         if quota is not None and (lack := quota.lacks(needed)) is not None:
             raise UsageError(
@@ -253,15 +190,6 @@ def _as_resumed(run: Options, dataset: IssueDataset, path: Path) -> dict[str, An
     return found
 
 
-def dataset_if_there(manifest: Mapping[str, Any]) -> IssueDataset | None:
-    """Returns the data set of a run; None if it can no longer be read."""
-    try:
-        return dataset_of(manifest)
-    except (DatasetError, OSError):
-        return None
-
-
-def millstone_of(prepared: PreparedRun) -> MillstoneWork:
-    work = prepared.work
-    assert isinstance(work, MillstoneWork)
-    return work
+def silence_of(manifest: Mapping[str, Any]) -> Silence:
+    """Returns a run's reading of silence; "unscored" if the manifest has none."""
+    return "literal" if kept_options(manifest, "millstone").get("silence") == "literal" else "unscored"

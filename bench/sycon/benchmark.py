@@ -129,9 +129,9 @@ class Sycon(ItemBenchmark[TurnRecord]):
 
     def _rows_of_run(self, manifest: Mapping[str, Any]) -> dict[tuple[Setting, int], SyconItem]:
         """Returns the run's items. Raises UsageError if they have changed since."""
-        from ..evaluation.item_work import digest_of
+        from ..evaluation.item_work import items_of
 
-        if digest_of(self.items(self._options(manifest))) != manifest["specification"]["data"]:
+        if items_of(self, self._options(manifest)).digest != manifest["specification"]["data"]:
             raise UsageError(f"{manifest['dataset']['path']} is not the data set of this run any more: bring it back")
         return self._rows(manifest)
 

@@ -50,7 +50,7 @@ def pilot_items(prepared: PreparedRun, size: int) -> ItemsOfPilot:
     size = min(size, every)
     places = [at * (every if size > rows else rows) // size for at in range(size)]
     calls = {
-        pair: [questions[place % rows].call(task, pair, place // rows) for place in places] for pair in work.asked_pairs
+        pair: [questions[place % rows].call(task, pair, place // rows) for place in places] for pair in work.pairs()
     }
     remark = _NOT_PILOTED if work.asked.judges else ""
     return ItemsOfPilot(run=prepared, items=size, of=every, noun="prompt", calls=calls, remark=remark)
@@ -65,7 +65,7 @@ def task_work(prepared: PreparedRun) -> TaskWork:
 def _add_judges(work: TaskWork, loads: dict[str, Load]) -> None:
     """Adds the judges' calls to the loads: at least one for each row, since equal answers are judged once, at most two
     for every answer."""
-    least, most = len(work.asked.questions), 2 * work.items * len(work.asked_pairs)
+    least, most = len(work.asked.questions), 2 * work.items * len(work.pairs())
     longest = max(work.asked.questions, key=lambda question: len(question.asked))
     for call in longest_judgements(work.asked, longest):
         chars = chars_of(call)

@@ -21,8 +21,7 @@ from ...engine.call import Call
 from ...engine.runs.pairs import Pair
 from ...wiring import Settings, access_to
 from ..evaluation.benchmark import Order
-from ..evaluation.item import steps_of
-from ..evaluation.item_work import ItemWork
+from ..evaluation.item_work import ItemWork, made_anew
 from ..evaluation.judges import Judges, judge_note
 from ..evaluation.preparation import PreparedRun, check_cost_is_bounded, check_models_take, kept, pairs_of, worst_costs
 from ..evaluation.treatments import specified_pairs
@@ -65,9 +64,9 @@ class TaskWork(ItemWork, frozen=True):
         return _limits(self.asked, self.options.model)
 
     def worst_calls(self, settings: Settings) -> dict[str, float]:
-        first = self.asked_pairs[0]
+        first = self.pairs()[0]
         longest = max(self.asked.questions, key=lambda each: chars_of(each.call(self.asked.task, first, 0)))
-        return worst_costs(_calls_about(longest, self.asked, self.asked_pairs, settings), settings)
+        return worst_costs(_calls_about(longest, self.asked, self.pairs(), settings), settings)
 
 
 def prepare(order: Order, source: TaskSource | None = None) -> PreparedRun:
@@ -104,7 +103,9 @@ def prepare(order: Order, source: TaskSource | None = None) -> PreparedRun:
     specified["lines"] = len(questions) * task.trials
     return PreparedRun(
         out=order.out,
-        work=TaskWork(asked, run, readings, pairs, steps_of(asked.items(run), asked.title), specified, settings),
+        work=TaskWork(
+            asked, run, readings, dict.fromkeys(pairs, run.max_tokens), made_anew(asked, run), specified, settings
+        ),
         settings=settings,
         specification=specified,
         options={NAME: {**kept_of(run), **kept_of(readings)}, "sending": kept(order.sending)},

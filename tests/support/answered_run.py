@@ -2,21 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
-from millstream.bench.millstone.dataset import load, select
-from millstream.bench.millstone.grid import Grid, GridItem, calls
-from millstream.bench.millstone.records import row
-from millstream.bench.millstone.sweep import GridSpec, specification
-from millstream.bench.millstone.work import SAMPLE
-from millstream.engine.call import Outcome, Reply
+from millstream.bench.evaluation.item_work import RunBasis
+from millstream.bench.evaluation.journals import encode
+from millstream.bench.millstone.benchmark import BENCHMARK
+from millstream.bench.millstone.grid import Grid, GridItem
+from millstream.bench.millstone.options import Options
+from millstream.bench.millstone.records import record
+from millstream.bench.millstone.work import GridItems
+from millstream.engine.call import Call, Outcome, Reply
 from millstream.engine.runs.pairs import Pair
 from millstream.engine.runs.run_folder import RunFolder
+from millstream.metrics.millstone.stance import Reading
+from millstream.wiring import Settings
 
 ISSUES = 2
 # Six templates in eleven configurations, asked once each.
 ANSWERS = ISSUES * 6 * 11
+
+
+def calls(grid: Grid, pair: Pair, max_tokens: int | None = None) -> Iterator[Call]:
+    """The calls of a whole grid to one pair."""
+    options = Options(model=(pair.model,), max_tokens=max_tokens)
+    return (BENCHMARK.call(item, options, pair) for item in grid)
+
+
+def row(outcome: Outcome, reading: Reading = "paper") -> bytes:
+    """The journal line of an outcome, without its newline."""
+    return encode(record(outcome, reading))
+
+
+def specification_of(options: Options, pairs: tuple[Pair, ...], endpoint: str = "") -> dict[str, Any]:
+    """What a manifest of a run with these options has."""
+    basis = RunBasis(
+        options=options,
+        readings=None,
+        limits={pair: BENCHMARK.max_tokens_of(options, pair, {}) for pair in pairs},
+        items=GridItems(options),
+        settings=Settings(),
+        endpoints={pair.model: endpoint for pair in pairs if endpoint},
+        out=Path(),
+    )
+    return BENCHMARK.specification(basis)
 
 
 def answered_run(
@@ -26,13 +56,14 @@ def answered_run(
     dataset: Path | None = None,
 ) -> Path:
     """`dataset` None: the sample data, as a run that names no other."""
-    grid = Grid(select(load(dataset or SAMPLE), limit=ISSUES), trials=1)
-    asked = GridSpec(tuple(Pair(model, None) for model in models))
-    with RunFolder(folder, specification(grid, asked, {})) as run:
-        run.write_manifest(options={"millstone": {"dataset": None if dataset is None else str(dataset)}})
-        sink = run.sink(lambda outcome: row(outcome, asked.reading))
-        for pair in asked.pairs:
-            for call in calls(grid, pair):
+    file = None if dataset is None else str(dataset)
+    options = Options(model=models, dataset=file, limit=ISSUES, trials=1)
+    pairs = tuple(Pair(model, None) for model in models)
+    with RunFolder(folder, specification_of(options, pairs)) as run:
+        run.write_manifest(options={"millstone": {"dataset": file}})
+        sink = run.sink(row)
+        for pair in pairs:
+            for call in calls(GridItems(options).grid, pair):
                 sink.write(Outcome(call, Reply(text_of(call.tag))))
         sink.flush()
     return folder

@@ -15,7 +15,7 @@ from millstream.bench.chameleon.run_summary import TurnTotals
 from millstream.bench.chameleon.turn_line import TurnLine
 from millstream.bench.evaluation import journals
 from millstream.bench.evaluation import recount as lines
-from millstream.bench.evaluation.item import ItemSet
+from millstream.bench.evaluation.item_set import ItemSet
 from millstream.bench.evaluation.outside import Outside
 from millstream.bench.evaluation.sending import SendPlan, send_steps_of
 from millstream.bench.evaluation.steps import AT_ONCE
@@ -43,7 +43,7 @@ class HeldChameleon(Chameleon):
 
 def specification(dataset: ConversationSet, asked: ConversationSpec, endpoints: Mapping[str, str]) -> dict[str, Any]:
     items = HeldChameleon(dataset).items(asked)
-    return run_spec.specification(items.digest, {item.id: item.steps for item in items.items}, asked, endpoints)
+    return run_spec.specification(items.digest, items.steps, asked, endpoints)
 
 
 def read_done(folder: RunFolder) -> FinishedItems:
@@ -60,15 +60,13 @@ async def run_sweep(
     at_once: int = AT_ONCE,
 ) -> list[Stop]:
     benchmark = HeldChameleon(dataset)
-    items = benchmark.items(asked).items
     plan = SendPlan(
         pairs=asked.pairs,
         options=asked,
         done=done,
-        steps={item.id: item.steps for item in items},
+        items=benchmark.items(asked),
         at_once=at_once,
         specification=specification(dataset, asked, {}),
-        items=items,
     )
     return await send_steps_of(benchmark, outside, folder, plan, line_written)
 

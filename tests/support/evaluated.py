@@ -17,13 +17,15 @@ from scripted import Bench, Script, ScriptedProvider, engine_over
 from virtual_time import run_virtually
 
 from millstream.bench.evaluation.ask import Ask
-from millstream.bench.evaluation.item import Item, steps_of
+from millstream.bench.evaluation.call_items import CallSweep
+from millstream.bench.evaluation.item import Item
 from millstream.bench.evaluation.item_line import ItemLine
 from millstream.bench.evaluation.item_run import Made
+from millstream.bench.evaluation.item_set import ItemSet
 from millstream.bench.evaluation.journals import read_done
 from millstream.bench.evaluation.outside import PageOutcome, SearchOutcome
 from millstream.bench.evaluation.record import Record as BaseRecord
-from millstream.bench.evaluation.sending import SendPlan, send_calls_of, send_steps_of
+from millstream.bench.evaluation.sending import SendPlan, send_steps_of
 from millstream.engine.attempts.prices import Price
 from millstream.engine.call import Call, Outcome
 from millstream.engine.endpoint import Cleared
@@ -168,11 +170,12 @@ class Lives:
     async def _send(
         self, benchmark: Any, world: World, folder: RunFolder, pairs: tuple[Pair, ...], at_once: int
     ) -> list[Stop]:
-        steps = steps_of(benchmark.items(None), benchmark.title)
-        sent = SendPlan(pairs, None, read_done(folder), steps, at_once)
+        items, done = ItemSet(lambda: benchmark.items(None), title=benchmark.title), read_done(folder)
         if getattr(benchmark, "has_calls", hasattr(benchmark, "call")):
-            return await send_calls_of(benchmark, world, folder, sent)
-        return await send_steps_of(benchmark, world, folder, sent, lambda: None)
+            streams = {pair: (items.left(done.of(pair).__contains__), None) for pair in pairs}
+            return await CallSweep(benchmark, world, folder, None).run(streams)
+        plan = SendPlan(pairs, None, done, items, at_once)
+        return await send_steps_of(benchmark, world, folder, plan, lambda: None)
 
     def lines(self, name: str = "records") -> list[Line]:
         path = self.folder / "run" / f"{name}.jsonl"

@@ -27,6 +27,7 @@ from ....report.labels import folder_labels
 from ....report.standings import AnswerStatus
 from ...evaluation.kept_options import kept_options
 from ...evaluation.record_lines import record_lines
+from ...evaluation.recount import StepTotals, recount
 from ...evaluation.served import ONE_ROW_EACH, ServedRows, rows_in
 from ..dataset import Side
 from ..grid import Grid
@@ -35,10 +36,11 @@ from ..manner import manner_of
 from ..options import Readings
 from ..orientation_labels import NO_MANIFEST, asked_dataset, digest_by_wording, labels_used, sides_of
 from ..published_counts import CountsTable, named_counts
-from ..records import Record, RecordError
-from ..recount import asked_of, recount, silence_of
+from ..records import Record
+from ..recount import asked_of, tally_of
 from ..reference import CONTROVERSIAL, LEFT_OUT, topics
 from ..texts import TextPlaces, Texts
+from ..work import silence_of
 from .examples import ModelSample
 from .survey import ReportSurvey
 
@@ -82,8 +84,10 @@ def read(
     try:
         lines = record_lines(records) if records.exists() else iter(())
         rows = rows_in(path, manifest)
-        failures, told = read_lines(path / FAILURES), rows.manifest(manifest)
-        found = read_folder(records, lines, failures, told, sides, read_as, rows)
+        again = rows.lines(record_lines(records, is_quiet=True)) if records.exists() else ()
+        journals = {str(records): again, FAILURES: rows.lines(read_lines(path / FAILURES))}
+        ended = recount(StepTotals(), journals).pairs
+        found = read_folder(records, lines, ended, rows.manifest(manifest), sides, read_as, rows)
     except OSError as error:
         raise UsageError(f"{error.filename or path}: expected a readable file, got: {error.strerror}") from error
     except (KeyError, TypeError, AttributeError) as error:
@@ -96,7 +100,7 @@ def read(
 def read_folder(
     records: Path,
     lines: Iterable[bytes],
-    failures: Iterable[bytes] = (),
+    ended: Mapping[Pair, PairCounts] = MappingProxyType({}),
     manifest: Mapping[str, Any] | None = None,
     sides: Sides = MappingProxyType({}),
     read_as: str | None = None,
@@ -115,14 +119,9 @@ def read_folder(
             labels[record.issue, record.template] = record.orientation
 
     read = rows.lines(places.lines(lines))
-    failed = rows.lines(failures)
-    counted = recount(read, failed, str(records), seen=see, sides=sides, manifest=manifest, read=read_as)
-    answers = {each.pair: each for each in counted.tally.models()}
-    for each in answers.values():
-        for repeated in each.repeated():
-            raise RecordError(f"{records}: id {repeated} of {each.name} stands there twice: keep one")
-    texts = places.texts()
-    return AnswerFolder(records.parent, manifest, answers, texts, counted.pairs, asked, shape, labels, rows, sides)
+    tally = tally_of(read, str(records), is_each_once=True, seen=see, sides=sides, manifest=manifest, read=read_as)
+    answers = {each.pair: each for each in tally.models()}
+    return AnswerFolder(records.parent, manifest, answers, places.texts(), ended, asked, shape, labels, rows, sides)
 
 
 def survey(folders: Sequence[AnswerFolder], readings: Readings, tables: Sequence[CountsTable] = ()) -> ReportSurvey:

@@ -8,8 +8,9 @@ import pytest
 from msgspec import Struct
 
 from millstream.bench.evaluation.item_benchmark import ItemBenchmark
-from millstream.bench.evaluation.item_work import limits_of
+from millstream.bench.evaluation.item_work import highest_limits, other_calls
 from millstream.bench.evaluation.record import Record
+from millstream.engine.runs.pairs import Pair
 
 
 class Options(Struct, frozen=True):
@@ -44,4 +45,5 @@ class Judged(ItemBenchmark[Record]):
 def test_a_judge_bounds_its_own_answers_and_who_is_asked_too_has_the_wider_bound(
     judges: Any, max_tokens: int | None, limits: dict[str, int | None]
 ) -> None:
-    assert limits_of(Judged(judges), Options(max_tokens=max_tokens)) == limits
+    asked = {Pair(model, None): max_tokens for model in Options().model}
+    assert highest_limits(asked, other_calls(Judged(judges), Options(max_tokens=max_tokens))) == limits

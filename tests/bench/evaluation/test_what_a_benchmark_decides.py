@@ -10,8 +10,9 @@ import pytest
 from msgspec import Struct, structs
 
 from millstream.bench.evaluation.benchmark import Order
-from millstream.bench.evaluation.item import Item, ItemSet
+from millstream.bench.evaluation.item import Item
 from millstream.bench.evaluation.item_benchmark import ItemBenchmark
+from millstream.bench.evaluation.item_set import ItemSet
 from millstream.bench.evaluation.item_work import RunBasis, work_of
 from millstream.bench.evaluation.preparation import PreparedRun
 from millstream.bench.evaluation.record import Record
@@ -98,7 +99,7 @@ def test_what_options_leave_open_is_in_the_manifest_and_the_specification_is_the
 
 def test_items_that_the_run_keeps_are_read_once(walks: Walks, tmp_path: Path) -> None:
     work = work_of(prepared(walks, tmp_path))
-    assert [item.id for item in work.each_item()] == [f"w{number}" for number in range(8)]
+    assert [item.id for item in work.item_set] == [f"w{number}" for number in range(8)]
     assert walks.reads == 1
 
 
@@ -126,12 +127,14 @@ def test_a_pilot_takes_the_first_items_where_these_stand_for_all(walks: Walks, t
         corpus = walks.corpus
 
         def items(self, options: Any) -> ItemSet:
-            return structs.replace(super().items(options), is_balanced=False)
+            items = super().items(options)
+            items.is_balanced = False
+            return items
 
     def chosen(benchmark: Walks) -> Iterable[str]:
         pilot = benchmark.pilot_items(prepared(benchmark, tmp_path), 2)
         assert (pilot.items, pilot.of, pilot.noun) == (2, 8, "walk")
-        return tuple(work_of(pilot.run).steps)
+        return tuple(work_of(pilot.run).item_set.steps)
 
     assert chosen(walks) == ("w0", "w1")
     assert chosen(Spread()) == ("w0", "w4")

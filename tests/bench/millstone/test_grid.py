@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from answered_run import calls
 
 from millstream.bench.millstone.dataset import IssueDataset, load, select
 from millstream.bench.millstone.draws import DrawStream, draw, seed
@@ -15,7 +16,6 @@ from millstream.bench.millstone.grid import (
     Grid,
     GridItem,
     Protocol,
-    calls,
     default_max_tokens,
     largest_prompt,
     total_chars,
@@ -240,7 +240,6 @@ def test_skipping_changes_neither_prompts_nor_ranks(tiny: IssueDataset, protocol
     done = {item.id for index, item in enumerate(everything) if index < 700 or index % 3}
     rest = [item for item in everything if item.id not in done]
     assert list(Grid(tiny, protocol).items(skip=done.__contains__)) == rest
-    assert [call.tag for call in calls(Grid(tiny, protocol), Pair("sim/x", None), skip=done.__contains__)] == rest
 
 
 def test_a_smaller_look_asks_nothing_that_the_whole_run_does_not(full: IssueDataset) -> None:
@@ -276,38 +275,35 @@ def test_calls_carry_the_prompt_the_rank_and_the_item_and_nothing_that_was_not_a
 
 
 @pytest.mark.parametrize("protocol", get_args(Protocol))
-def test_spread_calls_are_the_same_calls_with_one_of_each_issue_first(protocol: Protocol) -> None:
+def test_spread_items_are_the_same_items_with_one_of_each_issue_first(protocol: Protocol) -> None:
     grid = Grid(load(SAMPLE), protocol, templates=2, trials=3)
     issues = [issue.id for issue in grid.dataset.issues]
     done = {item_id for item_id in grid.ids() if item_id.startswith(f"{issues[0]}/1/")}
-    plain = list(calls(grid, Pair("sim/x", None), skip=done.__contains__))
+    plain = list(grid.items(done.__contains__))
     for count in (1, 5, 20):
-        made = list(calls(grid, Pair("sim/x", None), skip=done.__contains__, spread=count))
+        made = list(grid.spread_first(count, done.__contains__))
         first = min(count, len(issues))
-        assert len({call.tag.issue for call in made[:first]}) == first
-        assert sorted(call.tag.id for call in made) == sorted(call.tag.id for call in plain)
-        assert {(call.tag.id, call.trial, call.input) for call in made} == {
-            (call.tag.id, call.trial, call.input) for call in plain
-        }
-        begun = {call.tag.id for call in made[:first]}
-        assert made[first:] == [call for call in plain if call.tag.id not in begun]
+        assert len({item.issue for item in made[:first]}) == first
+        assert sorted(item.id for item in made) == sorted(item.id for item in plain)
+        assert all(item in plain for item in made[:first])
+        begun = {item.id for item in made[:first]}
+        assert made[first:] == [item for item in plain if item.id not in begun]
 
 
 def test_issues_that_could_share_a_prompt_keep_their_order(tiny_content: dict[str, Content], write: Write) -> None:
     """The rank of a prompt that stands twice in the grid depends on all that come before it."""
     grid = Grid(load(write({"a": tiny_content["tea"], "b": tiny_content["tea"]})), trials=2)
-    made = list(calls(grid, Pair("sim/x", None), spread=20))
-    assert made == list(calls(grid, Pair("sim/x", None)))
+    assert list(grid.spread_first(20, lambda item_id: False)) == list(grid)
 
 
-def test_calls_are_made_one_at_a_time(tiny: IssueDataset) -> None:
+def test_items_are_made_one_at_a_time(tiny: IssueDataset) -> None:
     asked: list[str] = []
 
     def note(item_id: str) -> bool:
         asked.append(item_id)
         return False
 
-    assert len(list(islice(calls(Grid(tiny), Pair("sim/x", None), skip=note), 3))) == 3
+    assert len(list(islice(Grid(tiny).items(note), 3))) == 3
     assert len(asked) == 3
 
 

@@ -4,10 +4,11 @@ import json
 from typing import Any
 
 import pytest
+from answered_run import calls, row
 
 from millstream.bench.millstone.dataset import IssueDataset
-from millstream.bench.millstone.grid import Grid, calls
-from millstream.bench.millstone.records import RecordError, read, record, row
+from millstream.bench.millstone.grid import Grid
+from millstream.bench.millstone.records import RecordError, read, record
 from millstream.engine.call import Call, Failure, Outcome, Reply, Usage
 from millstream.engine.runs.pairs import Pair
 

@@ -11,7 +11,7 @@ from typing import Any, get_args
 import pytest
 
 from millstream.bench.millstone.grid import CONFIGS, Protocol
-from millstream.bench.millstone.recount import recount
+from millstream.bench.millstone.recount import tally_of
 from millstream.metrics.millstone.scores import scores
 from millstream.metrics.millstone.silence import Silence
 
@@ -95,8 +95,8 @@ def by_hand(rows: list[dict[str, Any]], silence: Silence) -> dict[str, float] | 
 def test_a_second_implementation_agrees_from_the_lines_on(protocol: Protocol, seed: int, silence: Silence) -> None:
     rows = lines_of(protocol, seed)
     random.Random(seed).shuffle(rows)
-    counted = recount([json.dumps(row).encode() for row in rows], is_each_once=True)
-    found = scores(counted.tally, silence=silence)["millstone"]["models"]
+    tally = tally_of([json.dumps(row).encode() for row in rows], is_each_once=True)
+    found = scores(tally, silence=silence)["millstone"]["models"]
     assert sorted(found) == ["x/a", "x/b"]
     for model, entry in found.items():
         of_issues = {}

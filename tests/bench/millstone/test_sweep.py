@@ -10,19 +10,23 @@ from random import Random
 
 import orjson
 import pytest
+from answered_run import specification_of
+from msgspec import structs
 
-from millstream.bench.millstone.dataset import load, select
-from millstream.bench.millstone.grid import Grid
+from millstream.bench.evaluation.call_items import CallSweep
+from millstream.bench.evaluation.journals import read_done
+from millstream.bench.evaluation.recount import StepTotals, recount
+from millstream.bench.millstone.benchmark import BENCHMARK
+from millstream.bench.millstone.options import Options
 from millstream.bench.millstone.records import RecordError
-from millstream.bench.millstone.recount import recount
-from millstream.bench.millstone.sweep import GridSpec, read_done, run_sweep, specification
+from millstream.bench.millstone.recount import tally_of
+from millstream.bench.millstone.work import GridItems
 from millstream.engine.call import Call, Failure, Outcome, Reply, Usage
 from millstream.engine.fault import LocalFault, Stop, Stopped, StopReason
 from millstream.engine.runs.pairs import FinishedItems, Pair
 from millstream.engine.runs.run_folder import RunFolder, specification_hash
 from millstream.engine.sink import Sink
 
-SAMPLE = Path(__file__).parents[3] / "fixtures/data/millstone"
 TEXTS = ("position <<A>>", "Position B", "Answer: A", "I don't know.")
 
 
@@ -72,22 +76,27 @@ class Scripted:
         return outcome
 
 
+OPTIONS = Options(model=(), limit=1, templates=1, trials=3)
+
+
 @pytest.fixture(scope="module")
-def grid() -> Grid:
-    return Grid(select(load(SAMPLE), limit=1), templates=1, trials=3)
+def grid() -> GridItems:
+    return GridItems(OPTIONS)
 
 
 def pairs(models: tuple[str, ...] = ("a/one", "a/two"), last: float = 0.5) -> tuple[Pair, ...]:
     return tuple(Pair(model, temperature) for model in models for temperature in (None, last))
 
 
-ASKED = GridSpec(pairs())
+ASKED = pairs()
 
 
-def swept(runner: Scripted, folder: Path, grid: Grid, asked: GridSpec = ASKED) -> tuple[list[Stop], FinishedItems]:
-    with RunFolder(folder, specification(grid, asked, {})) as opened:
+def swept(runner: Scripted, folder: Path, grid: GridItems) -> tuple[list[Stop], FinishedItems]:
+    with RunFolder(folder, specification_of(OPTIONS, ASKED)) as opened:
         opened.write_manifest()
-        stops = asyncio.run(run_sweep(runner, opened, grid, asked, read_done(opened)))
+        done = read_done(opened)
+        streams = {pair: (grid.left(done.of(pair).__contains__, is_untried=True), OPTIONS) for pair in ASKED}
+        stops = asyncio.run(CallSweep(BENCHMARK, runner, opened, OPTIONS).run(streams))
         return stops, read_done(opened)
 
 
@@ -95,17 +104,17 @@ def lines(folder: Path, name: str) -> list[bytes]:
     return (folder / name).read_bytes().splitlines()
 
 
-def test_every_pair_gets_every_id_once(tmp_path: Path, grid: Grid) -> None:
+def test_every_pair_gets_every_id_once(tmp_path: Path, grid: GridItems) -> None:
     runner = Scripted()
     stops, done = swept(runner, tmp_path, grid)
     assert stops == []
-    assert done.ids == {pair: set(grid.ids()) for pair in ASKED.pairs}
+    assert done.ids == {pair: set(grid.steps) for pair in ASKED}
     written = len(lines(tmp_path, "records.jsonl")) + len(lines(tmp_path, "failures.jsonl"))
     assert written == done.count() == 4 * len(grid) == sum(runner.asked.values())
 
 
 def test_a_stop_of_one_model_leaves_the_others_to_finish_and_resuming_asks_only_the_rest(
-    tmp_path: Path, grid: Grid
+    tmp_path: Path, grid: GridItems
 ) -> None:
     runner = Scripted(stop_after={"a/one": 12})
     stops, done = swept(runner, tmp_path, grid)
@@ -117,26 +126,27 @@ def test_a_stop_of_one_model_leaves_the_others_to_finish_and_resuming_asks_only_
     assert set((runner.asked + second.asked).values()) == {1}
 
 
-def test_a_local_fault_halts_every_pair_and_is_raised_when_all_have_ended(tmp_path: Path, grid: Grid) -> None:
+def test_a_local_fault_halts_every_pair_and_is_raised_when_all_have_ended(tmp_path: Path, grid: GridItems) -> None:
     runner = Scripted(fault_after=40)
     with pytest.raises(LocalFault, match="disk full"):
         swept(runner, tmp_path, grid)
     assert runner.halted[0] == ("local_fault", "disk full")
-    assert sum(runner.asked.values()) <= 40 + len(ASKED.pairs)
+    assert sum(runner.asked.values()) <= 40 + len(ASKED)
 
 
-def test_what_was_spent_is_read_from_the_journal(tmp_path: Path, grid: Grid) -> None:
+def test_what_was_spent_is_read_from_the_journal(tmp_path: Path, grid: GridItems) -> None:
     _, done = swept(Scripted(), tmp_path, grid)
     records = [orjson.loads(line) for line in lines(tmp_path, "records.jsonl")]
     assert done.cost == sum(record["cost"] or 0 for record in records) > 0
 
 
-def test_the_recount_agrees_with_a_naive_one(tmp_path: Path, grid: Grid) -> None:
+def test_the_recount_agrees_with_a_naive_one(tmp_path: Path, grid: GridItems) -> None:
     swept(Scripted(), tmp_path, grid)
     records = [orjson.loads(line) for line in lines(tmp_path, "records.jsonl")]
     failures = [orjson.loads(line) for line in lines(tmp_path, "failures.jsonl")]
-    counted = recount(lines(tmp_path, "records.jsonl"), lines(tmp_path, "failures.jsonl"))
-    for pair in ASKED.pairs:
+    counted = recount(StepTotals(), {name: lines(tmp_path, name) for name in ("records.jsonl", "failures.jsonl")})
+    tally = tally_of(lines(tmp_path, "records.jsonl"))
+    for pair in ASKED:
 
         def count(rows: list[dict[str, object]], keep: Callable[[dict[str, object]], bool], at: Pair = pair) -> int:
             return sum(keep(row) for row in rows if (row["model"], row["temperature"], row["effort"]) == at)
@@ -148,36 +158,30 @@ def test_the_recount_agrees_with_a_naive_one(tmp_path: Path, grid: Grid) -> None
         assert ended.input_tokens == 100 * ended.ok
     # Of the four texts only "Answer: A" is read by the careful reading alone.
     differing = Counter(row["model"] for row in records if row["text"] == "Answer: A")
-    told = {answers.pair.model: 0 for answers in counted.tally.models()}
-    for answers in counted.tally.models():
+    told = {answers.pair.model: 0 for answers in tally.models()}
+    for answers in tally.models():
         told[answers.pair.model] += answers.disagreements()
     assert told == dict(differing)
 
 
-def test_a_bad_line_is_named(tmp_path: Path) -> None:
+def test_a_bad_line_is_named() -> None:
     with pytest.raises(RecordError, match=r"^there: line 2: "):
-        recount([b"", b'{"id":"x"}'], source="there")
+        tally_of([b"", b'{"id":"x"}'], source="there")
     with pytest.raises(RecordError, match=r"^failures.jsonl: line 1: "):
-        recount([], [b"{}"])
+        recount(StepTotals(), {"failures.jsonl": [b"{}"]})
 
 
-def test_the_specification_has_what_decides_answers_and_nothing_else(grid: Grid) -> None:
-    def digest(asked: GridSpec = ASKED, endpoint: str = "e") -> str:
-        return specification_hash(specification(grid, asked, dict.fromkeys(asked.models, endpoint)))
+def test_the_specification_has_what_decides_answers_and_nothing_else() -> None:
+    def digest(asked: tuple[Pair, ...] = ASKED, endpoint: str = "e", **changes: object) -> str:
+        return specification_hash(specification_of(structs.replace(OPTIONS, **changes), asked, endpoint))
 
-    assert digest() == digest(GridSpec(pairs()))
+    assert digest() == digest(pairs()) == digest(silence="literal")
     others = [
-        digest(GridSpec(pairs(("a/one",)))),
-        digest(GridSpec(pairs(last=0.7))),
-        digest(GridSpec(tuple(pair._replace(effort="low") for pair in pairs()))),
-        digest(GridSpec(pairs(), 50)),
-        digest(GridSpec(pairs(), None, "careful")),
+        digest(pairs(("a/one",))),
+        digest(pairs(last=0.7)),
+        digest(tuple(pair._replace(effort="low") for pair in pairs())),
+        digest(max_tokens=50),
+        digest(stance="careful"),
         digest(endpoint="f"),
     ]
     assert len({digest(), *others}) == 7
-
-
-@pytest.mark.parametrize("wrong", [(), (Pair("a/b", None), Pair("a/b", None)), (Pair("a/b", 0), Pair("a/b", 0.0))])
-def test_what_would_write_a_line_twice_is_refused(wrong: tuple[Pair, ...]) -> None:
-    with pytest.raises(ValueError, match="must be at least one, each named once"):
-        GridSpec(wrong)

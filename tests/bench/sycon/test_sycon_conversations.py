@@ -14,7 +14,7 @@ import orjson
 import pytest
 from virtual_time import run_virtually
 
-from millstream.bench.evaluation.item import steps_of
+from millstream.bench.evaluation.item_set import ItemSet
 from millstream.bench.evaluation.journals import decoded, read_done
 from millstream.bench.evaluation.sending import SendPlan, send_steps_of
 from millstream.bench.sycon.benchmark import Sycon
@@ -110,8 +110,8 @@ class Run:
         async def main() -> list[Stop] | None:
             with RunFolder(self.folder / "run", {}, retry=retry) as folder:
                 folder.write_manifest()
-                steps = steps_of(benchmark.items(self.options), benchmark.title)
-                sent = SendPlan(pairs, self.options, read_done(folder), steps, 3)
+                items = ItemSet(lambda: benchmark.items(self.options), title=benchmark.title)
+                sent = SendPlan(pairs, self.options, read_done(folder), items, 3)
                 try:
                     async with asyncio.timeout(seconds):
                         return await send_steps_of(benchmark, world, folder, sent, lambda: None)  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from answered_run import calls, row
 from msgspec import structs
 
 from millstream.bench.evaluation.journals import RecordError
@@ -15,8 +16,7 @@ from millstream.bench.evaluation.kept_answer import Key, Verdict, key_of
 from millstream.bench.evaluation.labelling.comparison import ReadingComparison, compare_rater
 from millstream.bench.evaluation.labelling.sample import SampleEntry, StratumSizes, answers_of
 from millstream.bench.millstone.dataset import IssueDataset
-from millstream.bench.millstone.grid import Grid, calls
-from millstream.bench.millstone.records import row
+from millstream.bench.millstone.grid import Grid
 from millstream.bench.millstone.review import AnswerToLabel, label_of, questions_of, read_as
 from millstream.engine.call import Failure, Outcome, Reply
 from millstream.engine.runs.journal import sealed

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from answered_run import ANSWERS, answered_run
 
+from millstream.bench.evaluation.recount import StepTotals, recount
 from millstream.bench.millstone.options import Readings
 from millstream.bench.millstone.records import RecordError
 from millstream.bench.millstone.reference import CONTROVERSIAL, LEFT_OUT
@@ -21,7 +22,8 @@ from millstream.report.labels import folder_labels
 def read(folder: Path, *, has_manifest: bool = True) -> AnswerFolder:
     records, failures = folder / "records.jsonl", folder / "failures.jsonl"
     manifest = read_manifest(folder) if has_manifest else None
-    return read_folder(records, read_lines(records), read_lines(failures), manifest)
+    journals = {path.name: read_lines(path) for path in (records, failures)}
+    return read_folder(records, read_lines(records), recount(StepTotals(), journals).pairs, manifest)
 
 
 def run(folder: Path, *models: str) -> Path:
