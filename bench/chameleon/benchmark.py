@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mappin
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...engine.runs.pairs import Pair
 from ..evaluation.benchmark import LoadPrompts, Order
 from ..evaluation.item import Item
 from ..evaluation.item_benchmark import ItemBenchmark
@@ -39,7 +38,6 @@ class Chameleon(ItemBenchmark[TurnRecord]):
     unit = "turn"
     unit_name = "conversation"
     noun_of_line = "turn"
-    scores_nothing = True
     columns = (
         "score",
         "95% interval over conversations",
@@ -123,9 +121,6 @@ class Chameleon(ItemBenchmark[TurnRecord]):
         from .score_table import score_lines
 
         return score_lines(lines, run)
-
-    def entry(self, part: Mapping[str, Any], pair: Pair) -> Mapping[str, Any]:
-        return part["models"].get(pair.model, {}).get(pair.treatment) or {}
 
     def remarks(self, part: Mapping[str, Any]) -> Iterable[str]:
         from .score_table import remarks_of

@@ -51,9 +51,6 @@ class ConversationSet(Struct, frozen=True):
     conversations: tuple[Conversation, ...]
     whole: tuple[Conversation, ...] = ()
 
-    def turns(self, most: int | None = None) -> int:
-        return sum(min(len(each.questions), most or len(each.questions)) for each in self.conversations)
-
 
 def load(path: Path) -> ConversationSet:
     """Returns the conversations of a JSON object, a JSON list, JSON lines, a CSV, or a folder of such files. Raises

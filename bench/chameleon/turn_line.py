@@ -16,9 +16,12 @@ class PageLine(Struct, frozen=True):
 
 
 class TurnLine(ItemLine, frozen=True, kw_only=True):
-    """A turn's line. Its step is the turn, its role the step at which it failed."""
+    """A turn's line. Its step is the turn, its role the step at which it failed. Failures of other programs may lack
+    their place."""
 
-    step: int = field(name="turn")
+    id: str = ""
+    conversation: str = ""
+    step: int = field(name="turn", default=0)
     role: str = field(name="step", default="")
     search: str = ""
     query_by: str = "model"
@@ -29,6 +32,10 @@ class TurnLine(ItemLine, frozen=True, kw_only=True):
     judge_temperature: float | None = None
     judge_repaired: bool = False
     raw_judgement: str | None = None
+
+    @property
+    def item(self) -> str:
+        return self.conversation
 
     @property
     def is_cut_empty(self) -> bool:

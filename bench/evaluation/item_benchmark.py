@@ -26,7 +26,6 @@ from .scoring import (
     scores_again,
 )
 from .treatments import pairs_in
-from .work import entry_of
 
 if TYPE_CHECKING:
     from ...engine.call import Call, Outcome
@@ -55,8 +54,6 @@ class ItemBenchmark(Benchmark, Generic[_Record]):
     """The columns of the table of scores."""
     kept_instead: ClassVar[str] = "the run's own readings; these scores are only shown"
     """What scores.json keeps where other readings than the run's own are given."""
-    scores_nothing: ClassVar[bool] = False
-    """Whether `score` takes a run without a record, of which the scores say that all is missing."""
     Record: ClassVar[type[Any]] = BaseRecord
     """A line of records.jsonl."""
     Line: ClassVar[type[ItemLine]] = ItemLine
@@ -147,10 +144,6 @@ class ItemBenchmark(Benchmark, Generic[_Record]):
         reader must know; `compared` has a sentence for each pair of models. `specification` is the run's; None for
         records of other programs."""
         raise NotImplementedError(f"{self.title}: score_records() is missing")
-
-    def entry(self, part: Mapping[str, Any], pair: Pair) -> Mapping[str, Any]:
-        """Returns the scores of a pair, by default those under its name; empty: it has none."""
-        return entry_of(part, pair)
 
     def remarks(self, part: Mapping[str, Any]) -> Iterable[str]:
         """Returns the sentences below a table of scores: by default their remarks, then the comparisons."""

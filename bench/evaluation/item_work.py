@@ -43,7 +43,7 @@ from .sending import SendPlan, at_once_of, send_steps_of
 from .served import served_rows
 from .stored_calls import RunLine, StoredCall
 from .treatments import pairs_in, specified_pairs
-from .work import RunCounts
+from .work import RunCounts, entry_of
 
 if TYPE_CHECKING:
     from ...wiring.engine import Engine
@@ -96,8 +96,6 @@ class OfItems(CallBenchmark, StepBenchmark, ScoredBenchmark, Protocol):
 
     @property
     def Totals(self) -> type[StepTotals]: ...
-
-    def entry(self, part: Mapping[str, Any], pair: Pair) -> Mapping[str, Any]: ...
 
     def remarks(self, part: Mapping[str, Any]) -> Iterable[str]: ...
 
@@ -249,7 +247,7 @@ class ItemWork(Struct, frozen=True):
         return RunCounts(counted.pairs, scores, remarks, details, tuple(part["unmeasured"]))
 
     def score_cells(self, scores: Mapping[str, Any], pair: Pair) -> tuple[str, ...]:
-        return self.of.cells(self.of.entry(scores[self.of.name], pair))
+        return self.of.cells(entry_of(scores[self.of.name], pair))
 
 
 class RunBasis(Struct, frozen=True, kw_only=True):

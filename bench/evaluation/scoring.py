@@ -7,7 +7,6 @@ benchmark by name, and computes no score.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -57,9 +56,6 @@ class ScoredBenchmark(Protocol):
 
     @property
     def kept_instead(self) -> str: ...
-
-    @property
-    def scores_nothing(self) -> bool: ...
 
     def scores_name(self, specification: Mapping[str, Any] | None) -> str: ...
 
@@ -133,20 +129,20 @@ def score_folder(benchmark: ScoredBenchmark, folder: Path, given: Mapping[str, A
     keeps in their place, for a remark (empty: these are the run's own readings)."""
     path = folder / RECORDS
     manifest = read_manifest(folder) if (folder / MANIFEST).exists() else None
-    nothing = UsageError(f"{path}: expected records, got none: nothing to score")
     try:
         run = scored_run(benchmark, folder, manifest, given)
-        lines = run.rows.lines(record_lines(path))
-        if not benchmark.scores_nothing:
-            lines = _unless_blank(lines, nothing)
-        scores = scores_of(benchmark, lines, run)
+        scores = scores_of(benchmark, run.rows.lines(record_lines(path)), run)
     except OSError as error:
         raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
     if not scores[benchmark.scores_name(run.specification)]["models"]:
-        raise nothing
+        raise nothing_in(path)
     for caveat in benchmark.caveats(manifest, run.readings):
         remark(f"{folder}: {caveat}")
     return scores, "" if run.readings == benchmark.readings_of(manifest) else benchmark.kept_instead
+
+
+def nothing_in(path: Path) -> UsageError:
+    return UsageError(f"{path}: expected records, got none: nothing to score")
 
 
 def scores_again(benchmark: ScoredBenchmark, folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -160,14 +156,3 @@ def kept_readings(kind: type[Struct], name: str, manifest: Mapping[str, Any] | N
     manifest. `name`: the benchmark's."""
     kept = kept_options(manifest, name)
     return read_kept(kind, {field: kept[field] for field in kind.__struct_fields__ if field in kept})
-
-
-def _unless_blank(lines: Iterable[bytes], nothing: UsageError) -> Iterator[bytes]:
-    """Returns the lines. Raises the error if all are blank."""
-    blank: list[bytes] = []
-    left = iter(lines)
-    for line in left:
-        blank.append(line)
-        if line.strip():
-            return chain(blank, left)
-    raise nothing

@@ -99,7 +99,8 @@ class BenchmarkRun(Protocol):
 
 def entry_of(found: Mapping[str, Any], pair: Pair) -> Mapping[str, Any]:
     """Returns a pair's scores, empty if it has none. A model with a single treatment has an entry under its
-    name alone."""
+    name alone; under that name there may also be an entry for each treatment."""
     models = found["models"]
     entry: Mapping[str, Any] = models.get(treated_name(pair)) or models.get(pair.model) or {}
-    return entry
+    nested = entry.get(pair.treatment)
+    return nested if isinstance(nested, Mapping) else entry

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...engine.runs.run_folder import RECORDS
 from ...format import command_text
 from ..evaluation.benchmark import LoadPrompts, Order
 from ..evaluation.kept_options import kept_options
+from ..evaluation.scoring import nothing_in
 from .options import TITLE, Options
 from .task_records import TaskRecords
 
@@ -39,6 +41,12 @@ class TaskBenchmark(TaskRecords):
 
     def owns(self, fields: Mapping[str, Any]) -> bool:
         return {"item", "row", "score"} <= fields.keys()
+
+    def score(self, folder: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+        scores, kept = super().score(folder, given)
+        if not any(entry.get("answers") for part in scores.values() for entry in part.get("models", {}).values()):
+            raise nothing_in(folder / RECORDS)
+        return scores, kept
 
     def score_table(self, source: str, scores: Mapping[str, Any]) -> str:
         from .score_table import told

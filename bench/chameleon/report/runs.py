@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import msgspec
-from msgspec import Struct, structs
+from msgspec import Struct, field, structs
 
 from ....configuration.errors import UsageError
 from ....engine.runs.journal import read_lines
@@ -22,11 +22,13 @@ from ....engine.runs.run_folder import FAILURES, MANIFEST, RECORDS
 from ....metrics.chameleon.readings import Readings
 from ....metrics.chameleon.traces import Asked, Traces
 from ....metrics.read_in_part import RunReads
+from ...evaluation.journals import decoded
 from ...evaluation.kept_options import kept_options
 from ...evaluation.reads import reads_of
 from ...evaluation.record_lines import record_lines
 from ...evaluation.served import ONE_ROW_EACH, ServedRows, rows_in
 from ..run_spec import asked_of, readings_of_run
+from ..turn_line import TurnLine
 
 
 class ConversationRun(Struct, frozen=True):
@@ -39,10 +41,10 @@ class ConversationRun(Struct, frozen=True):
     records: Path
     traces: Traces
     asked: Asked = MappingProxyType({})
-    failed: Mapping[Pair, Counter[str]] = MappingProxyType({})
+    failed: dict[Pair, Counter[str]] = field(default_factory=dict)
     data: str | None = None
-    steps: Mapping[Pair, Counter[str]] = MappingProxyType({})
-    held: Mapping[Pair, int] = MappingProxyType({})
+    steps: dict[Pair, Counter[str]] = field(default_factory=dict)
+    held: Counter[Pair] = field(default_factory=Counter)
     specification: Mapping[str, Any] = MappingProxyType({})
     is_sample: bool = False
     manifest: Mapping[str, Any] | None = None
@@ -54,40 +56,18 @@ class ConversationRun(Struct, frozen=True):
         """The number of turns in its records."""
         return sum(troubles.turns for troubles in self.traces.troubles.values())
 
-
-class _Failure(Struct):
-    model: str
-    temperature: float | None = None
-    effort: str | None = None
-    status: str = "unknown"
-    conversation: str = ""
-    turn: int = 0
-    step: str = ""
-
-
-class _FailureCounts:
-    """Counts of failures by kind and by step, and the first failed turn of each conversation."""
-
-    def __init__(self) -> None:
-        self.kinds: dict[Pair, Counter[str]] = {}
-        self.steps: dict[Pair, Counter[str]] = {}
-        self._first: dict[tuple[Pair, str], int] = {}
-
-    def add(self, failure: _Failure) -> None:
-        pair = pair_of(failure)
-        self.kinds.setdefault(pair, Counter())[failure.status] += 1
-        if failure.step:
-            self.steps.setdefault(pair, Counter())[failure.step] += 1
-        place = (pair, failure.conversation)
-        self._first[place] = min(failure.turn, self._first.get(place, failure.turn))
-
-    def held(self, asked: Asked) -> Counter[Pair]:
-        """Returns how many turns of each pair are held back: they follow a failed one and are not asked before that is
-        answered."""
-        held: Counter[Pair] = Counter()
-        for (pair, conversation), turn in self._first.items():
-            held[pair] += max(0, asked.get(pair, {}).get(conversation, turn) - turn)
-        return held
+    def add_failures(self, lines: Iterable[TurnLine]) -> None:
+        """Counts failures by kind and by step, and the later turns that the first one of a conversation holds back."""
+        first: dict[tuple[Pair, str], int] = {}
+        for line in lines:
+            pair = pair_of(line)
+            place = pair, line.item
+            self.failed.setdefault(pair, Counter())[line.status] += 1
+            if line.role:
+                self.steps.setdefault(pair, Counter())[line.role] += 1
+            first[place] = min(line.step, first.get(place, line.step))
+        for (pair, conversation), turn in first.items():
+            self.held[pair] += max(0, self.asked.get(pair, {}).get(conversation, turn) - turn)
 
 
 def read(path: Path, manifest: Mapping[str, Any] | None, read_as: str | None = None) -> ConversationRun:
@@ -153,21 +133,16 @@ def read_run(
     digest of its data set, None: not known. Raises ValueError, which names the file and the line."""
     traces = Traces(reads)
     following = 0
-    failed = _FailureCounts()
-    decode = msgspec.json.Decoder(_Failure).decode
+    failed: list[bytes] = []
     for number, written in enumerate(lines, 1):
         offset, following = following, following + len(written) + 1
         if not (line := rows.line(written).strip()):
             continue
         try:
-            is_turn = traces.add(line, offset)
+            if not traces.add(line, offset):
+                failed.append(line)
         except ValueError as error:
             raise ValueError(f"{records}: line {number}: {error}") from error
-        if not is_turn:
-            failed.add(decode(line))
-    for number, line in enumerate(rows.lines(failures), 1):
-        try:
-            failed.add(decode(line))
-        except (msgspec.MsgspecError, UnicodeError) as error:
-            raise ValueError(f"failures.jsonl: line {number}: {error}") from error
-    return ConversationRun(label, records, traces, asked, failed.kinds, data, failed.steps, failed.held(asked))
+    run = ConversationRun(label, records, traces, asked, data=data)
+    run.add_failures(chain(decoded(failed, TurnLine, str(records)), decoded(rows.lines(failures), TurnLine, FAILURES)))
+    return run

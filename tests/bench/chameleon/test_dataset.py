@@ -65,8 +65,6 @@ def test_a_csv_has_a_conversation_a_row_its_first_question_first(tmp_path: Path)
     )
     assert (first.topic, first.domain, first.id) == (first.questions[0], "pushes", "why-is-ice-slippery-really")
     assert second.questions == ("How old is glass?", "It flows.")
-    assert data.turns() == 5
-    assert data.turns(2) == 4
 
 
 def test_columns_of_known_names_are_no_questions(tmp_path: Path) -> None:
