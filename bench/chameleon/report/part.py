@@ -56,7 +56,6 @@ from .published import OVERALL
 from .remarks import choices, of_samples, remarks
 from .runs import ConversationRun
 from .tables_scores import (
-    composition_table,
     correlations_table,
     domains_table,
     scores_table,
@@ -143,13 +142,12 @@ def tables_and_figures(conversation_scores: ConversationScores) -> PageContents:
     """Returns the tables, figures and remarks of a report, without the sections of its page."""
     made = [
         scores_table(conversation_scores),
-        composition_table(conversation_scores),
+        domains_table(conversation_scores),
         confidence_table(conversation_scores),
         reuse_table(conversation_scores),
         correlations_table(conversation_scores),
         shares_table(conversation_scores),
         temperatures_table(conversation_scores),
-        domains_table(conversation_scores),
         turns_table(conversation_scores),
         contradictions_table(conversation_scores),
         completeness_table(conversation_scores),

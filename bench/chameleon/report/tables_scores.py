@@ -103,28 +103,47 @@ def _overall(rows: Sequence[tuple[Cell, ...]], names: Sequence[str]) -> Iterator
         yield fmean(known) if known and name not in _WITHOUT_MEAN else None
 
 
-def composition_table(panel: ConversationScores) -> Table:
-    asked: dict[str, tuple[str, int]] = {}
+def domains_table(panel: ConversationScores) -> Table:
+    """Returns table 2, with the scores of each model in a domain below the domain's own row."""
+    asked: dict[str, dict[str, int]] = {}
     for sample in panel.samples:
         for trace, _ in sample.held:
-            asked[trace.conversation] = (trace.domain, max(trace.asked, asked.get(trace.conversation, ("", 0))[1]))
-    found: dict[str, list[int]] = {}
-    for domain, turns in asked.values():
-        found.setdefault(domain, []).append(turns)
-    rows: list[tuple[Cell, ...]] = [
-        (domain or None, len(turns), sum(turns))
-        for domain, turns in sorted(found.items(), key=lambda each: (not each[0], each[0].casefold()))
-    ]
-    if len(rows) > 1:
-        rows.append(("Total", len(asked), sum(turns for _, turns in asked.values())))
+            turns = asked.setdefault(trace.domain, {})
+            turns[trace.conversation] = max(trace.asked, turns.get(trace.conversation, 0))
+    columns = [Column("domain", "Domain"), MODEL, CONVERSATIONS, Column("turns", "Questions", "count")]
+    for kind in KINDS:
+        columns += [Column(kind, _TITLES[kind], _UNITS[kind]), Column(f"{kind}_std", "Std", _UNITS[kind])]
+        if kind == "score":
+            columns += interval_columns("rate")
+    scored = by_domain(panel.samples)
+    nothing = [None] * (len(columns) - 4)
+    rows: list[tuple[Cell, ...]] = []
+    for domain, turns in sorted(asked.items(), key=lambda each: (not each[0], each[0].casefold())):
+        rows.append((domain or None, None, len(turns), sum(turns.values()), *nothing))
+        own = scored.get(domain, [])
+        rows += [_in_domain(domain, model, own) for model in dict.fromkeys(sample.pair.model for sample, _ in own)]
+    if len(asked) > 1:
+        totals = (sum(map(len, asked.values())), sum(sum(turns.values()) for turns in asked.values()))
+        rows.append(("Total", None, *totals, *nothing))
     return beside_published(
         "chameleon-table-2-domains",
-        "Table 2: conversations and questions by domain",
+        "Table 2: conversations, questions and scores by domain",
         "Every conversation that any model was asked about and that has a turn. The paper's printed total of 17,770 "
-        "questions is a misprint: its rows add up to 17,700.",
-        (Column("domain", "Domain"), CONVERSATIONS, Column("turns", "Questions", "count")),
+        "questions is a misprint: its rows add up to 17,700. A model's row has its scored conversations of all "
+        f"temperatures, with mean and standard deviation (n − 1) across them. {INTERVAL_NOTE}",
+        columns,
         rows,
     )
+
+
+def _in_domain(domain: str, model: str, every: Sequence[tuple[PairSample, list[int]]]) -> tuple[Cell, ...]:
+    some = [(sample, kept) for sample, kept in every if sample.pair.model == model]
+    names = [sample.conversations[row] for sample, kept in some for row in kept]
+    row: list[Cell] = [domain or None, model, len(names), None]
+    for kind in KINDS:
+        found = spread(names, np.concatenate([sample.column(kind)[kept] for sample, kept in some]))
+        row += [found.mean, found.std, *(interval_cells(found.interval, "rate") if kind == "score" else ())]
+    return tuple(row)
 
 
 def shares_table(panel: ConversationScores) -> Table:
@@ -204,32 +223,6 @@ def correlations_table(panel: ConversationScores) -> Table:
     )
     implied = [(PUBLISHED, whose, partner, *[None] * 2, r, *[None] * 4) for whose, partner, r in implied_correlations()]
     return structs.replace(table, rows=(*table.rows, *implied))
-
-
-def domains_table(panel: ConversationScores) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for domain, own in by_domain(panel.samples).items():
-        for model in dict.fromkeys(sample.pair.model for sample, _ in own):
-            some = [(sample, kept) for sample, kept in own if sample.pair.model == model]
-            names = [sample.conversations[row] for sample, kept in some for row in kept]
-            row: list[Cell] = [domain or None, model, len(names)]
-            for kind in KINDS:
-                values = np.concatenate([sample.column(kind)[kept] for sample, kept in some])
-                found = spread(names, values)
-                row += [found.mean, found.std, *(interval_cells(found.interval, "rate") if kind == "score" else ())]
-            rows.append(tuple(row))
-    columns = [Column("domain", "Domain"), MODEL, CONVERSATIONS]
-    for kind in KINDS:
-        columns += [Column(kind, _TITLES[kind], _UNITS[kind]), Column(f"{kind}_std", "Std", _UNITS[kind])]
-        if kind == "score":
-            columns += interval_columns("rate")
-    return Table(
-        "chameleon-domains",
-        "By domain",
-        f"Mean and standard deviation (n − 1) across scored conversations of all temperatures. {INTERVAL_NOTE}",
-        tuple(columns),
-        tuple(rows),
-    )
 
 
 def temperatures_table(panel: ConversationScores) -> Table:
