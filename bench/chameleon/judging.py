@@ -17,6 +17,7 @@ from ...metrics.chameleon.scores import scores as scores_of
 from ...metrics.chameleon.traces import Traces
 from ...providers.models import WINDOW, prompt_tokens
 from ..evaluation.ask import Ask, CallFailed
+from ..evaluation.journals import encode
 from ..evaluation.judging.judgement import Judgement
 from ..evaluation.judging.judging import JudgeScore, Judging
 from ..evaluation.kept_answer import Verdict
@@ -25,7 +26,6 @@ from .dataset import ConversationSet, DatasetError, load, select
 from .judge import AnsweredTurn, TurnJudge
 from .prompts import PastTurn
 from .records import Record as AnswerRecord
-from .records import encode
 from .run_spec import asked_of, readings_of_run
 from .samples import Samples
 

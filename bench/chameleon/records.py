@@ -5,7 +5,6 @@ Owns the fields of `records.jsonl` and `failures.jsonl`. Knows no file and no sc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import Annotated, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType, structs
@@ -14,9 +13,6 @@ from ...engine.call import FailureKind, Usage
 from ...engine.runs.pairs import Pair, pair_of
 from ...engine.runs.proof import ANSWERED
 from ...metrics.chameleon.lines import Stance
-from ..evaluation.journals import RecordError as RecordError
-from ..evaluation.journals import decoded
-from ..evaluation.journals import encode as encode
 from ..evaluation.outside import FromCache
 from ..evaluation.record import StepPlace, StepSpent
 from .context import PromptCuts
@@ -120,9 +116,3 @@ class Record(Struct, frozen=True, kw_only=True):
     def as_written(self, place: StepPlace, spent: StepSpent) -> Record:
         """Returns the record with the costs of its turn."""
         return structs.replace(self, **spent.as_fields())
-
-
-def read(lines: Iterable[str | bytes], source: str = "records") -> Iterator[Record]:
-    """Yields the records of these lines. Unknown fields and blank lines are ignored. Raises RecordError for a line that
-    is no record; `source` is its file's name in the message."""
-    return decoded(lines, Record, source)

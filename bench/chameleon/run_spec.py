@@ -6,7 +6,7 @@ Owns the specification. Knows no folder and sends nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from msgspec import Struct, convert, field, to_builtins
 
@@ -17,8 +17,6 @@ from .context import CUT_VERSION
 from .dataset import ConversationSet
 from .order import KINDS_VERSION, TURNS, Order
 from .prompts import PROMPT_VERSION, JudgePrompt
-
-Retrieval = Literal["own", "shared"]
 
 PAGES = 20
 PAGE_TOKENS = 1_500
@@ -61,10 +59,6 @@ class ConversationSpec(Struct, frozen=True, kw_only=True):
         missing = [model for model in self.models if model not in self.tokens]
         if missing:
             raise ValueError(f"tokens: expected how many a prompt to {missing[0]} may have, got none")
-
-    @property
-    def retrieval(self) -> Retrieval:
-        return "own" if self.queries_by is None else "shared"
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -121,7 +115,7 @@ def specification(
         "prompt_tokens": {model: asked.tokens[model] for model in asked.models},
         "prompt_version": PROMPT_VERSION,
         "search": asked.search,
-        "retrieval": asked.retrieval,
+        "retrieval": "own" if asked.queries_by is None else "shared",
         "queries_by": None if asked.queries_by is None else as_list(asked.queries_by),
         "pages": asked.pages,
         "page_tokens": asked.page_tokens,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ from chameleon_types import Asking, Making, Running
 from msgspec import structs
 
 from millstream.bench.chameleon.dataset import ConversationSet
-from millstream.bench.chameleon.records import RecordError, encode, read
+from millstream.bench.chameleon.records import Record
 from millstream.bench.chameleon.retrieval import RetrievedPage
 from millstream.bench.chameleon.run_spec import asked_of
+from millstream.bench.evaluation.journals import RecordError, decoded, encode
 from millstream.engine.call import Call, Failure, Reply
 from millstream.engine.runs.journal import sealed
 from millstream.engine.runs.pairs import Pair
@@ -51,6 +53,10 @@ def run(made: Making, asking: Asking, running: Running, tmp_path: Path) -> tuple
     folder = tmp_path / "run"
     close(folder, dataset)
     return folder, dataset
+
+
+def read(lines: list[bytes], source: str = "records") -> Iterator[Record]:
+    return decoded(lines, Record, source)
 
 
 def rows(folder: Path, name: str = "records") -> list[bytes]:

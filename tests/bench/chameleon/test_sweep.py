@@ -15,8 +15,8 @@ from chameleon_types import Asking, Lines, Making, Running, in_order, whole, wri
 from virtual_time import run_virtually
 
 from millstream.bench.chameleon.dataset import ConversationSet, select
-from millstream.bench.chameleon.records import RecordError
 from millstream.bench.chameleon.run_spec import asked_of
+from millstream.bench.evaluation.journals import RecordError
 from millstream.engine.call import Call
 from millstream.engine.fault import LocalFault
 from millstream.engine.runs.pairs import Pair, failures_of
