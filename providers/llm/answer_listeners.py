@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import orjson
-
 from .answer_values import as_object, as_text
+from .blocks import object_in
 from .event_stream import BrokenStream, messages_of
 from .protocol import AnswerListener
 from .sse import events_of
@@ -23,10 +22,7 @@ _END_MOST = 2
 
 
 def _object_of(data: bytes) -> dict[str, Any]:
-    try:
-        return as_object(orjson.loads(data))
-    except orjson.JSONDecodeError:
-        return {}
+    return object_in(data) or {}
 
 
 def _first(value: Any) -> dict[str, Any]:

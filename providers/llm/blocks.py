@@ -112,7 +112,8 @@ def arguments_in(call: Call, tool_call: ToolCall) -> orjson.Fragment:
     return orjson.Fragment(text)
 
 
-def object_in(text: str) -> dict[str, Any] | None:
+def object_in(text: str | bytes) -> dict[str, Any] | None:
+    """Returns the JSON object in a text; None if it is no JSON, or none of an object."""
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:

@@ -15,6 +15,7 @@ import orjson
 
 from ...engine.call import NOT_REPORTED, Call, Outcome, Reply, Usage
 from ...engine.content import ToolCall
+from .blocks import object_in
 from .repair import mended
 from .serve_dialect import ServedRequest
 
@@ -58,11 +59,7 @@ def arguments_of(call: ToolCall) -> str:
     any other text becomes its field `arguments`, an empty text an empty object."""
     if not call.arguments.strip():
         return "{}"
-    try:
-        is_object = isinstance(orjson.loads(call.arguments), dict)
-    except orjson.JSONDecodeError:
-        is_object = False
-    if not is_object:
+    if object_in(call.arguments) is None:
         return dumps({"arguments": call.arguments}).decode()
     # Line breaks can occur only between tokens here. Files of answers need one line for each.
     return call.arguments.replace("\n", " ").replace("\r", " ")

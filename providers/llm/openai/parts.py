@@ -14,7 +14,7 @@ import orjson
 
 from ....engine.content import Native, Part, ToolCall
 from ..answer_values import as_text, objects_in
-from ..blocks import native_of
+from ..blocks import native_of, object_in
 from ..repair import mended
 from .shapes import CompletionMessage
 from .turns import FAMILY
@@ -38,12 +38,7 @@ class _ToolCallBuilder:
 
     @property
     def is_complete(self) -> bool:
-        if not self.arguments.endswith("}"):
-            return False
-        try:
-            return isinstance(orjson.loads(self.arguments), dict)
-        except orjson.JSONDecodeError:
-            return False
+        return self.arguments.endswith("}") and object_in(self.arguments) is not None
 
     def part(self, made_id: str) -> Part | None:
         call_id, name = mended(self.id) or made_id, mended(self.name)
