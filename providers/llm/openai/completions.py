@@ -6,19 +6,17 @@ log-probabilities: NaN for a token without one, as the first. Complete under the
 
 from __future__ import annotations
 
-import math
 from hashlib import sha256
-from typing import Any
 
-from ....engine.call import Call, Reply, TokenLogprob
+from ....engine.call import Call, Reply
 from ....engine.endpoint import EncodeError, Fault, Request, Response
 from ..answer_listeners import completion_text, listener_of
-from ..answer_values import is_number
+from ..answer_values import as_object
 from ..faults import bad_json, broken_answer, empty_answer, refusal_or_fault, unreadable
 from ..protocol import Target, WireProtocol, add_extra, check_absent, request_of, sampling_of
 from ..repair import mended
 from .chat import BROKEN, FINISHES, STREAM, STREAM_ALONE, Chunks, decode_stream, read_answer
-from .shapes import ChatChoice, alternatives_of, logprobs_of
+from .shapes import ChatChoice, logprobs_of, parallel_logprobs
 
 PATH = "/completions"
 _NOT_EXTRA = ("prompt", "model", "stream")
@@ -78,7 +76,7 @@ class _CompletionChunks(Chunks):
         text = choice.text if isinstance(choice.text, str) else None
         if text is not None:
             self.texts.append(text)
-        rows = aligned_logprobs(choice.logprobs)
+        rows = parallel_logprobs(as_object(choice.logprobs), is_aligned=True)
         if rows is None:
             rows = logprobs_of(choice.logprobs, text)
         if rows is not None:
@@ -104,21 +102,6 @@ class _CompletionChunks(Chunks):
             tier=self.origin.service_tier or None,
             router=self.origin.provider or None,
         )
-
-
-def aligned_logprobs(lists: Any) -> list[TokenLogprob] | None:
-    """Returns a row for each token of parallel lists, so that tokens can be counted, with NaN where the number is
-    missing; None if they are not such lists."""
-    if not isinstance(lists, dict):
-        return None
-    tokens, values, tops = (lists.get(name) for name in ("tokens", "token_logprobs", "top_logprobs"))
-    if not isinstance(tokens, list) or not isinstance(values, list) or len(tokens) != len(values):
-        return None
-    rows = tops if isinstance(tops, list) and len(tops) == len(tokens) else [None] * len(tokens)
-    return [
-        TokenLogprob(mended(str(token)), float(value) if is_number(value) else math.nan, alternatives_of(row))
-        for token, value, row in zip(tokens, values, rows, strict=True)
-    ]
 
 
 PROTOCOL = WireProtocol("openai-completions", encode, decode, listen=listener_of(completion_text), is_verbatim=True)

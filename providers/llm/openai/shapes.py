@@ -6,6 +6,7 @@ as missing. Pure: values in, values out, never an exception.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -151,27 +152,33 @@ def logprobs_of(logprobs: Any, text: str | None) -> list[TokenLogprob] | None:
         return None if text is None else [TokenLogprob(text, float(logprobs))]
     if not isinstance(logprobs, dict):
         return None
-    content, tokens = logprobs.get("content"), logprobs.get("tokens")
+    content = logprobs.get("content")
     if isinstance(content, list):
         return [_token_of(one) for one in content if isinstance(one, dict) and is_number(one.get("logprob"))]
-    values, tops = logprobs.get("token_logprobs"), logprobs.get("top_logprobs")
-    if isinstance(tokens, list) and isinstance(values, list):
-        rows = tops if isinstance(tops, list) and len(tops) == len(tokens) else [None] * len(tokens)
-        return [
-            TokenLogprob(mended(str(token)), float(value), alternatives_of(row))
-            for token, value, row in zip(tokens, values, rows, strict=False)
-            if is_number(value)
-        ]
-    return None
+    return parallel_logprobs(logprobs, is_aligned=False)
+
+
+def parallel_logprobs(lists: dict[str, Any], *, is_aligned: bool) -> list[TokenLogprob] | None:
+    """Returns the rows of parallel lists; None if there are no such lists. A token without a number is left out, but
+    has NaN where tokens shall be counted (`is_aligned`), for which both lists must be of one length."""
+    tokens, values, tops = (lists.get(name) for name in ("tokens", "token_logprobs", "top_logprobs"))
+    if not isinstance(tokens, list) or not isinstance(values, list) or (is_aligned and len(tokens) != len(values)):
+        return None
+    rows = tops if isinstance(tops, list) and len(tops) == len(tokens) else [None] * len(tokens)
+    return [
+        TokenLogprob(mended(str(token)), float(value) if is_number(value) else math.nan, _alternatives_of(row))
+        for token, value, row in zip(tokens, values, rows, strict=False)
+        if is_aligned or is_number(value)
+    ]
 
 
 def _token_of(one: dict[str, Any]) -> TokenLogprob:
     return TokenLogprob(
-        mended(str(one.get("token", ""))), float(one["logprob"]), alternatives_of(one.get("top_logprobs"))
+        mended(str(one.get("token", ""))), float(one["logprob"]), _alternatives_of(one.get("top_logprobs"))
     )
 
 
-def alternatives_of(alternatives: Any) -> tuple[tuple[str, float], ...]:
+def _alternatives_of(alternatives: Any) -> tuple[tuple[str, float], ...]:
     pairs: Iterable[tuple[Any, Any]] = ()
     if isinstance(alternatives, dict):
         pairs = alternatives.items()
