@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import orjson
 from msgspec import Struct
 
-from ...engine.call import Call
+from ...engine.call import Call, Message
 from ...engine.content import Image, Native, Part, Tool, ToolCall, ToolResult, unmarked
 from ...engine.endpoint import EncodeError
 from .protocol import as_it_stands
@@ -22,6 +22,7 @@ from .repair import mended
 
 _DATA = re.compile(r"data:([^;,]+)(?:;[^;,]*)*;base64,(.*)", re.DOTALL | re.IGNORECASE)
 _EXCERPT_MAX = 60
+SYSTEM = ("system", "developer")
 
 
 # --- writing ---
@@ -44,17 +45,29 @@ class PromptTurn(Struct):
         return [block_of(self.content)] if isinstance(self.content, str) else self.content
 
 
-def turn_of(role: str, parts: Sequence[Part], block: Callable[[Part], Any], own_result: str) -> PromptTurn:
-    """Returns the turn of these parts, each written by `block`. Results of tools go first and blank texts are left out,
-    since providers refuse anything else. `own_result` is the field or the type that marks a native part as a result."""
-    filled = [part for part in parts if not isinstance(part, str) or part.strip()]
+def turn_of(
+    call: Call, message: Message, block: Callable[[Call, Part], Any], own_result: str, whose: str
+) -> PromptTurn:
+    """Returns the turn of a message, each of its parts written by `block`. Results of tools stand in a turn of the
+    user, where they go first, and blank texts are left out, since providers refuse anything else. `own_result` is the
+    field or the type that marks a native part as a result, `whose` the family in the message of EncodeError, which a
+    system prompt of other parts than texts raises."""
+    role = "system" if message.role in SYSTEM else message.role
+    if isinstance(message.content, str):
+        return PromptTurn(role, message.content)
+    if role == "system":
+        for part in map(unmarked, message.content):
+            if not isinstance(part, str | Native):
+                raise unsayable(call, part, f"a system prompt of {whose}")
+    role = "user" if role == "tool" else role
+    filled = [part for part in message.content if not isinstance(part, str) or part.strip()]
     if not filled:
         return PromptTurn(role, "")
     if role != "user":
-        return PromptTurn(role, [block(part) for part in filled])
+        return PromptTurn(role, [block(call, part) for part in filled])
     results = [part for part in filled if _is_result(part, own_result)]
     others = [part for part in filled if not _is_result(part, own_result)]
-    return PromptTurn(role, [block(part) for part in (*results, *others)], len(results))
+    return PromptTurn(role, [block(call, part) for part in (*results, *others)], len(results))
 
 
 def _is_result(part: Part, own_result: str) -> bool:
@@ -133,7 +146,7 @@ def data_of(call: Call, image: Image) -> tuple[str, str] | None:
     return ("image/jpeg" if kind == "image/jpg" else kind), match[2]
 
 
-def unsayable(call: Call, part: Part, where: str) -> EncodeError:
+def unsayable(call: Call, part: Part | Tool, where: str) -> EncodeError:
     kind = {"Image": "an image", "ToolCall": "a tool call", "ToolResult": "a tool's result"}[type(part).__name__]
     return EncodeError(f"the call to {call.model}: {kind} can't stand in {where}")
 

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....engine.call import Call, Message
-from ....engine.content import Image, Native, Part, Tool, ToolCall, ToolResult, unmarked
+from ....engine.call import Call
+from ....engine.content import Image, Native, Part, Tool, ToolCall, ToolResult
 from ....engine.endpoint import EncodeError
-from ..blocks import PromptTurn, arguments_in, beside, data_of, own_json, schema_of_tool, together, turn_of, unsayable
+from ..blocks import PromptTurn, arguments_in, beside, data_of, own_json, schema_of_tool, together, turn_of
 from ..protocol import as_it_stands, described
 from ..tool_ids import with_sound_ids
 
 FAMILY = "anthropic"
 _WORDS = "Anthropic's words"
-_SYSTEM = ("system", "developer")
 _CHOICES = {"auto": "auto", "none": "none", "required": "any"}
 
 
@@ -26,7 +25,7 @@ def prompt_of(call: Call) -> dict[str, Any]:
     system: list[PromptTurn] = []
     turns: list[PromptTurn] = []
     for message in with_sound_ids(call).messages():
-        turn = _turn(call, message)
+        turn = turn_of(call, message, _block, "tool_result", "Anthropic's")
         (system if turn.role == "system" and not turns else turns).append(turn)
     if not turns:
         raise EncodeError(f"{call.model}: Anthropic wants at least one message of a user besides the system prompt")
@@ -36,19 +35,6 @@ def prompt_of(call: Call) -> dict[str, Any]:
         return {"messages": messages}
     whole = prompts[0].content if len(prompts) == 1 else [block for turn in prompts for block in turn.blocks(_text)]
     return {"messages": messages, "system": whole}
-
-
-def _turn(call: Call, message: Message) -> PromptTurn:
-    """Returns the turn of a message; results of tools stand in a turn of the user."""
-    is_system = message.role in _SYSTEM
-    if isinstance(message.content, str):
-        return PromptTurn("system" if is_system else message.role, message.content)
-    if is_system:
-        for part in message.content:
-            if not isinstance(unmarked(part), str | Native):
-                raise unsayable(call, part, "a system prompt of Anthropic's")
-    role = "system" if is_system else "user" if message.role == "tool" else message.role
-    return turn_of(role, message.content, lambda part: _block(call, part), "tool_result")
 
 
 def _block(call: Call, part: Part) -> Any:

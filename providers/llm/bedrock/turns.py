@@ -12,6 +12,7 @@ from ....engine.call import Call, Message
 from ....engine.content import Image, Native, Part, Tool, ToolCall, ToolResult
 from ....engine.endpoint import EncodeError
 from ..blocks import (
+    SYSTEM,
     PromptTurn,
     arguments_in,
     beside,
@@ -21,15 +22,13 @@ from ..blocks import (
     schema_of_tool,
     together,
     turn_of,
-    unsayable,
 )
 from ..protocol import as_it_stands, described
 from ..tool_ids import with_sound_ids
 
 FAMILY = "bedrock"
 _WORDS = "Bedrock's words"
-_SYSTEM = ("system", "developer")
-_ROLES = ("system", "user", "assistant")
+_ROLES = (*SYSTEM, "user", "assistant")
 _CLAUDE = "anthropic.claude"
 _FORMATS = {"image/gif": "gif", "image/jpeg": "jpeg", "image/png": "png", "image/webp": "webp"}
 
@@ -40,7 +39,8 @@ def prompt_of(call: Call) -> dict[str, Any]:
     turns: list[PromptTurn] = []
     system: list[Any] = []
     for message in with_sound_ids(call).messages():
-        turn = _turn(call, message)
+        _check_role(call, message)
+        turn = turn_of(call, message, _block, "toolResult", "Bedrock's")
         if turn.role != "system":
             turns.append(turn)
         elif turn.says_something:
@@ -51,25 +51,12 @@ def prompt_of(call: Call) -> dict[str, Any]:
     return {"messages": messages, "system": system} if system else {"messages": messages}
 
 
-def _turn(call: Call, message: Message) -> PromptTurn:
-    """Returns the turn of a message; results of tools stand in a turn of the user."""
-    role = "system" if message.role in _SYSTEM else message.role
-    if isinstance(message.content, str):
-        return PromptTurn(_require_role(call, role), message.content)
-    if role == "system":
-        for part in message.content:
-            if not isinstance(part, str | Native):
-                raise unsayable(call, part, "a system prompt of Bedrock's")
-    role = _require_role(call, "user" if role == "tool" else role)
-    return turn_of(role, message.content, lambda part: _block(call, part), "toolResult")
-
-
-def _require_role(call: Call, role: str) -> str:
-    if role not in _ROLES:
+def _check_role(call: Call, message: Message) -> None:
+    is_result = message.role == "tool" and not isinstance(message.content, str)
+    if message.role not in _ROLES and not is_result:
         raise EncodeError(
-            f"{call.model}: Bedrock has no role {role!r}, only system, user and assistant: mend the messages"
+            f"{call.model}: Bedrock has no role {message.role!r}, only system, user and assistant: mend the messages"
         )
-    return role
 
 
 def _block(call: Call, part: Part) -> Any:

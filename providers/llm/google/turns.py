@@ -17,7 +17,7 @@ from msgspec import Struct
 from ....engine.call import Call, Message
 from ....engine.content import Image, Native, Part, Tool, ToolCall, ToolResult
 from ....engine.endpoint import EncodeError
-from ..blocks import arguments_in, beside, check_parallel_tools, data_of, object_in, own_json, unsayable
+from ..blocks import SYSTEM, arguments_in, beside, check_parallel_tools, data_of, object_in, own_json, unsayable
 from ..protocol import as_it_stands, described
 
 FAMILY = "gemini"
@@ -26,7 +26,6 @@ MADE_ID = "call_"
 _IS_MADE = re.compile(rf"{MADE_ID}\d{{1,4}}")
 _WORDS = "Gemini's words"
 _ROLES = {"user": "user", "assistant": "model", "model": "model"}
-_SYSTEM = ("system", "developer")
 _CHOICES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 _TYPES = {
     "avif": "image/avif",
@@ -65,7 +64,7 @@ def prompt_of(call: Call, model: str) -> dict[str, Any]:
     tools = _CalledTools()
     results: list[ToolResult] = []
     for message in _without_empty(tuple(call.messages())):
-        if message.role in _SYSTEM:
+        if message.role in SYSTEM:
             system.extend(_system(call, message))
             continue
         role = _role(call, message)
@@ -89,7 +88,7 @@ def prompt_of(call: Call, model: str) -> dict[str, Any]:
 def _without_empty(messages: tuple[Message, ...]) -> list[Message]:
     """Returns the turns without empty ones, which Gemini refuses; all of them if no turn has content."""
     filled = [message for message in messages if any(part != "" for part in _parts_of(message))]
-    return filled if any(message.role not in _SYSTEM for message in filled) else list(messages)
+    return filled if any(message.role not in SYSTEM for message in filled) else list(messages)
 
 
 def _parts_of(message: Message) -> tuple[Part, ...]:

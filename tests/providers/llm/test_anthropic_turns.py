@@ -158,6 +158,10 @@ def test_strict_is_sent_only_where_it_is_set() -> None:
         (Call(MODEL, (Message("assistant", (ToolCall("t", "f", "[1]"),)),)), "arguments of f must be one JSON object"),
         (Call(MODEL, (Message("assistant", (ToolCall("t", "f", '{"a":'),)),)), "must be one JSON object; came"),
         (Call(MODEL, (Message("system", (SHOWN,)), Message("user", "x"))), "an image can't stand in a system prompt"),
+        (
+            Call(MODEL, (Message("system", (Native("anthropic", {}, SHOWN),)), Message("user", "x"))),
+            "an image can't stand",
+        ),
         (Call(MODEL, "x", tools=(WEATHER,), extra={"tools": []}), "can't set tools: the call itself says it"),
         (Call(MODEL, "x", parallel_tools=True, extra={"tool_choice": {}}), "can't set tool_choice"),
     ],
