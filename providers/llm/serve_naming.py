@@ -11,6 +11,7 @@ from types import MappingProxyType
 from msgspec import structs
 
 from ...engine.call import WEB
+from .repair import mended
 from .serve_bounds import MODEL_NAME_MAX
 from .serve_dialect import RequestRefusal, ServedRequest
 
@@ -32,7 +33,7 @@ def model_named(word: str, family: str, names: Mapping[str, str], is_provider: C
         return names[word]
     if len(word) > MODEL_NAME_MAX:
         raise _unknown(word, f"a model's name has at most {MODEL_NAME_MAX} characters, this one {len(word):,}")
-    if not word or not word.isprintable() or " " in word or not _is_writable(word):
+    if not word or not word.isprintable() or " " in word or mended(word) != word:
         raise _unknown(word, "expected a model as provider/model, or a name without spaces")
     if family == "gemini":
         word = word.removeprefix("models/")
@@ -69,11 +70,3 @@ def _unknown(word: str, why: str) -> RequestRefusal:
 
 def _shown(word: str) -> str:
     return word if len(word) <= _SHOWN_MAX else f"{word[: _SHOWN_MAX - 1]}…"
-
-
-def _is_writable(word: str) -> bool:
-    try:
-        word.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -68,11 +68,8 @@ class _Ids:
         return message if is_same else Message(message.role, parts)
 
     def _part(self, part: Part) -> Part:
-        if isinstance(part, ToolCall):
-            new_id = self._called(part.id)
-            return part if new_id == part.id else structs.replace(part, id=new_id)
-        if isinstance(part, ToolResult):
-            new_id = self._answered(part.id)
+        if isinstance(part, ToolCall | ToolResult):
+            new_id = self._called(part.id) if isinstance(part, ToolCall) else self._answered(part.id)
             return part if new_id == part.id else structs.replace(part, id=new_id)
         if isinstance(part, Native):
             return self._native(part)

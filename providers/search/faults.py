@@ -13,6 +13,7 @@ from msgspec import Struct, structs
 
 from ...engine.endpoint import Fault, Response
 from ...engine.page_urls import with_shown_addresses
+from ..llm.answer_values import as_text
 from ..llm.faults import fault_of
 from .results import plain
 
@@ -50,10 +51,10 @@ def error_in(answer: dict[str, Any]) -> EngineError | None:
     error = answer.get("error")
     if isinstance(error, dict):
         message = error.get("detail") or error.get("message") or error.get("code")
-        return EngineError(_text(message), _code(error.get("code")), _status(error.get("status"), error.get("code")))
+        return EngineError(_text(message), as_text(error.get("code")), _status(error.get("status"), error.get("code")))
     if error:
         return EngineError(
-            _text(error), _code(answer.get("tag")), _status(answer.get("statusCode"), answer.get("status"))
+            _text(error), as_text(answer.get("tag")), _status(answer.get("statusCode"), answer.get("status"))
         )
     if answer.get("statusCode") and answer.get("message"):
         return EngineError(_text(answer["message"]), status=_status(answer["statusCode"]))
@@ -87,10 +88,6 @@ def _text(value: Any) -> str:
     if isinstance(value, list):
         value = "; ".join(str(each.get("msg", each)) if isinstance(each, dict) else str(each) for each in value[:5])
     return plain(value if isinstance(value, str) else str(value), DETAIL_MAX)
-
-
-def _code(value: Any) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def _status(*values: Any) -> int | None:

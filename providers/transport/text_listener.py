@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ...engine.endpoint import Hear
 from ..llm.protocol import AnswerListener
+from ..llm.repair import mended
 from .secrets import Secrets
 
 # JSON within the text may write a secret with these; text after one is not passed on.
@@ -30,8 +31,8 @@ class TextListener:
             return
         text = self._held + self._listener.take(chunk)
         size = len(text) - self._doubtful(text)
-        if self._secrets.are_in(text) or any(escape in text for escape in _ESCAPES) or not _is_sound(text):
-            # From here on only the whole answer shows what was meant.
+        if self._secrets.are_in(text) or any(escape in text for escape in _ESCAPES) or mended(text) != text:
+            # From here on only the whole answer shows what was meant. A half surrogate pair may still be completed.
             self._is_over = True
             return
         self._held = text[size:]
@@ -42,12 +43,3 @@ class TextListener:
         """Returns how many characters at the end of a text may be the beginning of a secret or of an escape."""
         begun = max((size for escape, size in _BEGUN.items() if text.endswith(escape)), default=0)
         return begun + self._secrets.begun_in(text[: len(text) - begun])
-
-
-def _is_sound(text: str) -> bool:
-    """Returns whether a text is free of half surrogate pairs, whose other half may not have arrived yet."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -15,7 +15,7 @@ from msgspec import structs
 
 from ....engine.call import Reply
 from ....engine.endpoint import Fault, Response
-from ..answer_values import objects_in
+from ..answer_values import as_text, objects_in
 from ..errors import DETAIL_MAX, shown
 from ..faults import refusal_or_fault
 from ..repair import mended, read_object
@@ -82,8 +82,7 @@ def google_error_within(response: Response, error: Any) -> Reply | Fault:
 
 
 def _result_of(response: Response, error: dict[str, Any]) -> Reply | Fault:
-    text = error.get("message")
-    message = mended(text) if isinstance(text, str) else ""
+    message = mended(as_text(error.get("message")))
     if _NOT_IN_V1.search(message):
         message += ' (preview models may be on v1beta alone: set version = "v1beta" under [providers.gemini])'
     details = objects_in(error.get("details"))

@@ -11,6 +11,7 @@ from typing import Any
 from ....engine.call import Call, Message
 from ....engine.content import Image, Native, Part, Tool, ToolCall, ToolResult
 from ....engine.endpoint import EncodeError
+from ..answer_values import as_text
 from ..blocks import beside, native_of
 from ..protocol import as_it_stands
 from ..repair import mended
@@ -166,8 +167,7 @@ def _text_of(part: Any, kind: str) -> str:
     """Returns the text of a message's part of this kind; empty for any other."""
     if not isinstance(part, dict) or part.get("type") != kind:
         return ""
-    text = part.get("text" if kind == "output_text" else "refusal")
-    return text if isinstance(text, str) else ""
+    return as_text(part.get("text" if kind == "output_text" else "refusal"))
 
 
 def _native(value: dict[str, Any]) -> Iterator[Native]:
@@ -180,7 +180,7 @@ def _call(item: dict[str, Any], made_id: str) -> ToolCall:
     rest = {key: value for key, value in item.items() if key not in _OF_A_CALL and value is not None}
     return ToolCall(
         mended(call_id) if isinstance(call_id, str) else made_id,
-        mended(name) if isinstance(name, str) else "",
+        mended(as_text(name)),
         mended(arguments_text(item.get("arguments"))) or "{}",
         native_of(FAMILY, rest) if rest else None,
     )
