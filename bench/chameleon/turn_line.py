@@ -16,12 +16,9 @@ class PageLine(Struct, frozen=True):
 
 
 class TurnLine(ItemLine, frozen=True, kw_only=True):
-    """A turn's line. Its step is the turn, its role the step at which it failed. Failures of other programs may lack
-    their place."""
+    """A turn's line. Its step is the turn, its role the step at which it failed."""
 
-    id: str = ""
-    conversation: str = ""
-    step: int = field(name="turn", default=0)
+    step: int = field(name="turn")
     role: str = field(name="step", default="")
     search: str = ""
     query_by: str = "model"
@@ -32,10 +29,6 @@ class TurnLine(ItemLine, frozen=True, kw_only=True):
     judge_temperature: float | None = None
     judge_repaired: bool = False
     raw_judgement: str | None = None
-
-    @property
-    def item(self) -> str:
-        return self.conversation
 
     @property
     def is_cut_empty(self) -> bool:

@@ -28,7 +28,18 @@ from ...evaluation.reads import reads_of
 from ...evaluation.record_lines import record_lines
 from ...evaluation.served import ONE_ROW_EACH, ServedRows, rows_in
 from ..run_spec import asked_of, readings_of_run
-from ..turn_line import TurnLine
+
+
+class _Failure(Struct):
+    """A failure's line, ours or another program's."""
+
+    model: str
+    temperature: float | None = None
+    effort: str | None = None
+    status: str = "unknown"
+    conversation: str = ""
+    turn: int = 0
+    step: str = ""
 
 
 class ConversationRun(Struct, frozen=True):
@@ -56,16 +67,16 @@ class ConversationRun(Struct, frozen=True):
         """The number of turns in its records."""
         return sum(troubles.turns for troubles in self.traces.troubles.values())
 
-    def add_failures(self, lines: Iterable[TurnLine]) -> None:
+    def add_failures(self, lines: Iterable[_Failure]) -> None:
         """Counts failures by kind and by step, and the later turns that the first one of a conversation holds back."""
         first: dict[tuple[Pair, str], int] = {}
         for line in lines:
             pair = pair_of(line)
-            place = pair, line.item
+            place = pair, line.conversation
             self.failed.setdefault(pair, Counter())[line.status] += 1
-            if line.role:
-                self.steps.setdefault(pair, Counter())[line.role] += 1
-            first[place] = min(line.step, first.get(place, line.step))
+            if line.step:
+                self.steps.setdefault(pair, Counter())[line.step] += 1
+            first[place] = min(line.turn, first.get(place, line.turn))
         for (pair, conversation), turn in first.items():
             self.held[pair] += max(0, self.asked.get(pair, {}).get(conversation, turn) - turn)
 
@@ -144,5 +155,5 @@ def read_run(
         except ValueError as error:
             raise ValueError(f"{records}: line {number}: {error}") from error
     run = ConversationRun(label, records, traces, asked, data=data)
-    run.add_failures(chain(decoded(failed, TurnLine, str(records)), decoded(rows.lines(failures), TurnLine, FAILURES)))
+    run.add_failures(chain(decoded(failed, _Failure, str(records)), decoded(rows.lines(failures), _Failure, FAILURES)))
     return run
