@@ -81,7 +81,7 @@ def _prompt_of(value: Any, where: str) -> Prompt:
         raise UsageError(
             f"{where}: expected a text, or an object with `prompt` (a text) or `messages` (a list), got {_kind(value)}"
         )
-    return _writable(text, where)
+    return _require_writable(text, where)
 
 
 def _conversation_of(value: Any, where: str) -> Prompt:
@@ -96,10 +96,10 @@ def _message_of(value: Any, where: str) -> Message:
         raise UsageError(
             f"{where}: expected an object with role ({', '.join(_ROLES)}) and content (text), got {_kind(value)}"
         )
-    return Message(role, _writable(content, where))
+    return Message(role, _require_writable(content, where))
 
 
-def _writable(text: str, where: str) -> str:
+def _require_writable(text: str, where: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -187,11 +187,11 @@ def sampling_of(
             )
     sampling: dict[str, Any] = {}
     if call.temperature is not None:
-        sampling["temperature"] = finite(call, "temperature", call.temperature)
+        sampling["temperature"] = require_finite(call, "temperature", call.temperature)
     if call.max_tokens is not None:
         sampling[max_tokens] = call.max_tokens
     if call.top_p is not None:
-        sampling[top_p] = finite(call, "top_p", call.top_p)
+        sampling[top_p] = require_finite(call, "top_p", call.top_p)
     if call.stop is not None:
         sampling[stop] = call.stop
     if call.seed is not None:
@@ -296,7 +296,7 @@ def is_effort(word: str, efforts: Collection[str]) -> bool:
     return word in efforts or ("N" in efforts and _TOKENS.fullmatch(word) is not None)
 
 
-def finite(call: Call, name: str, value: float) -> float:
+def require_finite(call: Call, name: str, value: float) -> float:
     """Returns a finite number as a float, with 0, 0.0 and -0.0 as the same number; raises EncodeError for any other."""
     if not math.isfinite(value):
         raise EncodeError(f"{name} ({value}) of the call to {call.model} must be a finite number")
