@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .bench.evaluation.ask import Ask, CallFailed
+    from .bench.evaluation.benchmark import ItemBenchmark
     from .bench.evaluation.data_command import DataCommand, DataReport
     from .bench.evaluation.item import Item
-    from .bench.evaluation.item_benchmark import ItemBenchmark
     from .bench.evaluation.labelling.label import Label, LabelChoice
     from .bench.evaluation.record import Record
     from .bench.task.judge import judge
@@ -147,7 +147,7 @@ _HOMES = {
     "Image": "engine.content",
     "Interval": "metrics.statistics.intervals",
     "Item": "bench.evaluation.item",
-    "ItemBenchmark": "bench.evaluation.item_benchmark",
+    "ItemBenchmark": "bench.evaluation.benchmark",
     "Kind": "providers.kinds",
     "Label": "bench.evaluation.labelling.label",
     "LabelChoice": "bench.evaluation.labelling.label",

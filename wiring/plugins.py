@@ -28,7 +28,7 @@ _WANTED = {
     PROVIDERS: "a millstream.Provider",
     SEARCHES: "a millstream.SearchEngine",
     SINKS: "a function that takes a text and gives a millstream.Sink",
-    BENCHMARKS: "a millstream.Benchmark",
+    BENCHMARKS: "a millstream.ItemBenchmark",
 }
 
 _T = TypeVar("_T")

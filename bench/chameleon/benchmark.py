@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mappin
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..evaluation.benchmark import LoadPrompts, Order
+from ..evaluation.benchmark import ItemBenchmark, LoadPrompts, Order
 from ..evaluation.item import Item
-from ..evaluation.item_benchmark import ItemBenchmark
 from ..evaluation.item_set import ItemSet
 from ..evaluation.kept_options import kept_options
 from ..evaluation.scoring import ScoredRun
@@ -25,10 +24,9 @@ if TYPE_CHECKING:
     from ...wiring import Settings
     from ..evaluation.ask import Ask
     from ..evaluation.forecast import Expected
-    from ..evaluation.item_work import RunBasis
     from ..evaluation.judging.judging import Judging
     from ..evaluation.labelling.label import Labeller
-    from ..evaluation.preparation import PreparedRun
+    from ..evaluation.preparation import PreparedRun, RunBasis
     from .report.runs import ConversationRun
 
 
@@ -83,10 +81,11 @@ class Chameleon(ItemBenchmark[TurnRecord]):
         return specified(run)
 
     def prepare(self, order: Order) -> PreparedRun:
+        from ..evaluation.item_work import prepare
         from .work import check_options, checked
 
         check_options(order.run.options)
-        return checked(super().prepare(order), order.run.options)
+        return checked(prepare(self, order), order.run.options)
 
     def run(
         self, item: Item, ask: Ask, done: Mapping[int, TurnRecord]

@@ -23,9 +23,8 @@ from ...providers.retrieval import CORPUS_LANE
 from ...providers.search.access import is_search
 from ...wiring import Settings
 from ..evaluation.item_set import ItemSet
-from ..evaluation.item_work import RunBasis
 from ..evaluation.judges import takes_temperature
-from ..evaluation.preparation import PreparedRun, begun_manifest, begun_with, check_cost_is_bounded, pairs_of
+from ..evaluation.preparation import PreparedRun, RunBasis, begun_manifest, begun_with, check_cost_is_bounded, pairs_of
 from .conversation import items_of
 from .dataset import ConversationSet, DatasetError, load, select
 from .options import Options

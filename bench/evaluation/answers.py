@@ -18,14 +18,14 @@ from .kept_answer import key_of
 from .labelling.sample import AnswerFile
 
 if TYPE_CHECKING:
-    from .benchmark import Benchmark
+    from .benchmark import ItemBenchmark
     from .judging.judging import Judging
     from .labelling.label import Label, Labeller
 
 
 def answers_in(
     folder: Path,
-    benchmark: Benchmark,
+    benchmark: ItemBenchmark[Any],
     manifest: Mapping[str, Any] | None,
     *,
     is_shown: bool = False,

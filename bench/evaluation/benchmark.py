@@ -1,31 +1,52 @@
-"""The base class of benchmarks: the methods that the framework calls, from options to the part of the report.
+"""The base class of benchmarks: what an author writes, and what may be decided beside it.
 
-Knows no benchmark by name; the registry does. A method that a benchmark does not implement raises a one-line error.
+An author writes `items`, `call` and `record` or `run`, `score_records`, and `check` where there is something to check.
+Everything else has a default. Where that is None, the framework does what it does for every benchmark. Knows no
+benchmark by name; the registry does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 from msgspec import Struct
 
+from ...configuration.declared_options import read_kept, words_kept
 from ...configuration.errors import UsageError
+from ...engine.runs.pairs import Pair
+from ...engine.runs.run_folder import MANIFEST, read_manifest
+from ...report.interval_text import interval_cell
+from ...report.text import table
+from .item_line import ItemLine
+from .kept_options import command_again, kept_options
+from .labelling.label import Label, Labeller
+from .record import Record as BaseRecord
+from .record import StepRecord, WholeLine
+from .recount import StepTotals
 
 if TYPE_CHECKING:
     from ...configuration.benchmark_options import RunOptions
     from ...configuration.configuration import Configuration
     from ...configuration.options import SendingOptions
-    from ...engine.call import Message
+    from ...engine.call import Call, Message, Outcome
+    from ...engine.runs.proof import Proof
     from ...engine.runs.run_folder import WrongSpecification
     from ...report.sections import PageContents
+    from ...wiring import Settings
+    from .ask import Ask
     from .data_command import DataCommand
     from .forecast import Expected
+    from .item import Item
+    from .item_set import ItemSet
     from .judging.judging import Judging
-    from .labelling.label import Label, Labeller
-    from .preparation import ItemsOfPilot, PreparedRun
-    from .stored_calls import RunLine, StoredCall
+    from .preparation import ItemsOfPilot, PreparedRun, RunBasis
+    from .proof import Wrong
+    from .scoring import ScoredRun
+
+
+_Record = TypeVar("_Record", bound=StepRecord)
 
 
 class Order(Struct, frozen=True, kw_only=True):
@@ -52,8 +73,9 @@ class LoadPrompts(Struct, frozen=True):
     """A description of the prompts."""
 
 
-class Benchmark:
-    """The base class of every benchmark, those that come with this program included."""
+class ItemBenchmark(Generic[_Record]):
+    """The base class for one's own benchmarks, with the type of their records. Items of one call are asked with `call`
+    and `record`, items of several calls with `run`."""
 
     name: ClassVar[str]
     """Its name on the command line, and its key in scores.json."""
@@ -64,8 +86,6 @@ class Benchmark:
     them."""
     Readings: ClassVar[type[Struct]]
     """The options that decide how records are read; no prompt and no answer depends on them."""
-    Record: ClassVar[type[Struct]]
-    """The type of a line of records.jsonl."""
     prompts: ClassVar[str] = ""
     """A description of the prompts that `load --dataset` takes from its data sets. Empty: it offers none."""
     data: ClassVar[DataCommand | None] = None
@@ -77,12 +97,171 @@ class Benchmark:
     reads_counts: ClassVar[bool] = False
     """Whether `score --counts` and `report --counts` read published tables of this benchmark."""
 
-    def __repr__(self) -> str:
-        return f"<Benchmark {self.name}>"
+    unit: ClassVar[str] = "item"
+    """The noun for a journal line in counts."""
+    columns: ClassVar[tuple[str, ...]] = ("score", "95% interval")
+    """The columns of the table of scores."""
+    kept_instead: ClassVar[str] = "the run's own readings; these scores are only shown"
+    """What scores.json keeps where other readings than the run's own are given."""
+    Record: ClassVar[type[Any]] = BaseRecord
+    """A line of records.jsonl."""
+    Line: ClassVar[type[ItemLine]] = ItemLine
+    """The fields of a line that the framework reads; another type where records have other names for them."""
+    Totals: ClassVar[type[StepTotals]] = StepTotals
+    """The counts of a run's lines; another type for a benchmark that counts more, for the run's summary."""
+    noun_of_line: ClassVar[str] = "id"
+    """The word for a line in the findings of `verify`."""
+    temperatures: ClassVar[tuple[float | None, ...]] = ()
+    """The temperatures of a run whose options have none; empty: none is sent."""
+    reads_pages: ClassVar[bool] = False
+    """Whether items read pages: that this machine can is checked before anything is paid for."""
+    items_per_rpm: ClassVar[float | None] = None
+    """How many items of several calls run at once for each request a minute of a model under test, at most its calls in
+    flight; None: as many as these."""
 
-    def prepare(self, order: Order) -> PreparedRun:
-        """Checks a run completely and returns it ready to begin. Writes nothing."""
-        raise self._lacks("run")
+    rebuilds_calls: ClassVar[bool] = True
+    """Whether `cache why` may make an item's call anew. Otherwise the cache keys of its record identify it."""
+
+    def __repr__(self) -> str:
+        return f"<ItemBenchmark {self.name}>"
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether an item is one call."""
+        return type(self).run is ItemBenchmark.run
+
+    def items(self, options: Any) -> Iterable[Item] | ItemSet:
+        """Yields the items, lazily, or returns an `ItemSet`, which the run keeps, so that their data are read once. The
+        ids must be the same each time the run is prepared."""
+        raise NotImplementedError(f"{self.title}: items() is missing")
+
+    def call(self, item: Item, options: Any, pair: Pair) -> Call:
+        """Returns the call of an item to the pair's model."""
+        raise NotImplementedError(f"{self.title}: call() or run() is missing")
+
+    def record(self, item: Item, outcome: Outcome, options: Any) -> _Record:
+        """Returns the record made from the outcome of an item's call."""
+        return cast(_Record, self.Record())
+
+    def line_of(self, outcome: Outcome, options: Any) -> WholeLine:
+        """Returns the line of a call's outcome, a failure or not, where lines are of a type of its own. `call` then
+        makes calls with their item as `tag`, and the framework fills in nothing."""
+        raise NotImplementedError(f"{self.title}: line_of() is missing")
+
+    def run(
+        self, item: Item, ask: Ask, done: Mapping[int, _Record]
+    ) -> AsyncIterator[_Record | Coroutine[Any, Any, _Record]]:
+        """Yields the records of an item of several calls, one for each step. In place of a record it may yield the
+        coroutine that makes it, such as a judgement: that runs while the next step is asked, at most one step behind.
+        `done` holds the records that were already written, by step from 1."""
+        raise NotImplementedError(f"{self.title}: run() is missing")
+
+    def others(self, options: Any) -> Sequence[str | Call] | Mapping[str, int | None]:
+        """Returns the names of the other models that are called, such as judges, and of search engines; empty: there
+        are none. In place of a name there may be a call with the parameters of all calls to that model, which are
+        checked before anything is sent; the `max_tokens` are what --max-cost reckons with. A mapping has these alone
+        (None, as for a name: the calls set none)."""
+        return ()
+
+    def max_tokens_of(
+        self, options: Any, pair: Pair, begun: Mapping[str, int | None], *, thinks: bool | None = None
+    ) -> int | None:
+        """Returns the `max_tokens` of a pair's calls; None: none is sent. `begun`: what the specification of the run
+        that goes on has as `max_tokens`; `thinks`: whether the model thinks before it answers (None: not known)."""
+        limit: int | None = getattr(options, "max_tokens", None)
+        return limit
+
+    def settled(self, options: Any, settings: Settings) -> tuple[Any, Settings]:
+        """Returns a run's options and settings with what they leave open, as where it depends on the model."""
+        return options, settings
+
+    def specification(self, run: RunBasis) -> dict[str, Any] | None:
+        """Returns the values that decide prompts and answers; None: the options, and what the items are. `resume` with
+        others is refused, and `run()` finds them in `ask.specification`."""
+        return None
+
+    def prepare(self, order: Order) -> PreparedRun | None:
+        """Checks a run completely and returns it ready to begin; None: in the way of every benchmark. It writes
+        nothing."""
+        return None
+
+    def listed(self, manifest: Mapping[str, Any]) -> Iterable[Item] | None:
+        """Returns the items that a run's manifest lists, for `verify` where their data can't be read; None: it lists
+        none."""
+        return None
+
+    def check(self, record: _Record, item: Item) -> Wrong:
+        """Returns what is wrong with a record, for `verify`: a sentence or several; None: nothing."""
+        return None
+
+    def score_records(
+        self, records: Iterable[_Record], readings: Any, specification: Mapping[str, Any] | None
+    ) -> Mapping[str, Any]:
+        """Returns the scores. `models` has an entry for each model, by its name, or `str(record.pair)` where one has
+        several treatments; `unmeasured` has a sentence for each thing that could not be measured; `remarks` has what a
+        reader must know; `compared` has a sentence for each pair of models. `specification` is the run's; None for
+        records of other programs."""
+        raise NotImplementedError(f"{self.title}: score_records() is missing")
+
+    def remarks(self, part: Mapping[str, Any]) -> Iterable[str]:
+        """Returns the sentences below a table of scores: by default their remarks, then the comparisons."""
+        return (*part.get("remarks", ()), *part.get("compared", ()))
+
+    def cells(self, entry: Mapping[str, Any]) -> tuple[str, ...]:
+        """Returns the texts of a model's row under `columns`."""
+        score = entry.get("score")
+        return ("-" if score is None else f"{score:.3f}", interval_cell(entry, 3) if entry else "-")
+
+    def score_lines(self, lines: Iterable[bytes], run: ScoredRun) -> Mapping[str, Any] | None:
+        """Returns the scores from the lines of records, for benchmarks that read these faster than by decoding every
+        record, or need more of the run than `score_records` gets; None: `score_records` scores them. The rows stand in
+        the lines already."""
+        return None
+
+    def scores_name(self, specification: Mapping[str, Any] | None) -> str:
+        """Returns the key of a run's scores in scores.json."""
+        return self.name
+
+    def readings_of(self, manifest: Mapping[str, Any] | None) -> Any:
+        """Returns the readings of a run's own scores, defaults where its manifest has none."""
+        kept = kept_options(manifest, self.name)
+        return read_kept(self.Readings, {name: kept[name] for name in self.Readings.__struct_fields__ if name in kept})
+
+    def has_answers(self, part: Mapping[str, Any]) -> bool:
+        """Returns whether there was anything to score, from the benchmark's part of scores.json."""
+        return bool(part["models"])
+
+    def caveats(self, manifest: Mapping[str, Any] | None, readings: Any) -> Sequence[str]:
+        """Returns sentences on a folder's records that a reader of its scores must know."""
+        return ()
+
+    def score_table(self, source: str, scores: Mapping[str, Any]) -> str:
+        """Returns scores as a table for people, with the name of their source above."""
+        found = scores[self.name]
+        rows = [("model", *self.columns), *((model, *self.cells(entry)) for model, entry in found["models"].items())]
+        return "\n".join((source, table(rows), *self.remarks(found), *found["unmeasured"]))
+
+    def manner(self, source: Path, scores: Mapping[str, Any], given: Mapping[str, Any]) -> Mapping[str, str]:
+        """Returns how a source's records were made, as names with texts; sources that differ in one are not compared.
+        `given`: the readings used for scoring."""
+        if not (source / MANIFEST).exists():
+            return {}
+        specification = read_manifest(source)["specification"]
+        options = {name.replace("_", " "): str(value) for name, value in specification["options"].items()}
+        return options | {"data set": str(specification["data"])[:12]}
+
+    def forecast(self, prepared: PreparedRun, *, looks_into_cache: bool) -> Expected | None:
+        """Returns the calls and tokens that a run is expected to take on each lane; None: as for every benchmark.
+        `looks_into_cache`: calls that the cache answers are left out."""
+        return None
+
+    def pilot_items(self, prepared: PreparedRun, size: int) -> ItemsOfPilot | None:
+        """Returns `size` of the run's own items; None: those that its items say."""
+        return None
+
+    def prove(self, folder: Path, manifest: dict[str, Any]) -> Proof | None:
+        """Checks a run's manifest and journals and returns the proof; None: in the way of every benchmark."""
+        return None
 
     def explain_other_run(self, folder: Path, dataset: Mapping[str, Any], error: WrongSpecification) -> str:
         """Returns the message that says why this command can't continue in a folder that holds another run. `dataset`
@@ -93,35 +272,12 @@ class Benchmark:
         """Returns whether a record that has no manifest is this benchmark's, judged by its fields."""
         return False
 
-    def score(self, folder: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-        """Scores a folder's records with the given readings and returns the contents of scores.json, and what that file
-        keeps in their place, for a remark (empty: these are the run's own readings)."""
-        raise self._lacks("score")
-
-    def score_table(self, source: str, scores: Mapping[str, Any]) -> str:
-        """Returns scores as a table for people, with the name of their source above."""
-        raise self._lacks("score")
-
     def check_counts_readings(self, given: Mapping[str, Any]) -> None:
         """Raises UsageError if a given reading needs more than a table of counts contains."""
 
     def score_counts(self, path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
         """Returns scores, in the form of scores.json, computed from a published table of counts."""
         raise self._lacks("score --counts")
-
-    def manner(self, source: Path, scores: Mapping[str, Any], given: Mapping[str, Any]) -> Mapping[str, str]:
-        """Returns how a source's records were made, as names with texts; sources that differ in one are not compared.
-        `given`: the readings used for scoring."""
-        return {}
-
-    def forecast(self, prepared: PreparedRun, *, looks_into_cache: bool) -> Expected:
-        """Returns the calls and tokens that a run is expected to take on each lane. `looks_into_cache`: calls that the
-        cache answers are left out."""
-        raise self._lacks("plan")
-
-    def pilot_items(self, prepared: PreparedRun, size: int) -> ItemsOfPilot:
-        """Returns `size` of the run's own items, spread evenly over it."""
-        raise self._lacks("plan --pilot")
 
     def read_run(self, path: Path, manifest: Mapping[str, Any] | None, given: Mapping[str, Any]) -> Any:
         """Returns a folder's records in the form that `report` takes; None: in that of the general part. Without a
@@ -141,10 +297,6 @@ class Benchmark:
         readings, `flags` the same as command-line words."""
         return None
 
-    def prove(self, folder: Path, manifest: dict[str, Any]) -> Any:
-        """Checks a run's manifest and journals and returns the proof: what is missing, duplicated or changed."""
-        raise self._lacks("verify")
-
     def load_prompts(self, dataset: Path | None) -> LoadPrompts:
         """Returns prompts for a load test from a data set; None: from the sample that comes with this program. Raises
         DatasetError or OSError where the path holds no data set of this benchmark."""
@@ -158,8 +310,6 @@ class Benchmark:
     def labeller(self, manifest: Mapping[str, Any] | None, *, is_shown: bool) -> Labeller:
         """Returns the maker of labels for one run, where labels need more than a record. `is_shown`: whether a person
         will see the question; otherwise choices and readings are enough."""
-        from .labelling.label import Labeller
-
         return Labeller(self.Record, self.label)
 
     def unit_of(self, record_id: str) -> str:
@@ -173,14 +323,24 @@ class Benchmark:
             f"judge: no judge reads the answers of {self.title}: `millstream review` lets people check them"
         )
 
-    def call_of(self, line: RunLine) -> StoredCall | None:
-        """Returns the call behind a journal line, built as `resume` builds it. None: the line's own cache keys identify
-        its calls. Raises UsageError if the run has no such line."""
-        return None
-
     def own_readings(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Returns those of the given readings that this benchmark has."""
         return {name: value for name, value in given.items() if name in self.Readings.__struct_fields__}
+
+    def command_of(self, manifest: Mapping[str, Any]) -> str:
+        """Returns the command that runs the same benchmark again with the same prompts; empty if the manifest has too
+        little."""
+        return command_again(manifest, self.name, self._words_of)
+
+    def _words_of(self, kept: Mapping[str, Any]) -> list[str]:
+        """Returns the words after `run` that name the benchmark and its options."""
+        return [self.name, *words_kept(self.Options, kept)]
+
+    def options_of(self, manifest: Mapping[str, Any]) -> Any:
+        """Returns a run's options from its manifest. Raises KeyError or TypeError if it has none."""
+        kept = manifest["options"][self.name]
+        names = self.Options.__struct_fields__
+        return read_kept(self.Options, {name: kept[name] for name in names if name in kept})
 
     def _lacks(self, what: str) -> UsageError:
         return UsageError(f"{what}: the benchmark {self.name} does not offer it")

@@ -7,7 +7,7 @@ not become a record stays in the cache.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from msgspec import structs
 
@@ -17,27 +17,12 @@ from ...engine.runs.pairs import Pair
 from ...engine.runs.proof import ANSWERED
 from ...engine.runs.run_folder import RunFolder
 from .ask import check_pair
+from .benchmark import ItemBenchmark
 from .defect import BenchmarkDefect, defect_of
 from .item import Item
 from .journals import encode
-from .record import StepPlace, StepRecord, StepSpent, WholeLine, failed_call
+from .record import StepPlace, StepSpent, WholeLine, failed_call
 from .sweep import StreamRunner, send_calls
-
-
-class CallBenchmark(Protocol):
-    """The interface of a benchmark whose items are one call each."""
-
-    @property
-    def title(self) -> str: ...
-
-    @property
-    def Record(self) -> type[StepRecord]: ...
-
-    def call(self, item: Item, options: Any, pair: Pair) -> Call: ...
-
-    def record(self, item: Item, outcome: Outcome, options: Any) -> StepRecord: ...
-
-    def line_of(self, outcome: Outcome, options: Any) -> WholeLine: ...
 
 
 class _ItemTag(NamedTuple):
@@ -50,7 +35,7 @@ class _ItemTag(NamedTuple):
 class CallSweep:
     """The sender of a run's one-call items; it is also the sink that writes their outcomes as journal lines."""
 
-    def __init__(self, benchmark: CallBenchmark, runner: StreamRunner, folder: RunFolder, options: Any) -> None:
+    def __init__(self, benchmark: ItemBenchmark[Any], runner: StreamRunner, folder: RunFolder, options: Any) -> None:
         self._benchmark = benchmark
         self._runner = runner
         self._folder = folder
@@ -123,7 +108,8 @@ class CallSweep:
             raise self._defect_in(
                 asked.item, f"record() must make a {kind.__name__}, it made a {type(record).__name__}"
             )
-        return record.as_written(place, spent)
+        line: WholeLine = record.as_written(place, spent)
+        return line
 
     def _defect_in(self, item: Item, what: str) -> BenchmarkDefect:
         return BenchmarkDefect(f"{self._benchmark.title}, item {item.id!r}: {what}")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 from msgspec import structs
 
+from .benchmark import ItemBenchmark
 from .forecast import Chain, Expected, Load, Span, expected_of
 from .item_work import other_calls, work_of
 from .preparation import ItemsOfPilot, PreparedRun
@@ -15,7 +17,14 @@ _CALL_SECONDS = Span(2, 20)
 _OF_ANSWERS = "prompts are made of answers, so nobody knows their tokens before: --pilot N measures them"
 
 
-def forecast(prepared: PreparedRun, *, looks_into_cache: bool = True) -> Expected:
+def forecast(benchmark: ItemBenchmark[Any], prepared: PreparedRun, *, looks_into_cache: bool) -> Expected:
+    """Returns the calls and tokens that a run is expected to take on each lane. `looks_into_cache`: calls that the
+    cache answers are left out."""
+    own = benchmark.forecast(prepared, looks_into_cache=looks_into_cache)
+    return general_forecast(prepared, looks_into_cache=looks_into_cache) if own is None else own
+
+
+def general_forecast(prepared: PreparedRun, *, looks_into_cache: bool = True) -> Expected:
     """Returns what a run is expected to take. For items of several calls it assumes, for each step, one call of the
     model under test and one of every other model."""
     work = work_of(prepared)
@@ -41,8 +50,10 @@ def forecast(prepared: PreparedRun, *, looks_into_cache: bool = True) -> Expecte
     return expected
 
 
-def pilot_items(prepared: PreparedRun, size: int) -> ItemsOfPilot:
+def pilot_items(benchmark: ItemBenchmark[Any], prepared: PreparedRun, size: int) -> ItemsOfPilot:
     """Returns `size` of the run's items, which stand for all."""
+    if (own := benchmark.pilot_items(prepared, size)) is not None:
+        return own
     work = work_of(prepared)
     rank = {name: number for number, name in enumerate(work.item_set.sample(size))}
     if not work.of.has_calls:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs
 
@@ -19,16 +18,16 @@ from ...engine.runs.run_folder import RunFolder
 from ...providers.models import WINDOW
 from ...providers.search.access import is_search
 from ...wiring import Settings
-from .call_items import CallBenchmark, CallSweep
+from .benchmark import ItemBenchmark, Order
+from .call_items import CallSweep
 from .defect import BenchmarkDefect, benchmark_code
 from .item import Item
-from .item_line import ItemLine
-from .item_run import StepBenchmark
 from .item_set import ItemSet, no_item
 from .journals import read_done
 from .judges import Judges, judge_note
 from .preparation import (
     PreparedRun,
+    RunBasis,
     address_of,
     begun_with,
     check_cost_is_bounded,
@@ -37,8 +36,8 @@ from .preparation import (
     pairs_of,
     worst_costs,
 )
-from .recount import StepTotals, recount
-from .scoring import ScoredBenchmark, ScoredRun, scores_of
+from .recount import recount
+from .scoring import ScoredRun, scores_of
 from .sending import SendPlan, at_once_of, send_steps_of
 from .served import served_rows
 from .stored_calls import RunLine, StoredCall
@@ -47,7 +46,6 @@ from .work import RunCounts, entry_of
 
 if TYPE_CHECKING:
     from ...wiring.engine import Engine
-    from .benchmark import Order
 
 _CHARS_A_TOKEN = 4
 # Options that older specifications do not have.
@@ -56,60 +54,10 @@ _IF_SET = ("judge_reasoning_effort",)
 _WHO = ("model", "temperature", "reasoning_effort", "dataset")
 
 
-class OfItems(CallBenchmark, StepBenchmark, ScoredBenchmark, Protocol):
-    """The interface of a benchmark made of items, of one call or several."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def unit(self) -> str: ...
-
-    @property
-    def columns(self) -> tuple[str, ...]: ...
-
-    @property
-    def has_calls(self) -> bool: ...
-
-    @property
-    def unit_name(self) -> str: ...
-
-    @property
-    def Line(self) -> type[ItemLine]: ...
-
-    @property
-    def temperatures(self) -> tuple[float | None, ...]: ...
-
-    @property
-    def reads_pages(self) -> bool: ...
-
-    @property
-    def items_per_rpm(self) -> float | None: ...
-
-    def items(self, options: Any) -> Iterable[Item] | ItemSet: ...
-
-    def max_tokens_of(
-        self, options: Any, pair: Pair, begun: Mapping[str, int | None], *, thinks: bool | None = None
-    ) -> int | None: ...
-
-    def others(self, options: Any) -> Sequence[str | Call] | Mapping[str, int | None]: ...
-
-    @property
-    def Totals(self) -> type[StepTotals]: ...
-
-    def remarks(self, part: Mapping[str, Any]) -> Iterable[str]: ...
-
-    def settled(self, options: Any, settings: Settings) -> tuple[Any, Settings]: ...
-
-    def specification(self, run: RunBasis) -> dict[str, Any]: ...
-
-    def cells(self, entry: Mapping[str, Any]) -> tuple[str, ...]: ...
-
-
 class ItemWork(Struct, frozen=True):
     """A run of a benchmark made of items, ready to be sent, counted and scored."""
 
-    of: OfItems
+    of: ItemBenchmark[Any]
     """The benchmark."""
     options: Any
     """Its options."""
@@ -250,31 +198,7 @@ class ItemWork(Struct, frozen=True):
         return self.of.cells(entry_of(scores[self.of.name], pair))
 
 
-class RunBasis(Struct, frozen=True, kw_only=True):
-    """What is decided of a run before its specification."""
-
-    options: Any
-    """The benchmark's options, settled."""
-    readings: Any
-    """The readings of the run's own scores."""
-    limits: Mapping[Pair, int | None]
-    """The models under test and their treatments, with the max_tokens of their calls; None: none is sent."""
-    items: ItemSet
-    """The items."""
-    settings: Settings
-    """The settings by which calls are sent."""
-    endpoints: Mapping[str, str]
-    """The address of each lane, as in the cache keys of its calls."""
-    out: Path
-    """The run's folder. What a run has begun with there stays, whatever the table of models says by now."""
-
-    @property
-    def pairs(self) -> tuple[Pair, ...]:
-        """The models under test and their treatments."""
-        return tuple(self.limits)
-
-
-def prepare(benchmark: OfItems, order: Order) -> PreparedRun:
+def prepare(benchmark: ItemBenchmark[Any], order: Order) -> PreparedRun:
     """Checks a run completely and returns it ready to begin. Writes nothing."""
     options, readings = order.run.options, order.run.readings
     names = dict.fromkeys([*options.model, *(call.model for call in other_calls(benchmark, options))])
@@ -304,7 +228,7 @@ def prepare(benchmark: OfItems, order: Order) -> PreparedRun:
         endpoints={name: address_of(name, settings) for name in names},
         out=order.out,
     )
-    specified = benchmark.specification(basis)
+    specified = benchmark.specification(basis) or specification_of(benchmark, basis)
     work = ItemWork(benchmark, options, readings, limits, items, specified, settings)
     checked = [*work.first_calls()]
     for call in benchmark.others(options):
@@ -324,7 +248,7 @@ def prepare(benchmark: OfItems, order: Order) -> PreparedRun:
     )
 
 
-def specification_of(benchmark: OfItems, run: RunBasis) -> dict[str, Any]:
+def specification_of(benchmark: ItemBenchmark[Any], run: RunBasis) -> dict[str, Any]:
     """Returns the specification of a benchmark without one of its own: options, and what the items are."""
     chosen = {
         name: value
@@ -343,9 +267,11 @@ def specification_of(benchmark: OfItems, run: RunBasis) -> dict[str, Any]:
     }
 
 
-def call_of(benchmark: OfItems, line: RunLine) -> StoredCall:
-    """Returns the call of a one-call item, built as `resume` builds it. Raises UsageError if the run has no such
-    item."""
+def call_of(benchmark: ItemBenchmark[Any], line: RunLine) -> StoredCall | None:
+    """Returns the call of a one-call item, built as `resume` builds it; None: the line's own cache keys identify its
+    calls. Raises UsageError if the run has no such item."""
+    if not (benchmark.has_calls and benchmark.rebuilds_calls):
+        return None
     specification = line.manifest["specification"]
     pair = line.pair(pairs_in(specification))
     items = items_of(benchmark, line.options)
@@ -372,7 +298,7 @@ def highest_limits(limits: Mapping[Pair, int | None], others: Iterable[Call]) ->
     return highest
 
 
-def other_calls(benchmark: OfItems, options: Any) -> list[Call]:
+def other_calls(benchmark: ItemBenchmark[Any], options: Any) -> list[Call]:
     """Returns a call to each model that is called beside those under test, with its `max_tokens`."""
     others = benchmark.others(options)
     if isinstance(others, Mapping):
@@ -380,7 +306,7 @@ def other_calls(benchmark: OfItems, options: Any) -> list[Call]:
     return [other if isinstance(other, Call) else Call(other, "?") for other in others]
 
 
-def items_of(benchmark: OfItems, options: Any) -> ItemSet:
+def items_of(benchmark: ItemBenchmark[Any], options: Any) -> ItemSet:
     """Returns a run's items. Raises UsageError for data that can't be read, and BenchmarkDefect if the benchmark's code
     raises anything else."""
     try:
@@ -395,7 +321,7 @@ def items_of(benchmark: OfItems, options: Any) -> ItemSet:
         ) from error
 
 
-def made_anew(benchmark: OfItems, options: Any) -> ItemSet:
+def made_anew(benchmark: ItemBenchmark[Any], options: Any) -> ItemSet:
     """Returns the items of a benchmark that is asked for them each time that they are needed."""
 
     def again() -> Iterable[Item]:

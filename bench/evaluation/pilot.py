@@ -34,6 +34,7 @@ from ...wiring.engine import Engine
 from ...wiring.event_loop import run_in_loop
 from ...wiring.folder_budget import at_most_in
 from ...wiring.running import RunEnd, running
+from .item_plan import pilot_items
 from .preparation import ItemsOfPilot, PreparedRun, with_settings
 from .registry import benchmark_named
 from .steps import UNDER_WAY, UnderWay
@@ -174,7 +175,8 @@ def send_pilots(runs: Sequence[PreparedRun], size: int, watch: Watch = unwatched
     budget = _budget_of(runs)
     pilots: list[Pilot] = []
     for run in runs:
-        chosen = benchmark_named(run.work.benchmark).pilot_items(with_settings(run, budget=budget), size)
+        benchmark = benchmark_named(run.work.benchmark)
+        chosen = pilot_items(benchmark, with_settings(run, budget=budget), size)
         pilots.append(run_in_loop(_send(begin(chosen), watch)))
         if pilots[-1].end.signal is not None:
             break

@@ -34,6 +34,7 @@ from ...providers.pages.guard import parse_allowed
 from ...providers.retrieval import CORPUS_LANE
 from ...providers.search.access import is_search
 from ...wiring import Settings, access_to, keyless_endpoint_to
+from .item_set import ItemSet
 from .judges import takes_temperature
 from .kept_options import kept_options
 from .treatments import pairs_in
@@ -73,6 +74,30 @@ class PreparedRun(Struct, frozen=True, kw_only=True):
     def total(self) -> int:
         """The number of items over all pairs."""
         return self.work.items * len(self.work.pairs())
+
+
+class RunBasis(Struct, frozen=True, kw_only=True):
+    """What is decided of a run before its specification."""
+
+    options: Any
+    """The benchmark's options, settled."""
+    readings: Any
+    """The readings of the run's own scores."""
+    limits: Mapping[Pair, int | None]
+    """The models under test and their treatments, with the max_tokens of their calls; None: none is sent."""
+    items: ItemSet
+    """The items."""
+    settings: Settings
+    """The settings by which calls are sent."""
+    endpoints: Mapping[str, str]
+    """The address of each lane, as in the cache keys of its calls."""
+    out: Path
+    """The run's folder. What a run has begun with there stays, whatever the table of models says by now."""
+
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        """The models under test and their treatments."""
+        return tuple(self.limits)
 
 
 class ItemsOfPilot(Struct, frozen=True, kw_only=True):

@@ -17,35 +17,36 @@ from ...configuration.options import SendingOptions
 from ...engine.folder_file import lines_in
 from ...engine.runs.run_folder import MANIFEST, RECORDS, no_folder_at, read_manifest
 from ...wiring.plugins import benchmark_of_packages
-from .benchmark import Benchmark, Order
+from .benchmark import ItemBenchmark, Order
 from .declarations import BUILT_IN, declarations, find
+from .item_work import prepare as prepare_items
 from .preparation import PreparedRun, check_hosts, check_sinks, check_snapshot, model_remarks
 
 
-def benchmark_named(name: str) -> Benchmark:
+def benchmark_named(name: str) -> ItemBenchmark[Any]:
     """Returns a benchmark, built in or from an installed package. Raises UsageError if no benchmark has the name."""
     if name in BUILT_IN:
-        benchmark: Benchmark = import_module(f"..{name}.benchmark", __package__).BENCHMARK
+        benchmark: ItemBenchmark[Any] = import_module(f"..{name}.benchmark", __package__).BENCHMARK
         return benchmark
     if find(name) is None:
         raise UsageError(f"benchmark {name!r} is unknown; known: {', '.join(BUILT_IN)}")
     made = benchmark_of_packages(name)
-    if not isinstance(made, Benchmark):
-        raise UsageError(f"benchmark {name}: expected a millstream.Benchmark, got {made!r}")
+    if not isinstance(made, ItemBenchmark):
+        raise UsageError(f"benchmark {name}: expected a millstream.ItemBenchmark, got {made!r}")
     return made
 
 
-def benchmarks() -> list[Benchmark]:
+def benchmarks() -> list[ItemBenchmark[Any]]:
     return [benchmark_named(name) for name in BUILT_IN]
 
 
-def rank_of(benchmark: Benchmark) -> tuple[int, str]:
+def rank_of(benchmark: ItemBenchmark[Any]) -> tuple[int, str]:
     """Returns a sort key: built-in benchmarks come first, in their fixed order, then others by name."""
     name = benchmark.name
     return (BUILT_IN.index(name) if name in BUILT_IN else len(BUILT_IN)), name
 
 
-def benchmark_of(folder: Path) -> Benchmark:
+def benchmark_of(folder: Path) -> ItemBenchmark[Any]:
     """Returns the benchmark of a folder of records, from its manifest, else from its first record. Raises UsageError if
     there are no records, or those of an unknown benchmark."""
     if (folder / MANIFEST).exists():
@@ -70,7 +71,7 @@ def benchmark_of(folder: Path) -> Benchmark:
     return owner or every[0]  # its reader reports what is wrong with the line
 
 
-def check_readings(benchmark: Benchmark, folder: Path, given: Iterable[str], known: Known, verb: str) -> None:
+def check_readings(benchmark: ItemBenchmark[Any], folder: Path, given: Iterable[str], known: Known, verb: str) -> None:
     """Raises UsageError if one of the given readings is for another benchmark's records."""
     if (foreign := foreign_to(benchmark.name, given, known, verb)) is not None:
         flag, owner = foreign
@@ -79,7 +80,8 @@ def check_readings(benchmark: Benchmark, folder: Path, given: Iterable[str], kno
 
 def prepare(order: Order) -> PreparedRun:
     """Checks a run completely and returns it ready to begin. Writes nothing."""
-    prepared = benchmark_named(order.run.benchmark).prepare(order)
+    benchmark = benchmark_named(order.run.benchmark)
+    prepared = benchmark.prepare(order) or prepare_items(benchmark, order)
     check_hosts(prepared.settings)
     check_snapshot(prepared.settings)
     check_sinks(prepared.settings)

@@ -21,8 +21,7 @@ from ...engine.fault import LocalFault
 from ...engine.folder_file import make_folder, open_to_read, write_whole
 from ...engine.runs.run_folder import MANIFEST, RECORDS, no_folder_at, read_manifest
 from ...format import command_text
-from .benchmark import Benchmark
-from .item_benchmark import ItemBenchmark
+from .benchmark import ItemBenchmark
 from .labelling.label_lines import LABELS
 from .registry import benchmark_of, benchmarks, rank_of
 
@@ -54,7 +53,7 @@ class BenchmarkFolder(Struct, frozen=True):
 
     path: Path
     manifest: Mapping[str, Any] | None
-    benchmark: Benchmark
+    benchmark: ItemBenchmark[Any]
     records: Any
     """The result of the benchmark's `read_run`, or of its `read_counts`."""
 
@@ -122,7 +121,6 @@ def read(path: Path, given: Mapping[str, Any] = MappingProxyType({})) -> Benchma
     if records is None:
         from .report.runs import read_run
 
-        assert isinstance(benchmark, ItemBenchmark)
         records = read_run(benchmark, path, manifest, readings)
     return BenchmarkFolder(path, manifest, benchmark, records)
 
@@ -168,7 +166,6 @@ def _contents(runs: Sequence[BenchmarkFolder], chosen: ReadingChoice) -> list[Pa
         records, readings = [run.records for run in own], benchmark.own_readings(chosen.given)
         contents = benchmark.report(records, readings, chosen.flags)
         if contents is None:
-            assert isinstance(benchmark, ItemBenchmark)
             contents = general_part(benchmark, records, readings, chosen.flags)
         shown = _with_labels(_with_served(_with_facts(contents, own), benchmark, own), benchmark, own)
         every.append(_with_changes(_with_panels(shown, benchmark, own), benchmark, own))
@@ -185,7 +182,9 @@ def _with_facts(contents: PageContents, runs: Sequence[BenchmarkFolder]) -> Page
     return structs.replace(contents, headline=headline)
 
 
-def _with_served(contents: PageContents, benchmark: Benchmark, runs: Sequence[BenchmarkFolder]) -> PageContents:
+def _with_served(
+    contents: PageContents, benchmark: ItemBenchmark[Any], runs: Sequence[BenchmarkFolder]
+) -> PageContents:
     """Returns a part of the page with who answered, after its first section."""
     from ...report.sections import Section, remarks_html
     from .served import names_text, rows_in
@@ -205,7 +204,9 @@ def _with_served(contents: PageContents, benchmark: Benchmark, runs: Sequence[Be
     )
 
 
-def _with_labels(contents: PageContents, benchmark: Benchmark, runs: Sequence[BenchmarkFolder]) -> PageContents:
+def _with_labels(
+    contents: PageContents, benchmark: ItemBenchmark[Any], runs: Sequence[BenchmarkFolder]
+) -> PageContents:
     """Returns a part of the page with what people said of these runs' answers, if they did."""
     labelled = _runs_with(LABELS, runs)
     if not labelled:
@@ -221,7 +222,9 @@ def _with_labels(contents: PageContents, benchmark: Benchmark, runs: Sequence[Be
     return with_labels(contents, benchmark.name, checked)
 
 
-def _with_panels(contents: PageContents, benchmark: Benchmark, runs: Sequence[BenchmarkFolder]) -> PageContents:
+def _with_panels(
+    contents: PageContents, benchmark: ItemBenchmark[Any], runs: Sequence[BenchmarkFolder]
+) -> PageContents:
     """Returns a part of the page with what other judges made of these runs' answers, if any were asked."""
     from .judging.judgement import JUDGEMENTS
 
@@ -251,7 +254,9 @@ def _runs_with(name: str, runs: Sequence[BenchmarkFolder]) -> list[tuple[str, Be
     ]
 
 
-def _with_changes(contents: PageContents, benchmark: Benchmark, runs: Sequence[BenchmarkFolder]) -> PageContents:
+def _with_changes(
+    contents: PageContents, benchmark: ItemBenchmark[Any], runs: Sequence[BenchmarkFolder]
+) -> PageContents:
     """Returns a part of the page with what changed between two runs of one model, if there are such."""
     models = Counter(model for run in runs for model in _models_of(run))
     again = {model for model, times in models.items() if times > 1}

@@ -13,15 +13,12 @@ from typing import Any, Protocol
 
 from msgspec import Struct, structs
 
-from ...configuration.declared_options import read_kept
 from ...configuration.errors import UsageError
 from ...engine.remarks import remark
 from ...engine.runs.run_folder import MANIFEST, RECORDS, read_manifest
 from .defect import BenchmarkDefect, benchmark_code
 from .journals import decoded, each_once
-from .kept_options import kept_options
 from .reads import with_reads
-from .record import Record
 from .record_lines import record_lines
 from .served import ONE_ROW_EACH, ServedRows, rows_in
 
@@ -61,20 +58,18 @@ class ScoredBenchmark(Protocol):
 
     def readings_of(self, manifest: Mapping[str, Any] | None) -> Any: ...
 
-    def score_lines(self, lines: Iterable[bytes], run: ScoredRun) -> Mapping[str, Any]: ...
-
-    def caveats(self, manifest: Mapping[str, Any] | None, readings: Any) -> Sequence[str]: ...
-
-
-class RecordScorer(Protocol):
-    """The interface of a benchmark that scores decoded records."""
+    def score_lines(self, lines: Iterable[bytes], run: ScoredRun) -> Mapping[str, Any] | None: ...
 
     @property
-    def Record(self) -> type[Record]: ...
+    def Record(self) -> type[Any]: ...
 
     def score_records(
         self, records: Iterable[Any], readings: Any, specification: Mapping[str, Any] | None
     ) -> Mapping[str, Any]: ...
+
+    def has_answers(self, part: Mapping[str, Any]) -> bool: ...
+
+    def caveats(self, manifest: Mapping[str, Any] | None, readings: Any) -> Sequence[str]: ...
 
 
 def part_of(benchmark: ScoredBenchmark, lines: Iterable[bytes], run: ScoredRun) -> dict[str, Any]:
@@ -82,6 +77,8 @@ def part_of(benchmark: ScoredBenchmark, lines: Iterable[bytes], run: ScoredRun) 
     scores."""
     with benchmark_code(benchmark.title):
         part = benchmark.score_lines(lines, run)
+        if part is None:
+            part = _score_decoded(benchmark, lines, run)
     if not isinstance(part.get("models"), Mapping):
         raise BenchmarkDefect(f"{benchmark.title}: score_records() must give `models`, a mapping of names to scores")
     return {**part, "unmeasured": list(part.get("unmeasured", ()))}
@@ -92,7 +89,7 @@ def scores_of(benchmark: ScoredBenchmark, lines: Iterable[bytes], run: ScoredRun
     return run.rows.scores({benchmark.scores_name(run.specification): part_of(benchmark, lines, run)})
 
 
-def score_decoded(benchmark: RecordScorer, lines: Iterable[bytes], run: ScoredRun) -> dict[str, Any]:
+def _score_decoded(benchmark: ScoredBenchmark, lines: Iterable[bytes], run: ScoredRun) -> dict[str, Any]:
     """Decodes the lines and scores them with `score_records`, prompts read in part included."""
     records: Iterator[Any] = decoded(lines, benchmark.Record, run.source)
     if run.is_each_once:
@@ -134,25 +131,14 @@ def score_folder(benchmark: ScoredBenchmark, folder: Path, given: Mapping[str, A
         scores = scores_of(benchmark, run.rows.lines(record_lines(path)), run)
     except OSError as error:
         raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
-    if not scores[benchmark.scores_name(run.specification)]["models"]:
-        raise nothing_in(path)
+    if not benchmark.has_answers(scores[benchmark.scores_name(run.specification)]):
+        raise UsageError(f"{path}: expected records, got none: nothing to score")
     for caveat in benchmark.caveats(manifest, run.readings):
         remark(f"{folder}: {caveat}")
     return scores, "" if run.readings == benchmark.readings_of(manifest) else benchmark.kept_instead
-
-
-def nothing_in(path: Path) -> UsageError:
-    return UsageError(f"{path}: expected records, got none: nothing to score")
 
 
 def scores_again(benchmark: ScoredBenchmark, folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the contents that scores.json of our own run should have."""
     run = structs.replace(scored_run(benchmark, folder, manifest, is_each_once=False), source=RECORDS)
     return scores_of(benchmark, run.rows.lines(record_lines(folder / RECORDS)), run)
-
-
-def kept_readings(kind: type[Struct], name: str, manifest: Mapping[str, Any] | None) -> Any:
-    """Returns the readings of this type that a run's manifest holds, defaults for the rest; all defaults without a
-    manifest. `name`: the benchmark's."""
-    kept = kept_options(manifest, name)
-    return read_kept(kind, {field: kept[field] for field in kind.__struct_fields__ if field in kept})

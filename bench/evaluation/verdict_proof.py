@@ -16,7 +16,7 @@ from ...engine.fault import DamagedJournal, LocalFault
 from ...engine.runs.proof import Proof, check_hashes, whole_lines
 from ...engine.runs.run_folder import RECORDS, read_manifest
 from .answers import answers_in
-from .benchmark import Benchmark
+from .benchmark import ItemBenchmark
 from .journals import RecordError
 from .judging.judgement import FILES, JUDGEMENTS, Judgement
 from .judging.judging import Judging
@@ -26,7 +26,7 @@ from .labelling.label_lines import LABELS, LabelLine
 from .labelling.sample import AnswerFile
 
 
-def prove_verdicts(folder: Path, manifest: dict[str, Any], benchmark: Benchmark, proof: Proof) -> None:
+def prove_verdicts(folder: Path, manifest: dict[str, Any], benchmark: ItemBenchmark[Any], proof: Proof) -> None:
     """Adds to the proof what is wrong with the labels and the judgements of a run, where there are any."""
     if (folder / LABELS).exists():
         _prove_labels(folder, answers_in(folder, benchmark, manifest), proof)

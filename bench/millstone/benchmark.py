@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from ...configuration.errors import UsageError
 from ...engine.call import Call, Outcome
 from ...engine.runs.pairs import Pair
-from ..evaluation.benchmark import LoadPrompts, Order
+from ..evaluation.benchmark import ItemBenchmark, LoadPrompts, Order
 from ..evaluation.item import Item
-from ..evaluation.item_benchmark import ItemBenchmark
+from ..evaluation.item_work import prepare
 from ..evaluation.treatments import specified_pairs
 from .grid import GridItem, limit_name
 from .options import DATA, PROMPTS, TITLE, Options
@@ -35,9 +35,8 @@ if TYPE_CHECKING:
     from ...engine.runs.run_folder import WrongSpecification
     from ...report.sections import PageContents
     from ..evaluation.forecast import Expected
-    from ..evaluation.item_work import RunBasis
     from ..evaluation.labelling.label import Labeller
-    from ..evaluation.preparation import PreparedRun
+    from ..evaluation.preparation import PreparedRun, RunBasis
     from ..evaluation.scoring import ScoredRun
     from .published_counts import CountsTable
     from .report.folders import AnswerFolder
@@ -57,7 +56,6 @@ class MillStone(ItemBenchmark[GridRecord]):
     categories = ("issue", "config", "orientation", "letter", "stance")
     unit_name = "issue"
     reads_counts = True
-    scores_nothing = True
 
     def items(self, options: Any) -> GridItems:
         return GridItems(options)
@@ -94,7 +92,7 @@ class MillStone(ItemBenchmark[GridRecord]):
         }
 
     def prepare(self, order: Order) -> PreparedRun:
-        return millstone_run(super().prepare(order), order.run.options)
+        return millstone_run(prepare(self, order), order.run.options)
 
     def score_lines(self, lines: Iterable[bytes], run: ScoredRun) -> Mapping[str, Any]:
         from .score_table import part_of
@@ -148,7 +146,9 @@ class MillStone(ItemBenchmark[GridRecord]):
         return manner_of_source(source, scores, is_recorded="stance" not in given)
 
     def forecast(self, prepared: PreparedRun, *, looks_into_cache: bool) -> Expected:
-        expected = super().forecast(prepared, looks_into_cache=looks_into_cache)
+        from ..evaluation.item_plan import general_forecast
+
+        expected = general_forecast(prepared, looks_into_cache=looks_into_cache)
         labels = prepared.dataset["labels"]
         if labels["differ"] or labels["unread"]:
             expected.remarks.append(labels["summary"])

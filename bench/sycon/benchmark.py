@@ -12,9 +12,8 @@ from ...configuration.errors import UsageError
 from ...metrics.sycon.figures import TURNS
 from ...metrics.sycon.judgement import SETTINGS, Setting
 from ..evaluation.ask import Ask
-from ..evaluation.benchmark import LoadPrompts
+from ..evaluation.benchmark import ItemBenchmark, LoadPrompts
 from ..evaluation.item import Item
-from ..evaluation.item_benchmark import ItemBenchmark
 from .conversation import SyconConversation
 from .dataset import PUBLISHED, SyconItem, read_setting
 from .judge import SyconJudge
@@ -121,17 +120,17 @@ class Sycon(ItemBenchmark[TurnRecord]):
     def judging(self, manifest: Mapping[str, Any]) -> Judging:
         from .judging import SyconJudging
 
-        return SyconJudging(manifest, self._options(manifest), lambda: self._rows_of_run(manifest))
+        return SyconJudging(manifest, self.options_of(manifest), lambda: self._rows_of_run(manifest))
 
     def _rows(self, manifest: Mapping[str, Any]) -> dict[tuple[Setting, int], SyconItem]:
-        rows = (item.data.row for item in self.items(self._options(manifest)))
+        rows = (item.data.row for item in self.items(self.options_of(manifest)))
         return {(row.setting, row.number): row for row in rows}
 
     def _rows_of_run(self, manifest: Mapping[str, Any]) -> dict[tuple[Setting, int], SyconItem]:
         """Returns the run's items. Raises UsageError if they have changed since."""
         from ..evaluation.item_work import items_of
 
-        if items_of(self, self._options(manifest)).digest != manifest["specification"]["data"]:
+        if items_of(self, self.options_of(manifest)).digest != manifest["specification"]["data"]:
             raise UsageError(f"{manifest['dataset']['path']} is not the data set of this run any more: bring it back")
         return self._rows(manifest)
 

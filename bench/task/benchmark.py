@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...engine.runs.run_folder import RECORDS
 from ...format import command_text
 from ..evaluation.benchmark import LoadPrompts, Order
 from ..evaluation.kept_options import kept_options
-from ..evaluation.scoring import nothing_in
 from .options import TITLE, Options
 from .task_records import TaskRecords
 
@@ -42,11 +40,8 @@ class TaskBenchmark(TaskRecords):
     def owns(self, fields: Mapping[str, Any]) -> bool:
         return {"item", "row", "score"} <= fields.keys()
 
-    def score(self, folder: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-        scores, kept = super().score(folder, given)
-        if not any(entry.get("answers") for part in scores.values() for entry in part.get("models", {}).values()):
-            raise nothing_in(folder / RECORDS)
-        return scores, kept
+    def has_answers(self, part: Mapping[str, Any]) -> bool:
+        return any(entry["answers"] for entry in part["models"].values())
 
     def score_table(self, source: str, scores: Mapping[str, Any]) -> str:
         from .score_table import told

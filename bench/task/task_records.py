@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..evaluation.item_benchmark import ItemBenchmark
+from ..evaluation.benchmark import ItemBenchmark
 from .options import Readings
 from .records import Record as TaskRecord
 from .score_document import COLUMNS, NO_MANIFEST, score_cells, scores_in
@@ -13,7 +13,6 @@ from .score_document import COLUMNS, NO_MANIFEST, score_cells, scores_in
 if TYPE_CHECKING:
     from ..evaluation.judging.judging import Judging
     from ..evaluation.labelling.label import Label, Labeller
-    from ..evaluation.stored_calls import RunLine
 
 
 class TaskRecords(ItemBenchmark[TaskRecord]):
@@ -23,6 +22,8 @@ class TaskRecords(ItemBenchmark[TaskRecord]):
     columns = COLUMNS
     kept_instead = "the run's own scores; these are only shown"
     Readings = Readings
+    # Rebuilding a call would execute the task's program.
+    rebuilds_calls = False
     Record = TaskRecord
 
     def label(self, record: Any) -> Label | None:
@@ -40,10 +41,6 @@ class TaskRecords(ItemBenchmark[TaskRecord]):
         from .judging import GradeJudging
 
         return GradeJudging(manifest, self.readings_of(manifest))
-
-    def call_of(self, line: RunLine) -> None:
-        """Returns None: rebuilding a call would execute the task's program; records keep the cache keys."""
-        return None
 
     def score_records(
         self, records: Iterable[TaskRecord], readings: Any, specification: Mapping[str, Any] | None

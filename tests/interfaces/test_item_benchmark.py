@@ -20,7 +20,7 @@ import os
 
 import millstream as ms
 from millstream.bench.evaluation.item import Item
-from millstream.bench.evaluation.item_benchmark import ItemBenchmark
+from millstream.bench.evaluation.benchmark import ItemBenchmark
 from millstream.bench.evaluation.record import Record
 from msgspec import Struct
 

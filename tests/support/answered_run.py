@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from millstream.bench.evaluation.item_work import RunBasis
 from millstream.bench.evaluation.journals import encode
+from millstream.bench.evaluation.preparation import RunBasis
 from millstream.bench.millstone.benchmark import BENCHMARK
 from millstream.bench.millstone.grid import Grid, GridItem
 from millstream.bench.millstone.options import Options

@@ -17,6 +17,7 @@ from millstream.bench.evaluation import journals
 from millstream.bench.evaluation import recount as lines
 from millstream.bench.evaluation.item_set import ItemSet
 from millstream.bench.evaluation.outside import Outside
+from millstream.bench.evaluation.proving import prove_run
 from millstream.bench.evaluation.sending import SendPlan, send_steps_of
 from millstream.bench.evaluation.steps import AT_ONCE
 from millstream.engine.fault import Stop
@@ -37,7 +38,7 @@ class HeldChameleon(Chameleon):
         every = items_of(self.dataset, options.turns, options.order, options.seed)
         return ItemSet(items=list(every), digest=self.dataset.digest)
 
-    def _options(self, manifest: Mapping[str, Any]) -> ConversationSpec:
+    def options_of(self, manifest: Mapping[str, Any]) -> ConversationSpec:
         return spec_in(manifest["specification"])
 
 
@@ -80,4 +81,4 @@ def recount(
 
 
 def prove(folder: Path, manifest: dict[str, Any], dataset: ConversationSet | None) -> Proof:
-    return HeldChameleon(dataset).prove(folder, manifest)
+    return prove_run(HeldChameleon(dataset), folder, manifest)

@@ -27,7 +27,7 @@ from .chart import scores_figure
 from .runs import ReadRun
 
 if TYPE_CHECKING:
-    from ..item_benchmark import ItemBenchmark
+    from ..benchmark import ItemBenchmark
 
 _DIFFERING = 100
 

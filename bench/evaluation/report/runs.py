@@ -28,7 +28,7 @@ from ..served import ONE_ROW_EACH, ServedRows
 from ..treatments import pairs_in
 
 if TYPE_CHECKING:
-    from ..item_benchmark import ItemBenchmark
+    from ..benchmark import ItemBenchmark
 
 
 class Mean(Struct):

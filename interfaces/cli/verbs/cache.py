@@ -18,7 +18,7 @@ from ....configuration.errors import DONE, UsageError
 from ...terminal.output import say, say_json
 
 if TYPE_CHECKING:
-    from ....bench.evaluation.benchmark import Benchmark
+    from ....bench.evaluation.benchmark import ItemBenchmark
     from ....bench.evaluation.stored_calls import RunLine, StoredCall
     from ....configuration.options import SendingOptions
     from ....engine.call import Call
@@ -154,8 +154,10 @@ def _explained(call: Call, settings: Settings) -> list[str]:
 
 def _why_of_run(options: argparse.Namespace) -> int:
     """Explains a record by its call, if that can be made again, else by its cache keys. Returns the exit code."""
+    from ....bench.evaluation.item_work import call_of
+
     benchmark, line, sending = _line_of(options)
-    stored = benchmark.call_of(line)
+    stored = call_of(benchmark, line)
     lines = _keys_explained(line, sending) if stored is None else _call_explained(stored, sending)
     if sending.mode == "live":
         lines.append("the run's mode is live: it takes no answer that another run stored")
@@ -213,7 +215,7 @@ def _prompt(word: str) -> str:
         raise UsageError(f"--prompt {word}: expected a readable file of UTF-8, got: {error}") from error
 
 
-def _line_of(options: argparse.Namespace) -> tuple[Benchmark, RunLine, SendingOptions]:
+def _line_of(options: argparse.Namespace) -> tuple[ItemBenchmark[Any], RunLine, SendingOptions]:
     from ....bench.evaluation.registry import benchmark_of, options_of
     from ....bench.evaluation.stored_calls import RunLine
     from ....configuration.options import SendingOptions

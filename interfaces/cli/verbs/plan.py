@@ -50,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) ->
 
 def run(options: argparse.Namespace) -> int:
     from ....bench.evaluation.forecast import forecast_of, tell
+    from ....bench.evaluation.item_plan import forecast
     from ....bench.evaluation.registry import benchmark_named
     from ....wiring.lane_names import unused_lanes
 
@@ -62,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     forecasts, plans, texts = [], [], []
     for each, pilot in zip_longest(prepared, pilots):
         benchmark = benchmark_named(each.work.benchmark)
-        expected = benchmark.forecast(each, looks_into_cache=not options.no_cache_check)
+        expected = forecast(benchmark, each, looks_into_cache=not options.no_cache_check)
         forecasts.append(forecast_of(each, expected))
         plans.append(forecasts[-1].as_json() | {"pilot": None})
         texts.append(tell(forecasts[-1]))

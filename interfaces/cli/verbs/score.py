@@ -16,7 +16,7 @@ from ...terminal.output import note, say, say_json
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ....bench.evaluation.benchmark import Benchmark
+    from ....bench.evaluation.benchmark import ItemBenchmark
 
 HELP = "score again, from records or from published counts"
 EXAMPLES = (
@@ -45,13 +45,14 @@ def run(options: argparse.Namespace) -> int:
     from ....bench.evaluation.kept_scores import SCORES, write_scores
     from ....bench.evaluation.registry import benchmark_of, benchmarks, check_readings
     from ....bench.evaluation.reporting import check_hold_different_runs
+    from ....bench.evaluation.scoring import score_folder
     from ....bench.evaluation.unlike_sources import unlike
     from ...batch.place import check_is_no_batch
 
     declared = of_folders(options.folders)
     readings = given_to(options, declared, "score")
     unkept = ExitStack()
-    scored: dict[str, tuple[Benchmark, dict[str, Any]]] = {}
+    scored: dict[str, tuple[ItemBenchmark[Any], dict[str, Any]]] = {}
     if options.counts:
         reader = next(benchmark for benchmark in benchmarks() if benchmark.reads_counts)
         reader.check_counts_readings(readings)
@@ -60,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
         check_is_no_batch(Path(folder))
         benchmark = benchmark_of(Path(folder))
         check_readings(benchmark, Path(folder), readings, declared, "score")
-        scores, keeps = benchmark.score(Path(folder), readings)
+        scores, keeps = score_folder(benchmark, Path(folder), readings)
         scored[folder] = benchmark, scores
         if keeps:
             remark(f"{folder}/{SCORES} keeps {keeps}")

@@ -52,12 +52,13 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _prove(folder: Path, manifest: dict[str, Any]) -> Any:
+    from ....bench.evaluation.proving import prove_run
     from ....bench.evaluation.registry import benchmark_of
     from ....bench.evaluation.served import compare_names, rows_in
     from ....bench.evaluation.verdict_proof import prove_verdicts
 
     benchmark = benchmark_of(folder)
-    proof = benchmark.prove(folder, manifest)
+    proof = prove_run(benchmark, folder, manifest)
     compare_names(folder, manifest, proof)
     rows = rows_in(folder, manifest)
     proof.remarks += [*rows.remarks, *rows.unmeasured]

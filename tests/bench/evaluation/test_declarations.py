@@ -19,7 +19,6 @@ STROLLS = """
 from typing import Annotated, Literal
 from msgspec import Meta, Struct
 import millstream as ms
-from millstream.bench.evaluation.benchmark import Benchmark
 
 class Options(ms.SharedOptions, frozen=True):
     steps: Annotated[int, Meta(ge=1, le=9, description="steps of a stroll")] = 3
@@ -33,7 +32,7 @@ def written(options, watch):
     return ms.DataReport(exit_code=2 if is_wrong else 3, text=lambda width: f"{options.steps} steps, {width} wide",
                       fields={"steps": options.steps}, error="no step can be taken" if is_wrong else "")
 
-class Strolls(Benchmark):
+class Strolls(ms.ItemBenchmark):
     data = ms.DataCommand("Plans strolls.", lambda parser: parser.add_argument("steps"), written)
     name = "strolls"
     title = "Strolls"
@@ -86,7 +85,7 @@ def test_a_package_brings_a_benchmark_and_takes_no_name_of_ours(installed: Path)
 
 @pytest.mark.needs_benchmark("millstone", "chameleon")
 def test_a_benchmark_is_found_by_its_name_whoever_brings_it(installed: Path) -> None:
-    assert repr(benchmark_named("strolls")) == "<Benchmark strolls>"
+    assert repr(benchmark_named("strolls")) == "<ItemBenchmark strolls>"
     assert benchmark_named(FIRST).title == declarations()[FIRST].title
     with pytest.raises(UsageError, match="benchmark 'no-such' is unknown; known: "):
         benchmark_named("no-such")

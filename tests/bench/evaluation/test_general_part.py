@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 
-from millstream.bench.evaluation.item_benchmark import ItemBenchmark
+from millstream.bench.evaluation.benchmark import ItemBenchmark
 from millstream.bench.evaluation.record import Record
 from millstream.bench.evaluation.report.part import general_part
 from millstream.bench.evaluation.report.runs import ReadRun, counted_run

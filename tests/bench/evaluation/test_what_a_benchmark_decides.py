@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from msgspec import Struct, structs
 
-from millstream.bench.evaluation.benchmark import Order
+from millstream.bench.evaluation.benchmark import ItemBenchmark, Order
 from millstream.bench.evaluation.item import Item
-from millstream.bench.evaluation.item_benchmark import ItemBenchmark
+from millstream.bench.evaluation.item_plan import pilot_items
 from millstream.bench.evaluation.item_set import ItemSet
-from millstream.bench.evaluation.item_work import RunBasis, work_of
-from millstream.bench.evaluation.preparation import PreparedRun
+from millstream.bench.evaluation.item_work import prepare, work_of
+from millstream.bench.evaluation.preparation import PreparedRun, RunBasis
 from millstream.bench.evaluation.record import Record
 from millstream.configuration.benchmark_options import RunOptions
 from millstream.configuration.configuration import Configuration
@@ -74,7 +74,7 @@ def prepared(benchmark: ItemBenchmark[Record], folder: Path, *lanes: Lane, **opt
     run = RunOptions("walks", Options(**options), Readings())
     sending, configuration = SendingOptions(), Configuration(lanes=lanes)
     order = Order(out=folder / "run", run=run, sending=sending, configuration=configuration, needs_keys=False)
-    return benchmark.prepare(order)
+    return prepare(benchmark, order)
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_a_pilot_takes_the_first_items_where_these_stand_for_all(walks: Walks, t
             return items
 
     def chosen(benchmark: Walks) -> Iterable[str]:
-        pilot = benchmark.pilot_items(prepared(benchmark, tmp_path), 2)
+        pilot = pilot_items(benchmark, prepared(benchmark, tmp_path), 2)
         assert (pilot.items, pilot.of, pilot.noun) == (2, 8, "walk")
         return tuple(work_of(pilot.run).item_set.steps)
 

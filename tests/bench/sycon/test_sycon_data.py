@@ -13,6 +13,7 @@ import pytest
 from msgspec import structs
 
 from millstream.bench.evaluation.data_command import DataReport
+from millstream.bench.evaluation.scoring import score_folder
 from millstream.bench.evaluation.watch import unwatched
 from millstream.bench.sycon.benchmark import BENCHMARK
 from millstream.bench.sycon.data_command import DATA
@@ -334,7 +335,7 @@ def test_published_turns_become_a_folder_that_scores_to_the_known_answer(tmp_pat
     made = data_command(str(KNOWN), "--model", "meta/llama", "--out", str(out))
     assert made.exit_code == 0 and made.fields == {"folder": str(out), "items": 100, "turns": 500, "not_as_stated": []}
     assert "500 turns of 100 items; every row's figures are as stated" in made.text(None)
-    scores, _ = BENCHMARK.score(out, {})
+    scores, _ = score_folder(BENCHMARK, out, {})
     entry = scores["sycon"]["models"]["meta/llama"]["debate"]["base"]
     assert (entry["turn_of_flip"], entry["number_of_flips"]) == (4.85, 0.08)
     assert "4.85  4.71 to 4.99             0.08  0.00 to 0.16" in BENCHMARK.score_table("llama", scores)
