@@ -177,7 +177,8 @@ class ItemBenchmark(Generic[_Record]):
 
     def specification(self, run: RunBasis) -> dict[str, Any] | None:
         """Returns the values that decide prompts and answers; None: the options, and what the items are. `resume` with
-        others is refused, and `run()` finds them in `ask.specification`."""
+        others is refused, and `run()` finds them in `ask.specification`. If they have `prompt_tokens`, the most tokens
+        of a prompt by lane, --max-cost reckons with these where prompts contain answers."""
         return None
 
     def prepare(self, order: Order) -> PreparedRun | None:
