@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import orjson
@@ -66,25 +67,24 @@ BODIES = [b"", b"<html><title>oops</title></html>", b'{"detail":"no"}', b"\xff\x
 
 
 @in_each_protocol
-@pytest.mark.parametrize("status", MEANINGS)
-def test_a_status_gets_what_the_table_gives_it_whatever_its_body(status: int, row: ProtocolRow) -> None:
-    for body in BODIES if row.name not in LIKE_OPENAI else (*BODIES, error()):
-        for stream in (False, True):
-            fault = decoded(Response(status, body, stream), row)
-            assert (fault.kind, fault.action, fault.is_billed_maybe, fault.cuts_rate) == MEANINGS[status]
-            assert (fault.quota, fault.status, fault.is_immediate, fault.attempts_max) == ("keep", status, False, None)
-            assert fault.detail.startswith(str(status)) or status == 402
-            assert fault.retry_after_s is None
+def test_a_status_gets_what_the_table_gives_it_whatever_its_body(row: ProtocolRow) -> None:
+    bodies = BODIES if row.name not in LIKE_OPENAI else (*BODIES, error())
+    for status, body, stream in product(MEANINGS, bodies, (False, True)):
+        fault = decoded(Response(status, body, stream), row)
+        assert (fault.kind, fault.action, fault.is_billed_maybe, fault.cuts_rate) == MEANINGS[status], (status, body)
+        assert (fault.quota, fault.status, fault.is_immediate, fault.attempts_max) == ("keep", status, False, None)
+        assert fault.detail.startswith(str(status)) or status == 402
+        assert fault.retry_after_s is None
 
 
 @in_each_like_openai
-@pytest.mark.parametrize("code", sorted(EMPTY_ACCOUNT_CODES))
-@pytest.mark.parametrize("status", [200, 400, 403, 429])
-def test_an_empty_account_stops_the_lane_whatever_the_status(status: int, code: str, row: ProtocolRow) -> None:
-    for body in (error(code), error(None, code), error(code.upper()), b"[" + error(code) + b"]"):
-        fault = decoded(Response(status, body, headers={"retry-after": "20"}), row)
-        assert (fault.kind, fault.action, fault.quota, fault.retry_after_s) == ("rate_limited", "stop", "keep", None)
-        assert "can't pay" in fault.detail and "what went wrong" in fault.detail
+def test_an_empty_account_stops_the_lane_whatever_the_status(row: ProtocolRow) -> None:
+    for status, code in product((200, 400, 403, 429), sorted(EMPTY_ACCOUNT_CODES)):
+        for body in (error(code), error(None, code), error(code.upper()), b"[" + error(code) + b"]"):
+            fault = decoded(Response(status, body, headers={"retry-after": "20"}), row)
+            means = (fault.kind, fault.action, fault.quota, fault.retry_after_s)
+            assert means == ("rate_limited", "stop", "keep", None), (status, body)
+            assert "can't pay" in fault.detail and "what went wrong" in fault.detail
 
 
 @in_each_like_openai
