@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import COMMAND, SMALL, SMALL_PROMPTS, Done, Provider, environment, finish, start
+from command_line import COMMAND, SMALL, SMALL_PROMPTS, Done, Provider, environment
 
 import millstream
 from millstream.bench.millstone.dataset import load, select
@@ -171,7 +171,7 @@ def test_help_answers_in_a_fifth_of_a_second(tmp_path: Path) -> None:
 
     def seconds() -> float:
         began = used_s()
-        finish(start(tmp_path, "run", "--help"))
+        subprocess.run([*COMMAND, "run", "--help"], env=environment(tmp_path), capture_output=True, check=True)
         return used_s() - began
 
     # The processor's time, which waits for nobody, and the best of several, since other tests share its caches.

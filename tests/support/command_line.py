@@ -16,6 +16,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any, NamedTuple
 
+from prepared import kind_for
+
 COMMAND = (sys.executable, "-P", "-m", "millstream")
 SMALL = ("--limit", "1", "--templates", "1", "--trials", "2")
 SMALL_PROMPTS = 22
@@ -146,7 +148,7 @@ def _streams(out: IO[bytes], err: IO[bytes]) -> Iterator[None]:
 
 
 def start(home: Path, *arguments: str, **more: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+    return kind_for(more)(
         [*COMMAND, *arguments],
         cwd=home,
         env=environment(home, **more),
@@ -172,7 +174,8 @@ def simulated_provider(home: Path, latency: str = "constant:0.002") -> Iterator[
     """A simulated provider in a process of its own, while the block lasts."""
     port = home / "port"
     command = [*COMMAND, "sim", "--port", "0", "--port-file", str(port), "--latency", latency]
-    with subprocess.Popen(command, env=environment(home), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as sim:
+    none = subprocess.DEVNULL
+    with kind_for({})(command, env=environment(home), stdin=none, stdout=none, stderr=none) as sim:
         deadline = time.monotonic() + 20
         while not port.exists():
             assert sim.poll() is None and time.monotonic() < deadline, "the simulated provider did not start"

@@ -7,7 +7,6 @@ Anthropic's and Gemini's; and a server in this process that writes down what it 
 from __future__ import annotations
 
 import re
-import subprocess
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ import gemini_shapes
 import pytest
 from command_line import COMMAND, Provider, environment, simulated_provider
 from mocks import aimock, free_port, why_no_aimock
+from prepared import kind_for
 from pydantic import BaseModel
 from recorder import Recorder, Sent, recording
 
@@ -187,7 +187,7 @@ def serving(home: Path) -> Iterator[Served]:
         tokens = {f"{name.upper()}_TOKEN": f"token-of-a-{name}" for name in CALLERS}
         log = enter((home / "gateway.log").open("wb"))
         variables = environment(home, LAB_KEY=PROVIDERS_KEY, **tokens)
-        process = enter(subprocess.Popen(command, cwd=home, env=variables, stdout=log, stderr=log))
+        process = enter(kind_for({})(command, cwd=home, env=variables, stdout=log, stderr=log))
         open_until_the_end.callback(process.terminate)
         deadline = time.monotonic() + 20
         while not port.exists():

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from command_line import COMMAND, Provider, environment
+from prepared import kind_for
 
 
 class Served(NamedTuple):
@@ -32,7 +33,7 @@ def gateway_process(home: Path, provider: Provider) -> Iterator[Served]:
     port = home / "gateway-port"
     command = [*COMMAND, "serve", "--port", "0", "--port-file", str(port), "--base-url", provider.base_url]
     variables = environment(home, OPENAI_API_KEY="sk-sim")
-    with subprocess.Popen(command, cwd=home, env=variables, stderr=subprocess.DEVNULL) as process:
+    with kind_for({})(command, cwd=home, env=variables, stderr=subprocess.DEVNULL) as process:
         deadline = time.monotonic() + 30
         while not port.exists():
             assert process.poll() is None and time.monotonic() < deadline, "the gateway did not start"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from command_line import COMMAND, Provider, environment
+from prepared import kind_for
 
 SOUND = ("--trouble-share", "0")
 # Nobody's hosts need not be spared.
@@ -86,7 +87,7 @@ def simulated_outside(home: Path, *more: str) -> Iterator[Outside]:
     lanes.write_text(UNSPARED)
     command = [*COMMAND, "sim", "--port", "0", "--port-file", str(port), "--latency", "constant:0.002"]
     command += ["--web", "--web-port-file", str(web_port), "--until-eof", *SOUND, *more]
-    with subprocess.Popen(
+    with kind_for({})(
         command,
         env=environment(home),
         # Closes with this process, however that ends.
