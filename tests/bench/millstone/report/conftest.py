@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from browser import Reported
-from command_line import finish, simulated_provider, start
+from command_line import run_command, simulated_provider
 
 
 @pytest.fixture(scope="session")
@@ -12,10 +12,10 @@ def reported(tmp_path_factory: pytest.TempPathFactory) -> Reported:
     home = tmp_path_factory.mktemp("reported")
     with simulated_provider(home) as provider:
         asked = ("--model", "sim/open", "sim/refusing", "--limit", "5", "--trials", "3")
-        where = ("--base-url", provider.base_url, "--cache", "cache", "--out", "run", "--no-progress")
-        done = finish(start(home, "run", "millstone", *asked, *where))
+        where = ("--base-url", provider.base_url, "--cache", "cache", "--out", "run", "--no-report")
+        done = run_command(home, "run", "millstone", *asked, *where)
         assert done.code == 0, done.err
         prompts = frozenset(provider.received())
-    done = finish(start(home, "report", "run"))
+    done = run_command(home, "report", "run")
     assert done.code == 0, done.err
     return Reported(home / "run", home / "run" / "report.html", prompts)
