@@ -8,16 +8,17 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import COMMAND, environment
 from prepared import Prepared, kind_for
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the program is executed")
-KINDS = (subprocess.Popen, Prepared)
+KINDS: tuple[type[subprocess.Popen[Any]], ...] = (subprocess.Popen, Prepared)
 
 
-def opened(kind: type[subprocess.Popen[str]], home: Path, *arguments: str) -> subprocess.Popen[str]:
+def opened(kind: type[subprocess.Popen[Any]], home: Path, *arguments: str) -> subprocess.Popen[Any]:
     pipe = subprocess.PIPE
     command = [*COMMAND, *arguments]
     return kind(command, cwd=home, env=environment(home), stdin=pipe, stdout=pipe, stderr=pipe, text=True)
@@ -35,7 +36,7 @@ def test_it_says_the_same_and_ends_with_the_same_code(tmp_path: Path, arguments:
 
 @on_linux
 def test_it_is_a_child_in_its_folder_with_its_variables_limits_and_signals(tmp_path: Path) -> None:
-    def seen(kind: type[subprocess.Popen[str]]) -> list[object]:
+    def seen(kind: type[subprocess.Popen[Any]]) -> list[object]:
         (tmp_path / "port").unlink(missing_ok=True)
         with opened(kind, tmp_path, "sim", "--port", "0", "--port-file", "port", "--until-eof") as process:
             while not (tmp_path / "port").exists():

@@ -95,7 +95,8 @@ def _serve(line: socket.socket) -> None:
                 line.send(str(pid).encode())
                 os._exit(0)
             line.close()
-            _become(*json.loads(data), streams)
+            folder, variables, arguments, limits = json.loads(data)
+            _become(folder, variables, arguments, limits, streams)
             return
         os.waitpid(between, 0)
         line.send(b"orphaned")

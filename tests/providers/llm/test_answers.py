@@ -248,7 +248,9 @@ def test_an_odd_count_is_unknown_and_costs_no_answer(row: ProtocolRow, stream: b
     usages: list[tuple[Any, Usage | None]] = [
         *row.shape.counts.others,
         *(({**row.shape.counts.given, row.shape.counts.input: odd}, _without_input(row)) for odd in ODD_COUNTS),
-        *((none, None) for none in (None, [], "many")),
+        (None, None),
+        ([], None),
+        ("many", None),
     ]
     for usage, known in usages:
         reply = row.reply(row.answer(TEXT, stream=stream, usage=usage))
