@@ -18,6 +18,15 @@ from ...engine.call import Call, Outcome
 from .plan import Limits
 
 Reason = Literal["duration", "calls", "cost", "arrivals", "prompts", "stopped", "interrupted", "fault", "goal", "error"]
+# The words for the reasons that lie in the test itself.
+ENDINGS: Mapping[str, str] = {
+    "duration": "its time was up",
+    "calls": "its calls were through",
+    "cost": "its limit on cost was reached",
+    "arrivals": "its arrivals were through",
+    "prompts": "there were no more prompts",
+    "goal": "the search was over",
+}
 
 
 class LoadEnd(Struct, frozen=True):

@@ -13,6 +13,7 @@ from typing import Any
 from ...configuration.errors import UsageError
 from ...engine.call import Message
 from ...engine.runs.data_file import DatasetError, read_text
+from ...report.text import cut
 from ..made_prompts.prompts import Prompt
 
 _ROLES = ("system", "developer", "user", "assistant")
@@ -113,5 +114,4 @@ def _kind(value: Any) -> str:
         return f"an object with {shown}" if shown else "an empty object"
     if isinstance(value, list):
         return f"a list of {len(value)}"
-    shown = json.dumps(value)
-    return shown if len(shown) <= 40 else f"{shown[:39]}…"
+    return cut(json.dumps(value), 40)

@@ -18,6 +18,7 @@ from ...configuration.declared_options import given_in, key_of, made_from
 from ...configuration.errors import UsageError
 from ...configuration.options import SendingOptions
 from ...providers.search.access import is_search
+from ...report.text import cut
 from ...wiring import Settings, accesses_to
 from ...wiring.lane_names import unused_lanes
 from ..made_prompts.prompts import CallParameters
@@ -167,7 +168,7 @@ def parse_promise(text: str) -> Promise:
     for term in re.split(r",| and ", text):
         match = _TERM.fullmatch(" ".join(term.split()))
         if match is None:
-            raise UsageError(f'--promise: expected times as "{_EXAMPLE}", got "{_shown(term.strip() or text)}"')
+            raise UsageError(f'--promise: expected times as "{_EXAMPLE}", got "{cut(term.strip() or text, 60)}"')
         amount, unit = match[2], match[3].lower()
         name = TIME_NAMES[match[1].lower()]
         if name in times:
@@ -176,10 +177,6 @@ def parse_promise(text: str) -> Promise:
         if not times[name] > 0:
             raise UsageError(f"--promise: expected times above 0, got {term.strip()}")
     return Promise(times.get("first token"), times.get("latency"), times.get("token"))
-
-
-def _shown(text: str) -> str:
-    return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 def _check_streaming(options: LoadOptions, sought: _Goal | None, promise: Promise | None) -> None:

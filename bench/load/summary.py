@@ -13,6 +13,7 @@ from ...format import by_kind, clock, dollars, figure_text, measured_time, rate_
 from ...metrics.load.load_json import LoadFigures, LoadPart, ModelFigures, Percentile, Times
 from ...metrics.load.unmeasured import answers_of
 from ...report.text import cut, printable, table
+from .budget import ENDINGS
 from .folder import CALLS, LOAD
 
 SHOWN = (50.0, 90.0, 99.0, 99.9)
@@ -21,15 +22,7 @@ _WAITED_SHARE = 0.1
 _DETAIL_MAX = 240
 # Rows with a time of at least this are in seconds.
 _SECONDS_FROM_S = 10.0
-_ENDINGS = {
-    "duration": "its time was up",
-    "calls": "its calls were through",
-    "cost": "its limit on cost was reached",
-    "arrivals": "its arrivals were through",
-    "prompts": "there were no more prompts",
-    "goal": "the search was over",
-    "stopped": "stopped",
-}
+_ENDINGS = {**ENDINGS, "stopped": "stopped"}
 
 
 def tell(load: LoadFigures, folder: Path | None = None) -> str:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from ...configuration.errors import UsageError
+from ...report.text import cut
 from .trace_rows import Row, Where, date_of, is_number, is_own, is_time, number_of, rows_of
 
 STAMPS_MAX = 1_000_000
@@ -261,5 +262,4 @@ def _tokens(row: Row, name: str, where: Where) -> int:
 
 
 def _shown(value: object) -> str:
-    text = "nothing" if value in (None, "") else str(value)
-    return text if len(text) <= 40 else f"{text[:39]}…"
+    return cut("nothing" if value in (None, "") else str(value), 40)

@@ -13,15 +13,11 @@ from ....metrics.load.knee import RATES_LEAST, judged
 from ....metrics.load.load_json import LoadFigures
 from ....metrics.load.unmeasured import answers_of
 from ....report.labels import one_line
+from ..budget import ENDINGS
 from .series import LoadSeries, LoadTest, has_several_rates, stepped
 
 _ENDINGS = {
-    "duration": "its time was up",
-    "calls": "its calls were through",
-    "cost": "its limit on cost was reached",
-    "arrivals": "its arrivals were through",
-    "prompts": "there were no more prompts",
-    "goal": "the search was over",
+    **ENDINGS,
     "stopped": "it was stopped",
     "interrupted": "it was interrupted",
     "fault": "a fault on the client's side ended it",
