@@ -184,7 +184,7 @@ class CostBudget:
         self._before = (spent, 0.0)
         # What the file grants to this process, and what of the money that is certainly spent is already written to it.
         self._granted = 0.0
-        self._told = 0.0
+        self._written = 0.0
         self._wakers: dict[Callable[[], None], None] = {}
 
     def __repr__(self) -> str:
@@ -194,7 +194,7 @@ class CostBudget:
     def attach(self, file: BudgetFile) -> None:
         """Counts in a file from now on; all that it has granted so far counts as spent."""
         amounts, (spent, unsure) = file.all, self._elsewhere
-        self._file, self._granted, self._told = file, 0.0, 0.0
+        self._file, self._granted, self._written = file, 0.0, 0.0
         self._before = (spent + amounts.granted, unsure + amounts.granted - amounts.spent)
         self.spent, self.unsure = self._before
         self.overrun = max(self.overrun, file.overrun)
@@ -206,7 +206,7 @@ class CostBudget:
             return
         try:
             if self._granted:
-                file.settle(self._granted - self.own - self.reserved, self._sure - self._told, self.overrun)
+                file.settle(self._granted - self.own - self.reserved, self._sure - self._written, self.overrun)
         except LocalFault:
             pass  # the file's amount is higher than what was spent
         if file.ends:
@@ -318,14 +318,14 @@ class CostBudget:
         slack = self._granted - self.own - self.reserved
         is_handed_back = file.is_shared and self.is_idle and slack > _ROUNDING
         is_little = -_ROUNDING <= slack <= 2 * block + self.reserved / 8
-        if is_little and self.overrun <= file.overrun and self._sure - self._told <= block and not is_handed_back:
+        if is_little and self.overrun <= file.overrun and self._sure - self._written <= block and not is_handed_back:
             return
         unused = slack if is_handed_back else min(slack, max(0.0, slack - block))
         try:
-            self._granted -= file.settle(unused, self._sure - self._told, self.overrun)
+            self._granted -= file.settle(unused, self._sure - self._written, self.overrun)
         except LocalFault:
             return  # the bound stays above what was spent; the next block that is drawn meets the fault
-        self._told = self._sure
+        self._written = self._sure
 
 
 def over_budget(what: str, cost: float, budget: CostBudget, option: str = "--max-cost") -> str:

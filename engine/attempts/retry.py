@@ -172,7 +172,7 @@ class EarlyStop:
         self._alike: dict[tuple[int, str], int] = {}
         self._cut = 0
         self.has_answered = is_of_pages
-        self._said = ""
+        self._detail = ""
         # Plain attributes, since they are read in each call.
         self.is_doubted = False
 
@@ -184,7 +184,7 @@ class EarlyStop:
             return
         self._alike[kind] = self._alike.get(kind, 0) + 1
         if self._alike[kind] == self._rejections_max:
-            self._said = fault.detail
+            self._detail = fault.detail
             self.is_doubted = True
 
     def add_cut(self, count: int = 1) -> None:
@@ -198,17 +198,17 @@ class EarlyStop:
         """Notes a useful answer, which ends all doubts for good. Returns whether there was a doubt."""
         was_doubted, self.is_doubted = self.is_doubted, False
         self.has_answered = True
-        self._said = ""
+        self._detail = ""
         self._alike.clear()
         return was_doubted
 
     def why(self, model: str) -> tuple[StopReason, str]:
         """Returns why the lane stops, and the message that says so and what to do."""
-        if self._said:
+        if self._detail:
             count = max(self._alike.values())
             return "rejected", (
-                f"{model} rejected {count:,} calls alike and answered none ({self._said}): check the model's name and "
-                f"what is sent to it"
+                f"{model} rejected {count:,} calls alike and answered none ({self._detail}): check the model's name "
+                f"and what is sent to it"
             )
         return "truncated", (
             f"{model}: its first {self._cut:,} answers were all cut off at max_tokens before the first word, as those "

@@ -46,25 +46,25 @@ class RowChecksums:
 
     def __init__(self, last: int) -> None:
         self._sums = [array("I", bytes(4 * (last + 1))) for _ in self.KINDS]
-        self._known = [bytearray(last + 1) for _ in self.KINDS]
+        self._lines = [bytearray(last + 1) for _ in self.KINDS]
 
     def add(self, kind: int, note: Note) -> None:
-        if note.row_crc is not None and note.line < len(self._known[kind]):
+        if note.row_crc is not None and note.line < len(self._lines[kind]):
             self._sums[kind][note.line] = note.row_crc
-            self._known[kind][note.line] = True
+            self._lines[kind][note.line] = True
 
     def kind_of(self, line: int, row_crc: int) -> int | None:
         """Returns the kind (of KINDS) of the note that belongs to this row; None: no note does."""
         return next((kind for kind in self.KINDS if self.has(kind, line, row_crc)), None)
 
     def has(self, kind: int, line: int, row_crc: int) -> bool:
-        return bool(self._known[kind][line]) and self._sums[kind][line] == row_crc
+        return bool(self._lines[kind][line]) and self._sums[kind][line] == row_crc
 
     def is_known(self, line: int) -> bool:
-        return any(known[line] for known in self._known)
+        return any(lines[line] for lines in self._lines)
 
     def forget(self, kind: int, line: int) -> None:
-        self._known[kind][line] = False
+        self._lines[kind][line] = False
 
 
 class BatchStore:

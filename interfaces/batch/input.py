@@ -152,7 +152,7 @@ async def lines_of_pipe(fd: int) -> AsyncIterator[InputLine]:
     """Yields the lines of a pipe as they arrive. A thread reads them: a non-blocking descriptor would be
     non-blocking for every process that shares it, at a terminal for our own stdout too."""
     loop, may_read = asyncio.get_running_loop(), threading.Semaphore(0)
-    came: asyncio.Queue[bytes | OSError] = asyncio.Queue()
+    pieces: asyncio.Queue[bytes | OSError] = asyncio.Queue()
 
     def read_on() -> None:
         piece: bytes | OSError = b"."
@@ -163,7 +163,7 @@ async def lines_of_pipe(fd: int) -> AsyncIterator[InputLine]:
             except OSError as error:
                 piece = error
             try:
-                loop.call_soon_threadsafe(came.put_nowait, piece)
+                loop.call_soon_threadsafe(pieces.put_nowait, piece)
             except RuntimeError:
                 return  # the loop has ended without waiting for more
 
@@ -172,7 +172,7 @@ async def lines_of_pipe(fd: int) -> AsyncIterator[InputLine]:
     splitter = Splitter()
     while True:
         may_read.release()
-        piece = await came.get()
+        piece = await pieces.get()
         if isinstance(piece, OSError):
             raise LocalFault(f"stdin can't be read ({piece.strerror})") from piece
         if not piece:

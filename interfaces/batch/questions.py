@@ -145,7 +145,7 @@ class Questions:
         self._repeats_are_new = repeats_are_new
         self._reached = reached
         self._names = Digests()
-        self._asked = Digests()
+        self._repeats = Digests()
 
     async def calls(self) -> AsyncIterator[Call]:
         async for line in self._lines:
@@ -157,7 +157,7 @@ class Questions:
             request = self._read(line)
             trial = 0
             if isinstance(request, BatchRequest) and self._repeats_are_new:
-                trial = self._asked.add(gist_of(request.asked.call), request.asked.count)
+                trial = self._repeats.add(gist_of(request.asked.call), request.asked.count)
             if self._is_done(line.number):
                 continue
             if isinstance(request, BadLine):

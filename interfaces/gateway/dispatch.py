@@ -90,7 +90,7 @@ class Dispatch:
         self._budget = budget
         self._family_of = family_of
         self._trials = trials
-        self._known = {lane.model for lane in settings.lanes} | settings.price_table().models.keys()
+        self._declared = {lane.model for lane in settings.lanes} | settings.price_table().models.keys()
         self._next_look = 0.0
 
     def __repr__(self) -> str:
@@ -158,7 +158,7 @@ class Dispatch:
         """Raises RequestRefusal if too many undeclared models were asked. Comes first: a cache key needs the model's
         lane."""
         routes = self._scheduler.routes.lasting
-        if model in routes or model in self._known or len(routes.keys() - self._known) < MODELS_MAX:
+        if model in routes or model in self._declared or len(routes.keys() - self._declared) < MODELS_MAX:
             return
         problem = f"{MODELS_MAX} models that nobody declared have been asked, and no more can be"
         raise RequestRefusal(

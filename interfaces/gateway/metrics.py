@@ -67,8 +67,8 @@ class Metrics(Collector):
         self._refused: Counter[_Labels] = Counter()
         self._calls: Counter[_Labels] = Counter()
         self._waits: dict[_Labels, float] = {}
-        self._shown = {lane.model for lane in settings.lanes} | settings.price_table().models.keys()
-        self._shown_max = len(self._shown) + UNDECLARED_SHOWN
+        self._named = {lane.model for lane in settings.lanes} | settings.price_table().models.keys()
+        self._named_max = len(self._named) + UNDECLARED_SHOWN
         self._registry = CollectorRegistry()
         self._registry.register(self)
 
@@ -136,8 +136,8 @@ class Metrics(Collector):
         return family
 
     def _hear(self, event: Event) -> None:
-        if event.kind == "answered" and len(self._shown) < self._shown_max:
-            self._shown.add(event.lane)
+        if event.kind == "answered" and len(self._named) < self._named_max:
+            self._named.add(event.lane)
         if event.kind == "waited":
             labels = (self._name(event.lane), event.detail)
             self._waits[labels] = self._waits.get(labels, 0.0) + event.value
@@ -150,7 +150,7 @@ class Metrics(Collector):
 
     def _name(self, model: str) -> str:
         """Returns the model as a label; `other` for undeclared models beyond the bound, since series stay for good."""
-        return model if model in self._shown else OTHER
+        return model if model in self._named else OTHER
 
 
 def _counter(name: str, text: str, labels: _Labels, amounts: Mapping[_Labels, float]) -> CounterMetricFamily:

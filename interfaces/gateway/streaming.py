@@ -27,7 +27,7 @@ class StreamedText:
 
     def __init__(self) -> None:
         self.is_news = asyncio.Event()
-        self._said: list[str] = []
+        self._pieces: list[str] = []
         self._news: list[str] = []
         # The text that a new attempt has to repeat before anything new, and how much of it was repeated.
         self._again = ""
@@ -36,7 +36,7 @@ class StreamedText:
 
     @property
     def said(self) -> str:
-        return "".join(self._said)
+        return "".join(self._pieces)
 
     def hear(self, piece: str | None) -> None:
         if piece is None:
@@ -51,7 +51,7 @@ class StreamedText:
         piece = "".join(self._news)
         self._news.clear()
         if piece:
-            self._said.append(piece)
+            self._pieces.append(piece)
         return piece
 
     def is_begun_by(self, outcomes: Sequence[Outcome]) -> bool:

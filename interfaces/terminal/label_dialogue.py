@@ -97,8 +97,8 @@ class _Dialogue:
     """The order of the questions. `waiting` are the numbers of answers to be labelled, `passed` those shown, latest
     last."""
 
-    def __init__(self, shown: Sequence[Label], labels: LabelKeeper, terminal: Terminal) -> None:
-        self._shown = shown
+    def __init__(self, answers: Sequence[Label], labels: LabelKeeper, terminal: Terminal) -> None:
+        self._answers = answers
         self._labels = labels
         self._terminal = terminal
         done = [at for at in range(len(labels)) if labels.label(at) is not None]
@@ -111,7 +111,7 @@ class _Dialogue:
     def explain(self, more: str = "") -> None:
         columns, _ = self._terminal.size()
         text = (
-            f"{question_to(self._shown[self.waiting[0]])}; S: skip it; U: undo the last; M: more of a long answer; "
+            f"{question_to(self._answers[self.waiting[0]])}; S: skip it; U: undo the last; M: more of a long answer; "
             f"Q: quit. End each with Enter. {more}"
         )
         self._terminal.say("\n".join(wrapped(text.strip(), columns)))
@@ -156,7 +156,7 @@ class _Dialogue:
         this height, else at the end."""
         at = self.waiting[0]
         columns, _ = self._terminal.size()
-        one = self._shown[at]
+        one = self._answers[at]
         head = f"{at + 1:,} of {len(self._labels):,} ({self._labels.labelled:,} labelled)"
         lines = wrapped(": ".join((head, *one.about.values())), columns)
         exchange = wrapped(one.question, columns) if one.question else []
@@ -182,7 +182,7 @@ class _Dialogue:
     def _ask(self, pages: _Pages) -> Verdict | str:
         """Returns the person's label, or one of S, U and Q."""
         self._terminal.say("\n" + pages.turn())
-        answer = self._shown[self.waiting[0]]
+        answer = self._answers[self.waiting[0]]
         choices = {choice.letter: Verdict(choice.name) for choice in answer.choices}
         steps = {
             choice.letter + step.digit: Verdict(choice.name, confidence=step.value)

@@ -27,14 +27,14 @@ class ProbeDisplay:
         self._painter = Painter(stream)
         self._spent = spent
         self._model = ""
-        self._shown = ""
+        self._line = ""
         self._began = 0.0
         self._until: float | None = None
         self._why = ""
         self._timer: asyncio.TimerHandle | None = None
 
     def __repr__(self) -> str:
-        return f"<ProbeDisplay [{self._shown or 'nothing shown'}]>"
+        return f"<ProbeDisplay [{self._line or 'nothing shown'}]>"
 
     def begins(self, model: str) -> None:
         self._model = model
@@ -83,11 +83,11 @@ class ProbeDisplay:
         so_far = count_text(count, "call") if cost is None else f"{count_text(count, 'call')}, {dollars(cost)}"
         passed = clock(asyncio.get_running_loop().time() - self._began)
         so_far = f"{so_far}, {passed} of usually {MINUTES} min"
-        self._shown = inert(f"{self._model}: {text} ({so_far})")
+        self._line = inert(f"{self._model}: {text} ({so_far})")
         if self._painter.is_screen:
-            self._painter.paint(lambda width: packed([TextPiece(self._shown)], width))
+            self._painter.paint(lambda width: packed([TextPiece(self._line)], width))
         else:
-            self._painter.log([self._shown])
+            self._painter.log([self._line])
 
 
 def round_line(seen: Sequence[TimedAnswer], unsent: int) -> str:

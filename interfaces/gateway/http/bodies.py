@@ -47,14 +47,14 @@ async def body_of(request: HttpRequest, back: ClientStream, *, within_s: float) 
             await body.whole()
     except TimeoutError as error:
         raise RequestRefusal(f"the body did not come whole within {within_s:g} s: send it again", status=408) from error
-    came = body.data if body.size <= LONG_BYTES else await asyncio.to_thread(lambda: body.data)
+    data = body.data if body.size <= LONG_BYTES else await asyncio.to_thread(lambda: body.data)
     body.forget()
     if packed not in ("", "identity"):
-        is_short = len(came) <= _UNPACKED_HERE_MAX
-        came = _unpacked(came, packed) if is_short else await asyncio.to_thread(_unpacked, came, packed)
+        is_short = len(data) <= _UNPACKED_HERE_MAX
+        data = _unpacked(data, packed) if is_short else await asyncio.to_thread(_unpacked, data, packed)
     if request.share is not None:
-        request.share.shrink(len(came) if len(came) > LONG_BYTES else 0)
-    return came
+        request.share.shrink(len(data) if len(data) > LONG_BYTES else 0)
+    return data
 
 
 def object_of(body: bytes) -> dict[str, Any]:

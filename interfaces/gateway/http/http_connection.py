@@ -101,13 +101,13 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._is_ending:
             return
-        came = self._framing.feed(data)
+        requests = self._framing.feed(data)
         coming = self._framing.coming
-        for request in came if coming is None or coming in came else (*came, coming):
+        for request in requests if coming is None or coming in requests else (*requests, coming):
             if request.share is None and request.is_long and not request.body.is_broken:
                 request.enter(self._served.room, self._regulate)
-        if came:
-            self._waiting.extend(came)
+        if requests:
+            self._waiting.extend(requests)
             if self._request is None:
                 self._go_on()
         self._regulate()

@@ -40,7 +40,7 @@ class RequestFramer:
         self._remote = remote
         self._local = local
         self._parser = httptools.HttpRequestParser(self)
-        self._came: list[HttpRequest] = []
+        self._requests: list[HttpRequest] = []
         self._request: HttpRequest | None = None  # the one whose body is being received
         self._is_in_message = False
         self._is_read_anew = False
@@ -83,10 +83,10 @@ class RequestFramer:
                     self._fault = self._fault or _TOO_LONG
         if self._fault is not None:
             self._refuse(self._fault)
-        came = self._came
-        if came:
-            self._came = []
-        return came
+        requests = self._requests
+        if requests:
+            self._requests = []
+        return requests
 
     def _refuse(self, problem: str) -> None:
         """Rejects the request that is being read, and everything that might follow it."""
@@ -97,7 +97,7 @@ class RequestFramer:
                 RequestRefusal(f"the body can't be read ({problem}): send it whole, unpacked or in gzip")
             )
         else:
-            self._came.append(HttpRequest(self._seen("GET"), is_last=True, fault=Problem(400, "invalid", problem)))
+            self._requests.append(HttpRequest(self._seen("GET"), is_last=True, fault=Problem(400, "invalid", problem)))
 
     def _message_of(self, error: Exception) -> str:
         text = " ".join(str(error).split())[:200]
@@ -177,7 +177,7 @@ class RequestFramer:
                 is_last=not parser.should_keep_alive(),
                 length=0 if declared is None else int(declared[0]),
             )
-            self._came.append(request)
+            self._requests.append(request)
 
     def on_body(self, data: bytes) -> None:
         request = self._request
