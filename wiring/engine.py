@@ -41,7 +41,7 @@ from .file_limits import raise_file_limit
 from .reach import accesses_to, family_of
 from .routing import Router
 from .settings import Settings
-from .sinks import InTurn, OpenedSink, opened_sink
+from .sinks import OpenedSink, SinkPair, opened_sink
 from .statistics import Statistics, statistics_of
 from .web_retrieval import WebRetrieval
 
@@ -219,7 +219,7 @@ class Engine:
         caller who takes no outcomes. Raises Stopped at the end if a lane stopped."""
         self._check_loop()
         if self._sink is not None:
-            sink = self._sink if sink is None else InTurn(sink, self._sink)
+            sink = self._sink if sink is None else SinkPair(sink, self._sink)
         return run_calls(self.scheduler, calls, sink)
 
     async def search(self, model: str, query: str, count: int = COUNT) -> Found:

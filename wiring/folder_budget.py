@@ -22,7 +22,7 @@ from ..engine.runs.run_folder import FAILURES, MANIFEST, RECORDS, RUN_FILES, Run
 COST_UNSURE, CALLS_UNSURE, HAS_BUDGET = "cost_unsure", "calls_unsure", "has_budget"
 
 
-class Unsure(Struct, frozen=True):
+class UnsureSpending(Struct, frozen=True):
     """Spending that the records don't show: dollars, and calls that were in flight when a process without a limit
     was killed."""
 
@@ -39,17 +39,17 @@ class Unsure(Struct, frozen=True):
         return {COST_UNSURE: self.dollars, CALLS_UNSURE: self.calls, HAS_BUDGET: has_budget}
 
 
-def unsure_of(folder: Path, manifest: Mapping[str, Any], cost: float, name: str = BUDGET) -> Unsure:
+def unsure_of(folder: Path, manifest: Mapping[str, Any], cost: float, name: str = BUDGET) -> UnsureSpending:
     """Returns the spending that the records don't show, from `manifest` as the last process left it. `cost` is that
     of the records, `name` the budget's file. Raises LocalFault if the budget is damaged."""
     amounts = amounts_in(folder / name)
     if amounts is not None:
-        return Unsure(max(0.0, amounts.granted - cost))
+        return UnsureSpending(max(0.0, amounts.granted - cost))
     calls = int(manifest.get(CALLS_UNSURE, 0))
     was_killed = manifest.get("started") is not None and manifest.get("ended") is None
     if was_killed and not manifest.get(HAS_BUDGET, False):
         calls += int(manifest.get("in_flight_max", 0))
-    return Unsure(float(manifest.get(COST_UNSURE, 0.0)), calls)
+    return UnsureSpending(float(manifest.get(COST_UNSURE, 0.0)), calls)
 
 
 def at_most_in(folder: Path, worst_call: Callable[[], float]) -> float:

@@ -94,7 +94,7 @@ class OpenedSink:
             )
 
 
-class InTurn:
+class SinkPair:
     """Two sinks as one: the second receives what the first has saved."""
 
     def __init__(self, first: Sink, second: Sink) -> None:

@@ -129,7 +129,7 @@ class _Node(NamedTuple):
 
 
 class _Walk:
-    """One pass over all pages that a state leads to. `_met` has one byte per page, 1 once it was visited."""
+    """One pass over all pages that a state leads to. `_visited` has one byte per page: 1 once visited."""
 
     def __init__(self, fd: int, meta: Meta) -> None:
         self._fd = fd
@@ -138,8 +138,8 @@ class _Walk:
         self._in_file = os.fstat(fd).st_size // meta.page_size
         # LMDB may have left out free pages at the end; a page in use may not be missing.
         self._limit = min(self._in_file, meta.last_page + 1)
-        self._met = bytearray(self._limit)
-        self._met[:2] = b"\1\1"
+        self._visited = bytearray(self._limit)
+        self._visited[:2] = b"\1\1"
 
     def check(self, names: tuple[bytes, ...]) -> None:
         meta = self._meta
@@ -244,18 +244,18 @@ class _Walk:
             raise DamagedPages(f"the keys of page {number:,} are out of order")
 
     def _page(self, number: int) -> bytes:
-        self._meet(number, 1)
+        self._mark_used(number, 1)
         page = os.pread(self._fd, self._page_size, number * self._page_size)
         if len(page) < self._page_size:
             raise DamagedPages(f"page {number:,} is cut short")
         return page
 
-    def _meet(self, number: int, count: int) -> None:
+    def _mark_used(self, number: int, count: int) -> None:
         if number + count > self._limit:
             raise DamagedPages("it has been cut short, or a page of it is damaged")
-        if any(self._met[number : number + count]):
+        if any(self._visited[number : number + count]):
             raise DamagedPages(f"page {number:,} is in use twice")
-        self._met[number : number + count] = b"\1" * count
+        self._visited[number : number + count] = b"\1" * count
 
     def _overflow(self, page: bytes, node: _Node) -> int:
         """Checks the pages of a large value, and returns the number of the first."""
@@ -266,7 +266,7 @@ class _Walk:
         at, _, flags, count = _OVERFLOW.unpack(head)
         if at != number or flags != _IS_OVERFLOW or count * self._page_size < _OVERFLOW.size + node.size:
             raise DamagedPages(f"page {number:,} is damaged")
-        self._meet(number, count)
+        self._mark_used(number, count)
         return int(number)
 
     def _check_free(self) -> None:
@@ -285,9 +285,9 @@ class _Walk:
                     raise DamagedPages("its list of free pages is damaged")
                 before = number
                 if number < self._limit:
-                    if self._met[number]:
+                    if self._visited[number]:
                         raise DamagedPages(f"page {number:,} is free and in use")
-                    self._met[number] = 1
+                    self._visited[number] = 1
                 else:
                     beyond.add(number)
         if len(beyond) < self._meta.last_page + 1 - self._limit:

@@ -175,7 +175,7 @@ def _prepared(task: Task, models: tuple[str, ...], out: Path, options: EvaluateO
     return prepared
 
 
-class _Under:
+class _RunHandle:
     """The handle by which an interruption ends a run in another thread."""
 
     def __init__(self, watch: Watch) -> None:
@@ -226,12 +226,12 @@ class _Under:
 
 def _executed(prepared: PreparedRun, manner: ExecutionOptions) -> RunResult:
     """Runs the evaluation in a thread, since the caller's thread may have a running loop, and returns its result."""
-    under = _Under(manner.watch)
+    handle = _RunHandle(manner.watch)
     ended: Future[RunResult] = Future()
 
     def live() -> None:
         try:
-            ended.set_result(execute(prepared, structs.replace(manner, watch=under.watch)))
+            ended.set_result(execute(prepared, structs.replace(manner, watch=handle.watch)))
         except BaseException as error:  # noqa: BLE001  (it ends this thread, and is raised in the caller's)
             ended.set_exception(error)
 
@@ -240,11 +240,11 @@ def _executed(prepared: PreparedRun, manner: ExecutionOptions) -> RunResult:
     try:
         return ended.result()
     except KeyboardInterrupt:
-        under.drain()
+        handle.drain()
         try:
             thread.join()
         except KeyboardInterrupt:
-            under.cancel()
+            handle.cancel()
             thread.join()
         raise
 

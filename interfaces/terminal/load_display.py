@@ -24,7 +24,7 @@ from ...bench.load.session import LoadSession
 from ...bench.load.timing import CallTimes
 from ...bench.load.watch import CPU_MOST, TIMER_S, allowed_error_s
 from ...format import measured_time
-from .load_lines import Lately, LoadView, ModelView, Quick, plain_lines, screen_lines
+from .load_lines import AnswerTimes, LoadView, ModelView, Percentiles, plain_lines, screen_lines
 from .painter import Painter
 
 LOOK_EVERY_S = 0.5
@@ -48,7 +48,7 @@ class _ModelTally:
         self.errors: Counter[str] = Counter()
         # When each ended, its latency, and its first token.
         self.ring = np.full((3, _RING), np.nan)
-        self.so_far = Lately()
+        self.so_far = AnswerTimes()
         self.looks: deque[tuple[float, int]] = deque(maxlen=round(LATELY_S / LOOK_EVERY_S) + 1)
 
     def take(self, timed: CallTimes, begins_s: float) -> None:
@@ -62,9 +62,9 @@ class _ModelTally:
         self.ring[1, place] = timed.latency_s
         self.ring[2, place] = np.nan if first is None else first
 
-    def lately(self, now: float) -> Lately:
+    def lately(self, now: float) -> AnswerTimes:
         fresh = self.ring[:, self.ring[0] >= now - LATELY_S]
-        return Lately(_quick(fresh[1]), _quick(fresh[2]))
+        return AnswerTimes(_quick(fresh[1]), _quick(fresh[2]))
 
     def read(self) -> Iterator[None]:
         """Reads the percentiles from the meters; each `yield` is a pause in which other tasks may run."""
@@ -72,7 +72,7 @@ class _ModelTally:
             meter = self.measured.meter
             latency = _both(meter.latency)
             yield
-            self.so_far = Lately(latency, _both(meter.first_token))
+            self.so_far = AnswerTimes(latency, _both(meter.first_token))
 
     def look(self, now: float) -> None:
         self.looks.append((now, self.begun))
@@ -84,17 +84,17 @@ class _ModelTally:
         return (after - before) / (last - began) if last > began else 0.0
 
 
-def _quick(times: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Quick | None:
+def _quick(times: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Percentiles | None:
     numbers = times[~np.isnan(times)]
     if not numbers.size:
         return None
     p50, p99 = np.quantile(numbers, (0.5, 0.99))
-    return Quick(float(p50), float(p99))
+    return Percentiles(float(p50), float(p99))
 
 
-def _both(histogram: Histogram) -> Quick | None:
+def _both(histogram: Histogram) -> Percentiles | None:
     p50, p99 = histogram.percentile(50), histogram.percentile(99)
-    return None if p50 is None or p99 is None else Quick(p50.value_s, p99.value_s)
+    return None if p50 is None or p99 is None else Percentiles(p50.value_s, p99.value_s)
 
 
 class LoadDisplay:

@@ -14,16 +14,16 @@ from ...report.text import printable
 from .painter import GAP, PaintedLine, TextPiece, bar_line, packed
 
 
-class Quick(Struct, frozen=True):
+class Percentiles(Struct, frozen=True):
     """The median and the 99th percentile, in seconds."""
 
     p50_s: float
     p99_s: float
 
 
-class Lately(Struct, frozen=True):
-    latency: Quick | None = None
-    first_token: Quick | None = None
+class AnswerTimes(Struct, frozen=True):
+    latency: Percentiles | None = None
+    first_token: Percentiles | None = None
 
 
 class ModelView(Struct, frozen=True, kw_only=True):
@@ -37,8 +37,8 @@ class ModelView(Struct, frozen=True, kw_only=True):
     in_flight: int
     ended: int
     errors: Mapping[str, int]
-    lately: Lately
-    so_far: Lately
+    lately: AnswerTimes
+    so_far: AnswerTimes
     step: str = ""
 
 
@@ -129,12 +129,12 @@ def _flow(model: ModelView, *, is_last: bool = False) -> list[str]:
     ]
 
 
-def _labelled(label: str, lately: Lately) -> list[str]:
+def _labelled(label: str, lately: AnswerTimes) -> list[str]:
     times = _times(lately)
     return [label, *times] if times else []
 
 
-def _times(lately: Lately) -> list[str]:
+def _times(lately: AnswerTimes) -> list[str]:
     return [
         f"{name} p50 {measured_time(quick.p50_s)}, p99 {measured_time(quick.p99_s)}"
         for name, quick in (("latency", lately.latency), ("first token", lately.first_token))

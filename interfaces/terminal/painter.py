@@ -45,7 +45,7 @@ class Painter:
         self._stream = stream
         self._next_log = now + LOG_FIRST_S
         self._height = 0
-        self._above: _Above | None = None
+        self._above: _LinesAbove | None = None
         self.is_screen = False
         if stream is not None and stream.isatty():
             from rich.console import Console
@@ -53,7 +53,7 @@ class Painter:
             self._console = Console(file=stream)
             self.is_screen = not self._console.is_dumb_terminal
         if self.is_screen and stream is sys.stderr:
-            self._above = sys.stderr = _Above(self, stream)
+            self._above = sys.stderr = _LinesAbove(self, stream)
 
     def is_due(self, now: float) -> bool:
         """Whether `show` would write something now; `now` is in seconds."""
@@ -125,7 +125,7 @@ class Painter:
             self._stream = None  # the terminal or the log's reader is gone; the work matters more
 
 
-class _Above(io.TextIOBase):
+class _LinesAbove(io.TextIOBase):
     """A stand-in for stderr: whole lines that are written to it go above the painter's picture."""
 
     def __init__(self, painter: Painter, stream: TextIO) -> None:

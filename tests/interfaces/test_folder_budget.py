@@ -12,7 +12,7 @@ from command_line import Done, Provider
 
 from millstream.engine.attempts.budget_file import BUDGET, Amounts, BudgetFile, BudgetPlace, amounts_in
 from millstream.engine.attempts.money import CostBudget
-from millstream.wiring.folder_budget import Unsure, money_lines, place_of, unsure_of
+from millstream.wiring.folder_budget import UnsureSpending, money_lines, place_of, unsure_of
 
 CommandLine = Callable[..., Done]
 PRICES = '[prices."sim/open"]\ninput = 20\noutput = 20\n'
@@ -21,16 +21,16 @@ PRICES = '[prices."sim/open"]\ninput = 20\noutput = 20\n'
 @pytest.mark.parametrize(
     ("manifest", "unsure"),
     [
-        ({}, Unsure()),
-        ({"started": "then", "ended": "later", "in_flight_max": 8}, Unsure()),
-        ({"started": "then", "in_flight_max": 8}, Unsure(0.0, 8)),
+        ({}, UnsureSpending()),
+        ({"started": "then", "ended": "later", "in_flight_max": 8}, UnsureSpending()),
+        ({"started": "then", "in_flight_max": 8}, UnsureSpending(0.0, 8)),
         # A process with a limit that was killed before its first call has nothing in flight.
-        ({"started": "then", "in_flight_max": 8, "has_budget": True, "calls_unsure": 3}, Unsure(0.0, 3)),
-        ({"started": "then", "ended": "later", "cost_unsure": 0.5, "calls_unsure": 2}, Unsure(0.5, 2)),
+        ({"started": "then", "in_flight_max": 8, "has_budget": True, "calls_unsure": 3}, UnsureSpending(0.0, 3)),
+        ({"started": "then", "ended": "later", "cost_unsure": 0.5, "calls_unsure": 2}, UnsureSpending(0.5, 2)),
     ],
 )
 def test_calls_in_flight_at_kills_count_at_their_worst(
-    tmp_path: Path, manifest: dict[str, Any], unsure: Unsure
+    tmp_path: Path, manifest: dict[str, Any], unsure: UnsureSpending
 ) -> None:
     assert unsure_of(tmp_path, manifest, 1.0) == unsure
     assert unsure.at_worst(lambda: 0.25) == unsure.dollars + 0.25 * unsure.calls

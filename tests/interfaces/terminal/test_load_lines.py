@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.interfaces.terminal.load_lines import (
-    Lately,
+    AnswerTimes,
     LoadView,
     ModelView,
-    Quick,
+    Percentiles,
     plain_lines,
     screen_lines,
 )
@@ -22,8 +22,8 @@ OWN = ModelView(
     in_flight=12,
     ended=1_150,
     errors={"rate_limited": 10, "timeout": 2},
-    lately=Lately(Quick(0.11, 0.19), Quick(0.045, 0.08)),
-    so_far=Lately(Quick(0.12, 0.2), None),
+    lately=AnswerTimes(Percentiles(0.11, 0.19), Percentiles(0.045, 0.08)),
+    so_far=AnswerTimes(Percentiles(0.12, 0.2), None),
 )
 VIEW = LoadView(
     elapsed_s=23.0, calls=1_162, models=(OWN,), of_s=60.0, spent=0.12, cap=1.0, client="its loop lags by 9 ms"
