@@ -12,7 +12,7 @@ import os
 import re
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 import orjson
 from msgspec import Struct
 
-from ..call import Outcome
 from ..exit_codes import WRONG_USAGE
 from ..fault import LocalFault, RunHeld
 from ..folder_file import WHOLE_MAX, keep_whole, open_regular, read_whole, write_whole
@@ -169,9 +168,6 @@ class RunFolder:
     def fault(self) -> LocalFault | None:
         return self.records.fault or self.failures.fault
 
-    def sink(self, row: Callable[[Outcome], bytes]) -> RunSink:
-        return RunSink(self, row)
-
     def check_is_own(self) -> None:
         """Raises LocalFault if the folder was deleted or replaced since it was opened: another run may own its path."""
         if self.records.is_replaced:
@@ -217,26 +213,6 @@ class RunFolder:
                     f"noted): put back the file as it was, or choose another --out; `millstream verify` tells what is "
                     f"sound"
                 )
-
-
-class RunSink:
-    """The sink of a run: writes replies and refusals to the records, final failures to the other journal."""
-
-    def __init__(self, folder: RunFolder, row: Callable[[Outcome], bytes]) -> None:
-        self._folder = folder
-        self._row = row
-
-    @property
-    def fault(self) -> LocalFault | None:
-        return self._folder.fault
-
-    def write(self, outcome: Outcome) -> None:
-        journal = self._folder.records if outcome.failure is None else self._folder.failures
-        journal.append(self._row(outcome))
-
-    def flush(self) -> None:
-        self._folder.records.flush()
-        self._folder.failures.flush()
 
 
 def _lock(folder: Path) -> int:

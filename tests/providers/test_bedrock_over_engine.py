@@ -16,6 +16,7 @@ import pytest
 from bedrock_shapes import STREAM, TEXT, error, exception, whole
 from loops import on_each_loop, run_on
 from raw_server import RawServer, Visit, http
+from run_sink import RunSink
 
 from millstream import Call, Engine, Outcome, Settings, Stopped
 from millstream.engine.attempts.retry import RetryPolicy
@@ -87,7 +88,9 @@ async def asked(
             async with Engine(settings=settings) as engine:
                 calls = [Call(MODEL, prompt, stream=stream)]
                 try:
-                    outcomes += [one async for one in engine.run(calls, run.sink(lambda one: orjson.dumps(repr(one))))]
+                    outcomes += [
+                        one async for one in engine.run(calls, RunSink(run, lambda one: orjson.dumps(repr(one))))
+                    ]
                 except Stopped as stopped:
                     said += ["".join(traceback.format_exception(stopped)), repr(stopped.stops)]
                 said += [repr(engine), repr(engine.scheduler), repr(engine.scheduler.routes.of(MODEL)), repr(settings)]

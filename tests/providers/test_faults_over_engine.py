@@ -21,6 +21,7 @@ from fault_table import ROWS, FaultRow
 from faulty import Asked, Faulty, Variant, forms_of, throttled, variants_of
 from google_server import TokenServer
 from msgspec import Struct, structs
+from run_sink import RunSink
 
 from millstream import Call, Engine, Lane, Outcome, Settings, Stopped
 from millstream.engine.attempts.retry import RetryPolicy
@@ -110,7 +111,7 @@ async def run(settings: Settings, server: Faulty | None, folder: Path, prompts: 
         async with Engine(settings=settings) as engine:
             engine.events.subscribe(events.append)
             try:
-                async for outcome in engine.run(calls, written.sink(row_of)):
+                async for outcome in engine.run(calls, RunSink(written, row_of)):
                     outcomes[outcome.call.tag] = outcome
             except Stopped as error:
                 said += ["".join(traceback.format_exception(error)), repr(error.stops)]

@@ -20,6 +20,7 @@ from google_server import service_account as info_of
 from loops import on_each_loop, run_on
 from msgspec import structs
 from raw_server import RawServer, Visit, http
+from run_sink import RunSink
 
 from millstream import Call, ConfigurationError, Engine, Outcome, Reply, Settings, Stopped
 from millstream.engine.attempts.retry import RetryPolicy
@@ -63,7 +64,7 @@ async def run_and_tell(settings: Settings, folder: Path, calls: int) -> tuple[li
         async with Engine(settings=settings) as engine:
             try:
                 asked = (Call(MODEL, f"prompt {number}") for number in range(calls))
-                outcomes += [one async for one in engine.run(asked, run.sink(row))]
+                outcomes += [one async for one in engine.run(asked, RunSink(run, row))]
             except Stopped as error:
                 said += ["".join(traceback.format_exception(error)), repr(error.stops)]
             route = engine.scheduler.routes.of(MODEL)

@@ -16,6 +16,7 @@ import pytest
 import response_shapes
 from endpoints import CANARY
 from raw_server import RawServer, Visit, http
+from run_sink import RunSink
 
 from millstream import Call, Engine, Lane, Outcome, Settings, Stopped
 from millstream.engine.attempts.retry import RetryPolicy
@@ -79,7 +80,7 @@ async def ask_and_tell(base_url: str, folder: Path, prompt: str, *, stream: bool
         async with Engine(settings=settings) as engine:
             said.append(repr(engine))
             try:
-                said += [repr(one) async for one in engine.run([Call(model, prompt, stream=stream)], run.sink(row))]
+                said += [repr(one) async for one in engine.run([Call(model, prompt, stream=stream)], RunSink(run, row))]
             except Stopped as error:
                 said += ["".join(traceback.format_exception(error)), repr(error.stops)]
             route = engine.scheduler.routes.of(model)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from run_sink import RunSink
+
 from millstream.bench.evaluation.journals import encode
 from millstream.bench.evaluation.preparation import RunBasis
 from millstream.bench.millstone.benchmark import BENCHMARK
@@ -61,7 +63,7 @@ def answered_run(
     pairs = tuple(Pair(model, None) for model in models)
     with RunFolder(folder, specification_of(options, pairs)) as run:
         run.write_manifest(options={"millstone": {"dataset": file}})
-        sink = run.sink(row)
+        sink = RunSink(run, row)
         for pair in pairs:
             for call in calls(GridItems(options).grid, pair):
                 sink.write(Outcome(call, Reply(text_of(call.tag))))

@@ -18,6 +18,7 @@ import orjson
 import pytest
 from msgspec import structs
 from places import make_read_only, small_disk
+from run_sink import RunSink
 from torture import record, times
 
 from millstream.engine.call import Call, Failure, Outcome, Reply
@@ -46,7 +47,7 @@ def row(outcome: Outcome) -> bytes:
 
 def test_replies_and_failures_go_to_their_own_files(tmp_path: Path) -> None:
     with RunFolder(tmp_path / "run", SPECIFICATION) as run:
-        sink = run.sink(row)
+        sink = RunSink(run, row)
         sink.write(OK)
         sink.write(FAILED)
         sink.flush()
@@ -250,7 +251,7 @@ def test_without_retry_the_failures_stay(tmp_path: Path) -> None:
         with RunFolder(tmp_path, SPECIFICATION) as run:
             run.write_manifest()
             assert len(list(run.failures.read())) == count
-            run.sink(row).write(FAILED)
+            RunSink(run, row).write(FAILED)
 
 
 def test_calls_that_a_redirect_ended_are_asked_again_without_retry_too(tmp_path: Path) -> None:
@@ -258,7 +259,7 @@ def test_calls_that_a_redirect_ended_are_asked_again_without_retry_too(tmp_path:
     with RunFolder(tmp_path, SPECIFICATION) as run:
         run.write_manifest()
         for outcome in (FAILED, moved, FAILED, moved):
-            run.sink(row).write(outcome)
+            RunSink(run, row).write(outcome)
     whole = (tmp_path / "failures.jsonl").read_bytes()
     for _ in range(2):  # there is nothing more to set aside the second time
         with RunFolder(tmp_path, SPECIFICATION) as run:
@@ -271,7 +272,7 @@ def test_a_damaged_journal_stops_the_start_and_is_set_aside_on_request(tmp_path:
     with RunFolder(tmp_path, SPECIFICATION) as run:
         run.write_manifest()
         for _ in range(3):
-            run.sink(row).write(OK)
+            RunSink(run, row).write(OK)
     path = tmp_path / "records.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(lines[0] + lines[1].replace(b"ok", b"no") + lines[2])
@@ -339,7 +340,7 @@ def test_both_journals_are_closed_even_if_one_can_not_be_written(tmp_path: Path)
     before = (len(os.listdir("/proc/self/fd")), threading.active_count())
     with small_disk(tmp_path / "disk", 9 << 20) as disk:
         run = RunFolder(disk / "run", SPECIFICATION)
-        sink = run.sink(row)
+        sink = RunSink(run, row)
         sink.write(FAILED)
         # More than the disk has, the reserve included: the records can't be saved, the failure still can.
         run.records.append(b'{"text":"' + b"x" * (10 << 20) + b'"}')
