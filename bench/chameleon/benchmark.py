@@ -10,7 +10,7 @@ from ..evaluation.benchmark import ItemBenchmark, LoadPrompts, Order
 from ..evaluation.item import Item
 from ..evaluation.item_set import ItemSet
 from ..evaluation.kept_options import kept_options
-from ..evaluation.scoring import ScoredRun
+from ..evaluation.served import ScoredRun
 from .options import DATA, PROMPTS, TITLE, Options, Readings
 from .records import Record as TurnRecord
 from .run_spec import TEMPERATURES

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from .judging.judging import Judging
     from .preparation import ItemsOfPilot, PreparedRun, RunBasis
     from .proof import Wrong
-    from .scoring import ScoredRun
+    from .served import ScoredRun
 
 
 _Record = TypeVar("_Record", bound=StepRecord)

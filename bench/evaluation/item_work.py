@@ -37,9 +37,9 @@ from .preparation import (
     worst_costs,
 )
 from .recount import recount
-from .scoring import ScoredRun, scores_of
+from .scoring import scores_of
 from .sending import SendPlan, at_once_of, send_steps_of
-from .served import served_rows
+from .served import ScoredRun, served_rows
 from .stored_calls import RunLine, StoredCall
 from .treatments import pairs_in, specified_pairs
 from .work import RunCounts, entry_of

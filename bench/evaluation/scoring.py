@@ -6,73 +6,25 @@ benchmark by name, and computes no score.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from ...configuration.errors import UsageError
 from ...engine.remarks import remark
 from ...engine.runs.run_folder import MANIFEST, RECORDS, read_manifest
+from .benchmark import ItemBenchmark
 from .defect import BenchmarkDefect, benchmark_code
 from .journals import decoded, each_once
 from .reads import with_reads
 from .record_lines import record_lines
-from .served import ONE_ROW_EACH, ServedRows, rows_in
+from .served import ScoredRun, rows_in
 
 
-class ScoredRun(Struct, frozen=True, kw_only=True):
-    """A run whose lines are scored, and how they are read."""
-
-    folder: Path
-    """The run's folder."""
-    manifest: Mapping[str, Any] | None
-    """The run's manifest, with the rows in place of its pairs; None for records of another program."""
-    readings: Any
-    """The readings: the run's own, or others where they are given."""
-    rows: ServedRows = ONE_ROW_EACH
-    """The rows of its answers."""
-    source: str = RECORDS
-    """The name of its records in messages."""
-    is_each_once: bool = False
-    """Whether an id that stands there twice is an error. Our own runs never write one."""
-
-    @property
-    def specification(self) -> Mapping[str, Any] | None:
-        """The run's specification; None for records of another program."""
-        return None if self.manifest is None else self.manifest["specification"]
-
-
-class ScoredBenchmark(Protocol):
-    """The interface of a benchmark whose lines are scored."""
-
-    @property
-    def title(self) -> str: ...
-
-    @property
-    def kept_instead(self) -> str: ...
-
-    def scores_name(self, specification: Mapping[str, Any] | None) -> str: ...
-
-    def readings_of(self, manifest: Mapping[str, Any] | None) -> Any: ...
-
-    def score_lines(self, lines: Iterable[bytes], run: ScoredRun) -> Mapping[str, Any] | None: ...
-
-    @property
-    def Record(self) -> type[Any]: ...
-
-    def score_records(
-        self, records: Iterable[Any], readings: Any, specification: Mapping[str, Any] | None
-    ) -> Mapping[str, Any]: ...
-
-    def has_answers(self, part: Mapping[str, Any]) -> bool: ...
-
-    def caveats(self, manifest: Mapping[str, Any] | None, readings: Any) -> Sequence[str]: ...
-
-
-def part_of(benchmark: ScoredBenchmark, lines: Iterable[bytes], run: ScoredRun) -> dict[str, Any]:
+def part_of(benchmark: ItemBenchmark[Any], lines: Iterable[bytes], run: ScoredRun) -> dict[str, Any]:
     """Returns the benchmark's part of scores.json. Raises BenchmarkDefect if the benchmark's code raises or returns no
     scores."""
     with benchmark_code(benchmark.title):
@@ -84,12 +36,12 @@ def part_of(benchmark: ScoredBenchmark, lines: Iterable[bytes], run: ScoredRun) 
     return {**part, "unmeasured": list(part.get("unmeasured", ()))}
 
 
-def scores_of(benchmark: ScoredBenchmark, lines: Iterable[bytes], run: ScoredRun) -> dict[str, Any]:
+def scores_of(benchmark: ItemBenchmark[Any], lines: Iterable[bytes], run: ScoredRun) -> dict[str, Any]:
     """Returns the contents of scores.json. Raises what `part_of` raises."""
     return run.rows.scores({benchmark.scores_name(run.specification): part_of(benchmark, lines, run)})
 
 
-def _score_decoded(benchmark: ScoredBenchmark, lines: Iterable[bytes], run: ScoredRun) -> dict[str, Any]:
+def _score_decoded(benchmark: ItemBenchmark[Any], lines: Iterable[bytes], run: ScoredRun) -> dict[str, Any]:
     """Decodes the lines and scores them with `score_records`, prompts read in part included."""
     records: Iterator[Any] = decoded(lines, benchmark.Record, run.source)
     if run.is_each_once:
@@ -102,7 +54,7 @@ def _score_decoded(benchmark: ScoredBenchmark, lines: Iterable[bytes], run: Scor
 
 
 def scored_run(
-    benchmark: ScoredBenchmark,
+    benchmark: ItemBenchmark[Any],
     folder: Path,
     manifest: Mapping[str, Any] | None,
     given: Mapping[str, Any] = MappingProxyType({}),
@@ -121,7 +73,7 @@ def scored_run(
     )
 
 
-def score_folder(benchmark: ScoredBenchmark, folder: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+def score_folder(benchmark: ItemBenchmark[Any], folder: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     """Scores a folder's records with the given readings and returns the contents of scores.json, and what that file
     keeps in their place, for a remark (empty: these are the run's own readings)."""
     path = folder / RECORDS
@@ -138,7 +90,7 @@ def score_folder(benchmark: ScoredBenchmark, folder: Path, given: Mapping[str, A
     return scores, "" if run.readings == benchmark.readings_of(manifest) else benchmark.kept_instead
 
 
-def scores_again(benchmark: ScoredBenchmark, folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
+def scores_again(benchmark: ItemBenchmark[Any], folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the contents that scores.json of our own run should have."""
     run = structs.replace(scored_run(benchmark, folder, manifest, is_each_once=False), source=RECORDS)
     return scores_of(benchmark, run.rows.lines(record_lines(folder / RECORDS)), run)

@@ -101,6 +101,28 @@ class ServedRows(Struct, frozen=True):
 ONE_ROW_EACH = ServedRows()
 
 
+class ScoredRun(Struct, frozen=True, kw_only=True):
+    """A run whose lines are scored, and how they are read."""
+
+    folder: Path
+    """The run's folder."""
+    manifest: Mapping[str, Any] | None
+    """The run's manifest, with the rows in place of its pairs; None for records of another program."""
+    readings: Any
+    """The readings: the run's own, or others where they are given."""
+    rows: ServedRows = ONE_ROW_EACH
+    """The rows of its answers."""
+    source: str = RECORDS
+    """The name of its records in messages."""
+    is_each_once: bool = False
+    """Whether an id that stands there twice is an error. Our own runs never write one."""
+
+    @property
+    def specification(self) -> Mapping[str, Any] | None:
+        """The run's specification; None for records of another program."""
+        return None if self.manifest is None else self.manifest["specification"]
+
+
 def served_rows(
     ended: Mapping[Pair, PairCounts],
     answers_as: Mapping[str, str | None],

@@ -13,7 +13,7 @@ from ..evaluation.benchmark import ItemBenchmark, LoadPrompts, Order
 from ..evaluation.item import Item
 from ..evaluation.item_work import prepare
 from ..evaluation.treatments import specified_pairs
-from .grid import GridItem, limit_name
+from .grid import GridItem, default_max_tokens, limit_name
 from .options import DATA, PROMPTS, TITLE, Options
 from .options import Readings as GridReadings
 from .records import Record as GridRecord
@@ -23,7 +23,6 @@ from .work import (
     SCORE_COLUMNS,
     GridItems,
     answer_cells,
-    limit_of,
     millstone_run,
     remarks_of,
     score_cells,
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from ..evaluation.forecast import Expected
     from ..evaluation.labelling.label import Labeller
     from ..evaluation.preparation import PreparedRun, RunBasis
-    from ..evaluation.scoring import ScoredRun
+    from ..evaluation.served import ScoredRun
     from .published_counts import CountsTable
     from .report.folders import AnswerFolder
 
@@ -78,7 +77,9 @@ class MillStone(ItemBenchmark[GridRecord]):
     def max_tokens_of(
         self, options: Any, pair: Pair, begun: Mapping[str, int | None], *, thinks: bool | None = None
     ) -> int | None:
-        return limit_of(options, pair, begun, thinks)
+        # Decided once: a run that goes on keeps what it began with, whatever the table of models says of them by now.
+        unset = begun[name] if (name := limit_name(pair)) in begun else default_max_tokens(pair.model, thinks)
+        return unset if options.max_tokens is None else options.max_tokens
 
     def specification(self, run: RunBasis) -> dict[str, Any]:
         assert isinstance(run.items, GridItems)

@@ -15,9 +15,10 @@ from msgspec import structs
 
 from ...engine.runs.proof import Proof
 from ...metrics.millstone.stance import Reading, letter_of, stance_of
+from ..evaluation.benchmark import ItemBenchmark
 from ..evaluation.item import Item
 from ..evaluation.proof import Provable, prove
-from ..evaluation.scoring import ScoredBenchmark, scores_again
+from ..evaluation.scoring import scores_again
 from ..evaluation.treatments import pairs_in
 from .dataset import DatasetError, IssueDataset, Side
 from .grid import CONFIGS, Grid
@@ -28,7 +29,7 @@ from .work import dataset_of
 _Shown = tuple[Side, tuple[str, ...]]
 
 
-def prove_grid(benchmark: ScoredBenchmark, folder: Path, manifest: Mapping[str, Any]) -> Proof:
+def prove_grid(benchmark: ItemBenchmark[Any], folder: Path, manifest: Mapping[str, Any]) -> Proof:
     """Verifies a run and returns the findings. If its data set can't be read, its digest is not compared."""
     specification, dataset = manifest["specification"], _dataset_if_there(manifest)
     shown = _shown(specification, dataset)

@@ -13,7 +13,7 @@ from ...configuration.errors import UsageError
 from ...engine.runs.run_folder import MANIFEST
 from ...metrics.millstone.scores import scores, scores_from_counts
 from ...report.text import table
-from ..evaluation.scoring import ScoredRun
+from ..evaluation.served import ScoredRun
 from .options import Readings
 from .orientation_labels import sides_of
 from .published_counts import rows_of_file

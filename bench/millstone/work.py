@@ -26,7 +26,7 @@ from ..evaluation.kept_options import kept_options
 from ..evaluation.preparation import PreparedRun
 from ..evaluation.work import Remainder
 from .dataset import CONTROVERSIAL_OR_ALL, DatasetError, IssueDataset, load, select
-from .grid import Grid, GridItem, default_max_tokens, largest_prompt, limit_name, total_chars
+from .grid import Grid, GridItem, largest_prompt, total_chars
 from .labels import compared, corrected
 from .options import Options, Readings
 from .reference import CONTROVERSIAL
@@ -111,15 +111,6 @@ def millstone_run(prepared: PreparedRun, run: Options) -> PreparedRun:
         options={**prepared.options, "millstone": _as_resumed(run, items.grid.dataset, items.path)},
         warnings=tuple(items.labels.lines(items.path)),
     )
-
-
-def limit_of(run: Options, pair: Pair, begun: Mapping[str, int | None], thinks: bool | None) -> int | None:
-    """Returns a pair's max_tokens (None: not sent). It is decided once: a run that goes on keeps what it began with,
-    whatever the table of models says of its models by now."""
-    if run.max_tokens is not None:
-        return run.max_tokens
-    name = limit_name(pair)
-    return begun[name] if name in begun else default_max_tokens(pair.model, thinks)
 
 
 def remarks_of(found: Mapping[str, Any]) -> Iterator[str]:

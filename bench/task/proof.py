@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from ...engine.runs.proof import Proof
+from ..evaluation.benchmark import ItemBenchmark
 from ..evaluation.item import Item
 from ..evaluation.proof import Provable, prove
 from ..evaluation.record import Record as BaseRecord
-from ..evaluation.scoring import ScoredBenchmark, scores_again
+from ..evaluation.scoring import scores_again
 from ..evaluation.treatments import pairs_in
 from .declared import scorer_from
 from .questions import item_digest, items_digest
@@ -24,7 +25,7 @@ from .score_table import rescored
 from .task import AnyScorer
 
 
-def prove_folder(benchmark: ScoredBenchmark, folder: Path, manifest: dict[str, Any]) -> Proof:
+def prove_folder(benchmark: ItemBenchmark[Any], folder: Path, manifest: dict[str, Any]) -> Proof:
     """Verifies the folder of a run of the benchmark that runs tasks, and returns the proof with its findings."""
     specified, listed = manifest["specification"], manifest["dataset"]["items"]
     items = [

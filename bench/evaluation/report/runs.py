@@ -23,8 +23,8 @@ from ..journals import RecordError
 from ..record import Record
 from ..record_lines import record_lines
 from ..recount import StepTotals, recount
-from ..scoring import ScoredRun, part_of, scored_run
-from ..served import ONE_ROW_EACH, ServedRows
+from ..scoring import part_of, scored_run
+from ..served import ONE_ROW_EACH, ScoredRun, ServedRows
 from ..treatments import pairs_in
 
 if TYPE_CHECKING:

@@ -340,8 +340,7 @@ def test_both_journals_are_closed_even_if_one_can_not_be_written(tmp_path: Path)
     before = (len(os.listdir("/proc/self/fd")), threading.active_count())
     with small_disk(tmp_path / "disk", 9 << 20) as disk:
         run = RunFolder(disk / "run", SPECIFICATION)
-        sink = RunSink(run, row)
-        sink.write(FAILED)
+        RunSink(run, row).write(FAILED)
         # More than the disk has, the reserve included: the records can't be saved, the failure still can.
         run.records.append(b'{"text":"' + b"x" * (10 << 20) + b'"}')
         with pytest.raises(LocalFault, match="No space left on device"):
