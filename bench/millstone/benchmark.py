@@ -46,7 +46,7 @@ class MillStone(ItemBenchmark[GridRecord]):
     title = TITLE
     unit = "prompt"
     columns = (*SCORE_COLUMNS, *ANSWER_COLUMNS)
-    kept_instead = "the run's own reading of all issues; these scores are only shown"
+    kept_instead = "the run's own reading; these scores are only shown"
     Options = Options
     Readings = GridReadings
     Record = GridRecord

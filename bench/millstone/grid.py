@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -113,7 +113,6 @@ class Grid:
         protocol: Protocol = "paper",
         templates: int = PARAPHRASES,
         trials: int = TRIALS,
-        citations: Citations = "own",
     ) -> None:
         if protocol not in CONFIGS:
             raise ValueError(f"protocol {protocol!r} must be one of {', '.join(CONFIGS)}")
@@ -121,17 +120,12 @@ class Grid:
             raise ValueError(f"templates ({templates}) must be from 1 to {PARAPHRASES}")
         if trials < 1:
             raise ValueError(f"trials ({trials}) must be >= 1")
-        if citations not in get_args(Citations):
-            raise ValueError(f"citations {citations!r} must be one of {', '.join(get_args(Citations))}")
-        if citations == "cumulative" and protocol != "released":
-            raise ValueError(
-                f"citations 'cumulative' is an option of protocol 'released', not of {protocol!r}: use 'own'"
-            )
         self.dataset = dataset
         self.protocol = protocol
         self.templates = templates
         self.trials = trials
-        self.citations = citations
+        # The authors' script lets an argument repeat the citations of those before it.
+        self.citations: Citations = "cumulative" if protocol == "released" else "own"
         self.configs = CONFIGS[protocol]
 
     def __len__(self) -> int:

@@ -43,12 +43,12 @@ class Options(Struct, frozen=True):
     dataset: Annotated[str | None, DATASET.by_default("12 issues")] = None
     protocol: Annotated[
         Literal["paper", "released"],
-        Option(metavar="NAME", help="paper (default) or released: which argument configurations are asked"),
+        Option(
+            metavar="NAME",
+            help="paper (default) or released: which argument configurations are asked; in released an argument "
+            "repeats the citations of those before it",
+        ),
     ] = "paper"
-    citations: Annotated[
-        Literal["own", "cumulative"],
-        Option(metavar="HOW", help="own (default) or cumulative: which citations stand with an argument"),
-    ] = "own"
     issues: Annotated[
         str,
         Option(
@@ -81,14 +81,6 @@ class Readings(Struct, frozen=True):
             help="read stances from the texts anew: paper or careful (default: as they were recorded)",
         ),
     ] = None
-    issue_set: Annotated[
-        Literal["107", "104"],
-        Option(
-            metavar="N",
-            help="107: every issue asked (default); 104: without the three that the published scores leave out",
-            verbs=("score",),
-        ),
-    ] = "107"
     silence: Annotated[
         Literal["unscored", "literal"] | None,
         Option(

@@ -67,7 +67,7 @@ def _shown(specification: Mapping[str, Any], dataset: IssueDataset | None) -> Ma
         return None
     asked = set(specification["issues"])
     chosen = structs.replace(dataset, issues=tuple(issue for issue in dataset.issues if issue.id in asked))
-    names = ("protocol", "templates", "trials", "citations")
+    names = ("protocol", "templates", "trials")
     grid = Grid(chosen, *(specification[name] for name in names))
     if any(specification.get(name) != value for name, value in grid.specification().items()):
         return None

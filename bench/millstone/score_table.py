@@ -11,7 +11,8 @@ from typing import Any
 
 from ...configuration.errors import UsageError
 from ...engine.runs.run_folder import MANIFEST
-from ...metrics.millstone.scores import scores, scores_from_counts
+from ...format import decimal_text
+from ...metrics.millstone.scores import OM_ALL_BUT_THREE, scores, scores_from_counts
 from ...report.text import table
 from ..evaluation.served import ScoredRun
 from .options import Readings
@@ -22,11 +23,8 @@ from .reference import LEFT_OUT
 from .work import ANSWER_COLUMNS, SCORE_COLUMNS, answer_cells, remarks_of, score_cells
 
 _COLUMNS = ("answers", *ANSWER_COLUMNS, "missing", "refused", "readings differ")
+_ALL_BUT_THREE = "OM, all but three"
 _ISSUES_NAMED = 3
-
-
-def left_out(readings: Readings) -> Sequence[str]:
-    return LEFT_OUT if readings.issue_set == "104" else ()
 
 
 def part_of(lines: Iterable[bytes], run: ScoredRun) -> dict[str, Any]:
@@ -47,7 +45,7 @@ def part_of(lines: Iterable[bytes], run: ScoredRun) -> dict[str, Any]:
     found: dict[str, Any] = scores(
         tally,
         reading=readings.stance or "recorded",
-        left_out=left_out(readings),
+        left_out=LEFT_OUT,
         asked=asked,
         is_ranked=run.rows.is_ranked,
         silence=readings.silence or "unscored",
@@ -57,18 +55,22 @@ def part_of(lines: Iterable[bytes], run: ScoredRun) -> dict[str, Any]:
 
 def score_counts(path: Path, readings: Readings) -> dict[str, Any]:
     try:
-        return scores_from_counts(rows_of_file(path), left_out(readings), readings.silence or "unscored")
+        return scores_from_counts(rows_of_file(path), LEFT_OUT, readings.silence or "unscored")
     except ValueError as error:
         raise UsageError(f"{path}: {error}") from error
 
 
 def score_text(source: str, scores: Mapping[str, Any]) -> str:
-    rows: list[tuple[str, ...]] = [("model", *SCORE_COLUMNS, *_COLUMNS)]
+    models = scores["millstone"]["models"]
+    # Beside OM on all issues, where the three that the published scores leave out are among them.
+    has_three = any(OM_ALL_BUT_THREE in entry for entry in models.values())
+    rows: list[tuple[str, ...]] = [("model", *SCORE_COLUMNS, *_COLUMNS, *([_ALL_BUT_THREE] if has_three else []))]
     remarks: list[str] = []
-    for model, entry in scores["millstone"]["models"].items():
+    for model, entry in models.items():
         counted = (entry.get(name) for name in ("missing", "refused", "stance_disagreements"))
         others = ("-" if number is None else f"{number:,}" for number in counted)
-        rows.append((model, *score_cells(entry), f"{entry['answers']:,}", *answer_cells(entry), *others))
+        beside = [decimal_text(entry.get(OM_ALL_BUT_THREE), 3)] if has_three else []
+        rows.append((model, *score_cells(entry), f"{entry['answers']:,}", *answer_cells(entry), *others, *beside))
         remarks += _lacks(model, entry)
     remarks += [*remarks_of(scores["millstone"]), *scores["millstone"]["unmeasured"]]
     return "\n".join((source, table(rows), *remarks))

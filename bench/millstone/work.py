@@ -58,7 +58,7 @@ class GridItems(ItemSet):
         asked = compared(select(given, run.issues, run.limit), range(1, run.templates + 1))
         self.path = path
         self.labels = structs.replace(asked, is_corrected=run.fix_orientation)
-        self.grid = Grid(dataset, run.protocol, run.templates, run.trials, run.citations)
+        self.grid = Grid(dataset, run.protocol, run.templates, run.trials)
         self.steps = dict.fromkeys(self.grid.ids(), 1)
         self.lines = len(self.grid)
         self.digest = dataset.digest

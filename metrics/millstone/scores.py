@@ -7,15 +7,16 @@ the formulas, `intervals` the intervals.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 from msgspec import to_builtins
 
 from ...engine.runs.pairs import Pair
 from ..statistics.intervals import interval_entry
-from .answers import AnswerReading, AnswerTally, without_issues
+from .answers import AnswerReading, AnswerTally
 from .counts import CountRow, ModelCounts, counts_of, counts_of_rows
 from .coverage import coverage, remarks, unmeasured
 from .gaps import Gaps, Shape, gaps, inferred
@@ -25,6 +26,8 @@ from .openness import CASES, STANCES, Counts, is_complete, mean_over_issues
 from .silence import ReadableCounts, Silence, heard, openness_of, plan_of, scored_only
 
 KINDS = ("om", "om_pro_share", "om_no_flip", "om_even")
+# OM without the issues that the published scores leave out, of models that were asked about some of them.
+OM_ALL_BUT_THREE = "om_all_but_three"
 
 
 def scores(
@@ -36,17 +39,14 @@ def scores(
     is_ranked: Callable[[Pair], bool] = lambda pair: True,
 ) -> dict[str, Any]:
     """Returns MillStone's part of `scores.json`, for every model in a tally. `asked` has the shape that each pair was
-    to answer, from a manifest; without it, that is inferred from the answers. Issues in
-    `left_out` are excluded."""
-    gone, asked = _folded(left_out), asked or {}
-    kept = [
-        without_issues(each, [issue for issue in each.issues if issue.casefold() in gone])
-        for each in tally.models(asked)
-    ]
+    to answer, from a manifest; without it, that is inferred from the answers. `left_out`: OM stands without these
+    issues too."""
+    asked = asked or {}
+    kept = tally.models(asked)
     found, missing = [], {}
     for answers in kept:
         told = asked.get(answers.pair)
-        shape = _without(told or inferred(answers, kept), gone)
+        shape = told or inferred(answers, kept)
         missing[answers.name] = gaps(answers, shape)
         counts = counts_of(answers, reading)
         if counts.pooled.any():
@@ -54,19 +54,15 @@ def scores(
             found.append((counts, heard(counts, silence, plan)))
     # A model that has no rank is in no contest.
     treatments = {each.name: each.pair.treatment if is_ranked(each.pair) else None for each in kept}
-    document = _document(found, silence, treatments)
+    document = _document(found, silence, left_out, treatments)
     models: dict[str, Any] = document["millstone"]["models"]
     for pair, name in tally.names(asked).items():
         if name not in models and pair in asked:
-            models[name] = _unanswered(_without(asked[pair], gone))
+            models[name] = _unanswered(asked[pair])
         elif name in models:
             _tell_gaps(models[name], missing[name])
     document["millstone"]["models"] = dict(sorted(models.items()))
     return document
-
-
-def _without(shape: Shape, gone: set[str]) -> Shape:
-    return replace(shape, issues=tuple(issue for issue in shape.issues if issue.casefold() not in gone))
 
 
 def _tell_gaps(entry: dict[str, Any], found: Gaps) -> None:
@@ -94,14 +90,7 @@ def scores_from_counts(
     rows: Iterable[CountRow], left_out: Iterable[str] = (), silence: Silence = "unscored"
 ) -> dict[str, Any]:
     """Returns the scores from published counts, where refusals, cut answers and disagreements are unknown."""
-    gone = _folded(left_out)
-    kept = counts_of_rows(row for row in rows if row.issue.casefold() not in gone)
-    return _document([(counts, heard(counts, silence)) for counts in kept], silence)
-
-
-def _folded(issues: Iterable[str]) -> set[str]:
-    """Returns issue names in lower case, for comparison with published counts."""
-    return {issue.casefold() for issue in issues}
+    return _document([(counts, heard(counts, silence)) for counts in counts_of_rows(rows)], silence, left_out)
 
 
 def ranks(values: Mapping[str, float | None]) -> dict[str, int | None]:
@@ -118,9 +107,14 @@ _Read = tuple[ModelCounts, ReadableCounts]
 
 
 def _document(
-    found: list[_Read], silence: Silence, treatments: Mapping[str, str | None] = MappingProxyType({})
+    found: list[_Read],
+    silence: Silence,
+    left_out: Iterable[str],
+    treatments: Mapping[str, str | None] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    models = {one.model: _model_entry(one, kept) for one, kept in found}
+    # Published counts have issue names in lower case.
+    gone = {issue.casefold() for issue in left_out}
+    models = {one.model: _model_entry(one, kept, gone) for one, kept in found}
     # Means over different issues, or of different treatments, are not comparable.
     groups: dict[tuple[frozenset[str], str | None], list[ReadableCounts]] = {}
     for counts, kept in found:
@@ -138,7 +132,7 @@ def _document(
     return {"millstone": {"silence": silence, "unmeasured": list(filter(None, told)), "models": models}}
 
 
-def _model_entry(counts: ModelCounts, kept: ReadableCounts) -> dict[str, Any]:
+def _model_entry(counts: ModelCounts, kept: ReadableCounts, gone: set[str]) -> dict[str, Any]:
     of_issues = openness_of(kept.counts)
     is_scored = of_issues.is_scored
     complete = is_complete(counts.pooled)
@@ -147,6 +141,10 @@ def _model_entry(counts: ModelCounts, kept: ReadableCounts) -> dict[str, Any]:
     for kind in (*KINDS, "om_by_silence"):
         mean = mean_over_issues(getattr(of_issues, kind), is_scored)
         entry[kind] = float(mean) if is_scored.any() else None
+    is_left = np.array([issue.casefold() not in gone for issue in counts.issues])
+    if not is_left.all():
+        is_of_both = is_scored & is_left
+        entry[OM_ALL_BUT_THREE] = float(mean_over_issues(of_issues.om, is_of_both)) if is_of_both.any() else None
     covered = coverage(counts, kept)
     entry["issues_scored"], entry["unscored_issues"] = covered.scored, dict(covered.unscored)
     entry |= interval_entry(interval, "issues")

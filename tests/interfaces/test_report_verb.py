@@ -383,18 +383,3 @@ def test_scores_under_another_reading_are_shown_and_not_kept(
     assert json.loads(careful.out) != plain
     assert (tmp_path / "run/scores.json").read_bytes() == kept
     assert json.loads(cli("score", "run", "--stance", "paper", "--json").out) == plain
-
-
-def test_the_set_of_104_leaves_three_issues_out(cli: CommandLine, tmp_path: Path) -> None:
-    lines = ["issue,issue_stance,count,case,model"]
-    for issue in ("corporal-punishment", "US-penny"):
-        lines += [f"{issue},pro,9,neither,m", f"{issue},con,9,pro,m"]
-    (tmp_path / "counts.csv").write_text("\n".join(lines) + "\n")
-    by_set = {
-        number: json.loads(cli("score", "--counts", "counts.csv", "--issue-set", number, "--json").out)
-        for number in ("107", "104")
-    }
-    issues = {n: list(found["counts.csv"]["millstone"]["models"]["m"]["issues"]) for n, found in by_set.items()}
-    assert issues == {"107": ["US-penny", "corporal-punishment"], "104": ["US-penny"]}
-    done = cli("score", "--counts", "counts.csv", "--stance", "paper")
-    assert done.code == 2 and "--stance: expected records" in done.err

@@ -39,6 +39,31 @@ def test_published_counts_give_the_published_scores(cli: CommandLine) -> None:
     assert [round(entry[kind], 4) for kind in ("om", "om_pro_share", "om_no_flip")] == [7.7593, 30.0185, 14.3086]
 
 
+def test_om_without_the_three_issues_stands_beside_that_on_all_where_they_are_there(
+    cli: CommandLine, tmp_path: Path
+) -> None:
+    lines = ["issue,issue_stance,count,case,model"]
+    # Of the ten baseline answers of one, nine are pro: a flip to all con is |1 - 0.9| in each case, OM 10.
+    for issue, con in (("corporal-punishment", 0), ("US-penny", 1)):
+        lines += [f"{issue},pro,{10 - con},neither,m", *([f"{issue},con,{con},neither,m"] if con else [])]
+        lines += [f"{issue},con,10,{case},m" for case in ("pro", "con", "75pro", "75con", "all")]
+    (tmp_path / "counts.csv").write_text("\n".join(lines) + "\n")
+    entry = json.loads(cli("score", "--counts", "counts.csv", "--json").out)["counts.csv"]["millstone"]["models"]["m"]
+    assert entry["issues_scored"] == 2
+    assert (entry["om"], entry["om_all_but_three"]) == (pytest.approx(5), pytest.approx(10))
+    header, row = (line.rstrip() for line in cli("score", "--counts", "counts.csv").out.splitlines()[1:3])
+    assert header.endswith("OM, all but three") and row.endswith("10.000")
+    (tmp_path / "counts.csv").write_text("\n".join(line for line in lines if "corporal" not in line) + "\n")
+    assert "all but three" not in cli("score", "--counts", "counts.csv").out
+    assert "om_all_but_three" not in cli("score", "--counts", "counts.csv", "--json").out
+
+
+def test_counts_have_no_texts_to_read_anew(cli: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "counts.csv").write_text("issue,issue_stance,count,case,model\nUS-penny,pro,9,neither,m\n")
+    done = cli("score", "--counts", "counts.csv", "--stance", "paper")
+    assert done.code == 2 and "--stance: expected records" in done.err
+
+
 def test_a_folder_of_another_format_is_refused_in_a_line_and_left_as_it_is(
     cli: CommandLine, folder: Path, tmp_path: Path
 ) -> None:

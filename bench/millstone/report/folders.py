@@ -209,7 +209,7 @@ def sampled(folders: Sequence[AnswerFolder]) -> list[ModelSample]:
         if folder.sides and not isinstance(grid, str):
             # The same prompts: draws do not depend on labels.
             right = relabelled(grid.dataset, folder.sides)
-            grid = Grid(right, grid.protocol, grid.templates, grid.trials, grid.citations)
+            grid = Grid(right, grid.protocol, grid.templates, grid.trials)
         for pair, answers in folder.answers.items():
             renamed = dataclasses.replace(answers, name=named[folder.path, pair])
             made, why = (None, grid) if isinstance(grid, str) else (grid, "")
@@ -246,15 +246,9 @@ def _grid(manifest: Mapping[str, Any] | None) -> Grid | str:
         return dataset
     assert manifest is not None
     specification = manifest["specification"]
-    grid = Grid(
-        dataset,
-        specification["protocol"],
-        specification["templates"],
-        specification["trials"],
-        specification["citations"],
-    )
+    grid = Grid(dataset, specification["protocol"], specification["templates"], specification["trials"])
     now = structs.replace(dataset, issues=tuple(each for each in dataset.issues if each.id in specification["issues"]))
-    again = Grid(now, grid.protocol, grid.templates, grid.trials, grid.citations).specification()
+    again = Grid(now, grid.protocol, grid.templates, grid.trials).specification()
     if any(specification.get(name) != value for name, value in again.items()):
         return "this version of the program makes other prompts than the run was asked"
     return grid

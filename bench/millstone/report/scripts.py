@@ -79,7 +79,7 @@ class Scripts:
 
 def _kind(grid: Grid) -> tuple[str, ...]:
     """Returns a key that is equal for grids with the same prompts under the same ids."""
-    return grid.dataset.digest, grid.protocol, grid.citations, str(grid.templates)
+    return grid.dataset.digest, grid.protocol, str(grid.templates)
 
 
 def _script(grid: Grid, issue: Issue, arguments: dict[str, tuple[str, ...]]) -> tuple[IssuePrompts, bool]:

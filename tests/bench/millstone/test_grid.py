@@ -20,7 +20,6 @@ from millstream.bench.millstone.grid import (
     largest_prompt,
     total_chars,
 )
-from millstream.bench.millstone.prompts import Citations
 from millstream.engine.runs.pairs import Pair
 from millstream.fixtures import full_size
 
@@ -28,7 +27,7 @@ Content = dict[str, Any]
 Write = Callable[[dict[str, Content]], Path]
 
 SAMPLE = Path(__file__).parents[3] / "fixtures/data/millstone"
-VARIANTS: tuple[tuple[Protocol, Citations], ...] = (("paper", "own"), ("released", "own"), ("released", "cumulative"))
+PROTOCOLS: tuple[Protocol, ...] = ("paper", "released")
 ARGUMENT_CASES = ("one-sided-pro", "one-sided-con", "clear-pro", "clear-con", "balanced")
 
 
@@ -85,7 +84,7 @@ def test_items_come_by_issue_template_configuration_and_trial(tiny: IssueDataset
 X = ("'position <<A>>' or 'position <<B>>'", "'position <<B>>' or 'position <<A>>'")
 
 
-def second_prompt(content: Content, item: GridItem, draw_digest: str, protocol: str, citations: str) -> str:
+def second_prompt(content: Content, item: GridItem, draw_digest: str, protocol: str) -> str:
     """One item's prompt, put together again from the raw issue and PROTOCOL's wording."""
     shape: Any = item.config.rstrip("-1234")
     case = item.config if protocol == "paper" else shape
@@ -102,7 +101,7 @@ def second_prompt(content: Content, item: GridItem, draw_digest: str, protocol: 
         marks = sorted((texts[index].index(key), key) for key in content["sources"] if key in texts[index])
         own = [f"{key} {content['sources'][key]}\n" for _, key in marks]
         before += own
-        lines[index] = list(before) if citations == "cumulative" else own
+        lines[index] = list(before) if protocol == "released" else own
     evidence = "\n\n".join(
         texts[index] + ("\nCitations:\n" if lines[index] else "") + "".join(lines[index]) + "---\n"
         for index in drawn.shown
@@ -118,28 +117,25 @@ def second_prompt(content: Content, item: GridItem, draw_digest: str, protocol: 
     )
 
 
-@pytest.mark.parametrize(("protocol", "citations"), VARIANTS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_every_prompt_is_what_a_second_implementation_writes(
-    tiny: IssueDataset, tiny_content: dict[str, Content], protocol: Protocol, citations: Citations
+    tiny: IssueDataset, tiny_content: dict[str, Content], protocol: Protocol
 ) -> None:
-    for item in Grid(tiny, protocol, trials=4, citations=citations):
-        assert item.prompt == second_prompt(tiny_content[item.issue], item, tiny.draw_digest, protocol, citations)
+    for item in Grid(tiny, protocol, trials=4):
+        assert item.prompt == second_prompt(tiny_content[item.issue], item, tiny.draw_digest, protocol)
 
 
 @pytest.mark.parametrize(
-    ("protocol", "citations", "expected"),
+    ("protocol", "expected"),
     [
-        ("paper", "own", "97d7db4ce06ddf5d6fbf36c30b7f89f452bc292c34c7ee7a97980bd650e08ce2"),
-        ("released", "own", "b44fafd02a00eae454062c6e90f404ccb2b1f6bfc6bd231d8a33eb7f834ace4f"),
-        ("released", "cumulative", "8117ff979daf4692034591f1b1ded9509d2aa4898e1c119d9e084f36bb039656"),
+        ("paper", "97d7db4ce06ddf5d6fbf36c30b7f89f452bc292c34c7ee7a97980bd650e08ce2"),
+        ("released", "8117ff979daf4692034591f1b1ded9509d2aa4898e1c119d9e084f36bb039656"),
     ],
 )
-def test_the_prompts_of_a_fixed_set_are_pinned(
-    tiny: IssueDataset, protocol: Protocol, citations: Citations, expected: str
-) -> None:
+def test_the_prompts_of_a_fixed_set_are_pinned(tiny: IssueDataset, protocol: Protocol, expected: str) -> None:
     # A change here is a change of what is measured: it needs a new prompt or draw version, and empties old caches.
     hash_ = hashlib.sha256()
-    for item in Grid(tiny, protocol, citations=citations):
+    for item in Grid(tiny, protocol):
         hash_.update(f"{item.id}\0{item.sample}\0{item.prompt}\0".encode())
     assert hash_.hexdigest() == expected
 
@@ -196,12 +192,10 @@ def test_configurations_of_the_paper_draw_on_their_own(tiny: IssueDataset) -> No
     assert drawn["clear-pro-1"] != drawn["clear-pro-2"]
 
 
-@pytest.mark.parametrize(("protocol", "citations"), VARIANTS)
-def test_a_sample_is_the_rank_among_identical_prompts(
-    tiny: IssueDataset, protocol: Protocol, citations: Citations
-) -> None:
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_sample_is_the_rank_among_identical_prompts(tiny: IssueDataset, protocol: Protocol) -> None:
     seen: Counter[str] = Counter()
-    for item in Grid(tiny, protocol, citations=citations):
+    for item in Grid(tiny, protocol):
         assert item.sample == seen[item.prompt]
         seen[item.prompt] += 1
     assert max(seen.values()) > 3  # a baseline has four prompts for fifteen trials
@@ -331,11 +325,9 @@ def test_max_tokens_follow_the_models_name(model: str, tokens: int | None) -> No
     assert default_max_tokens(model, thinks=True) is None
 
 
-@pytest.mark.parametrize(("protocol", "citations"), VARIANTS)
-def test_the_largest_prompt_and_the_total_are_exact(
-    tiny: IssueDataset, protocol: Protocol, citations: Citations
-) -> None:
-    grid = Grid(tiny, protocol, citations=citations)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_largest_prompt_and_the_total_are_exact(tiny: IssueDataset, protocol: Protocol) -> None:
+    grid = Grid(tiny, protocol)
     lengths = {item.id: len(item.prompt) for item in grid}
     chars, item_id = largest_prompt(grid)
     assert chars == max(lengths.values()) == lengths[item_id]
@@ -343,7 +335,7 @@ def test_the_largest_prompt_and_the_total_are_exact(
 
 
 def test_the_specification_names_whatever_decides_the_prompts(tiny: IssueDataset) -> None:
-    grid = Grid(select(tiny, "tea"), "released", templates=2, trials=3, citations="cumulative")
+    grid = Grid(select(tiny, "tea"), "released", templates=2, trials=3)
     assert grid.specification() == {
         "data": tiny.digest,
         "issues": ["tea"],
@@ -369,8 +361,6 @@ def test_the_repr_tells_the_size_with_numbers(tiny: IssueDataset) -> None:
         ({"templates": 0}, r"templates \(0\) must be from 1 to 6"),
         ({"templates": 7}, r"templates \(7\) must be from 1 to 6"),
         ({"trials": 0}, r"trials \(0\) must be >= 1"),
-        ({"citations": "none"}, "citations 'none' must be one of own, cumulative"),
-        ({"citations": "cumulative"}, "is an option of protocol 'released', not of 'paper': use 'own'"),
     ],
 )
 def test_options_that_the_protocol_does_not_have_are_refused(

@@ -9,14 +9,14 @@ from millstream.bench.millstone.options import Options, Readings
 
 MILLSTONE = declarations()["millstone"]
 FLAGS = {
-    "run": "model temperature reasoning-effort max-tokens dataset stance silence protocol citations issues limit "
+    "run": "model temperature reasoning-effort max-tokens dataset stance silence protocol issues limit "
     "templates trials read fix-orientation",
-    "score": "stance issue-set silence read fix-orientation",
+    "score": "stance silence read fix-orientation",
     "report": "stance silence read fix-orientation",
 }
 KEPT = {
     "model": ["a/b"], "temperature": [0.0], "max_tokens": None, "stance": "paper", "silence": "literal",
-    "dataset": "/data", "protocol": "released", "citations": "own", "issues": "guns,zoos", "templates": 1, "trials": 2,
+    "dataset": "/data", "protocol": "released", "issues": "guns,zoos", "templates": 1, "trials": 2,
     "fix_orientation": True,
 }  # fmt: skip
 
