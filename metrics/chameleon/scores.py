@@ -24,7 +24,7 @@ from .summary import (
     PartnerCorrelation,
     acknowledged,
     bands,
-    heat,
+    by_temperature,
     related,
     share_over,
     spread_of,
@@ -74,7 +74,7 @@ def scores(
             "remarks": list(remarks(named, places)),
             "correlations": _correlations(every),
             "temperatures": {
-                model: structs.asdict(heat(own)) for model, own in by_model(every, and_effort=True).items()
+                model: structs.asdict(by_temperature(own)) for model, own in by_model(every, and_effort=True).items()
             },
             "repeated": len(traces.repeated),
             "conversations": conversations,

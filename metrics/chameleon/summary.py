@@ -75,7 +75,7 @@ class AtTurn(Struct, frozen=True):
     stances: tuple[float, ...]
 
 
-class Heat(Struct, frozen=True):
+class TemperatureSpread(Struct, frozen=True):
     """How much a model's score varies with the temperature. `means` has the mean score at each temperature; `variance`,
     `std` and `span` are of these means (n - 1); `within` is the mean variance of one conversation's scores, over the
     `conversations` scored at all temperatures. None with a single temperature."""
@@ -188,7 +188,7 @@ def by_turn(some: Sequence[PairSample]) -> tuple[AtTurn, ...]:
     return tuple(made)
 
 
-def heat(some: Sequence[PairSample]) -> Heat:
+def by_temperature(some: Sequence[PairSample]) -> TemperatureSpread:
     """Returns how much one model's score varies over its temperatures; each sample is of one temperature."""
     means = [mean for sample in some if (mean := spread_of([sample], "score").mean) is not None]
     scores: dict[str, list[float]] = {}
@@ -198,7 +198,7 @@ def heat(some: Sequence[PairSample]) -> Heat:
                 scores.setdefault(name, []).append(score)
     whole = [own for own in scores.values() if len(own) == len(some)]
     several = len(means) > 1
-    return Heat(
+    return TemperatureSpread(
         means,
         float(np.var(means, ddof=1)) if several else None,
         float(np.std(means, ddof=1)) if several else None,

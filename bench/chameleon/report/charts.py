@@ -146,9 +146,9 @@ def turns_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
     several."""
     found = [row for row in table.records() if row["reuse"] is not None and int(row["turn"] or 0) > 1]
     gone = not_drawn(asked, (row["model"] for row in found), "a second turn")
-    heats = sorted({str(row["temperature"]) for row in found}, key=_by_heat)
-    several = ", and one for all of them together" if EVERY_TEMPERATURE in heats else ""
-    each = f": a panel for each temperature{several}" if len(heats) > 1 else ""
+    temperatures = sorted({str(row["temperature"]) for row in found}, key=_by_temperature)
+    several = ", and one for all of them together" if EVERY_TEMPERATURE in temperatures else ""
+    each = f": a panel for each temperature{several}" if len(temperatures) > 1 else ""
     words = FigureText(
         "chameleon-figure-5-turns",
         "Figure 5: source re-use by turn",
@@ -159,13 +159,13 @@ def turns_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
     if not found:
         return empty_figure(table, words)
     models = _labels(asked, found)
-    panels = {heat: _panel_title(heat) for heat in heats}
+    panels = {one: _panel_title(one) for one in temperatures}
     rows: list[dict[str, Cell]] = [
         {
             "line": models[str(row["model"])],
             "model": tooltip_name(row["model"]),
             "panel": panels[str(row["temperature"])],
-            "place": heats.index(str(row["temperature"])),
+            "place": temperatures.index(str(row["temperature"])),
             "x": row["turn"],
             "y": row["reuse"],
             "conversations": row["with_sources"],
@@ -215,17 +215,17 @@ def _drawn(models: Mapping[str, str], rows: Sequence[Mapping[str, Cell]]) -> dic
     return {label: at for at, label in enumerate(models.values()) if label in shown}
 
 
-def _by_heat(heat: str) -> tuple[int, float]:
+def _by_temperature(cell: str) -> tuple[int, float]:
     """Returns a sort key: numbers by their size, then the default temperature, then all together."""
-    if heat == EVERY_TEMPERATURE:
+    if cell == EVERY_TEMPERATURE:
         return 2, 0.0
     try:
-        return 0, float(heat)
+        return 0, float(cell)
     except ValueError:
         return 1, 0.0
 
 
-def _panel_title(heat: str) -> str:
-    if heat == EVERY_TEMPERATURE:
+def _panel_title(cell: str) -> str:
+    if cell == EVERY_TEMPERATURE:
         return "All temperatures"
-    return "Default temperature" if heat == "default" else f"{'Temperature' if heat[0].isdigit() else 'Effort'} {heat}"
+    return "Default temperature" if cell == "default" else f"{'Temperature' if cell[0].isdigit() else 'Effort'} {cell}"

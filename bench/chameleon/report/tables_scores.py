@@ -18,7 +18,7 @@ from ....metrics.chameleon.summary import (
     THRESHOLDS,
     bands,
     by_domain,
-    heat,
+    by_temperature,
     related,
     share_over,
     spread,
@@ -228,11 +228,11 @@ def correlations_table(panel: ConversationScores) -> Table:
 def temperatures_table(panel: ConversationScores) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for model, some in by_model(panel.samples, and_effort=True).items():
-        found = heat(some)
+        found = by_temperature(some)
         mean = fmean(found.means) if found.means else None
-        heats = ", ".join(sample.pair._replace(effort=None).treatment for sample in some)
+        temperatures = ", ".join(sample.pair._replace(effort=None).treatment for sample in some)
         moved = map(_settled, (found.span, found.std, found.variance, found.within))
-        rows.append((model, heats, mean, *moved, found.conversations))
+        rows.append((model, temperatures, mean, *moved, found.conversations))
     if len(rows) > 1 and panel.is_of_one_manner:
         known = [float(row[2]) for row in rows if isinstance(row[2], float)]
         rows.append((OVERALL, None, fmean(known) if known else None, *[None] * 5))

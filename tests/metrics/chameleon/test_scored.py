@@ -12,7 +12,7 @@ from conversation_traces import traces_of
 from millstream.metrics.chameleon.readings import Readings
 from millstream.metrics.chameleon.sample import PairSample, ranks, samples
 from millstream.metrics.chameleon.scores import scores
-from millstream.metrics.chameleon.summary import by_turn, heat
+from millstream.metrics.chameleon.summary import by_temperature, by_turn
 from millstream.metrics.chameleon.traces import Traces
 from millstream.metrics.chameleon.unmeasured import unmeasured
 
@@ -134,11 +134,11 @@ def test_half_of_a_models_turns_is_too_much_and_it_has_no_score_whatever_the_oth
 def test_unscored_conversations_enter_nothing() -> None:
     whole = as_lines(run_records([SWAYING], [0.0, 1.0], conversations=3))
     rubbish = [
-        line for heat in (0.0, 1.0) for line in talk("U" * 15, model="sim/swaying", conversation="x", temperature=heat)
+        line for at in (0.0, 1.0) for line in talk("U" * 15, model="sim/swaying", conversation="x", temperature=at)
     ]
     with_it, without = sampled([*whole, *rubbish]), sampled(whole)
     assert [sample.conversations for sample in with_it] == [sample.conversations for sample in without]
-    assert by_turn(with_it) == by_turn(without) and heat(with_it) == heat(without)
+    assert by_turn(with_it) == by_turn(without) and by_temperature(with_it) == by_temperature(without)
     assert [len(sample.unscored) for sample in with_it] == [1, 1]
 
 

@@ -18,9 +18,9 @@ from millstream.metrics.chameleon.summary import (
     bands,
     binned,
     by_domain,
+    by_temperature,
     by_turn,
     correlations_from_means,
-    heat,
     related,
     share_over,
     spread,
@@ -175,7 +175,7 @@ def test_a_turn_counts_the_conversations_that_reach_it() -> None:
 
 def test_across_temperatures_means_and_conversations_are_compared(run: tuple[PairSample, ...]) -> None:
     for own in by_model(run).values():
-        found = heat(own)
+        found = by_temperature(own)
         means = [spread_of([sample], "score").mean for sample in own]
         assert found.means == means
         assert found.variance == pytest.approx(variance([each or 0 for each in means]))
@@ -185,7 +185,7 @@ def test_across_temperatures_means_and_conversations_are_compared(run: tuple[Pai
 
 
 def test_at_a_single_temperature_there_is_nothing_to_compare() -> None:
-    found = heat(sampled(as_lines(run_records([SWAYING], [None], conversations=3))))
+    found = by_temperature(sampled(as_lines(run_records([SWAYING], [None], conversations=3))))
     assert (found.variance, found.span, found.within, found.conversations) == (None, None, None, 0)
 
 
