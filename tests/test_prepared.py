@@ -45,9 +45,9 @@ def test_it_is_a_child_in_its_folder_with_its_variables_limits_and_signals(tmp_p
             status = dict(line.split(":\t", 1) for line in (place / "status").read_text().splitlines() if ":\t" in line)
             names = ("PPid", "SigIgn", "SigBlk", "SigCgt", "Threads", "NoNewPrivs", "Seccomp", "Uid")
             files = {number: os.readlink(place / "fd" / number).partition(":")[0] for number in ("0", "1", "2")}
+            held = [os.readlink(place / "cwd"), files, (place / "limits").read_text(), *map(status.get, names)]
             process.send_signal(signal.SIGKILL)
-            limits = (place / "limits").read_text()
-            return [os.readlink(place / "cwd"), files, limits, *map(status.get, names), process.wait()]
+            return [*held, process.wait()]
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft - 10, hard))
