@@ -43,7 +43,7 @@ def test_it_is_a_child_in_its_folder_with_its_variables_limits_and_signals(tmp_p
                 assert process.poll() is None
             place = Path(f"/proc/{process.pid}")
             status = dict(line.split(":\t", 1) for line in (place / "status").read_text().splitlines() if ":\t" in line)
-            names = ("PPid", "SigIgn", "SigBlk", "SigCgt", "Threads", "NoNewPrivs", "Seccomp", "Uid")
+            names = ("PPid", "SigIgn", "SigBlk", "NoNewPrivs", "Seccomp", "Uid")
             files = {number: os.readlink(place / "fd" / number).partition(":")[0] for number in ("0", "1", "2")}
             held = [os.readlink(place / "cwd"), files, (place / "limits").read_text(), *map(status.get, names)]
             process.send_signal(signal.SIGKILL)
