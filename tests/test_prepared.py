@@ -35,7 +35,7 @@ def test_it_says_the_same_and_ends_with_the_same_code(tmp_path: Path, arguments:
 
 
 @on_linux
-def test_it_is_a_child_in_its_folder_with_its_variables_limits_and_signals(tmp_path: Path) -> None:
+def test_it_is_a_child_in_its_folder_with_its_streams_limits_and_ignored_signals(tmp_path: Path) -> None:
     def seen(kind: type[subprocess.Popen[Any]]) -> list[object]:
         (tmp_path / "port").unlink(missing_ok=True)
         with opened(kind, tmp_path, "sim", "--port", "0", "--port-file", "port", "--until-eof") as process:
@@ -43,7 +43,7 @@ def test_it_is_a_child_in_its_folder_with_its_variables_limits_and_signals(tmp_p
                 assert process.poll() is None
             place = Path(f"/proc/{process.pid}")
             status = dict(line.split(":\t", 1) for line in (place / "status").read_text().splitlines() if ":\t" in line)
-            names = ("PPid", "SigIgn", "SigBlk", "NoNewPrivs", "Seccomp", "Uid")
+            names = ("PPid", "SigIgn", "NoNewPrivs", "Seccomp", "Uid")
             files = {number: os.readlink(place / "fd" / number).partition(":")[0] for number in ("0", "1", "2")}
             held = [os.readlink(place / "cwd"), files, (place / "limits").read_text(), *map(status.get, names)]
             process.send_signal(signal.SIGKILL)
