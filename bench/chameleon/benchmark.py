@@ -10,7 +10,7 @@ from ..evaluation.benchmark import ItemBenchmark, LoadPrompts, Order
 from ..evaluation.item import Item
 from ..evaluation.item_set import ItemSet
 from ..evaluation.kept_options import kept_options
-from ..evaluation.served import ScoredRun
+from ..evaluation.served_rows import ScoredRun
 from .options import DATA, PROMPTS, TITLE, Options, Readings
 from .records import Record as TurnRecord
 from .run_spec import TEMPERATURES
@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from ...report.sections import PageContents
     from ...wiring import Settings
     from ..evaluation.ask import Ask
-    from ..evaluation.forecast import Expected
+    from ..evaluation.expected import Expected
     from ..evaluation.judging.judging import Judging
     from ..evaluation.labelling.label import Labeller
-    from ..evaluation.preparation import PreparedRun, RunBasis
+    from ..evaluation.prepared_run import PreparedRun
+    from ..evaluation.run_basis import RunBasis
     from .report.runs import ConversationRun
 
 
@@ -81,11 +82,11 @@ class Chameleon(ItemBenchmark[TurnRecord]):
         return specified(run)
 
     def prepare(self, order: Order) -> PreparedRun:
-        from ..evaluation.item_work import prepare
+        from ..evaluation.item_plan import general_run
         from .work import check_options, checked
 
         check_options(order.run.options)
-        return checked(prepare(self, order), order.run.options)
+        return checked(general_run(self, order), order.run.options)
 
     def run(
         self, item: Item, ask: Ask, done: Mapping[int, TurnRecord]

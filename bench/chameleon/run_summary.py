@@ -17,7 +17,7 @@ from ...engine.runs.proof import ANSWERED
 from ...format import command_text, count_text
 from ..evaluation.item_line import ItemLine
 from ..evaluation.journals import UNRECORDED
-from ..evaluation.recount import StepTotals
+from ..evaluation.totals import StepTotals
 from .turn_line import TurnLine
 
 READ = "ok"

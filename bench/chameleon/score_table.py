@@ -18,7 +18,7 @@ from ...report.interval_text import interval_cell, single_figures
 from ...report.text import table
 from ..evaluation.journals import RecordError
 from ..evaluation.reads import reads_of
-from ..evaluation.served import ScoredRun
+from ..evaluation.served_rows import ScoredRun
 from .readings import readings_of, words_of
 from .run_spec import asked_of
 

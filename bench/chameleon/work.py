@@ -24,7 +24,9 @@ from ...providers.search.access import is_search
 from ...wiring import Settings
 from ..evaluation.item_set import ItemSet
 from ..evaluation.judges import takes_temperature
-from ..evaluation.preparation import PreparedRun, RunBasis, begun_manifest, begun_with, check_cost_is_bounded, pairs_of
+from ..evaluation.preparation import begun_manifest, begun_with, check_cost_is_bounded, pairs_of
+from ..evaluation.prepared_run import PreparedRun
+from ..evaluation.run_basis import RunBasis
 from .conversation import items_of
 from .dataset import ConversationSet, DatasetError, load, select
 from .options import Options

@@ -24,7 +24,7 @@ from .kept_options import command_again, kept_options
 from .labelling.label import Label, Labeller
 from .record import Record as BaseRecord
 from .record import StepRecord, WholeLine
-from .recount import StepTotals
+from .totals import StepTotals
 
 if TYPE_CHECKING:
     from ...configuration.benchmark_options import RunOptions
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from ...wiring import Settings
     from .ask import Ask
     from .data_command import DataCommand
-    from .forecast import Expected
-    from .item import Item
+    from .expected import Expected
+    from .item import Item, Wrong
     from .item_set import ItemSet
     from .judging.judging import Judging
-    from .preparation import ItemsOfPilot, PreparedRun, RunBasis
-    from .proof import Wrong
-    from .served import ScoredRun
+    from .prepared_run import ItemsOfPilot, PreparedRun
+    from .run_basis import RunBasis
+    from .served_rows import ScoredRun
 
 
 _Record = TypeVar("_Record", bound=StepRecord)

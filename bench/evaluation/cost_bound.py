@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from .preparation import PreparedRun
+from ...engine.attempts.estimate import TokenEstimate
+from ...engine.attempts.money import worst_cost
+from ...engine.call import Call
+from ...wiring import Settings
+from .prepared_run import PreparedRun
 
 
 def in_flight_under_limit(prepared: PreparedRun) -> list[dict[str, Any]]:
@@ -38,3 +42,15 @@ def lines(found: Sequence[dict[str, Any]]) -> Iterator[str]:
             yield f"{can_bear} {most:,} in flight at once, fewer than its concurrency of {concurrency:,}"
         else:
             yield f"{can_bear} none of its dearest calls: raise it, or lower --max-tokens"
+
+
+def worst_costs(calls: Iterable[Call], settings: Settings) -> dict[str, float]:
+    """Returns the dollars that the dearest of the calls to each model can cost. Models without a price, or whose
+    answers have no bound, are left out."""
+    prices, estimate = settings.price_table(), TokenEstimate()
+    worst: dict[str, float] = {}
+    for call in calls:
+        price = prices.get(call.model)
+        if price is not None and (most := worst_cost(call, price, estimate)) is not None:
+            worst[call.model] = max(most, worst.get(call.model, 0.0))
+    return worst

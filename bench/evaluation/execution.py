@@ -28,9 +28,10 @@ from ...wiring.folder_run import FolderCost, begin_run, end_run
 from ...wiring.running import RunEnd, running
 from .defect import BenchmarkDefect
 from .kept_scores import SCORES, write_scores
-from .preparation import PreparedRun
+from .prepared_run import PreparedRun
 from .registry import benchmark_named
-from .served import ONE_ROW_EACH, ServedRows, compared_names, served_rows, stated_in
+from .served import compared_names, served_rows, stated_in
+from .served_rows import ONE_ROW_EACH, ServedRows
 from .watch import Watch, unwatched
 from .work import RunCounts
 

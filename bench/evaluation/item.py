@@ -65,3 +65,7 @@ def steps_of(items: Iterable[Item], title: str) -> dict[str, int]:
 def steps_in(steps: Mapping[str, int]) -> int:
     """Returns the number of journal lines of all items."""
     return sum(steps.values())
+
+
+Wrong = str | Iterable[str] | None
+"""What is wrong with a record: a sentence or several; None: nothing."""

@@ -1,15 +1,12 @@
-"""Prepares, sends and counts a run of a benchmark made of items."""
+"""A run of a benchmark made of items: it is sent, and counted from its journals."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
-from ...configuration.configuration import settings_for
-from ...configuration.declared_options import kept_of
-from ...configuration.errors import UsageError
 from ...engine.attempts.estimate import chars_of
 from ...engine.call import Call
 from ...engine.fault import Stop
@@ -18,40 +15,26 @@ from ...engine.runs.run_folder import RunFolder
 from ...providers.models import WINDOW
 from ...providers.search.access import is_search
 from ...wiring import Settings
-from .benchmark import ItemBenchmark, Order
+from .benchmark import ItemBenchmark
 from .call_items import CallSweep
-from .defect import BenchmarkDefect, benchmark_code
-from .item import Item
+from .cost_bound import worst_costs
+from .defect import benchmark_code
 from .item_set import ItemSet, no_item
 from .journals import read_done
-from .judges import Judges, judge_note
-from .preparation import (
-    PreparedRun,
-    RunBasis,
-    address_of,
-    begun_with,
-    check_cost_is_bounded,
-    check_models_take,
-    kept,
-    pairs_of,
-    worst_costs,
-)
+from .judges import Judges
+from .prepared_run import PreparedRun
 from .recount import recount
+from .run_items import highest_limits, other_calls, with_limit
 from .scoring import scores_of
 from .sending import SendPlan, at_once_of, send_steps_of
-from .served import ScoredRun, served_rows
-from .stored_calls import RunLine, StoredCall
-from .treatments import pairs_in, specified_pairs
+from .served import served_rows
+from .served_rows import ScoredRun
 from .work import RunCounts, entry_of
 
 if TYPE_CHECKING:
     from ...wiring.engine import Engine
 
 _CHARS_A_TOKEN = 4
-# Options that older specifications do not have.
-_IF_SET = ("judge_reasoning_effort",)
-# Options that the specification has under names of its own.
-_WHO = ("model", "temperature", "reasoning_effort", "dataset")
 
 
 class ItemWork(Struct, frozen=True):
@@ -114,7 +97,7 @@ class ItemWork(Struct, frozen=True):
 
     def options_of(self, pair: Pair) -> Any:
         """Returns the options with the max_tokens of a pair's calls."""
-        return _with_limit(self.options, self.limits[pair])
+        return with_limit(self.options, self.limits[pair])
 
     def calls(self, pair: Pair, skip: Callable[[str], bool] = no_item) -> Iterator[tuple[str, Call]]:
         """Yields a pair's calls with their items' ids, for items of one call; none of the items that are skipped."""
@@ -196,144 +179,6 @@ class ItemWork(Struct, frozen=True):
 
     def score_cells(self, scores: Mapping[str, Any], pair: Pair) -> tuple[str, ...]:
         return self.of.cells(entry_of(scores[self.of.name], pair))
-
-
-def prepare(benchmark: ItemBenchmark[Any], order: Order) -> PreparedRun:
-    """Checks a run completely and returns it ready to begin. Writes nothing."""
-    options, readings = order.run.options, order.run.readings
-    names = dict.fromkeys([*options.model, *(call.model for call in other_calls(benchmark, options))])
-    models, searches = (tuple(name for name in names if is_search(name) is kind) for kind in (False, True))
-    settings = settings_for(models, order.sending, order.configuration, searches, needs_keys=order.needs_keys)
-    options, settings = benchmark.settled(options, settings)
-    others = other_calls(benchmark, options)
-    temperatures = getattr(options, "temperature", ()) or benchmark.temperatures
-    efforts = getattr(options, "reasoning_effort", ())
-    pairs, notes = pairs_of(options.model, temperatures, efforts, settings, order.out)
-    begun = begun_with(order.out, benchmark.name, "max_tokens", "max_tokens")
-    limits = {
-        pair: benchmark.max_tokens_of(options, pair, begun, thinks=settings.facts_of(pair.model).thinks_at(pair.effort))
-        for pair in pairs
-    }
-    highest = {name: limit for name, limit in highest_limits(limits, others).items() if name in models}
-    check_cost_is_bounded(highest, settings, has_option=not others)
-    items = items_of(benchmark, options)
-    if not len(items):
-        raise UsageError(f"{benchmark.title}: these options leave no item to ask")
-    basis = RunBasis(
-        options=options,
-        readings=readings,
-        limits=limits,
-        items=items,
-        settings=settings,
-        endpoints={name: address_of(name, settings) for name in names},
-        out=order.out,
-    )
-    specified = benchmark.specification(basis) or specification_of(benchmark, basis)
-    work = ItemWork(benchmark, options, readings, limits, items, specified, settings)
-    checked = [*work.first_calls()]
-    for call in benchmark.others(options):
-        if isinstance(call, Call):
-            checked.append(Judges(settings).as_sent(call))
-            notes += judge_note(call.model, call.reasoning_effort, settings) if call.temperature is not None else ()
-    check_models_take(checked, settings)
-    path = getattr(options, "dataset", None) or f"those that come with {benchmark.title}"
-    return PreparedRun(
-        out=order.out,
-        work=work,
-        settings=settings,
-        specification=specified,
-        options={benchmark.name: {**kept_of(options), **kept_of(readings)}, "sending": kept(order.sending)},
-        dataset={**(items.dataset or {"path": path, "digest": items.digest, "items": len(items)})},
-        notes=(*items.notes, *dict.fromkeys(notes)),
-    )
-
-
-def specification_of(benchmark: ItemBenchmark[Any], run: RunBasis) -> dict[str, Any]:
-    """Returns the specification of a benchmark without one of its own: options, and what the items are."""
-    chosen = {
-        name: value
-        for name, value in kept_of(run.options).items()
-        if name not in _WHO and (name not in _IF_SET or value is not None)
-    }
-    return {
-        "benchmark": benchmark.name,
-        **specified_pairs(run.pairs),
-        "endpoints": dict(run.endpoints),
-        "options": chosen,
-        "items": len(run.items),
-        "groups": dict(run.items.groups),
-        "lines": run.items.lines,
-        "data": run.items.digest,
-    }
-
-
-def call_of(benchmark: ItemBenchmark[Any], line: RunLine) -> StoredCall | None:
-    """Returns the call of a one-call item, built as `resume` builds it; None: the line's own cache keys identify its
-    calls. Raises UsageError if the run has no such item."""
-    if not (benchmark.has_calls and benchmark.rebuilds_calls):
-        return None
-    specification = line.manifest["specification"]
-    pair = line.pair(pairs_in(specification))
-    items = items_of(benchmark, line.options)
-    item = next(items.left(lambda name: name != line.id), None)
-    if item is None:
-        first = next(iter(items.steps), "none")
-        raise UsageError(f"{line.folder} has no item {line.id!r}: {items.ids_are} {first}")
-    begun = specification.get("max_tokens")
-    limit = benchmark.max_tokens_of(line.options, pair, begun if isinstance(begun, Mapping) else {})
-    with benchmark_code(f"{benchmark.title}, item {item.id!r}"):
-        call = benchmark.call(item, _with_limit(line.options, limit), pair)
-    return StoredCall(call, (items.have_changed,) if items.digest != specification.get("data") else ())
-
-
-def highest_limits(limits: Mapping[Pair, int | None], others: Iterable[Call]) -> dict[str, int | None]:
-    """Returns each model's highest `max_tokens`; None where its calls set none. A model that is both under test and a
-    judge has the higher one."""
-    every = [(pair.model, limit) for pair, limit in limits.items()]
-    every += [(call.model, call.max_tokens) for call in others]
-    highest: dict[str, int | None] = {}
-    for model, limit in every:
-        before = highest.get(model, limit)
-        highest[model] = None if limit is None or before is None else max(limit, before)
-    return highest
-
-
-def other_calls(benchmark: ItemBenchmark[Any], options: Any) -> list[Call]:
-    """Returns a call to each model that is called beside those under test, with its `max_tokens`."""
-    others = benchmark.others(options)
-    if isinstance(others, Mapping):
-        return [Call(name, "?", max_tokens=limit) for name, limit in others.items()]
-    return [other if isinstance(other, Call) else Call(other, "?") for other in others]
-
-
-def items_of(benchmark: ItemBenchmark[Any], options: Any) -> ItemSet:
-    """Returns a run's items. Raises UsageError for data that can't be read, and BenchmarkDefect if the benchmark's code
-    raises anything else."""
-    try:
-        with benchmark_code(benchmark.title):
-            items = benchmark.items(options)
-            return items if isinstance(items, ItemSet) else made_anew(benchmark, options)
-    except BenchmarkDefect as defect:
-        if not isinstance(error := defect.__cause__, OSError):
-            raise
-        raise UsageError(
-            f"{error.filename or benchmark.title}: expected readable data, got: {error.strerror}"
-        ) from error
-
-
-def made_anew(benchmark: ItemBenchmark[Any], options: Any) -> ItemSet:
-    """Returns the items of a benchmark that is asked for them each time that they are needed."""
-
-    def again() -> Iterable[Item]:
-        items = benchmark.items(options)
-        assert not isinstance(items, ItemSet)
-        return items
-
-    return ItemSet(again, title=benchmark.title)
-
-
-def _with_limit(options: Any, limit: int | None) -> Any:
-    return options if getattr(options, "max_tokens", None) == limit else structs.replace(options, max_tokens=limit)
 
 
 def _plain_call(pair: Pair, limit: int | None) -> Call:

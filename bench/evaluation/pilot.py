@@ -35,7 +35,8 @@ from ...wiring.event_loop import run_in_loop
 from ...wiring.folder_budget import at_most_in
 from ...wiring.running import RunEnd, running
 from .item_plan import pilot_items
-from .preparation import ItemsOfPilot, PreparedRun, with_settings
+from .preparation import with_settings
+from .prepared_run import ItemsOfPilot, PreparedRun
 from .registry import benchmark_named
 from .steps import UNDER_WAY, UnderWay
 from .sweep import StreamRunner, send_calls

@@ -22,7 +22,7 @@ from ...engine.fault import Stop
 from ...metrics.statistics.ratio import Estimate, RatioSample, Totals, totals
 from ...metrics.statistics.shares import share_interval
 from .cost_bound import in_flight_under_limit
-from .forecast import Missing
+from .expected import Missing
 from .pilot import ItemUse, JournalLine, LaneUse, Pilot, Stratum
 from .work import Remainder
 

@@ -16,11 +16,8 @@ from msgspec import Struct
 from ...engine.runs.pairs import Pair
 from ...engine.runs.proof import OwnCalls, Proof, StatusRecord, compare_counts, compare_scores, proof_of, whole_records
 from ...engine.runs.run_folder import FAILURES, RECORDS
-from .item import Item
+from .item import Item, Wrong
 from .record import Record
-
-Wrong = str | Iterable[str] | None
-"""What is wrong with a record: a sentence or several; None: nothing."""
 
 
 class Roll:

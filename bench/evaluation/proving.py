@@ -8,9 +8,9 @@ from typing import Any
 from ...engine.runs.proof import Proof
 from .benchmark import ItemBenchmark
 from .defect import benchmark_code
-from .item import Item
-from .item_work import items_of
-from .proof import Provable, Wrong, prove
+from .item import Item, Wrong
+from .proof import Provable, prove
+from .run_items import items_of
 from .scoring import scores_again
 from .treatments import pairs_in
 

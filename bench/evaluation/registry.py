@@ -8,8 +8,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from msgspec import structs
-
 from ...configuration.benchmark_options import Known, RunOptions, foreign_to, listed
 from ...configuration.declared_options import read_kept
 from ...configuration.errors import UsageError
@@ -17,10 +15,8 @@ from ...configuration.options import SendingOptions
 from ...engine.folder_file import lines_in
 from ...engine.runs.run_folder import MANIFEST, RECORDS, no_folder_at, read_manifest
 from ...wiring.plugins import benchmark_of_packages
-from .benchmark import ItemBenchmark, Order
+from .benchmark import ItemBenchmark
 from .declarations import BUILT_IN, declarations, find
-from .item_work import prepare as prepare_items
-from .preparation import PreparedRun, check_hosts, check_sinks, check_snapshot, model_remarks
 
 
 def benchmark_named(name: str) -> ItemBenchmark[Any]:
@@ -76,16 +72,6 @@ def check_readings(benchmark: ItemBenchmark[Any], folder: Path, given: Iterable[
     if (foreign := foreign_to(benchmark.name, given, known, verb)) is not None:
         flag, owner = foreign
         raise UsageError(f"{flag} reads records of {owner.title}, and {folder} holds {benchmark.name}'s: leave it out")
-
-
-def prepare(order: Order) -> PreparedRun:
-    """Checks a run completely and returns it ready to begin. Writes nothing."""
-    benchmark = benchmark_named(order.run.benchmark)
-    prepared = benchmark.prepare(order) or prepare_items(benchmark, order)
-    check_hosts(prepared.settings)
-    check_snapshot(prepared.settings)
-    check_sinks(prepared.settings)
-    return structs.replace(prepared, notes=(*prepared.notes, *model_remarks(prepared.work, prepared.settings)))
 
 
 def options_of(manifest: Mapping[str, Any]) -> tuple[RunOptions, SendingOptions]:

@@ -19,9 +19,9 @@ from ...engine.runs.run_folder import MANIFEST, RECORDS, read_manifest
 from .benchmark import ItemBenchmark
 from .defect import BenchmarkDefect, benchmark_code
 from .journals import decoded, each_once
-from .reads import with_reads
 from .record_lines import record_lines
-from .served import ScoredRun, rows_in
+from .served import rows_in
+from .served_rows import ScoredRun
 
 
 def part_of(benchmark: ItemBenchmark[Any], lines: Iterable[bytes], run: ScoredRun) -> dict[str, Any]:
@@ -43,6 +43,8 @@ def scores_of(benchmark: ItemBenchmark[Any], lines: Iterable[bytes], run: Scored
 
 def _score_decoded(benchmark: ItemBenchmark[Any], lines: Iterable[bytes], run: ScoredRun) -> dict[str, Any]:
     """Decodes the lines and scores them with `score_records`, prompts read in part included."""
+    from .reads import with_reads  # numpy, which no plan needs
+
     records: Iterator[Any] = decoded(lines, benchmark.Record, run.source)
     if run.is_each_once:
         records = each_once(records, run.source)

@@ -9,55 +9,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
 
 from ...configuration.errors import UsageError
-from ...engine.call import Call
 from ...engine.runs.pairs import Pair, pair_of
 from ...engine.runs.run_folder import FAILURES, RECORDS
+from .benchmark import ItemBenchmark
+from .defect import benchmark_code
 from .journals import decoded
 from .record_lines import record_lines
-
-_FLAGS = {"model": "--model", "effort": "--reasoning-effort", "temperature": "--temperature"}
-
-
-class RunLine(Struct, frozen=True, kw_only=True):
-    """A line of a run that a person asks about, whether it is written yet or not."""
-
-    folder: Path
-    """The run's folder."""
-    manifest: Mapping[str, Any]
-    """Its manifest."""
-    options: Any
-    """The benchmark's options of the run."""
-    id: str
-    """The id of a line, or of an item with several lines."""
-    model: str | None = None
-    """The model under test that was named; None: the run's only one."""
-    temperature: float | UnsetType | None = UNSET
-    """The temperature that was named; None: that none is sent; UNSET: the run's only one."""
-    effort: str | None = None
-    """The reasoning effort that was named; None: the run's only one."""
-
-    def pair(self, pairs: Sequence[Pair]) -> Pair:
-        """Returns the pair that a person named, or the run's only one. Raises UsageError if it is not one of the run's,
-        or is ambiguous."""
-        named = {"model": self.model or UNSET, "effort": self.effort or UNSET, "temperature": self.temperature}
-        left = list(pairs)
-        for field, given in named.items():
-            known = list(dict.fromkeys(getattr(pair, field) for pair in left))
-            one = _one(_FLAGS[field], given, known)
-            left = [pair for pair in left if getattr(pair, field) == one]
-        return left[0]
-
-
-class StoredCall(Struct, frozen=True):
-    """The call of a line, built as `resume` builds it."""
-
-    call: Call
-    """The call."""
-    remarks: tuple[str, ...] = ()
-    """Sentences that a reader of the call must know."""
+from .run_items import items_of, with_limit
+from .run_line import RunLine, StoredCall, one_of
+from .treatments import pairs_in
 
 
 class KeyedLine(Struct, frozen=True):
@@ -93,7 +56,7 @@ def keyed_lines(line: RunLine) -> list[KeyedLine]:
     UsageError if several pairs have such lines and none was named."""
     known: Sequence[str] = getattr(line.options, "model", ())
     if line.model is not None and known and line.model not in known:
-        _one("--model", line.model, known)
+        one_of("--model", line.model, known)
     paths = [line.folder / name for name in (RECORDS, FAILURES)]
     found = [
         each
@@ -120,12 +83,20 @@ def _is_of(name: str, wanted: str) -> bool:
     return name == wanted or (item == wanted and step.isdecimal())
 
 
-def _one(option: str, given: Any, known: Sequence[Any]) -> Any:
-    if given is UNSET and len(known) == 1:
-        return known[0]
-    if given not in known:
-        listed = ", ".join("none" if one is None else str(one) for one in known)
-        if given is UNSET:
-            raise UsageError(f"{option} is missing: give one of the run's ({listed})")
-        raise UsageError(f"{option}: expected one of the run's ({listed}), got {'none' if given is None else given}")
-    return given
+def call_of(benchmark: ItemBenchmark[Any], line: RunLine) -> StoredCall | None:
+    """Returns the call of a one-call item, built as `resume` builds it; None: the line's own cache keys identify its
+    calls. Raises UsageError if the run has no such item."""
+    if not (benchmark.has_calls and benchmark.rebuilds_calls):
+        return None
+    specification = line.manifest["specification"]
+    pair = line.pair(pairs_in(specification))
+    items = items_of(benchmark, line.options)
+    item = next(items.left(lambda name: name != line.id), None)
+    if item is None:
+        first = next(iter(items.steps), "none")
+        raise UsageError(f"{line.folder} has no item {line.id!r}: {items.ids_are} {first}")
+    begun = specification.get("max_tokens")
+    limit = benchmark.max_tokens_of(line.options, pair, begun if isinstance(begun, Mapping) else {})
+    with benchmark_code(f"{benchmark.title}, item {item.id!r}"):
+        call = benchmark.call(item, with_limit(line.options, limit), pair)
+    return StoredCall(call, (items.have_changed,) if items.digest != specification.get("data") else ())

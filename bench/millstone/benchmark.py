@@ -11,7 +11,7 @@ from ...engine.call import Call, Outcome
 from ...engine.runs.pairs import Pair
 from ..evaluation.benchmark import ItemBenchmark, LoadPrompts, Order
 from ..evaluation.item import Item
-from ..evaluation.item_work import prepare
+from ..evaluation.item_plan import general_run
 from ..evaluation.treatments import specified_pairs
 from .grid import GridItem, default_max_tokens, limit_name
 from .options import DATA, PROMPTS, TITLE, Options
@@ -33,10 +33,11 @@ if TYPE_CHECKING:
     from ...engine.runs.proof import Proof
     from ...engine.runs.run_folder import WrongSpecification
     from ...report.sections import PageContents
-    from ..evaluation.forecast import Expected
+    from ..evaluation.expected import Expected
     from ..evaluation.labelling.label import Labeller
-    from ..evaluation.preparation import PreparedRun, RunBasis
-    from ..evaluation.served import ScoredRun
+    from ..evaluation.prepared_run import PreparedRun
+    from ..evaluation.run_basis import RunBasis
+    from ..evaluation.served_rows import ScoredRun
     from .published_counts import CountsTable
     from .report.folders import AnswerFolder
 
@@ -93,7 +94,7 @@ class MillStone(ItemBenchmark[GridRecord]):
         }
 
     def prepare(self, order: Order) -> PreparedRun:
-        return millstone_run(prepare(self, order), order.run.options)
+        return millstone_run(general_run(self, order), order.run.options)
 
     def score_lines(self, lines: Iterable[bytes], run: ScoredRun) -> Mapping[str, Any]:
         from .score_table import part_of

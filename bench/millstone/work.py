@@ -23,7 +23,7 @@ from ...wiring import Settings
 from ..evaluation.item_set import ItemSet
 from ..evaluation.item_work import work_of
 from ..evaluation.kept_options import kept_options
-from ..evaluation.preparation import PreparedRun
+from ..evaluation.prepared_run import PreparedRun
 from ..evaluation.work import Remainder
 from .dataset import CONTROVERSIAL_OR_ALL, DatasetError, IssueDataset, load, select
 from .grid import Grid, GridItem, largest_prompt, total_chars

@@ -128,7 +128,7 @@ class Sycon(ItemBenchmark[TurnRecord]):
 
     def _rows_of_run(self, manifest: Mapping[str, Any]) -> dict[tuple[Setting, int], SyconItem]:
         """Returns the run's items. Raises UsageError if they have changed since."""
-        from ..evaluation.item_work import items_of
+        from ..evaluation.run_items import items_of
 
         if items_of(self, self.options_of(manifest)).digest != manifest["specification"]["data"]:
             raise UsageError(f"{manifest['dataset']['path']} is not the data set of this run any more: bring it back")

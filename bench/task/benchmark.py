@@ -15,8 +15,8 @@ from .task_records import TaskRecords
 if TYPE_CHECKING:
     from ...engine.runs.run_folder import WrongSpecification
     from ...report.sections import PageContents
-    from ..evaluation.forecast import Expected
-    from ..evaluation.preparation import ItemsOfPilot, PreparedRun
+    from ..evaluation.expected import Expected
+    from ..evaluation.prepared_run import ItemsOfPilot, PreparedRun
 
 
 class TaskBenchmark(TaskRecords):

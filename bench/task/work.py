@@ -21,9 +21,12 @@ from ...engine.call import Call
 from ...engine.runs.pairs import Pair
 from ...wiring import Settings, access_to
 from ..evaluation.benchmark import Order
-from ..evaluation.item_work import ItemWork, made_anew
+from ..evaluation.cost_bound import worst_costs
+from ..evaluation.item_work import ItemWork
 from ..evaluation.judges import Judges, judge_note
-from ..evaluation.preparation import PreparedRun, check_cost_is_bounded, check_models_take, kept, pairs_of, worst_costs
+from ..evaluation.preparation import check_cost_is_bounded, check_models_take, kept, pairs_of
+from ..evaluation.prepared_run import PreparedRun
+from ..evaluation.run_items import made_anew
 from ..evaluation.treatments import specified_pairs
 from .asking import AskedTask
 from .files import load_task

@@ -19,7 +19,8 @@ from msgspec import structs
 from ...bench.evaluation.benchmark import Order
 from ...bench.evaluation.execution import ExecutionOptions, RunResult, execute
 from ...bench.evaluation.journals import RecordError
-from ...bench.evaluation.preparation import PreparedRun, check_snapshot
+from ...bench.evaluation.preparation import check_snapshot
+from ...bench.evaluation.prepared_run import PreparedRun
 from ...bench.evaluation.stop_reasons import why
 from ...bench.evaluation.watch import ItemProgress, Watch, unwatched
 from ...bench.task.files import check_not_loading

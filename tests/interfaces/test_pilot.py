@@ -14,7 +14,7 @@ import pytest
 from command_line import Done, Provider, finish, ids_of, lines_of, start
 
 from millstream.bench.evaluation.pilot import Pilot, begin, send_single_calls
-from millstream.bench.evaluation.preparation import ItemsOfPilot, PreparedRun
+from millstream.bench.evaluation.prepared_run import ItemsOfPilot, PreparedRun
 from millstream.bench.evaluation.work import BenchmarkRun
 from millstream.engine.call import Call, Outcome, Reply
 from millstream.engine.fault import LocalFault, Stop, Stopped, StopReason

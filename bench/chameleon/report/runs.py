@@ -26,7 +26,8 @@ from ...evaluation.journals import decoded
 from ...evaluation.kept_options import kept_options
 from ...evaluation.reads import reads_of
 from ...evaluation.record_lines import record_lines
-from ...evaluation.served import ONE_ROW_EACH, ServedRows, rows_in
+from ...evaluation.served import rows_in
+from ...evaluation.served_rows import ONE_ROW_EACH, ServedRows
 from ..run_spec import asked_of, readings_of_run
 
 

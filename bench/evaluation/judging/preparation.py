@@ -19,10 +19,10 @@ from ....configuration.options import SendingOptions
 from ....engine.runs.run_folder import RECORDS, read_manifest
 from ....wiring import access_to
 from ....wiring.lane_names import unused_lanes
-from ..forecast import Expected, expected_of
+from ..expected import Expected
+from ..forecast import expected_of
 from ..judges import judge_note
 from ..preparation import (
-    PreparedRun,
     check_cost_is_bounded,
     check_hosts,
     check_models_take,
@@ -31,6 +31,7 @@ from ..preparation import (
     kept,
     model_remarks,
 )
+from ..prepared_run import PreparedRun
 from .judgement import BUDGET, FILES, JUDGEMENTS, Judgement, read_judgements
 from .judging import Judging
 from .kept_answers import KeptAnswers

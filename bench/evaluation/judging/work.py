@@ -21,12 +21,12 @@ from ....engine.runs.proof import ANSWERED
 from ....engine.runs.run_folder import RunFolder
 from ....wiring import Settings
 from ..ask import Ask, CallFailed
+from ..cost_bound import worst_costs
 from ..item import Item
 from ..item_run import ItemRun, Items
 from ..journals import UNRECORDED, decoded
 from ..judges import Judges
 from ..kept_answer import Key, key_of, unique_name
-from ..preparation import worst_costs
 from ..sending import at_once_of
 from ..steps import StepSweep
 from ..work import RunCounts

@@ -22,9 +22,10 @@ from ....engine.runs.run_folder import FAILURES, RECORDS
 from ..journals import RecordError
 from ..record import Record
 from ..record_lines import record_lines
-from ..recount import StepTotals, recount
+from ..recount import recount
 from ..scoring import part_of, scored_run
-from ..served import ONE_ROW_EACH, ScoredRun, ServedRows
+from ..served_rows import ONE_ROW_EACH, ScoredRun, ServedRows
+from ..totals import StepTotals
 from ..treatments import pairs_in
 
 if TYPE_CHECKING:

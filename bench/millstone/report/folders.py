@@ -27,8 +27,10 @@ from ....report.labels import folder_labels
 from ....report.standings import AnswerStatus
 from ...evaluation.kept_options import kept_options
 from ...evaluation.record_lines import record_lines
-from ...evaluation.recount import StepTotals, recount
-from ...evaluation.served import ONE_ROW_EACH, ServedRows, rows_in
+from ...evaluation.recount import recount
+from ...evaluation.served import rows_in
+from ...evaluation.served_rows import ONE_ROW_EACH, ServedRows
+from ...evaluation.totals import StepTotals
 from ..dataset import Side
 from ..grid import Grid
 from ..labels import FIX, OrientationLabels, Sides, recorded_told, relabelled

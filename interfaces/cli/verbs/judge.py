@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ....bench.evaluation.judging.panel import Panel
-    from ....bench.evaluation.preparation import PreparedRun
+    from ....bench.evaluation.prepared_run import PreparedRun
 
 HELP = "judge a run's kept answers anew, by other judges, and compare the judges; asks no model under test"
 EXAMPLES = (

@@ -17,9 +17,10 @@ from . import run as run_verb
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ....bench.evaluation.forecast import Expected, Forecast
+    from ....bench.evaluation.expected import Expected
+    from ....bench.evaluation.forecast import Forecast
     from ....bench.evaluation.pilot import Pilot
-    from ....bench.evaluation.preparation import PreparedRun
+    from ....bench.evaluation.prepared_run import PreparedRun
 
 HELP = "prompts, tokens, cost and time of a run; sends nothing (but with --pilot N)"
 _OF_RUNS = ("out", "no_report")

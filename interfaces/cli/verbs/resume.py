@@ -12,7 +12,7 @@ from ....format import command_text
 from ...terminal.output import note
 
 if TYPE_CHECKING:
-    from ....bench.evaluation.preparation import PreparedRun
+    from ....bench.evaluation.prepared_run import PreparedRun
 
 HELP = "go on with a run that stopped"
 EXAMPLES = ("resume runs/first",)
@@ -40,8 +40,9 @@ def prepared_of(folder: Path, options: argparse.Namespace) -> PreparedRun:
     from msgspec import structs
 
     from ....bench.evaluation.benchmark import Order
+    from ....bench.evaluation.item_plan import prepare
     from ....bench.evaluation.preparation import in_sweep
-    from ....bench.evaluation.registry import options_of, prepare
+    from ....bench.evaluation.registry import options_of
     from ....configuration.configuration import read_configuration
     from ...batch.place import check_is_no_batch
 

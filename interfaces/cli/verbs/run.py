@@ -27,7 +27,7 @@ from ...terminal.output import note, note_error, say, say_json
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ....bench.evaluation.preparation import PreparedRun
+    from ....bench.evaluation.prepared_run import PreparedRun
 
 HELP = f"run a benchmark ({', '.join(BUILT_IN)}), the task of a file, or everything that a run file asks for"
 EXAMPLES = (
@@ -75,7 +75,7 @@ def prepared_from(
     """Returns every run that the options ask for, checked. A plan (`is_sent` False) needs no folder, and API keys
     (`needs_keys`) only for a pilot."""
     from ....bench.evaluation.benchmark import Order
-    from ....bench.evaluation.registry import prepare
+    from ....bench.evaluation.item_plan import prepare
     from ....configuration.configuration import read_configuration
 
     sending: SendingOptions = options.sending
@@ -104,8 +104,8 @@ def _from_file(
 ) -> tuple[PreparedRun, ...]:
     from ....bench.evaluation.benchmark import Order
     from ....bench.evaluation.data_rows import SUFFIXES, suffix_of
+    from ....bench.evaluation.item_plan import prepare
     from ....bench.evaluation.preparation import of_one_sweep
-    from ....bench.evaluation.registry import prepare
     from ....configuration.run_file import read_run_file
 
     benchmarks = declarations()

@@ -13,7 +13,8 @@ from msgspec import structs
 from millstream.bench.evaluation.item import Item, steps_of
 from millstream.bench.evaluation.proof import Provable, prove
 from millstream.bench.evaluation.record import Record
-from millstream.bench.evaluation.recount import StepTotals, recount
+from millstream.bench.evaluation.recount import recount
+from millstream.bench.evaluation.totals import StepTotals
 from millstream.engine.endpoint import Fault
 from millstream.engine.runs.journal import read_lines, sealed
 from millstream.engine.runs.pairs import Pair

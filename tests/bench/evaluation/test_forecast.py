@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from millstream.bench.evaluation.forecast import Chain, Load, Span, lane_forecast
+from millstream.bench.evaluation.expected import Chain, Load, Span
+from millstream.bench.evaluation.forecast import lane_forecast
 from millstream.engine.attempts.prices import Price
 from millstream.engine.limits import Quota
 

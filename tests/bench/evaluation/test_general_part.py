@@ -14,7 +14,7 @@ from millstream.bench.evaluation.benchmark import ItemBenchmark
 from millstream.bench.evaluation.record import Record
 from millstream.bench.evaluation.report.part import general_part
 from millstream.bench.evaluation.report.runs import ReadRun, counted_run
-from millstream.bench.evaluation.served import ScoredRun
+from millstream.bench.evaluation.served_rows import ScoredRun
 from millstream.report.interval_text import interval_cell
 
 

@@ -8,8 +8,8 @@ import pytest
 from msgspec import Struct
 
 from millstream.bench.evaluation.benchmark import ItemBenchmark
-from millstream.bench.evaluation.item_work import highest_limits, other_calls
 from millstream.bench.evaluation.record import Record
+from millstream.bench.evaluation.run_items import highest_limits, other_calls
 from millstream.engine.runs.pairs import Pair
 
 

@@ -16,7 +16,7 @@ from millstream.bench.evaluation.item_run import Made
 from millstream.bench.evaluation.pilot import ItemUse, JournalLine, LaneUse, Pilot, begin
 from millstream.bench.evaluation.pilot_figures import PilotFigures, figures_of
 from millstream.bench.evaluation.pilot_text import tell
-from millstream.bench.evaluation.preparation import ItemsOfPilot, PreparedRun
+from millstream.bench.evaluation.prepared_run import ItemsOfPilot, PreparedRun
 from millstream.bench.evaluation.record import Record
 from millstream.bench.evaluation.steps import UNDER_WAY, UnderWay
 from millstream.bench.evaluation.work import BenchmarkRun

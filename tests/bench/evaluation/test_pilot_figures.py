@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 from millstream.bench.evaluation import pilot_text
 from millstream.bench.evaluation.pilot import Pilot, begin, send_single_calls
 from millstream.bench.evaluation.pilot_figures import Figure, PilotFigures, figures_of
-from millstream.bench.evaluation.preparation import ItemsOfPilot, PreparedRun
+from millstream.bench.evaluation.prepared_run import ItemsOfPilot, PreparedRun
 from millstream.bench.evaluation.work import BenchmarkRun, Remainder
 from millstream.engine.attempts.prices import Price
 from millstream.engine.call import Call, Failure, Outcome, Reply, Usage

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from millstream.bench.evaluation.preparation import check_models_take, pairs_of
-from millstream.bench.evaluation.stored_calls import RunLine
+from millstream.bench.evaluation.run_line import RunLine
 from millstream.bench.evaluation.treatments import pairs_in, specified_pairs, treatments_in
 from millstream.configuration.errors import UsageError
 from millstream.engine.call import Call

@@ -11,11 +11,12 @@ from msgspec import Struct, structs
 
 from millstream.bench.evaluation.benchmark import ItemBenchmark, Order
 from millstream.bench.evaluation.item import Item
-from millstream.bench.evaluation.item_plan import pilot_items
+from millstream.bench.evaluation.item_plan import general_run, pilot_items
 from millstream.bench.evaluation.item_set import ItemSet
-from millstream.bench.evaluation.item_work import prepare, work_of
-from millstream.bench.evaluation.preparation import PreparedRun, RunBasis
+from millstream.bench.evaluation.item_work import work_of
+from millstream.bench.evaluation.prepared_run import PreparedRun
 from millstream.bench.evaluation.record import Record
+from millstream.bench.evaluation.run_basis import RunBasis
 from millstream.configuration.benchmark_options import RunOptions
 from millstream.configuration.configuration import Configuration
 from millstream.configuration.errors import UsageError
@@ -74,7 +75,7 @@ def prepared(benchmark: ItemBenchmark[Record], folder: Path, *lanes: Lane, **opt
     run = RunOptions("walks", Options(**options), Readings())
     sending, configuration = SendingOptions(), Configuration(lanes=lanes)
     order = Order(out=folder / "run", run=run, sending=sending, configuration=configuration, needs_keys=False)
-    return prepare(benchmark, order)
+    return general_run(benchmark, order)
 
 
 @pytest.fixture

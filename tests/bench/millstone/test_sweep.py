@@ -15,7 +15,8 @@ from msgspec import structs
 
 from millstream.bench.evaluation.call_items import CallSweep
 from millstream.bench.evaluation.journals import read_done
-from millstream.bench.evaluation.recount import StepTotals, recount
+from millstream.bench.evaluation.recount import recount
+from millstream.bench.evaluation.totals import StepTotals
 from millstream.bench.millstone.benchmark import BENCHMARK
 from millstream.bench.millstone.options import Options
 from millstream.bench.millstone.records import RecordError

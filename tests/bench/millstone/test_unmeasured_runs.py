@@ -12,7 +12,7 @@ from command_line import SMALL, SMALL_PROMPTS, CommandLine, Provider, scores_of
 from msgspec import Struct
 
 from millstream.bench.evaluation.execution import RunResult
-from millstream.bench.evaluation.preparation import PreparedRun
+from millstream.bench.evaluation.prepared_run import PreparedRun
 from millstream.bench.evaluation.work import RunCounts
 from millstream.engine.fault import Stop
 from millstream.engine.runs.pairs import FinishedItems, Pair, PairCounts
