@@ -87,9 +87,7 @@ def read_run_file(
     if "run" not in document.values:
         raise document.refusal(("run",), f"expected [run] with out and {tables}, got none")
     rows = document.rows(("run",), document.values["run"])
-    others = {
-        name: find(name) for name in rows if name not in (*_RUN, *benchmarks) and isinstance(rows[name], dict | list)
-    }
+    others = {key: find(key) for key in rows if key not in (*_RUN, *benchmarks) and isinstance(rows[key], dict | list)}
     benchmarks = {**benchmarks, **{name: other for name, other in others.items() if other is not None}}
     kinds = {**_RUN, **dict.fromkeys(benchmarks, _Tables())}
     run = document.table(("run",), rows, kinds, () if out else ("out",))

@@ -75,17 +75,15 @@ class LaneMemory:
     def see(self, limits: Iterable[Limit]) -> bool:
         """Takes in the limits that an answer reported; they replace all earlier limits of the same amount. Returns
         whether any of them is new."""
-        stated_limits = [limit for limit in limits if limit.limit is not None]
-        if not stated_limits:
+        bounds = [limit for limit in limits if limit.limit is not None]
+        if not bounds:
             return False
         now = self._clock()
-        amounts = {limit.of for limit in stated_limits}
+        amounts = {limit.of for limit in bounds}
         others = [seen for seen in self._note.seen if seen.limit.of not in amounts]
         before = {(seen.limit.of, seen.limit.window_s, seen.limit.limit) for seen in self._note.seen}
-        is_new = not before.issuperset((limit.of, limit.window_s, limit.limit) for limit in stated_limits)
-        self._note = structs.replace(
-            self._note, seen=(*others, *(ReportedLimit(limit, now) for limit in stated_limits))
-        )
+        is_new = not before.issuperset((limit.of, limit.window_s, limit.limit) for limit in bounds)
+        self._note = structs.replace(self._note, seen=(*others, *(ReportedLimit(limit, now) for limit in bounds)))
         self._is_changed |= is_new
         since = now - self._written_at
         if since >= (_WRITE_EVERY_S if self._is_changed else _REFRESH_EVERY_S) or since < 0:

@@ -86,10 +86,8 @@ def carry_out(batch: Batch, source: InputFile, place: BatchPlace) -> BatchResult
     check_first(source.read(), models, str(source.path))
     specification = {"benchmark": "batch", "input": survey.digest, **batch.said}
     retry, set_aside = batch.retry, batch.set_aside
-    with (
-        BatchStore(place, specification, tag, survey.last, retry=retry, set_aside=set_aside) as store,
-        calm_collector(),
-    ):
+    store = BatchStore(place, specification, tag, survey.last, retry=retry, set_aside=set_aside)
+    with store, calm_collector():
         already, end = store.already, RunEnd()
         is_done = already >= survey.requests
         settings = begin_run(

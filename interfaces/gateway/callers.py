@@ -48,10 +48,8 @@ class Caller:
         self._timer: asyncio.TimerHandle | None = None
 
     def __repr__(self) -> str:
-        name = self.settings.name or "anyone"
-        return (
-            f"<Caller {name} [{self.in_flight} in flight, {self.waiting_for or 'open'}] {self.budget or 'no budget'}>"
-        )
+        name, budget = self.settings.name or "anyone", self.budget or "no budget"
+        return f"<Caller {name} [{self.in_flight} in flight, {self.waiting_for or 'open'}] {budget}>"
 
     @property
     def is_limited(self) -> bool:
@@ -147,11 +145,10 @@ class Caller:
 
     def over_budget(self, most: float) -> RequestRefusal:
         assert self.budget is not None
-        budget, most = self.budget, most * self.budget.overrun
+        money, most = self.budget, most * self.budget.overrun
         message = (
-            f"the next call may cost ${most:.4f}; ${budget.charged:.4f} of max_cost ${budget.limit or 0.0:.4f} of "
-            f"caller {self.settings.name} is spent, ${budget.reserved:.4f} reserved: raise its max_cost or cut "
-            f"max_tokens"
+            f"the next call may cost ${most:.4f}; ${money.charged:.4f} of max_cost ${money.limit or 0.0:.4f} of caller "
+            f"{self.settings.name} is spent, ${money.reserved:.4f} reserved: raise its max_cost or cut max_tokens"
         )
         return RequestRefusal(message, None, "over_budget", 429)
 

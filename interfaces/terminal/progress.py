@@ -75,15 +75,9 @@ class RunDisplay:
         if self._stream is None or self._progress is not None:
             return
         now = asyncio.get_running_loop().time()
-        scheduler, budget = self._engine.scheduler, self._engine.budget
+        routes, budget = self._engine.scheduler.routes, self._engine.budget
         self._progress = RunProgress(
-            self._total,
-            self._already,
-            scheduler.routes.lasting,
-            budget,
-            now,
-            hosts=scheduler.routes.hosts,
-            item=self._item,
+            self._total, self._already, routes.lasting, budget, now, hosts=routes.hosts, item=self._item
         )
         self._unsubscribe = self._engine.events.subscribe(self._progress.hear)
         self._painter = Painter(self._stream, now)
