@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from command_line import SMALL, Provider, run_command
+from command_line import SMALL_RUN, Provider, run_command
 
 
 @pytest.fixture(scope="session")
@@ -19,7 +19,7 @@ def made_runs(running_provider: Provider, tmp_path_factory: pytest.TempPathFacto
         running_provider.set_faults(*(() if rejected is None else (f"rejected=400,at={rejected}",)))
         home = tmp_path_factory.mktemp("finished")
         where = ("--base-url", running_provider.base_url, "--cache", "cache", "--out", "run", "--no-report")
-        done = run_command(home, "run", "millstone", "--model", "sim/open", *SMALL, *where, *options)
+        done = run_command(home, *SMALL_RUN, *where, *options)
         assert done.code == (0 if rejected is None else 3), done.err
         return home / "run"
 

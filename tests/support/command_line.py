@@ -21,6 +21,7 @@ from prepared import kind_for
 COMMAND = (sys.executable, "-P", "-m", "millstream")
 SMALL = ("--limit", "1", "--templates", "1", "--trials", "2")
 SMALL_PROMPTS = 22
+SMALL_RUN = ("run", "millstone", "--model", "sim/open", *SMALL)
 
 
 class Done(NamedTuple):
