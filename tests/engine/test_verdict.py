@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
@@ -245,6 +245,7 @@ def test_a_key_stops_only_for_an_account_or_after_the_probe(fault: Fault, histor
     st.integers(1, 7),
     st.integers(0, 3),
 )
+@settings(max_examples=40, deadline=None)
 def test_a_call_ends_after_its_attempts_whatever_its_keys_do(
     faults: list[tuple[Fault, int, int]], attempts_max: int, billed_repeats_max: int
 ) -> None:

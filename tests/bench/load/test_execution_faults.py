@@ -19,7 +19,7 @@ from torture import times
 from millstream.engine.runs.journal import is_intact
 
 PRICES = '[prices."sim/open"]\ninput = 100.0\noutput = 400.0\n'
-KILLS = times(5, 250)
+KILLS = times(3, 250)
 CAP = 0.8
 # A line is written a tenth of a second after its call has ended, on a machine that has time for it.
 WRITTEN_WITHIN_S = 0.25

@@ -79,10 +79,11 @@ REFUSALS = {
     "429 for half a second": Fault("rate_limited", "429", "throttle", 429, retry_after_s=0.5),
     "529": Fault("server_error", "529", "retry", 529, cuts_rate=True),
 }
+# A lane without a quota has nothing but its own rate, whoever tells it to wait.
+UNDECLARED = ("429 without a word", "529")
 
 
-@pytest.mark.parametrize("rpm", [600, None])
-@pytest.mark.parametrize("kind", REFUSALS)
+@pytest.mark.parametrize(("kind", "rpm"), [*((kind, 600) for kind in REFUSALS), *((kind, None) for kind in UNDECLARED)])
 def test_after_an_hour_of_refusals_nine_tenths_of_the_rate_are_back_within_five_minutes(
     kind: str, rpm: int | None, tmp_path: Path
 ) -> None:

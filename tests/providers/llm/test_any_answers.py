@@ -88,7 +88,7 @@ def assert_can_be_written(result: Reply | Fault) -> None:
 
 
 @in_each_shape
-@settings(max_examples=times(60, 300), deadline=None)
+@settings(max_examples=times(30, 300), deadline=None)
 @given(st.data(), st.sampled_from([200, 200, 200, 400, 403, 424, 429, 500]))
 def test_any_json_is_a_reply_or_a_fault_that_can_be_written(row: ProtocolRow, data: st.DataObject, status: int) -> None:
     body = json.dumps(data.draw(any_answer(row.name))).encode()
@@ -96,7 +96,7 @@ def test_any_json_is_a_reply_or_a_fault_that_can_be_written(row: ProtocolRow, da
 
 
 @in_each_shape
-@settings(max_examples=times(60, 300), deadline=None)
+@settings(max_examples=times(30, 300), deadline=None)
 @given(st.data())
 def test_any_events_are_a_reply_or_a_fault_that_can_be_written(row: ProtocolRow, data: st.DataObject) -> None:
     told = data.draw(any_events(row.name))
@@ -131,7 +131,7 @@ def any_bytes(name: str) -> st.SearchStrategy[bytes]:
 
 
 @in_each_shape
-@settings(max_examples=times(60, 300), deadline=None)
+@settings(max_examples=times(30, 300), deadline=None)
 @given(
     st.data(),
     st.sampled_from([200, 200, 200, 204, 302, 400, 401, 402, 403, 429, 500, 503, 599]),
@@ -148,7 +148,7 @@ def test_any_bytes_are_a_reply_or_a_fault_that_can_be_written(
 
 
 @in_each_shape
-@settings(max_examples=times(40, 200), deadline=None)
+@settings(max_examples=times(20, 200), deadline=None)
 @given(st.binary(max_size=300), st.integers(200, 599), st.booleans())
 def test_noise_is_never_a_reply(row: ProtocolRow, body: bytes, status: int, stream: bool) -> None:
     for each in (200, status):
@@ -156,7 +156,7 @@ def test_noise_is_never_a_reply(row: ProtocolRow, body: bytes, status: int, stre
 
 
 @in_each_shape
-@settings(max_examples=times(40, 200), deadline=None)
+@settings(max_examples=times(20, 200), deadline=None)
 @given(st.data(), st.integers(1, 255), st.booleans())
 def test_one_wrong_byte_is_never_an_exception(row: ProtocolRow, data: st.DataObject, change: int, stream: bool) -> None:
     response = row.answer(*everything(row), stream=stream)

@@ -146,7 +146,7 @@ def meaning(call: Call) -> str:
     return repr((*fields, call.trial, call.reasoning_effort, schema, call.logprobs))
 
 
-@settings(max_examples=times(400, 2_000), deadline=None)
+@settings(max_examples=times(200, 2_000), deadline=None)
 @given(st.fixed_dictionaries(_FIELDS), st.sampled_from(sorted(_FIELDS)), st.data())
 def test_every_field_that_changes_the_question_changes_the_key(
     fields: dict[str, Any], changed: str, data: st.DataObject

@@ -82,7 +82,7 @@ ANSWERS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(ANSWERS)
 def test_what_makes_no_sense_in_an_answer_of_usual_shape_is_missing_and_costs_it_nothing_else(given: Any) -> None:
     body = whole(**given)

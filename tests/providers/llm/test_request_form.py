@@ -78,7 +78,7 @@ def written(at: ModelEndpoint, call: Call) -> tuple[Request, bytes] | str:
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 @given(target=st.sampled_from(TARGETS), every=st.lists(PARAMETERS, min_size=1, max_size=3), prompts=PROMPTS)
-@settings(max_examples=times(60, 600), deadline=None)
+@settings(max_examples=times(30, 600), deadline=None)
 def test_any_call_is_written_as_if_it_were_the_first(
     name: str, target: Target, every: list[dict[str, Any]], prompts: list[str]
 ) -> None:

@@ -33,7 +33,7 @@ from millstream.providers.pages.workers import MEMORY_MAX, WorkerFault
 pytestmark = pytest.mark.process
 
 T = TypeVar("T")
-FUZZED = times(50, 500)
+FUZZED = times(25, 500)
 PAGE_S = 20.0
 
 

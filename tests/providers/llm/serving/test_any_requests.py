@@ -280,7 +280,7 @@ def test_a_request_with_something_odd_in_it_is_a_call_or_refused(row: ServedRow,
 @given(
     model=st.text(max_size=6), prompt=JSON, rest=st.dictionaries(st.text(max_size=3), JSON, max_size=4), data=st.data()
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=times(50, 250), deadline=None)
 def test_any_json_is_a_call_or_refused(
     row: ServedRow, model: str, prompt: Any, rest: dict[str, Any], data: st.DataObject
 ) -> None:

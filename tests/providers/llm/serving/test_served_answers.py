@@ -233,7 +233,7 @@ _TEXT = st.text(st.characters(codec=None, categories=None), max_size=20)
 
 
 @each_dialect
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(_TEXT, _TEXT, _TEXT, st.integers(0, 20))
 @example("A\ud800", "\ud800", "\ud800", 1)
 @example("A", '{"a":"\ud800"}', "f", 1)
@@ -250,7 +250,7 @@ def test_no_text_breaks_an_answer(row: AnsweredRow, text: str, arguments: str, n
 
 
 @each_dialect
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(st.text(), min_size=1), st.integers(0, 99), st.booleans())
 def test_texts_around_tool_calls_are_sent_in_full_whatever_was_sent_before(
     row: AnsweredRow, texts: list[str], cut: int, has_calls: bool
