@@ -7,8 +7,8 @@ PY = .venv/bin/python -P
 RUN_COMMAND ?= $(PY) -m millstream demo
 PYTEST_ARGS ?=
 # Processes that share the whole suite, a file each at a time; a part of it is run by one. Many tests wait for a process
-# or a page, so there are two more than cores.
-PYTEST_WORKERS ?= $(if $(PYTEST_ARGS),0,$(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 2))))
+# or a page, so there are three more than cores.
+PYTEST_WORKERS ?= $(if $(PYTEST_ARGS),0,$(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 3))))
 PYTHON ?=
 
 LOCK = .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
@@ -39,7 +39,7 @@ long: tools ## the long tests: comparisons with other programs, load tests again
 quick: tools ## the tests that need no other process, no browser and no node, without the slow ones
 	@$(compiled)
 	@$(pytest) -q -n $(if $(PYTEST_ARGS),0,auto) $(BALANCED) \
-		-m "not process and not browser and not node and not slow" $(PYTEST_ARGS)
+		-m "not process and not browser and not node and not slow and not long" $(PYTEST_ARGS)
 
 durations: ## the whole suite, whose durations are written to tests/durations.json (on an idle machine)
 	@MILLSTREAM_DURATIONS=1 $(MAKE) test without_long=
