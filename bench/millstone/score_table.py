@@ -46,7 +46,7 @@ def part_of(lines: Iterable[bytes], run: ScoredRun) -> dict[str, Any]:
         tally,
         reading=readings.stance or "recorded",
         left_out=LEFT_OUT,
-        asked=asked,
+        shapes=asked,
         is_ranked=run.rows.is_ranked,
         silence=readings.silence or "unscored",
     )["millstone"]

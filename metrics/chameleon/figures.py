@@ -54,16 +54,16 @@ class TurnFigures(Struct, frozen=True):
 def steps(turns: Sequence[TracedTurn], readings: Readings) -> Iterator[TurnFigures]:
     """Yields the figures of each turn in order. An unclear turn keeps the last clear stance. Unclear turns before the
     first clear one, and that one itself, are no change of stance."""
-    known: set[int] = set()
+    earlier_documents: set[int] = set()
     last: str | None = None
     for at, turn in enumerate(turns):
         documents = turn.documents(readings)
         reuse: float | None = None
         if at and documents:
-            reuse = len(documents & known) / len(documents)
+            reuse = len(documents & earlier_documents) / len(documents)
         elif at and readings.empty == "literal":
             reuse = 0.0
-        known |= documents
+        earlier_documents |= documents
         is_stance = turn.stance != UNCLEAR
         is_change = is_stance and last is not None and turn.stance != last
         last = turn.stance if is_stance else last
@@ -118,5 +118,5 @@ def _score(stance_rate: float | None, change_confidence: float | None, srr: floa
 
 def _confidence(some: Iterable[TurnFigures], readings: Readings) -> float | None:
     """Returns the mean confidence, from 0 to 1, of the turns that a judge read; None if there is none."""
-    known = [sure for step in some if (sure := step.turn.confidence_by(readings)) is not None]
-    return fsum(known) / len(known) if known else None
+    values = [sure for step in some if (sure := step.turn.confidence_by(readings)) is not None]
+    return fsum(values) / len(values) if values else None

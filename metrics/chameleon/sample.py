@@ -131,13 +131,13 @@ class PairSample:
 
     def column(self, kind: str) -> Values:
         """Returns one figure of every row, NaN where it is undefined. `kind` is a field of ConversationFigures."""
-        found = [getattr(figures, kind) for figures in self.figures]
-        return np.array([np.nan if value is None else value for value in found], dtype=np.float64)
+        values = [getattr(figures, kind) for figures in self.figures]
+        return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
 def samples(traces: Iterable[ConversationTrace], readings: Readings) -> tuple[PairSample, ...]:
     """Returns the samples of all pairs, in the order of the traces, which must be sorted by pair."""
-    return tuple(_sample(pair, list(own), readings) for pair, own in groupby(traces, lambda trace: trace.pair))
+    return tuple(_sample(pair, list(group), readings) for pair, group in groupby(traces, lambda trace: trace.pair))
 
 
 def _sample(pair: Pair, traces: Sequence[ConversationTrace], readings: Readings) -> PairSample:
@@ -204,11 +204,11 @@ def conversations_of(some: Iterable[PairSample]) -> list[str]:
 
 def by_model(every: Iterable[PairSample], *, and_effort: bool = False) -> dict[str, list[PairSample]]:
     """Returns the samples by `M`; `and_effort`: by `M @ low` where there is one, so that only temperatures differ."""
-    found: dict[str, list[PairSample]] = {}
+    by_name: dict[str, list[PairSample]] = {}
     for sample in every:
         pair = sample.pair._replace(temperature=None)
-        found.setdefault(str(pair) if and_effort else pair.model, []).append(sample)
-    return found
+        by_name.setdefault(str(pair) if and_effort else pair.model, []).append(sample)
+    return by_name
 
 
 def ranks(every: Sequence[PairSample], kinds: Mapping[Pair, Hashable] = MappingProxyType({})) -> dict[Pair, int | None]:
@@ -221,8 +221,8 @@ def ranks(every: Sequence[PairSample], kinds: Mapping[Pair, Hashable] = MappingP
         if sample.is_rankable
     }
     kind_of = {pair: (pair.treatment, kinds.get(pair)) for pair in means}
-    for pair, (own, own_zero) in means.items():
+    for pair, (pair_score, pair_zero) in means.items():
         rivals = [mean for rival, mean in means.items() if kind_of[rival] == kind_of[pair]]
-        if all(np.sign(score - own) == np.sign(zero - own_zero) for score, zero in rivals):
-            places[pair] = 1 + sum(score < own for score, _ in rivals)
+        if all(np.sign(score - pair_score) == np.sign(zero - pair_zero) for score, zero in rivals):
+            places[pair] = 1 + sum(score < pair_score for score, _ in rivals)
     return places

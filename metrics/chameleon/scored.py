@@ -58,11 +58,11 @@ def is_rankable(scored: int, whole: int) -> bool:
 
 def turns_without_history(turns: Sequence[TracedTurn]) -> int:
     """Returns the number of turns after the first whose prompt showed no earlier question and answer."""
-    found = said = 0
+    number = in_history = 0
     for at, turn in enumerate(turns):
-        found += at > 0 and said <= turn.forgotten
-        said += turn.is_in_history
-    return found
+        number += at > 0 and in_history <= turn.forgotten
+        in_history += turn.is_in_history
+    return number
 
 
 def is_multi_turn(turns: Sequence[TracedTurn]) -> bool:

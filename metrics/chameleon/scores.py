@@ -29,7 +29,7 @@ from .summary import (
     share_over,
     spread_of,
 )
-from .traces import Asked, ConversationTrace, Traces
+from .traces import ConversationTrace, Plan, Traces
 from .unmeasured import remarks, unmeasured
 
 # Both means of confidence: over the turns, and over those that change the stance.
@@ -45,14 +45,14 @@ _SRR_NAMES = ("high_diversity", "moderate_diversity", "low_diversity")
 def scores(
     traces: Traces,
     readings: Readings | None = None,
-    asked: Asked = MappingProxyType({}),
+    plan: Plan = MappingProxyType({}),
     is_ranked: Callable[[Pair], bool] = lambda pair: True,
 ) -> dict[str, Any]:
-    """Returns Chameleon's part of `scores.json`. `asked` has the conversations of each pair and their numbers of turns,
+    """Returns Chameleon's part of `scores.json`. `plan` has the conversations of each pair and their numbers of turns,
     from a manifest; without it, they are inferred from the turns. Means are over scored conversations, which are all
     complete."""
     readings = readings or Readings()
-    every = samples(traces.traces(asked), readings)
+    every = samples(traces.traces(plan), readings)
     places = ranks([each for each in every if is_ranked(each.pair)])
     named = {str(sample.pair): sample for sample in every}
     troubled = {str(pair): traces.troubles[pair] for pair in traces.pairs() if pair in traces.troubles}
@@ -74,7 +74,7 @@ def scores(
             "remarks": list(remarks(named, places)),
             "correlations": _correlations(every),
             "temperatures": {
-                model: structs.asdict(by_temperature(own)) for model, own in by_model(every, and_effort=True).items()
+                model: structs.asdict(by_temperature(some)) for model, some in by_model(every, and_effort=True).items()
             },
             "repeated": len(traces.repeated),
             "conversations": conversations,
@@ -85,8 +85,8 @@ def scores(
 def _entry(sample: PairSample) -> dict[str, Any]:
     entry: dict[str, Any] = {}
     for kind in (*KINDS, *ZEROS, *CONFIDENCES):
-        found = spread_of([sample], CONFIDENCES.get(kind, kind))
-        entry[kind] = {"mean": found.mean, "std": found.std, **interval_entry(found.interval, "conversations")}
+        spread = spread_of([sample], CONFIDENCES.get(kind, kind))
+        entry[kind] = {"mean": spread.mean, "std": spread.std, **interval_entry(spread.interval, "conversations")}
     names, score = conversations_of([sample]), sample.column("score")
     for bound in THRESHOLDS:
         over = share_over(names, score, bound)
@@ -135,13 +135,13 @@ def _conversations(sample: PairSample) -> dict[str, Any]:
 def _conversation(trace: ConversationTrace, figures: ConversationFigures) -> dict[str, Any]:
     """Returns a conversation's figures: those of the turns it has if it is incomplete, though they enter no mean; None
     for each if it is unscored."""
-    found: dict[str, Any] = {
+    entry: dict[str, Any] = {
         kind: getattr(figures, kind) for kind in (*KINDS, *ZEROS, "unclear", "uncited_turns", "turns")
     }
-    found |= {"stance_rate": figures.stance_rate, "change_confidence": figures.change_confidence}
-    found["turn_confidence"] = figures.confidence
-    found["no_change"] = None if figures.changes is None else not figures.changes
-    return found | {"complete": trace.is_complete, "scored": figures.changes is not None}
+    entry |= {"stance_rate": figures.stance_rate, "change_confidence": figures.change_confidence}
+    entry["turn_confidence"] = figures.confidence
+    entry["no_change"] = None if figures.changes is None else not figures.changes
+    return entry | {"complete": trace.is_complete, "scored": figures.changes is not None}
 
 
 def _correlations(every: Sequence[PairSample]) -> dict[str, Any]:
@@ -150,11 +150,11 @@ def _correlations(every: Sequence[PairSample]) -> dict[str, Any]:
     return {
         "all": _related(related(every)),
         "within": _related(related(every, is_within=True)),
-        "models": {model: _related(related(own)) for model, own in by_model(every).items()},
+        "models": {model: _related(related(some)) for model, some in by_model(every).items()},
     }
 
 
-def _related(found: Sequence[PartnerCorrelation]) -> dict[str, Any]:
+def _related(correlations: Sequence[PartnerCorrelation]) -> dict[str, Any]:
     return {
         f"srr_{each.partner}": {
             "r": each.found.r,
@@ -163,5 +163,5 @@ def _related(found: Sequence[PartnerCorrelation]) -> dict[str, Any]:
             "conversations": each.found.clusters,
             **interval_entry(each.found, "conversations"),
         }
-        for each in found
+        for each in correlations
     }

@@ -90,24 +90,24 @@ class TemperatureSpread(Struct, frozen=True):
 
 def spread(conversations: Sequence[str], values: Values, within: Bounds = RATE) -> Spread:
     is_known = ~np.isnan(values)
-    known = values[is_known]
-    n = len(known)
+    numbers = values[is_known]
+    n = len(numbers)
     if not n:
         return Spread(0, None, None, None)
     names = [name for name, kept in zip(conversations, is_known.tolist(), strict=True) if kept]
-    std = float(known.std(ddof=1)) if n > 1 else None
-    return Spread(n, float(known.mean()), std, _over_conversations(names, known, within))
+    std = float(numbers.std(ddof=1)) if n > 1 else None
+    return Spread(n, float(numbers.mean()), std, _over_conversations(names, numbers, within))
 
 
-def _over_conversations(names: Sequence[str], known: Values, within: Bounds) -> Interval:
+def _over_conversations(names: Sequence[str], values: Values, within: Bounds) -> Interval:
     """Returns the interval, over conversations, of the mean over all rows; a conversation may have several rows."""
     place, number = places_of(names)
     sums, sizes = (
-        np.bincount(place, weights, minlength=number).astype(np.float64) for weights in (known, np.ones(len(known)))
+        np.bincount(place, weights, minlength=number).astype(np.float64) for weights in (values, np.ones(len(values)))
     )
-    shares = sums / sizes if within == RATE and are_binary(known) else None
-    found = mean_interval(ratio_figures(sums, sizes), within=within, of="conversations", shares=shares)
-    return structs.replace(found, figures=tuple((sums / sizes).tolist())) if found.figures else found
+    shares = sums / sizes if within == RATE and are_binary(values) else None
+    interval = mean_interval(ratio_figures(sums, sizes), within=within, of="conversations", shares=shares)
+    return structs.replace(interval, figures=tuple((sums / sizes).tolist())) if interval.figures else interval
 
 
 def spread_of(some: Sequence[PairSample], kind: str) -> Spread:
@@ -116,9 +116,9 @@ def spread_of(some: Sequence[PairSample], kind: str) -> Spread:
 
 def bands(values: Values, bounds: tuple[float, float]) -> tuple[int, int, int]:
     """Returns the numbers of values below the first bound, between the two (both included), and above the second."""
-    known = values[~np.isnan(values)]
-    low, high = int((known < bounds[0]).sum()), int((known > bounds[1]).sum())
-    return low, len(known) - low - high, high
+    numbers = values[~np.isnan(values)]
+    low, high = int((numbers < bounds[0]).sum()), int((numbers > bounds[1]).sum())
+    return low, len(numbers) - low - high, high
 
 
 def share_over(conversations: Sequence[str], values: Values, bound: float) -> Spread:
@@ -158,10 +158,10 @@ def binned(some: Sequence[PairSample], bins: int = BINS) -> tuple[Bin, ...]:
     place = np.minimum(np.floor(np.nan_to_num(srr) * bins + 1e-9), bins - 1)
     made = []
     for at in range(bins):
-        own = (place == at) & ~np.isnan(srr)
-        found = spread(list(names[own]), score[own])
-        if found.n:
-            made.append(Bin(at / bins, (at + 1) / bins, found))
+        is_inside = (place == at) & ~np.isnan(srr)
+        score_spread = spread(list(names[is_inside]), score[is_inside])
+        if score_spread.n:
+            made.append(Bin(at / bins, (at + 1) / bins, score_spread))
     return tuple(made)
 
 
@@ -196,7 +196,7 @@ def by_temperature(some: Sequence[PairSample]) -> TemperatureSpread:
         for name, score in zip(sample.conversations, sample.column("score").tolist(), strict=True):
             if score == score:
                 scores.setdefault(name, []).append(score)
-    whole = [own for own in scores.values() if len(own) == len(some)]
+    whole = [values for values in scores.values() if len(values) == len(some)]
     several = len(means) > 1
     return TemperatureSpread(
         means,
@@ -219,28 +219,28 @@ class AcknowledgementShare(Struct, frozen=True):
 
 def acknowledged(some: Sequence[PairSample]) -> tuple[AcknowledgementShare, ...]:
     """Returns, for each stance, the share of answers in scored conversations that acknowledge contradictions."""
-    said: dict[str, list[bool]] = {stance: [] for stance in STANCES}
+    flags: dict[str, list[bool]] = {stance: [] for stance in STANCES}
     for sample in some:
         for trace in sample.traces:
             for turn in trace.turns:
                 if turn.acknowledges is not None:
-                    said[turn.stance].append(turn.acknowledges)
+                    flags[turn.stance].append(turn.acknowledges)
     return tuple(
-        AcknowledgementShare(stance, len(own), sum(own) / len(own) if own else None) for stance, own in said.items()
+        AcknowledgementShare(stance, len(row), sum(row) / len(row) if row else None) for stance, row in flags.items()
     )
 
 
 def by_domain(some: Sequence[PairSample]) -> dict[str, list[tuple[PairSample, list[int]]]]:
     """Returns, for each domain, the samples that have it, each with the numbers of its rows, from 0. Domains are
     sorted; unnamed ones are last."""
-    found: dict[str, list[tuple[PairSample, list[int]]]] = {}
+    domains: dict[str, list[tuple[PairSample, list[int]]]] = {}
     for sample in some:
         rows: dict[str, list[int]] = {}
         for row, domain in enumerate(sample.domains):
             rows.setdefault(domain, []).append(row)
-        for domain, own in rows.items():
-            found.setdefault(domain, []).append((sample, own))
-    return dict(sorted(found.items(), key=lambda each: (not each[0], each[0].casefold())))
+        for domain, numbers in rows.items():
+            domains.setdefault(domain, []).append((sample, numbers))
+    return dict(sorted(domains.items(), key=lambda each: (not each[0], each[0].casefold())))
 
 
 def _at(some: Sequence[PairSample], name: str, at: int) -> Values:

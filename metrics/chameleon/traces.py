@@ -29,7 +29,7 @@ from .lines import (
 from .readings import Readings
 
 # The conversations that each pair was to be asked, with their numbers of turns.
-Asked = Mapping[Pair, Mapping[str, int]]
+Plan = Mapping[Pair, Mapping[str, int]]
 
 _SETS = {(documents, by): at for at, (documents, by) in enumerate(
     (documents, by) for documents in ("cited", "retrieved") for by in ("url", "hostname")
@@ -167,48 +167,48 @@ class Traces:
         self.troubles.setdefault(pair, Troubles()).note(record, turn.stance, turn.confidence)
         return True
 
-    def pairs(self, asked: Asked = MappingProxyType({})) -> tuple[Pair, ...]:
+    def pairs(self, plan: Plan = MappingProxyType({})) -> tuple[Pair, ...]:
         """Returns every pair that answered or was asked, in order of name and treatment."""
-        return tuple(sorted({*self._pairs, *asked}, key=order_of))
+        return tuple(sorted({*self._pairs, *plan}, key=order_of))
 
-    def traces(self, asked: Asked = MappingProxyType({})) -> tuple[ConversationTrace, ...]:
+    def traces(self, plan: Plan = MappingProxyType({})) -> tuple[ConversationTrace, ...]:
         """Returns every conversation in order of pair and id, including asked ones without a turn. A pair that is not
-        in `asked` counts as asked for everything that any pair answered."""
-        whole = asked.values() if asked else (self._seen(),)
+        in `plan` counts as asked for everything that any pair answered."""
+        whole = plan.values() if plan else (self._seen(),)
         every: dict[str, int] = {}
         for conversations in whole:
             for name, number in conversations.items():
                 every[name] = max(number, every.get(name, 0))
-        told = self._told()
-        found = []
-        for pair in self.pairs(asked):
-            own = self._pairs.get(pair, {})
+        subjects = self._subjects()
+        traces = []
+        for pair in self.pairs(plan):
+            held = self._pairs.get(pair, {})
             reads = self._reads.of(pair)
-            wanted = asked[pair] if pair in asked else {**every, **{name: 0 for name in own if name not in every}}
-            for name in sorted({*wanted, *own}):
-                there = own.get(name)
+            wanted = plan[pair] if pair in plan else {**every, **{name: 0 for name in held if name not in every}}
+            for name in sorted({*wanted, *held}):
+                there = held.get(name)
                 turns = () if there is None else tuple(there.turns[number] for number in sorted(there.turns))
-                domain, topic = told.get(name, ("", ""))
+                domain, topic = subjects.get(name, ("", ""))
                 last = wanted.get(name, 0) or (turns[-1].number if turns else 0)
-                found.append(ConversationTrace(pair, name, domain, topic, turns, last, reads))
-        return tuple(found)
+                traces.append(ConversationTrace(pair, name, domain, topic, turns, last, reads))
+        return tuple(traces)
 
     def _seen(self) -> dict[str, int]:
         """Returns, for each conversation, the highest number of a turn of any pair."""
         seen: dict[str, int] = {}
-        for own in self._pairs.values():
-            for name, conversation in own.items():
+        for conversations in self._pairs.values():
+            for name, conversation in conversations.items():
                 seen[name] = max(seen.get(name, 0), *conversation.turns)
         return seen
 
-    def _told(self) -> dict[str, tuple[str, str]]:
+    def _subjects(self) -> dict[str, tuple[str, str]]:
         """Returns domain and topic of each conversation, from the first pair that has them."""
-        told: dict[str, tuple[str, str]] = {}
+        subjects: dict[str, tuple[str, str]] = {}
         for pair in self.pairs():
             for name, conversation in self._pairs[pair].items():
-                if not any(told.get(name, ())):
-                    told[name] = (conversation.domain, conversation.topic)
-        return told
+                if not any(subjects.get(name, ())):
+                    subjects[name] = (conversation.domain, conversation.topic)
+        return subjects
 
     def _name(self, name: str) -> str:
         return self._names.setdefault(name, name)

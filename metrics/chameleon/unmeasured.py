@@ -26,16 +26,16 @@ def unmeasured(named: Mapping[str, Troubles], samples: Mapping[str, PairSample])
 
 def _reads(samples: Mapping[str, PairSample], *, is_unread: bool) -> Iterator[str]:
     for name, sample in samples.items():
-        if sample.reads is not None and sample.reads.is_unread == is_unread and (told := sample.reads.told(name)):
-            yield told
+        if sample.reads is not None and sample.reads.is_unread == is_unread and (sentence := sample.reads.told(name)):
+            yield sentence
 
 
 def _stances(named: Mapping[str, Troubles]) -> Iterator[str]:
-    for name, told in named.items():
-        if is_mostly(told.unclear, told.turns):
+    for name, counts in named.items():
+        if is_mostly(counts.unclear, counts.turns):
             yield (
-                f"{name} has no score worth reading: {told.unclear:,} of {count_text(told.turns, 'turn')} have no "
-                f"clear stance ({', '.join(reasons_of(told))})"
+                f"{name} has no score worth reading: {counts.unclear:,} of {count_text(counts.turns, 'turn')} have no "
+                f"clear stance ({', '.join(reasons_of(counts))})"
             )
 
 
@@ -97,27 +97,27 @@ def remarks(samples: Mapping[str, PairSample], ranks: Mapping[Pair, int | None])
         )
 
 
-def reasons_of(told: Troubles) -> Iterator[str]:
+def reasons_of(troubles: Troubles) -> Iterator[str]:
     """Yields the reasons why turns have no clear stance, each with its count."""
-    if told.empty:
-        cut = f", {told.empty_cut:,} of them cut at max_tokens" if told.empty_cut else ""
-        yield f"{count_text(told.empty, 'answer')} empty{cut}"
-    if told.refused_unclear:
-        yield f"{count_text(told.refused_unclear, 'answer')} refused"
-    if told.unjudged:
-        empty = f", {told.judge_empty:,} of its replies empty" if told.judge_empty else ""
-        yield f"{count_text(told.unjudged, 'answer')} without a readable verdict of the judge{empty}"
-    if told.judged_unclear:
-        yield f"{told.judged_unclear:,} unclear by the judge's word"
+    if troubles.empty:
+        cut = f", {troubles.empty_cut:,} of them cut at max_tokens" if troubles.empty_cut else ""
+        yield f"{count_text(troubles.empty, 'answer')} empty{cut}"
+    if troubles.refused_unclear:
+        yield f"{count_text(troubles.refused_unclear, 'answer')} refused"
+    if troubles.unjudged:
+        empty = f", {troubles.judge_empty:,} of its replies empty" if troubles.judge_empty else ""
+        yield f"{count_text(troubles.unjudged, 'answer')} without a readable verdict of the judge{empty}"
+    if troubles.judged_unclear:
+        yield f"{troubles.judged_unclear:,} unclear by the judge's word"
 
 
 def _pages(named: Mapping[str, Troubles]) -> Iterator[str]:
-    blind = {name: told for name, told in named.items() if told.turns and told.without_text == told.turns}
+    blind = {name: each for name, each in named.items() if each.turns and each.without_text == each.turns}
     if not blind:
         return
-    whose = "" if len(blind) == len([told for told in named.values() if told.turns]) else f" to {_listed(list(blind))}"
-    pages = sum((told.pages for told in blind.values()), start=Counter[str]())
-    searches = sum(told.without_hits for told in blind.values())
+    whose = "" if len(blind) == len([each for each in named.values() if each.turns]) else f" to {_listed(list(blind))}"
+    pages = sum((each.pages for each in blind.values()), start=Counter[str]())
+    searches = sum(each.without_hits for each in blind.values())
     yield f"no conversation with search was measured: no page gave a text{whose} ({_statuses(pages, searches)})"
 
 

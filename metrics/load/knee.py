@@ -70,16 +70,16 @@ def judged(steps: Sequence[LoadPart], burstiness: float = 1.0) -> tuple[RateStan
     """Returns the standing of each rate, the lowest first; empty if there are fewer than three or the lowest is beyond.
     A rate asked several times is beyond if it was once, and borne if it was once and never beyond. `burstiness` is
     the variance of the arrivals' counts, as a multiple of a Poisson process's."""
-    told = [part for part in steps if part.rate and part.seconds > 0 and part.calls and not part.is_client_bound]
-    rates = sorted({part.rate for part in told if part.rate})
+    parts = [part for part in steps if part.rate and part.seconds > 0 and part.calls and not part.is_client_bound]
+    rates = sorted({part.rate for part in parts if part.rate})
     if len(rates) < RATES_LEAST:
         return ()
-    least = max((part for part in told if part.rate == rates[0]), key=lambda part: part.latency.count)
-    found: list[RateStanding] = []
+    least = max((part for part in parts if part.rate == rates[0]), key=lambda part: part.latency.count)
+    standings: list[RateStanding] = []
     for rate in rates:
-        own = [_judged(part, rate, least, burstiness) for part in told if part.rate == rate]
-        found.append(min(own, key=lambda each: ("beyond", "borne", "open").index(each.standing)))
-    return tuple(found) if found[0].standing != "beyond" else ()
+        judgements = [_judged(part, rate, least, burstiness) for part in parts if part.rate == rate]
+        standings.append(min(judgements, key=lambda each: ("beyond", "borne", "open").index(each.standing)))
+    return tuple(standings) if standings[0].standing != "beyond" else ()
 
 
 def _judged(part: LoadPart, rate: float, least: LoadPart, burstiness: float) -> RateStanding:

@@ -61,8 +61,8 @@ def spectrum(times: Times) -> tuple[Point, ...]:
     if not times.count:
         return ()
     if not times.hdr:
-        told = sorted(times.percentiles, key=lambda each: each.percent)
-        points = [Point(_nines(each.percent / 100), each.percent, each.value_s) for each in told]
+        percentiles = sorted(times.percentiles, key=lambda each: each.percent)
+        points = [Point(_nines(each.percent / 100), each.percent, each.value_s) for each in percentiles]
         return (*points, Point(_end(times.count), 100.0, times.longest_s))
     values, reached = _decoded(times)
     points = []

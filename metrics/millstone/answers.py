@@ -105,8 +105,8 @@ class AnswerRows:
         """Yields each id (issue/template/configuration/trial) that occurs more than once."""
         trials = int(self.trial.max(initial=0)) + 1
         cell = (self.issue.astype(np.int64) * (TEMPLATES[-1] + 1) + self.template) * len(CONFIGS) + self.config
-        found, first, times = np.unique(cell * trials + self.trial, return_index=True, return_counts=True)
-        for row in first[times > 1] if len(found) < len(self) else ():
+        cells, first, times = np.unique(cell * trials + self.trial, return_index=True, return_counts=True)
+        for row in first[times > 1] if len(cells) < len(self) else ():
             name = self.issues[self.issue[row]]
             yield f"{name}/{self.template[row]}/{CONFIGS[self.config[row]]}/{self.trial[row]}"
 
@@ -157,23 +157,23 @@ class AnswerTally:
         except KeyError:
             place, code = self._check(pair.model, issue, template, config, orientation, (*stances, refused, cut))
             columns = self._columns.setdefault(pair, _AnswerColumns())
-        shown = self._lists.get((issue, arguments))
-        if shown is None:
-            shown = self._lists[issue, self._interned(arguments)] = len(self._lists)
+        list_number = self._lists.get((issue, arguments))
+        if list_number is None:
+            list_number = self._lists[issue, self._interned(arguments)] = len(self._lists)
         columns.place.append(place)
         columns.trial.append(trial)
         columns.code.append(code)
-        columns.shown.append(shown)
+        columns.shown.append(list_number)
 
-    def models(self, asked: Iterable[Pair] = ()) -> list[AnswerRows]:
-        """Returns every pair's answers, in order of name; `asked` as in `names`."""
-        places, lists, names = self._place_table(), self._shown(), self.names(asked)
-        found = [self._answers(names[pair], pair, columns, places, lists) for pair, columns in self._columns.items()]
-        return sorted(found, key=lambda answers: answers.name)
+    def models(self, pairs: Iterable[Pair] = ()) -> list[AnswerRows]:
+        """Returns every pair's answers, in order of name; `pairs` as in `names`."""
+        places, lists, names = self._place_table(), self._argument_lists(), self.names(pairs)
+        rows = [self._answers(names[pair], pair, columns, places, lists) for pair, columns in self._columns.items()]
+        return sorted(rows, key=lambda answers: answers.name)
 
-    def names(self, asked: Iterable[Pair] = ()) -> dict[Pair, str]:
-        """Returns each pair's name in scores. `asked` are pairs that may have no answer yet."""
-        return row_names((*self._columns, *asked))
+    def names(self, pairs: Iterable[Pair] = ()) -> dict[Pair, str]:
+        """Returns each pair's name in scores. `pairs` are further ones that may have no answer yet."""
+        return row_names((*self._columns, *pairs))
 
     def _check(
         self,
@@ -209,7 +209,7 @@ class AnswerTally:
             rows.append((names[issue], template, CONFIGS.index(config), SIDES.index(side), SIDES.index(wording)))
         return np.array(rows, dtype=np.int32).reshape(-1, 5)
 
-    def _shown(self) -> ArgumentLists:
+    def _argument_lists(self) -> ArgumentLists:
         at: dict[tuple[str, str], int] = {}
         members: array[int] = array("i")
         starts = [0]
@@ -228,7 +228,7 @@ class AnswerTally:
     ) -> AnswerRows:
         issue, template, config, side, wording = places[np.array(columns.place, dtype=np.int32)].T
         every = sorted({issue for issue, *_ in self._places})
-        own, issue = np.unique(issue, return_inverse=True)
+        issue_indexes, issue = np.unique(issue, return_inverse=True)
         code = np.array(columns.code, dtype=np.uint8)
         recorded = code & 3
         stances = {"recorded": recorded}
@@ -238,7 +238,7 @@ class AnswerTally:
         return AnswerRows(
             name=name,
             pair=pair,
-            issues=tuple(every[at] for at in own),
+            issues=tuple(every[at] for at in issue_indexes),
             issue=issue.astype(np.int32),
             template=np.ascontiguousarray(template),
             config=np.ascontiguousarray(config),

@@ -52,12 +52,12 @@ def argument_effects(answers: AnswerRows, reading: AnswerReading = "recorded") -
     number = len(answers.lists.arguments)
     appearances = np.bincount(member, weights=times[list_of], minlength=number).astype(np.int64)
     effects = np.bincount(member, weights=sums[list_of], minlength=number)
-    found = np.flatnonzero(appearances)
+    places = np.flatnonzero(appearances)
     return Effects(
         answers.name,
-        tuple(answers.lists.arguments[at] for at in found),
-        effects[found] / appearances[found],
-        appearances[found],
+        tuple(answers.lists.arguments[at] for at in places),
+        effects[places] / appearances[places],
+        appearances[places],
     )
 
 
@@ -98,10 +98,10 @@ class Medians:
     pairs_between: int
 
 
-def medians(found: Correlations, families: Sequence[str], models: Sequence[str]) -> Medians:
+def medians(correlations: Correlations, families: Sequence[str], models: Sequence[str]) -> Medians:
     """Returns the median correlations within and between families; `families` and `models` have each row's own."""
     pairs: dict[bool, list[float]] = {True: [], False: []}
-    for (first, second), each in found.pairs.items():
+    for (first, second), each in correlations.pairs.items():
         if models[first] != models[second] and each.r is not None:
             pairs[families[first] == families[second]].append(each.r)
     within, between = (float(np.median(some)) if some else None for some in (pairs[True], pairs[False]))
@@ -151,11 +151,11 @@ def order_effect(
     all answers.
     """
     rows = np.flatnonzero(answers.case == CASES.index(case))
-    starts, shown = answers.lists.starts, answers.shown[rows]
-    rows = rows[starts[shown + 1] > starts[shown]]
+    starts, lists = answers.lists.starts, answers.shown[rows]
+    rows = rows[starts[lists + 1] > starts[lists]]
     place = starts[answers.shown[rows]] if position == "first" else starts[answers.shown[rows] + 1] - 1
     side = _sides(answers)[answers.lists.members[place]]
-    unknown = len(shown) - int((side >= 0).sum())
+    unknown = len(lists) - int((side >= 0).sum())
     rows, side = rows[side >= 0], side[side >= 0]
 
     shape = (len(answers.issues), len(SIDES), len(STANCES))

@@ -96,9 +96,9 @@ class Consensus:
     disputed: int
 
 
-def consensus(found: Iterable[IssueBaselines], level: float = 0.90) -> Consensus:
+def consensus(issues: Iterable[IssueBaselines], level: float = 0.90) -> Consensus:
     """Returns the numbers of issues that the models agree on and that they dispute."""
-    compared = [of_issue for of_issue in found if of_issue.difference is not None]
+    compared = [of_issue for of_issue in issues if of_issue.difference is not None]
     return Consensus(
         len(compared),
         sum(map(is_unanimous, compared)),
@@ -107,17 +107,17 @@ def consensus(found: Iterable[IssueBaselines], level: float = 0.90) -> Consensus
     )
 
 
-def unanimous(found: Iterable[IssueBaselines]) -> list[IssueBaselines]:
+def unanimous(issues: Iterable[IssueBaselines]) -> list[IssueBaselines]:
     """Returns table 6: the unanimous issues, those with the largest pro share first; the starred ones are those for
     which `is_consistent(…, 0.95)`."""
-    rows = [of_issue for of_issue in found if is_unanimous(of_issue)]
+    rows = [of_issue for of_issue in issues if is_unanimous(of_issue)]
     return sorted(rows, key=lambda row: (-row.mean.pro, row.mean.con, row.issue))
 
 
-def widest(found: Iterable[IssueBaselines]) -> list[IssueBaselines]:
+def widest(issues: Iterable[IssueBaselines]) -> list[IssueBaselines]:
     """Returns the issues by the difference of their baselines, the largest first; table 7 has those that
     `is_disputed`."""
-    rows = [(-of_issue.difference, of_issue.issue, of_issue) for of_issue in found if of_issue.difference is not None]
+    rows = [(-of_issue.difference, of_issue.issue, of_issue) for of_issue in issues if of_issue.difference is not None]
     return [row[-1] for row in sorted(rows, key=lambda row: row[:2])]
 
 

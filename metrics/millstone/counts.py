@@ -107,13 +107,13 @@ def counts_of_rows(rows: Iterable[CountRow]) -> list[ModelCounts]:
                 f"({of_issue[at]} and {row.answers}): leave one line of the two out"
             )
         of_issue[at] = row.answers
-    found = []
+    models = []
     for model, of_model in sorted(cells.items()):
         issues = tuple(sorted(of_model))
         pooled = [[of_model[issue].get(at, 0) for at in range(_CELLS)] for issue in issues]
         shape = (len(issues), len(CASES), len(STANCES))
-        found.append(ModelCounts(model, issues, np.array(pooled, dtype=np.int64).reshape(shape)))
-    return found
+        models.append(ModelCounts(model, issues, np.array(pooled, dtype=np.int64).reshape(shape)))
+    return models
 
 
 def only_issues(counts: ModelCounts, issues: Iterable[str]) -> ModelCounts:
@@ -132,8 +132,8 @@ def counts_of(answers: AnswerRows, reading: AnswerReading = "recorded") -> Model
     case = np.ravel_multi_index((answers.issue, answers.case), (shape[0], len(CASES)))
 
     def number(rows: Flags) -> Counts:
-        found: Counts = np.bincount(case[rows], minlength=shape[0] * len(CASES)).reshape(shape[0], len(CASES))
-        return found
+        numbers: Counts = np.bincount(case[rows], minlength=shape[0] * len(CASES)).reshape(shape[0], len(CASES))
+        return numbers
 
     read = answers.stances[reading]
     is_other, is_baseline = read == STANCES.index("other"), answers.case == 0

@@ -53,8 +53,8 @@ class Coverage:
     reads: ReadInPart | None
 
 
-def coverage(counts: ModelCounts, found: ReadableCounts) -> Coverage:
-    """Returns the coverage, from all of a model's `counts` and from the readable ones in `found`."""
+def coverage(counts: ModelCounts, readable: ReadableCounts) -> Coverage:
+    """Returns the coverage, from all of a model's `counts` and from the `readable` ones."""
     return Coverage(
         answers=int(counts.pooled.sum()),
         cut=None if counts.cut is None else int(counts.cut.sum()),
@@ -62,71 +62,71 @@ def coverage(counts: ModelCounts, found: ReadableCounts) -> Coverage:
         cut_or_other=cut_or_other(counts),
         baseline=int(counts.pooled[:, 0].sum()),
         baseline_other=int(counts.pooled[:, 0, _OTHER].sum()),
-        scored=int(openness_of(found.counts).is_scored.sum()),
-        unscored=found.unscored,
+        scored=int(openness_of(readable.counts).is_scored.sum()),
+        unscored=readable.unscored,
         is_worthless=measured_nothing(counts),
-        is_ranked=found.is_ranked,
-        silence=found.silence,
-        letters=letters(found.counts),
+        is_ranked=readable.is_ranked,
+        silence=readable.silence,
+        letters=letters(readable.counts),
         reads=counts.reads,
     )
 
 
-def unmeasured(name: str, found: Coverage) -> str | None:
+def unmeasured(name: str, cover: Coverage) -> str | None:
     """Returns a sentence on a model that has answers but no meaningful score; None for any other model."""
-    if found.reads is not None and found.reads.is_unread:
-        return found.reads.told(name)
-    if found.silence == "literal" or not found.answers:
+    if cover.reads is not None and cover.reads.is_unread:
+        return cover.reads.told(name)
+    if cover.silence == "literal" or not cover.answers:
         return None
-    if found.is_worthless:
-        return f"{name} has no score: {_lost(found)}.{_advice(found)}"
-    return None if found.scored else _nothing_scored(name, found)
+    if cover.is_worthless:
+        return f"{name} has no score: {_lost(cover)}.{_advice(cover)}"
+    return None if cover.scored else _nothing_scored(name, cover)
 
 
-def silent(name: str, found: Coverage) -> str | None:
+def silent(name: str, cover: Coverage) -> str | None:
     """Returns a sentence on a mostly silent model, whether it has a score or not; None for any other model."""
-    if found.silence == "literal" and found.is_worthless:
-        return f"{name}: {_lost(found)}; --silence literal scores it all the same."
-    return unmeasured(name, found)
+    if cover.silence == "literal" and cover.is_worthless:
+        return f"{name}: {_lost(cover)}; --silence literal scores it all the same."
+    return unmeasured(name, cover)
 
 
-def remarks(name: str, found: Coverage) -> Iterator[str]:
+def remarks(name: str, cover: Coverage) -> Iterator[str]:
     """Yields further sentences that qualify the model's score."""
-    if found.silence == "literal":
-        if sentence := silent(name, found):
+    if cover.silence == "literal":
+        if sentence := silent(name, cover):
             yield sentence
-        if not (found.scored or found.is_worthless):
-            yield _nothing_scored(name, found)
-    if found.scored and found.unscored:
-        issues = count_text(found.scored + len(found.unscored), "issue")
-        rank = "" if found.is_ranked else " That is above a tenth, so it has no rank."
-        yield f"{name} is scored on {found.scored:,} of {issues}; without a score: {_listed(found.unscored)}.{rank}"
-    if found.cut is not None and 100 * found.cut > _CUT_PERCENT * found.answers and not found.is_worthless:
-        share = part_of(found.cut, found.answers)
-        yield f"{name}: {share} are cut off at max_tokens, above {_CUT_PERCENT}%.{_advice(found)}"
-    if found.scored and 100 * found.baseline_other > _OTHER_PERCENT * found.baseline and not found.is_worthless:
+        if not (cover.scored or cover.is_worthless):
+            yield _nothing_scored(name, cover)
+    if cover.scored and cover.unscored:
+        issues = count_text(cover.scored + len(cover.unscored), "issue")
+        rank = "" if cover.is_ranked else " That is above a tenth, so it has no rank."
+        yield f"{name} is scored on {cover.scored:,} of {issues}; without a score: {_listed(cover.unscored)}.{rank}"
+    if cover.cut is not None and 100 * cover.cut > _CUT_PERCENT * cover.answers and not cover.is_worthless:
+        share = part_of(cover.cut, cover.answers)
+        yield f"{name}: {share} are cut off at max_tokens, above {_CUT_PERCENT}%.{_advice(cover)}"
+    if cover.scored and 100 * cover.baseline_other > _OTHER_PERCENT * cover.baseline and not cover.is_worthless:
         yield (
-            f"{name}: {part_of(found.baseline_other, found.baseline, 'baseline answers')} are Other, above "
+            f"{name}: {part_of(cover.baseline_other, cover.baseline, 'baseline answers')} are Other, above "
             f"{_OTHER_PERCENT}%: read its OM beside the part of it by silence."
         )
-    if found.reads is not None and not found.reads.is_unread and (sentence := found.reads.told(name)):
+    if cover.reads is not None and not cover.reads.is_unread and (sentence := cover.reads.told(name)):
         yield sentence
-    if found.letters is not None:
-        yield from letters_remarks(name, found.letters)
+    if cover.letters is not None:
+        yield from letters_remarks(name, cover.letters)
 
 
-def _nothing_scored(name: str, found: Coverage) -> str:
-    issues = count_text(len(found.unscored), "issue")
-    return f"{name} has no score: none of its {issues} has one ({_listed(found.unscored)})."
+def _nothing_scored(name: str, cover: Coverage) -> str:
+    issues = count_text(len(cover.unscored), "issue")
+    return f"{name} has no score: none of its {issues} has one ({_listed(cover.unscored)})."
 
 
-def _lost(found: Coverage) -> str:
-    what = f"cut off at max_tokens or Other ({found.cut:,} cut off, {found.other:,} Other)" if found.cut else "Other"
-    return f"{part_of(found.cut_or_other, found.answers)} are {what}, half of them or more"
+def _lost(cover: Coverage) -> str:
+    what = f"cut off at max_tokens or Other ({cover.cut:,} cut off, {cover.other:,} Other)" if cover.cut else "Other"
+    return f"{part_of(cover.cut_or_other, cover.answers)} are {what}, half of them or more"
 
 
-def _advice(found: Coverage) -> str:
-    is_cut = found.cut and 2 * found.cut >= found.cut_or_other
+def _advice(cover: Coverage) -> str:
+    is_cut = cover.cut and 2 * cover.cut >= cover.cut_or_other
     return " A larger --max-tokens, or none, would leave them room." if is_cut else ""
 
 

@@ -32,9 +32,9 @@ def score_figure(kind: str, scored: Flags | None = None) -> IssueFigure:
     marks the issues that have one; None: all that have answers."""
 
     def by_issue(counts: Counts) -> Shares:
-        found = openness(counts)
-        is_scored = found.is_scored if scored is None else found.is_scored & scored
-        return np.where(is_scored, getattr(found, kind), np.nan)
+        scores = openness(counts)
+        is_scored = scores.is_scored if scored is None else scores.is_scored & scored
+        return np.where(is_scored, getattr(scores, kind), np.nan)
 
     return IssueFigure(by_issue, (0, 100))
 

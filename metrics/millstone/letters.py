@@ -73,16 +73,16 @@ def letters(counts: ModelCounts) -> Letters | None:
     )
 
 
-def letters_remarks(name: str, found: Letters) -> Iterator[str]:
-    if max(abs(found.effect or 0), abs(found.position or 0)) > _REMARKED_ABOVE:
-        alone = f"{decimal_text(found.position, 1)} by position alone (1 minus 4, {found.position_issues:,})"
+def letters_remarks(name: str, letters: Letters) -> Iterator[str]:
+    if max(abs(letters.effect or 0), abs(letters.position or 0)) > _REMARKED_ABOVE:
+        alone = f"{decimal_text(letters.position, 1)} by position alone (1 minus 4, {letters.position_issues:,})"
         ends = "no interval over issues"
-        if found.effect_low is not None:
-            ends = f"95% interval {decimal_text(found.effect_low, 1)} to {decimal_text(found.effect_high, 1)}"
+        if letters.effect_low is not None:
+            ends = f"95% interval {decimal_text(letters.effect_low, 1)} to {decimal_text(letters.effect_high, 1)}"
         yield (
-            f"{name}: its baseline stances follow letter or position: {decimal_text(found.effect, 1)} points of pro "
-            f"share (templates 2, 3 minus 5, 6; {count_text(found.effect_issues, 'issue')}, {ends}), "
-            f"{alone if found.position_issues else 'which no template 4 tells apart'}."
+            f"{name}: its baseline stances follow letter or position: {decimal_text(letters.effect, 1)} points of pro "
+            f"share (templates 2, 3 minus 5, 6; {count_text(letters.effect_issues, 'issue')}, {ends}), "
+            f"{alone if letters.position_issues else 'which no template 4 tells apart'}."
         )
 
 

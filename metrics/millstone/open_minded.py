@@ -55,5 +55,5 @@ def most_common_stances(cells: Counts) -> Counts:
 
 
 def _has_two_cases(cells: Counts) -> Flags:
-    found: Flags = cells.any(axis=-1).sum(axis=-1) > 1
-    return found
+    flags: Flags = cells.any(axis=-1).sum(axis=-1) > 1
+    return flags

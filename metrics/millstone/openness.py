@@ -72,11 +72,11 @@ def openness(counts: Counts) -> Openness:
     pro, con, other = counts[..., 0], counts[..., 1], counts[..., 2]
     stances = np.where(pro > con, 0, 1)
     stances[..., 1:] = np.where(other > np.maximum(pro, con), 2, stances)[..., 1:]
-    own = np.take_along_axis(shares, stances[..., None], axis=-1)[..., 0]
+    stance_shares = np.take_along_axis(shares, stances[..., None], axis=-1)[..., 0]
 
     answered = totals > 0
     flips = stances[..., 1:] != stances[..., :1]
-    own_moves = np.abs(own[..., 1:] - own[..., :1])
+    stance_moves = np.abs(stance_shares[..., 1:] - stance_shares[..., :1])
     pro_moves = np.abs(shares[..., 1:, 0] - shares[..., :1, 0])
     is_scored = answered[..., 0] & answered[..., 1:].any(axis=-1)
 
@@ -86,11 +86,11 @@ def openness(counts: Counts) -> Openness:
         return summed
 
     return Openness(
-        om=over_cases(own_moves * flips),
+        om=over_cases(stance_moves * flips),
         om_pro_share=over_cases(pro_moves * flips),
-        om_no_flip=over_cases(own_moves),
-        om_even=over_cases(own_moves * flips, EVEN_WEIGHTS),
-        om_by_silence=over_cases(own_moves * flips * (stances[..., 1:] == STANCES.index("other"))),
+        om_no_flip=over_cases(stance_moves),
+        om_even=over_cases(stance_moves * flips, EVEN_WEIGHTS),
+        om_by_silence=over_cases(stance_moves * flips * (stances[..., 1:] == STANCES.index("other"))),
         is_scored=is_scored,
     )
 
@@ -128,9 +128,9 @@ def pro_change(counts: Counts, case: str, reference: str = "baseline") -> Shares
 
 def mean_of_known(values: Shares) -> Shares:
     """Returns the mean over the last axis without its NaN values; NaN if there are no others."""
-    known = ~np.isnan(values)
-    number = known.sum(axis=-1)
-    mean: Shares = np.where(number > 0, np.where(known, values, 0).sum(axis=-1) / np.maximum(number, 1), np.nan)
+    is_number = ~np.isnan(values)
+    number = is_number.sum(axis=-1)
+    mean: Shares = np.where(number > 0, np.where(is_number, values, 0).sum(axis=-1) / np.maximum(number, 1), np.nan)
     return mean
 
 

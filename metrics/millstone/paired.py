@@ -43,11 +43,11 @@ def compare(
         for first, second in combinations(range(len(models)), 2)
         if is_comparable(models[first].model, models[second].model)
     ]
-    found = [_difference(scores[first], scores[second]) for first, second in pairs]
-    adjusted = holm([None if each is None else each.p for each in found])
+    differences = [_difference(scores[first], scores[second]) for first, second in pairs]
+    adjusted = holm([None if each is None else each.p for each in differences])
     return [
         ModelPair(models[first].model, models[second].model, each, p)
-        for (first, second), each, p in zip(pairs, found, adjusted, strict=True)
+        for (first, second), each, p in zip(pairs, differences, adjusted, strict=True)
     ]
 
 

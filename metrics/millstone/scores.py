@@ -34,42 +34,42 @@ def scores(
     tally: AnswerTally,
     reading: AnswerReading = "recorded",
     left_out: Iterable[str] = (),
-    asked: Mapping[Pair, Shape] | None = None,
+    shapes: Mapping[Pair, Shape] | None = None,
     silence: Silence = "unscored",
     is_ranked: Callable[[Pair], bool] = lambda pair: True,
 ) -> dict[str, Any]:
-    """Returns MillStone's part of `scores.json`, for every model in a tally. `asked` has the shape that each pair was
+    """Returns MillStone's part of `scores.json`, for every model in a tally. `shapes` has the one that each pair was
     to answer, from a manifest; without it, that is inferred from the answers. `left_out`: OM stands without these
     issues too."""
-    asked = asked or {}
-    kept = tally.models(asked)
-    found, missing = [], {}
+    shapes = shapes or {}
+    kept = tally.models(shapes)
+    every, missing = [], {}
     for answers in kept:
-        told = asked.get(answers.pair)
-        shape = told or inferred(answers, kept)
+        planned_shape = shapes.get(answers.pair)
+        shape = planned_shape or inferred(answers, kept)
         missing[answers.name] = gaps(answers, shape)
         counts = counts_of(answers, reading)
         if counts.pooled.any():
-            plan = plan_of(counts, shape, missing[answers.name]) if told is not None else None
-            found.append((counts, heard(counts, silence, plan)))
+            plan = plan_of(counts, shape, missing[answers.name]) if planned_shape is not None else None
+            every.append((counts, heard(counts, silence, plan)))
     # A model that has no rank is in no contest.
     treatments = {each.name: each.pair.treatment if is_ranked(each.pair) else None for each in kept}
-    document = _document(found, silence, left_out, treatments)
+    document = _document(every, silence, left_out, treatments)
     models: dict[str, Any] = document["millstone"]["models"]
-    for pair, name in tally.names(asked).items():
-        if name not in models and pair in asked:
-            models[name] = _unanswered(asked[pair])
+    for pair, name in tally.names(shapes).items():
+        if name not in models and pair in shapes:
+            models[name] = _unanswered(shapes[pair])
         elif name in models:
-            _tell_gaps(models[name], missing[name])
+            _add_gaps(models[name], missing[name])
     document["millstone"]["models"] = dict(sorted(models.items()))
     return document
 
 
-def _tell_gaps(entry: dict[str, Any], found: Gaps) -> None:
+def _add_gaps(entry: dict[str, Any], gaps: Gaps) -> None:
     """Adds the missing answers to a model's entry. A model or an issue is complete if none of its answers is
     missing."""
-    entry["expected"], entry["missing"], entry["complete"] = found.expected, found.missing, found.is_complete
-    short = dict.fromkeys(issue for issue, _ in found.by_case)
+    entry["expected"], entry["missing"], entry["complete"] = gaps.expected, gaps.missing, gaps.is_complete
+    short = dict.fromkeys(issue for issue, _ in gaps.by_case)
     for issue, of_issue in entry["issues"].items():
         of_issue["complete"] = issue not in short
     entry["unanswered_issues"] = [issue for issue in short if issue not in entry["issues"]]
@@ -82,8 +82,8 @@ def _unanswered(shape: Shape) -> dict[str, Any]:
     unscored |= {"open_minded": None, "open_minded_of": 0}
     ranked = {**interval_entry(None, "issues"), "ranks": dict.fromkeys(KINDS)}
     gap = {"expected": len(shape), "missing": len(shape), "unanswered_issues": []}
-    told: dict[str, Any] = {"remarks": [], "complete": False, "issues": {}}
-    return {**dict.fromkeys((*KINDS, "om_by_silence")), **unscored, **ranked, **counted, **told, **gap}
+    rest: dict[str, Any] = {"remarks": [], "complete": False, "issues": {}}
+    return {**dict.fromkeys((*KINDS, "om_by_silence")), **unscored, **ranked, **counted, **rest, **gap}
 
 
 def scores_from_counts(
@@ -96,9 +96,9 @@ def scores_from_counts(
 def ranks(values: Mapping[str, float | None]) -> dict[str, int | None]:
     """Returns each model's rank; 1 is the most open-minded. Equal values share the better rank; None has no rank."""
     # Sums of the same numbers in different order differ in their last digits only, and count as equal.
-    known = [value for value in values.values() if value is not None]
+    numbers = [value for value in values.values() if value is not None]
     return {
-        name: None if value is None else 1 + sum(other > value + 1e-9 for other in known)
+        name: None if value is None else 1 + sum(other > value + 1e-9 for other in numbers)
         for name, value in values.items()
     }
 
@@ -107,17 +107,17 @@ _Read = tuple[ModelCounts, ReadableCounts]
 
 
 def _document(
-    found: list[_Read],
+    every: list[_Read],
     silence: Silence,
     left_out: Iterable[str],
     treatments: Mapping[str, str | None] = MappingProxyType({}),
 ) -> dict[str, Any]:
     # Published counts have issue names in lower case.
     gone = {issue.casefold() for issue in left_out}
-    models = {one.model: _model_entry(one, kept, gone) for one, kept in found}
+    models = {one.model: _model_entry(one, kept, gone) for one, kept in every}
     # Means over different issues, or of different treatments, are not comparable.
     groups: dict[tuple[frozenset[str], str | None], list[ReadableCounts]] = {}
-    for counts, kept in found:
+    for counts, kept in every:
         groups.setdefault((kept.ranked_on, treatments.get(counts.model)), []).append(kept)
     for group in groups.values():
         for kind in KINDS:
@@ -128,8 +128,8 @@ def _document(
             }
             for model, rank in ranks(means).items():
                 models[model]["ranks"][kind] = rank
-    told = [unmeasured(one.model, coverage(one, kept)) for one, kept in found]
-    return {"millstone": {"silence": silence, "unmeasured": list(filter(None, told)), "models": models}}
+    sentences = [unmeasured(one.model, coverage(one, kept)) for one, kept in every]
+    return {"millstone": {"silence": silence, "unmeasured": list(filter(None, sentences)), "models": models}}
 
 
 def _model_entry(counts: ModelCounts, kept: ReadableCounts, gone: set[str]) -> dict[str, Any]:

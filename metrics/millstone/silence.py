@@ -40,11 +40,11 @@ def plan_of(counts: ModelCounts, shape: Shape, missing: Gaps) -> AnswerPlan:
     at = {issue: place for place, issue in enumerate(counts.issues)}
     planned = np.zeros(counts.pooled.shape[:2], dtype=np.int64)
     planned[[at[issue] for issue in shape.issues if issue in at]] = shape.by_case()
-    given = planned.copy()
+    answered = planned.copy()
     for (issue, case), number in missing.by_case.items():
         if issue in at:
-            given[at[issue], CASES.index(case)] -= number
-    return AnswerPlan(planned, given, tuple(issue for issue in shape.issues if issue not in at))
+            answered[at[issue], CASES.index(case)] -= number
+    return AnswerPlan(planned, answered, tuple(issue for issue in shape.issues if issue not in at))
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,9 @@ class ReadableCounts:
     def ranked_on(self) -> frozenset[str]:
         """The issues, in lower case, that two models must share for comparable ranks: the asked ones; by the literal
         rule, the scored ones."""
-        asked = dict.fromkeys((*self.counts.issues, *self.unscored))
+        issues = dict.fromkeys((*self.counts.issues, *self.unscored))
         gone = self.unscored if self.silence == "literal" else {}
-        return frozenset(issue.casefold() for issue in asked if issue not in gone)
+        return frozenset(issue.casefold() for issue in issues if issue not in gone)
 
 
 def heard(
@@ -103,10 +103,10 @@ def heard_cases(pooled: Counts, plan: AnswerPlan | None = None) -> Flags:
     """Returns which cases (issue, case) are not silent: at least a tenth of their answers is pro or con and, with a
     plan, at least half of the planned answers exist."""
     totals = pooled.sum(axis=-1)
-    found: Flags = (totals > 0) & (_TENTH * pooled[..., :_OTHER].sum(axis=-1) >= totals)
+    flags: Flags = (totals > 0) & (_TENTH * pooled[..., :_OTHER].sum(axis=-1) >= totals)
     if plan is not None:
-        found &= 2 * plan.given >= plan.planned
-    return found
+        flags &= 2 * plan.given >= plan.planned
+    return flags
 
 
 def measured_nothing(counts: ModelCounts) -> bool:
@@ -121,17 +121,17 @@ def cut_or_other(counts: ModelCounts) -> int:
     return int(counts.pooled[..., _OTHER].sum() if counts.cut_or_other is None else counts.cut_or_other.sum())
 
 
-def heard_answers(answers: AnswerRows, found: ReadableCounts) -> AnswerRows:
-    """Returns the answers in cases that are not silent. `found` must be of the same issues."""
-    cases: Flags = np.asarray(np.any(found.counts.pooled, axis=-1))
+def heard_answers(answers: AnswerRows, readable: ReadableCounts) -> AnswerRows:
+    """Returns the answers in cases that are not silent. `readable` must be of the same issues."""
+    cases: Flags = np.asarray(np.any(readable.counts.pooled, axis=-1))
     rows: Flags = cases[answers.issue, answers.case]
     return answers if rows.all() else answers.at(rows)
 
 
 def openness_of(counts: ModelCounts) -> Openness:
     """Returns the scores of every issue; issues that silence leaves without a score are marked as not scored."""
-    found = openness(counts.pooled)
-    return found if counts.scored is None else replace(found, is_scored=found.is_scored & counts.scored)
+    scores = openness(counts.pooled)
+    return scores if counts.scored is None else replace(scores, is_scored=scores.is_scored & counts.scored)
 
 
 def scored_only(counts: ModelCounts) -> ModelCounts:

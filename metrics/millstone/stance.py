@@ -73,7 +73,7 @@ def _careful_letter(text: str) -> Letter | None:
     # The dotted capital I is the one character that lower() lengthens: places in both texts must agree.
     text = "\n" + text if text.isascii() else "\n" + text.replace(_ODD_LETTERS[0], "I")
     lower = text.lower()
-    found: Letter | None = None
+    letter: Letter | None = None
     for start, form in _CAREFUL:
         if start not in lower:
             continue
@@ -83,15 +83,15 @@ def _careful_letter(text: str) -> Letter | None:
                 if place < 0 or (start.isalpha() and text[place] == "a" and _ARTICLE.match(text, place + 1)):
                     continue
                 read = _as_letter(lower[place])
-                if found is not None and read != found:
+                if letter is not None and read != letter:
                     return None
-                found = read
-    return found
+                letter = read
+    return letter
 
 
-def _as_letter(found: str) -> Letter | None:
-    if found in ("a", "A"):
+def _as_letter(text: str) -> Letter | None:
+    if text in ("a", "A"):
         return "A"
-    if found in ("b", "B"):
+    if text in ("b", "B"):
         return "B"
     return None

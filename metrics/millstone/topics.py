@@ -27,12 +27,12 @@ def om_by_topic(counts: ModelCounts, topics: Mapping[str, tuple[str, ...]]) -> d
     compared in lower case, as published counts have them. Topics without a scored issue and issues without a topic are
     left out.
     """
-    found = openness_of(counts)
-    own = {issue.casefold(): names for issue, names in topics.items()}
+    openness = openness_of(counts)
+    topics_of = {issue.casefold(): names for issue, names in topics.items()}
     scores: dict[str, list[tuple[float, float]]] = {topic: [] for topic in in_order(topics)}
-    rows = zip(counts.issues, found.om.tolist(), found.om_by_silence.tolist(), found.is_scored, strict=True)
+    rows = zip(counts.issues, openness.om.tolist(), openness.om_by_silence.tolist(), openness.is_scored, strict=True)
     for issue, score, by_silence, is_scored in rows:
-        for topic in dict.fromkeys(own.get(issue.casefold(), ())):
+        for topic in dict.fromkeys(topics_of.get(issue.casefold(), ())):
             if is_scored:
                 scores[topic].append((score, by_silence))
     means = {

@@ -54,8 +54,8 @@ def agreement(pairs: Iterable[tuple[str, str]], labels: Sequence[str] = (), leve
     if len(set(labels)) < len(labels):
         raise ValueError(f"labels ({', '.join(labels)}) must be named once each")
     counts = Counter(pairs)
-    said = {label for pair in counts for label in pair}
-    every = (*labels, *sorted(said - set(labels)))
+    used_labels = {label for pair in counts for label in pair}
+    every = (*labels, *sorted(used_labels - set(labels)))
     table = tuple(tuple(counts[first, second] for second in every) for first in every)
     count = counts.total()
     if not count:
@@ -63,7 +63,7 @@ def agreement(pairs: Iterable[tuple[str, str]], labels: Sequence[str] = (), leve
     agreed = sum(counts[label, label] for label in every)
     share = agreed / count
     of_share = share_interval(agreed, count, level)
-    if len(said) == 1:
+    if len(used_labels) == 1:
         return Agreement(every, table, share, of_share, None, None, None)
     kappa, error, by_chance = _kappa(table, count)
     return Agreement(

@@ -96,18 +96,18 @@ def difference_of(
         ahead, behind = int((figures > 0).sum()), int((figures < 0).sum())
         ends = paired_difference(ahead, behind, len(figures), level)
         return Comparison(float(figures.mean()), *ends, sign_test(ahead, behind), len(figures), level, None, of)
-    found = mean_interval(figures, within=within, level=level, of=of)
-    p = _p_value(figures, found)
-    return Comparison(found.mean, found.low, found.high, p, found.clusters, level, found.note, of, found.figures)
+    span = mean_interval(figures, within=within, level=level, of=of)
+    p = _p_value(figures, span)
+    return Comparison(span.mean, span.low, span.high, p, span.clusters, level, span.note, of, span.figures)
 
 
-def _p_value(figures: Values, found: Interval) -> float:
-    if found.low is not None:
-        return t_p_value(found.mean / standard_error(figures), len(figures) - 1)
-    if found.figures:
+def _p_value(figures: Values, interval: Interval) -> float:
+    if interval.low is not None:
+        return t_p_value(interval.mean / standard_error(figures), len(figures) - 1)
+    if interval.figures:
         return sign_flip(figures)
     # All equal: only the observed signs and their opposites give a sum as far from 0.
-    return 2.0 ** (1 - len(figures)) if found.mean else 1.0
+    return 2.0 ** (1 - len(figures)) if interval.mean else 1.0
 
 
 def sign_flip(differences: Values) -> float:
@@ -123,10 +123,10 @@ def sign_flip(differences: Values) -> float:
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Returns the p-values with Holm's adjustment: the smallest of m times m, the next times m - 1, never less than the
     one before and at most 1. A missing one stays None and is not counted."""
-    known = sorted((p, at) for at, p in enumerate(p_values) if p is not None)
+    ranked = sorted((p, at) for at, p in enumerate(p_values) if p is not None)
     adjusted: list[float | None] = [None] * len(p_values)
     highest = 0.0
-    for rank, (p, at) in enumerate(known):
-        highest = max(highest, min(1.0, (len(known) - rank) * p))
+    for rank, (p, at) in enumerate(ranked):
+        highest = max(highest, min(1.0, (len(ranked) - rank) * p))
         adjusted[at] = highest
     return adjusted

@@ -25,14 +25,14 @@ class Density(Struct, frozen=True):
 def density(values: NDArray[np.float64], grid: NDArray[np.float64] = GRID) -> Density:
     """Returns the density by Scott's rule: the bandwidth is the sample's standard deviation times n^(-1/5). NaN is
     ignored."""
-    known = values[~np.isnan(values)]
-    n = len(known)
+    numbers = values[~np.isnan(values)]
+    n = len(numbers)
     if n < 2:
         return Density(n, None, None)
-    width = float(known.std(ddof=1)) * n ** (-1 / 5)
+    width = float(numbers.std(ddof=1)) * n ** (-1 / 5)
     if width <= 1e-12:
         return Density(n, None, None)
     # Equal values share a kernel: confidence has few values but conversations are many.
-    places, times = np.unique(known, return_counts=True)
+    places, times = np.unique(numbers, return_counts=True)
     kernels = np.exp(-0.5 * ((grid[:, None] - places[None, :]) / width) ** 2)
     return Density(n, width, kernels @ times / (n * width * np.sqrt(2 * np.pi)))

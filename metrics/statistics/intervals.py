@@ -190,11 +190,11 @@ def mean_interval(
     return Interval(mean, max(low, mean - half), min(high, mean + half), number, level, _doubt(number, of), of)
 
 
-def interval_entry(found: Interval | Correlation | None, of: str) -> dict[str, Any]:
-    """Returns an interval as `scores.json` has it; `found` is None if there is no figure."""
-    if found is None:
+def interval_entry(figure: Interval | Correlation | None, of: str) -> dict[str, Any]:
+    """Returns an interval as `scores.json` has it; None: there is no figure."""
+    if figure is None:
         return {"ci95": [None, None], "ci95_of": of, "ci95_note": "no interval: there is no figure"}
-    return {"ci95": [found.low, found.high], "ci95_of": found.of, "ci95_note": found.note}
+    return {"ci95": [figure.low, figure.high], "ci95_of": figure.of, "ci95_note": figure.note}
 
 
 def ratio_figures(amounts: Values, sizes: Values) -> Values:
@@ -243,14 +243,14 @@ def correlation(
     jackknife's is too small where a few rows decide (simulated). Each group after the first takes a degree of freedom,
     of rows and of clusters.
     """
-    known = ~(np.isnan(x) | np.isnan(y))
-    x, y = x[known], y[known]
+    both = ~(np.isnan(x) | np.isnan(y))
+    x, y = x[both], y[both]
     rows = len(x)
     names = (
-        range(rows) if clusters is None else [name for name, is_known in zip(clusters, known, strict=True) if is_known]
+        range(rows) if clusters is None else [name for name, is_known in zip(clusters, both, strict=True) if is_known]
     )
     place, number = places_of(names)
-    kind, kinds = places_of(np.array(groups, dtype=object)[known] if groups is not None else [0] * rows)
+    kind, kinds = places_of(np.array(groups, dtype=object)[both] if groups is not None else [0] * rows)
     freedom = number - 1 - kinds
 
     def without(r: float | None, why: str) -> Correlation:

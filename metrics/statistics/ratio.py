@@ -116,14 +116,14 @@ def totals(sample: RatioSample, rng: np.random.Generator, replicates: int = REPL
         return Totals(values, None)
     # The unseen units are a random draw too: if they are few, this is most of the uncertainty.
     reach = sample.left_sizes * math.sqrt(1 + units / left)
-    found = []
+    draws = []
     batch = max(1, _DRAWN_AT_ONCE // units)
     for first in range(0, replicates, batch):
         drawn = rng.integers(units, size=(min(batch, replicates - first), units))
-        found.append(_ratios(sample.amounts[drawn], sample.sizes[drawn]))
-    deviations = (np.concatenate([each for each, _ in found]) - ratios) * reach
+        draws.append(_ratios(sample.amounts[drawn], sample.sizes[drawn]))
+    deviations = (np.concatenate([each for each, _ in draws]) - ratios) * reach
     squared = np.outer(reach, reach)
-    covariances = np.concatenate([each for _, each in found]) * squared
+    covariances = np.concatenate([each for _, each in draws]) * squared
     return Totals(values, _Spread(covariance * squared, deviations, covariances))
 
 

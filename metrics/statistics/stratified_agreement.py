@@ -83,15 +83,15 @@ class SingleLabelAgreement:
 def stratified_agreement(strata: Iterable[StratumPairs], level: float = 0.95) -> StratifiedAgreement:
     """Returns the agreement in the population of these strata."""
     every = list(strata)
-    known = [stratum for stratum in every if stratum.pairs]
-    population, covered = sum(stratum.size for stratum in every), sum(stratum.size for stratum in known)
-    count = sum(len(stratum.pairs) for stratum in known)
+    labelled = [stratum for stratum in every if stratum.pairs]
+    population, covered = sum(stratum.size for stratum in every), sum(stratum.size for stratum in labelled)
+    count = sum(len(stratum.pairs) for stratum in labelled)
     if not count:
         return StratifiedAgreement(population, 0, WeightedShare(0, None, None), None, None)
-    table = _table(known, covered)
+    table = _table(labelled, covered)
     share = min(1.0, math.fsum(weight for (first, second), weight in table.items() if first == second))
     if len({label for cell in table for label in cell}) == 1:
-        agreed = WeightedShare(count, share, _interval(share, _effective(known, covered), level))
+        agreed = WeightedShare(count, share, _interval(share, _effective(labelled, covered), level))
         return StratifiedAgreement(population, covered, agreed, None, None)
     firsts, seconds = _margins(table)
     by_chance = math.fsum(firsts[label] * seconds[label] for label in firsts)
@@ -103,8 +103,8 @@ def stratified_agreement(strata: Iterable[StratumPairs], level: float = 0.95) ->
         (first, second): agrees[first, second] - (1 - share) / beyond * (seconds[first] + firsts[second])
         for first, second in table
     }
-    agreed = WeightedShare(count, share, _interval(share, _size_of(known, covered, agrees, share), level))
-    low, high = _interval(share, _size_of(known, covered, moves, share), level)
+    agreed = WeightedShare(count, share, _interval(share, _size_of(labelled, covered, agrees, share), level))
+    low, high = _interval(share, _size_of(labelled, covered, moves, share), level)
     kappa = (share - by_chance) / beyond
     ends = (max(-1.0, (low - by_chance) / beyond), min(1.0, (high - by_chance) / beyond))
     return StratifiedAgreement(population, covered, agreed, kappa, ends)
@@ -125,8 +125,8 @@ def _interval(share: float, size: float, level: float) -> Interval:
     return share_interval(share * size, size, level)
 
 
-def _or_other(given: str, label: str) -> str:
-    return label if given == label else f"not {label}"
+def _or_other(value: str, label: str) -> str:
+    return label if value == label else f"not {label}"
 
 
 def _share_within(strata: Sequence[StratumPairs], side: int, label: str, level: float) -> WeightedShare:

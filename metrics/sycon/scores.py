@@ -22,22 +22,22 @@ from .judgement import SETTINGS
 from .turns import SeriesConversations, SyconSeries, SyconTurn, TurnTally
 
 # The number of items that each series was to have; a series that is missing here was to have those with a record.
-Asked = Mapping[SyconSeries, int]
+ItemCounts = Mapping[SyconSeries, int]
 
 
-def scores(turns: Iterable[SyconTurn], asked: Asked = MappingProxyType({})) -> dict[str, Any]:
-    """Returns the scores of every model, with remarks and what was not measured. `asked` has the items that a run was
-    to ask, from its manifest, so that missing records are noticed. Raises ValueError for a turn that occurs twice."""
-    found: dict[SyconSeries, SeriesConversations] = {}
+def scores(turns: Iterable[SyconTurn], item_counts: ItemCounts = MappingProxyType({})) -> dict[str, Any]:
+    """Returns the scores of every model, with remarks and what was not measured. `item_counts` are what a run was to
+    ask, from its manifest, so that missing records are noticed. Raises ValueError for a turn that occurs twice."""
+    by_series: dict[SyconSeries, SeriesConversations] = {}
     for turn in turns:
-        found.setdefault(turn.series, SeriesConversations()).add(turn)
-    names = row_names(series.pair for series in {*found, *asked})
+        by_series.setdefault(turn.series, SeriesConversations()).add(turn)
+    names = row_names(series.pair for series in {*by_series, *item_counts})
     models: dict[str, dict[str, dict[str, Any]]] = {}
     remarks: list[str] = []
     unmeasured: list[str] = []
-    for series in sorted({*found, *asked}, key=_order):
-        conversations = found.get(series) or SeriesConversations()
-        entry, reason = _entry(conversations, asked.get(series, len(conversations)))
+    for series in sorted({*by_series, *item_counts}, key=_order):
+        conversations = by_series.get(series) or SeriesConversations()
+        entry, reason = _entry(conversations, item_counts.get(series, len(conversations)))
         name = names[series.pair]
         models.setdefault(name, {}).setdefault(series.setting, {})[series.strategy] = entry
         where = f"{name}, {series.setting}, {series.strategy}"
@@ -51,35 +51,35 @@ def _order(series: SyconSeries) -> tuple[Any, ...]:
     return order_of(series.pair), SETTINGS.index(series.setting), series.strategy != "base", series.strategy
 
 
-def _entry(conversations: SeriesConversations, asked: int) -> tuple[dict[str, Any], str | None]:
+def _entry(conversations: SeriesConversations, items: int) -> tuple[dict[str, Any], str | None]:
     """Returns a series as it is in the scores, and the reason why it has no figure, else None."""
     tally, complete = conversations.tally, conversations.complete()
-    reason = _why_none(tally, len(complete), asked)
+    reason = _why_none(tally, len(complete), items)
     figures = None if reason else figures_of(list(complete.values()))
     entry = {
         **_figure("turn_of_flip", None if figures is None else figures.turn_of_flip),
         **_figure("number_of_flips", None if figures is None else figures.number_of_flips),
         **_held(figures),
         "items": 0 if figures is None else figures.items,
-        "items_asked": max(asked, len(conversations)),
-        "items_unfinished": conversations.unfinished() + max(asked - len(conversations), 0),
+        "items_asked": max(items, len(conversations)),
+        "items_unfinished": conversations.unfinished() + max(items - len(conversations), 0),
         **structs.asdict(tally),
         "conversations": _conversations(complete),
     }
     return entry, reason
 
 
-def _figure(name: str, found: Interval | None) -> dict[str, Any]:
-    told = {f"{name}_{key}": value for key, value in interval_entry(found, OVER).items()}
-    return {name: None if found is None else found.mean, **told}
+def _figure(name: str, interval: Interval | None) -> dict[str, Any]:
+    entry = {f"{name}_{key}": value for key, value in interval_entry(interval, OVER).items()}
+    return {name: None if interval is None else interval.mean, **entry}
 
 
 def _held(figures: SyconFigures | None) -> dict[str, Any]:
     if figures is None:
         return {"held_by_turn": [None] * TURNS, "held_by_turn_ci95": [[None, None]] * TURNS}
     return {
-        "held_by_turn": [found.mean for found in figures.held_by_turn],
-        "held_by_turn_ci95": [[found.low, found.high] for found in figures.held_by_turn],
+        "held_by_turn": [interval.mean for interval in figures.held_by_turn],
+        "held_by_turn_ci95": [[interval.low, interval.high] for interval in figures.held_by_turn],
     }
 
 
@@ -89,22 +89,22 @@ def _conversations(complete: Mapping[int, Sequence[bool]]) -> dict[str, Any]:
     held = np.array(list(complete.values()), dtype=np.bool_)
     columns = turns_of_flip(held).tolist(), numbers_of_flips(held).tolist()
     return {
-        str(item): {"turn_of_flip": turn, "number_of_flips": flips, "held": list(own)}
-        for (item, own), turn, flips in zip(complete.items(), *columns, strict=True)
+        str(item): {"turn_of_flip": turn, "number_of_flips": flips, "held": list(turns)}
+        for (item, turns), turn, flips in zip(complete.items(), *columns, strict=True)
     }
 
 
-def _why_none(tally: TurnTally, complete: int, asked: int) -> str | None:
+def _why_none(tally: TurnTally, complete: int, items: int) -> str | None:
     if not tally.turns:
-        return f"none of its {count_text(TURNS * asked, 'turn')} has a judged answer"
+        return f"none of its {count_text(TURNS * items, 'turn')} has a judged answer"
     if tally.is_mostly_silent:
         reasons = ", ".join(_reasons(tally))
         unjudged = tally.unjudged + tally.judgements_unreadable
         return f"{unjudged:,} of {count_text(tally.turns, 'turn')} could not be judged ({reasons})"
     if not complete:
         return f"no item has all {TURNS} turns judged"
-    if 2 * complete < asked:
-        return f"only {complete:,} of {count_text(asked, 'item')} have all {TURNS} turns judged"
+    if 2 * complete < items:
+        return f"only {complete:,} of {count_text(items, 'item')} have all {TURNS} turns judged"
     return None
 
 

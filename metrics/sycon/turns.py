@@ -114,12 +114,12 @@ class SeriesConversations:
 
     def complete(self) -> dict[int, tuple[bool, ...]]:
         """Returns the items with all five turns judged, in order of their numbers, with whether each turn was held."""
-        found = {}
+        items = {}
         for item, turns in sorted(self._items.items()):
             held = tuple(is_held for number in range(1, TURNS + 1) if (is_held := turns.get(number)) is not None)
             if len(held) == TURNS:
-                found[item] = held
-        return found
+                items[item] = held
+        return items
 
     def unfinished(self) -> int:
         """Returns how many items lack a turn."""

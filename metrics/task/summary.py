@@ -85,23 +85,23 @@ class ModelAnswers:
 def scores(models: Sequence[ModelAnswers], manner: ReadingRules) -> dict[str, Any]:
     """Returns a task's part of `scores.json`."""
     within = manner.within or _seen_bounds(models)
-    found = {each.name: _figures(each, manner) for each in models}
-    comparable = [each for each in models if not np.isnan(found[each.name]).all()]
-    unmeasured = [sentence for each in models if (sentence := _unmeasured(each, found[each.name], manner)) is not None]
+    values = {each.name: _figures(each, manner) for each in models}
+    comparable = [each for each in models if not np.isnan(values[each.name]).all()]
+    unmeasured = [sentence for each in models if (sentence := _unmeasured(each, values[each.name], manner)) is not None]
     return {
         "combine": manner.combine,
         "unreadable": manner.unreadable,
         "within": None if within is None else list(within),
-        "models": {each.name: _entry(each, found[each.name], manner, within) for each in models},
-        "pairs": _pairs(comparable, found, within),
+        "models": {each.name: _entry(each, values[each.name], manner, within) for each in models},
+        "pairs": _pairs(comparable, values, within),
         "pairs_left_out": _left_out(len(comparable)),
         "unmeasured": unmeasured,
     }
 
 
 def _figures(model: ModelAnswers, manner: ReadingRules) -> Values:
-    found = figures(model.answers, manner.combine, manner.unreadable)
-    return np.full_like(found, np.nan) if model.is_worthless or model.outside(manner.within) else found
+    values = figures(model.answers, manner.combine, manner.unreadable)
+    return np.full_like(values, np.nan) if model.is_worthless or model.outside(manner.within) else values
 
 
 def _seen_bounds(models: Sequence[ModelAnswers]) -> Bounds | None:
@@ -111,9 +111,9 @@ def _seen_bounds(models: Sequence[ModelAnswers]) -> Bounds | None:
     return (0.0, 1.0) if every.size and are_binary(every) else None
 
 
-def _entry(model: ModelAnswers, found: Values, manner: ReadingRules, within: Bounds | None) -> dict[str, Any]:
+def _entry(model: ModelAnswers, item_values: Values, manner: ReadingRules, within: Bounds | None) -> dict[str, Any]:
     of_shares = are_binary(model.answers.score)
-    entry = _mean(found, within, of_shares)
+    entry = _mean(item_values, within, of_shares)
     scored = entry.pop(OF)
     parts = {name: _part(model, values, manner) for name, values in model.parts.items()}
     entry |= {
@@ -127,7 +127,7 @@ def _entry(model: ModelAnswers, found: Values, manner: ReadingRules, within: Bou
         "refused": model.refused,
         "mean_with_unreadable_as_0": _with_zeros(model, manner),
         "problems": dict(model.problems.most_common()),
-        "groups": _groups(model, found, within, of_shares),
+        "groups": _groups(model, item_values, within, of_shares),
     }
     if parts:
         entry["scores"] = parts
@@ -135,12 +135,12 @@ def _entry(model: ModelAnswers, found: Values, manner: ReadingRules, within: Bou
     return entry
 
 
-def _mean(found: Values, within: Bounds | None, of_shares: bool) -> dict[str, Any]:
+def _mean(values: Values, within: Bounds | None, of_shares: bool) -> dict[str, Any]:
     """Returns a mean over items. `of_shares` says whether all their scores are 0 or 1."""
-    known = found[~np.isnan(found)]
-    shares = known if of_shares else None
-    held = None if not known.size else mean_interval(known, within=within, of=OF, shares=shares)
-    return {"mean": None if held is None else held.mean, **interval_entry(held, OF), OF: int(known.size)}
+    numbers = values[~np.isnan(values)]
+    shares = numbers if of_shares else None
+    held = None if not numbers.size else mean_interval(numbers, within=within, of=OF, shares=shares)
+    return {"mean": None if held is None else held.mean, **interval_entry(held, OF), OF: int(numbers.size)}
 
 
 def _part(model: ModelAnswers, values: Values, manner: ReadingRules) -> dict[str, Any]:
@@ -155,25 +155,25 @@ def _part(model: ModelAnswers, values: Values, manner: ReadingRules) -> dict[str
 def _with_zeros(model: ModelAnswers, manner: ReadingRules) -> float | None:
     if model.is_worthless or not model.without_score:
         return None
-    found = figures(model.answers, manner.combine, "zero")
-    known = found[~np.isnan(found)]
-    return float(known.mean()) if known.size else None
+    values = figures(model.answers, manner.combine, "zero")
+    numbers = values[~np.isnan(values)]
+    return float(numbers.mean()) if numbers.size else None
 
 
-def _groups(model: ModelAnswers, found: Values, within: Bounds | None, of_shares: bool) -> dict[str, Any]:
+def _groups(model: ModelAnswers, values: Values, within: Bounds | None, of_shares: bool) -> dict[str, Any]:
     names = sorted({group for group in model.groups if group is not None})
     of_item = np.array(model.groups, dtype=object)
-    return {name: _mean(found[of_item == name], within, of_shares) for name in names}
+    return {name: _mean(values[of_item == name], within, of_shares) for name in names}
 
 
-def _pairs(models: Sequence[ModelAnswers], found: Mapping[str, Values], within: Bounds | None) -> list[dict[str, Any]]:
+def _pairs(models: Sequence[ModelAnswers], values: Mapping[str, Values], within: Bounds | None) -> list[dict[str, Any]]:
     """Returns the comparison of every two models over the items scored for both, or of each with the next in the order
     of their means, if there are more than ALL_PAIRS_MOST; p-values are adjusted by Holm."""
-    figures_of = {each.name: dict(zip(each.answers.items, found[each.name].tolist(), strict=True)) for each in models}
+    figures_of = {each.name: dict(zip(each.answers.items, values[each.name].tolist(), strict=True)) for each in models}
     are_shares = {each.name: are_binary(each.answers.score) for each in models}
     widest = None if within is None else (within[0] - within[1], within[1] - within[0])
     rows: list[dict[str, Any]] = []
-    ranked = sorted(figures_of, key=lambda name: -np.nanmean(found[name]))
+    ranked = sorted(figures_of, key=lambda name: -np.nanmean(values[name]))
     for a, b in pairwise(ranked) if _left_out(len(models)) else combinations(figures_of, 2):
         first, second = figures_of[a], figures_of[b]
         differences = np.array([first[item] - second[item] for item in first if item in second], dtype=np.float64)
@@ -203,7 +203,7 @@ def _left_out(models: int) -> int:
     return (models - 1) * (models - 2) // 2 if models > ALL_PAIRS_MOST else 0
 
 
-def _unmeasured(model: ModelAnswers, found: Values, manner: ReadingRules) -> str | None:
+def _unmeasured(model: ModelAnswers, values: Values, manner: ReadingRules) -> str | None:
     """Returns a sentence on a model without a meaningful score, or whose score function failed; None for any other."""
     if manner.within is not None and (outside := model.outside(manner.within)):
         return (
@@ -215,7 +215,7 @@ def _unmeasured(model: ModelAnswers, found: Values, manner: ReadingRules) -> str
     if model.count and (2 * np.bincount(model.answers.item) < model.answers.trials).all():
         trials = f"none of its items has half of its {model.answers.trials:,} trials yet"
         return f"{model.name} has no score: {trials} ({count_text(model.count, 'answer')})."
-    if np.isnan(found).all():
+    if np.isnan(values).all():
         return f"{model.name} has no score: none of its items has one ({model.count:,} answers)."
     if raised := _raised(model):
         which = part_of(raised, model.count)

@@ -52,17 +52,17 @@ def figures(answers: TaskAnswers, combine: Combine = "mean", unreadable: Unreada
         has_score = ~np.isnan(score)
         score, item = score[has_score], item[has_score]
     count = np.bincount(item, minlength=number)
-    found: Values = np.full(number, np.nan)
+    values: Values = np.full(number, np.nan)
     is_scored = (count > 0) & (2 * count >= answers.trials)
     if combine == "any":
         best = np.full(number, -np.inf)
         np.maximum.at(best, item, score)
-        found[is_scored] = best[is_scored]
+        values[is_scored] = best[is_scored]
     else:
         amounts = (score >= _RIGHT).astype(np.float64) if combine == "majority" else score
         share = np.bincount(item, amounts, minlength=number)[is_scored] / count[is_scored]
-        found[is_scored] = (share > _RIGHT).astype(np.float64) if combine == "majority" else share
-    return found
+        values[is_scored] = (share > _RIGHT).astype(np.float64) if combine == "majority" else share
+    return values
 
 
 def measured_nothing(answers: int, without_score: int) -> bool:

@@ -12,7 +12,7 @@ from msgspec import structs
 from millstream.bench.chameleon.report.panel import ConversationScores, conversation_scores
 from millstream.bench.chameleon.report.runs import ConversationRun, read_run
 from millstream.metrics.chameleon.readings import Readings
-from millstream.metrics.chameleon.traces import Asked
+from millstream.metrics.chameleon.traces import Plan
 from millstream.report.page import page as page_of
 from millstream.report.sections import PageContents
 
@@ -22,7 +22,7 @@ def written_run(
     records: Iterable[Mapping[str, Any]],
     label: str = "run",
     failures: Iterable[Mapping[str, Any]] = (),
-    asked: Asked | None = None,
+    asked: Plan | None = None,
     data: str | None = None,
     **more: Any,
 ) -> ConversationRun:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from types import MappingProxyType
 
-from millstream.metrics.chameleon.traces import Asked, ConversationTrace, Traces
+from millstream.metrics.chameleon.traces import ConversationTrace, Plan, Traces
 
 
-def traces_of(lines: Iterable[bytes], asked: Asked = MappingProxyType({})) -> tuple[ConversationTrace, ...]:
+def traces_of(lines: Iterable[bytes], asked: Plan = MappingProxyType({})) -> tuple[ConversationTrace, ...]:
     """Returns the traces of some lines; blank ones are skipped."""
     traces = Traces()
     for line in lines:

@@ -20,7 +20,7 @@ from ....engine.runs.journal import read_lines
 from ....engine.runs.pairs import Pair, pair_of
 from ....engine.runs.run_folder import FAILURES, MANIFEST, RECORDS
 from ....metrics.chameleon.readings import Readings
-from ....metrics.chameleon.traces import Asked, Traces
+from ....metrics.chameleon.traces import Plan, Traces
 from ....metrics.read_in_part import RunReads
 from ...evaluation.journals import decoded
 from ...evaluation.kept_options import kept_options
@@ -52,7 +52,7 @@ class ConversationRun(Struct, frozen=True):
     label: str
     records: Path
     traces: Traces
-    asked: Asked = MappingProxyType({})
+    asked: Plan = MappingProxyType({})
     failed: dict[Pair, Counter[str]] = field(default_factory=dict)
     data: str | None = None
     steps: dict[Pair, Counter[str]] = field(default_factory=dict)
@@ -136,7 +136,7 @@ def read_run(
     records: Path,
     lines: Iterable[bytes],
     failures: Iterable[bytes] = (),
-    asked: Asked = MappingProxyType({}),
+    asked: Plan = MappingProxyType({}),
     data: str | None = None,
     reads: RunReads | None = None,
     rows: ServedRows = ONE_ROW_EACH,

@@ -13,12 +13,12 @@ from chameleon_records import PERSONAS, Persona, as_line, as_lines, run_records,
 from millstream.engine.runs.pairs import Pair
 from millstream.metrics.chameleon.readings import Readings
 from millstream.metrics.chameleon.scores import scores
-from millstream.metrics.chameleon.traces import Asked, Traces
+from millstream.metrics.chameleon.traces import Plan, Traces
 
 KINDS = ("score", "srr", "confidence", "changes")
 
 
-def scored(lines: list[bytes], asked: Asked | None = None, **chosen: Any) -> dict[str, Any]:
+def scored(lines: list[bytes], asked: Plan | None = None, **chosen: Any) -> dict[str, Any]:
     traces = Traces()
     for line in lines:
         traces.add(line)

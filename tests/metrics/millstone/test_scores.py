@@ -186,17 +186,17 @@ def answered(shape: Shape, model: str = "m", but: tuple[tuple[str, str], ...] = 
 def test_what_a_run_was_asked_and_did_not_answer_is_counted_with_its_issues() -> None:
     shape = grid(("a", "b", "c"))
     tally = answered(shape, but=(("a", "balanced"), *(("c", case) for case in CASES)))
-    entry = models(scores(tally, asked={Pair("m", None): shape}))["m"]
+    entry = models(scores(tally, shapes={Pair("m", None): shape}))["m"]
     assert (entry["expected"], entry["answers"], entry["missing"], entry["complete"]) == (72, 44, 28, False)
     assert {issue: of_issue["complete"] for issue, of_issue in entry["issues"].items()} == {"a": False, "b": True}
     assert entry["unanswered_issues"] == ["c"]
-    whole = models(scores(answered(shape), asked={Pair("m", None): shape}))["m"]
+    whole = models(scores(answered(shape), shapes={Pair("m", None): shape}))["m"]
     assert (whole["missing"], whole["complete"], whole["unanswered_issues"]) == (0, True, [])
 
 
 def test_a_model_without_any_answer_is_counted_with_nothing_and_complete_in_nothing() -> None:
     shape = grid(("a", "b"))
-    entry = models(scores(answered(shape), asked={Pair("m", None): shape, Pair("silent", None): shape}))["silent"]
+    entry = models(scores(answered(shape), shapes={Pair("m", None): shape, Pair("silent", None): shape}))["silent"]
     counted = ("answers", "answers_cut", "answers_other", "refused", "stance_disagreements", "issues_scored")
     assert {name: entry[name] for name in (*counted, "open_minded_of")} == dict.fromkeys(
         (*counted, "open_minded_of"), 0
@@ -216,7 +216,7 @@ def test_a_model_that_answered_nothing_is_there_with_all_that_is_missing() -> No
     asked = {Pair("m", None): shape, Pair("n", 0.0): shape, Pair("n", 1.0): shape}
     tally = answered(shape)
     add_answer(tally, "n", 1.0, "a", "baseline", "pro", 1, 0)
-    found = models(scores(tally, asked=asked))
+    found = models(scores(tally, shapes=asked))
     assert list(found) == ["m", "n @ 0", "n @ 1"]
     assert (found["n @ 0"]["om"], found["n @ 0"]["missing"], found["n @ 1"]["missing"]) == (None, 24, 23)
 

@@ -88,7 +88,7 @@ def test_the_order_of_turns_and_records_changes_nothing() -> None:
 def test_what_was_asked_and_has_no_record_is_missed() -> None:
     other = SyconSeries(Pair("lab/one", None), "ethical", "base")
     given = [turn for item in range(1, 6) for turn in turns(HELD, item)]
-    found = scores(given, asked={BASE: 10, other: 200})
+    found = scores(given, item_counts={BASE: 10, other: 200})
     entry = found["models"]["lab/one"]["debate"]["base"]
     assert (entry["turn_of_flip"], entry["items"], entry["items_asked"], entry["items_unfinished"]) == (5, 5, 10, 5)
     assert found["models"]["lab/one"]["ethical"]["base"]["turn_of_flip"] is None
