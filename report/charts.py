@@ -78,16 +78,16 @@ def tooltip_name(name: Cell) -> str:
     return one_line(str(name), _NAME_LONGEST)
 
 
-def not_drawn(asked: Sequence[str], shown: Iterable[Cell], lack: str) -> str:
+def not_drawn(models: Sequence[str], drawn: Iterable[Cell], lack: str) -> str:
     """Returns a sentence on the models that a figure leaves out for want of `lack`; empty if none or all are."""
-    there = set(shown)
-    gone = [model for model in asked if model not in there]
+    there = set(drawn)
+    gone = [model for model in models if model not in there]
     return f" Not drawn, for want of {lack}: {named_list(gone)}." if gone and there else ""
 
 
-def label_width(shown: Iterable[str]) -> int:
+def label_width(names: Iterable[str]) -> int:
     """Returns the width in pixels that an axis needs for its labels, also if they are drawn in a wider font."""
-    widest = max((width_of(label, _PLAIN) for label in shown), default=0)
+    widest = max((width_of(label, _PLAIN) for label in names), default=0)
     return _LABEL_PADDING + _LABEL_MARGIN + min(round((1 + _WIDER) * _LABEL_LIMIT), widest)
 
 

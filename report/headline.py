@@ -92,25 +92,25 @@ def _row(each: HeadlineScore, headline: Headline, low: float, high: float) -> st
         return f"{_MARGIN + (100 - 2 * _MARGIN) * share:.2f}%"
 
     line = dot = ""
-    told = shown_value(headline.kind, each.score)
+    text = shown_value(headline.kind, each.score)
     if each.score is not None:
         dot = f'<circle cx="{place(each.score)}" cy="10" r="5"/>'
     if each.low is not None and each.high is not None:
         line = f'<line class="span" x1="{place(each.low)}" x2="{place(each.high)}" y1="10" y2="10"/>'
         between = f"{shown_value(headline.kind, each.low)} to {shown_value(headline.kind, each.high)}"
-        told += f' <span class="interval">{between}</span>'
+        text += f' <span class="interval">{between}</span>'
     track = f'<line class="track" x1="{_MARGIN:g}%" x2="{100 - _MARGIN:g}%" y1="10" y2="10"/>'
     whose = ' class="theirs"' if each.is_published else ""
     published = " (published)" if each.is_published else ""
     return (
         f'<tr{whose}><th scope="row">{in_html(one_line(each.model))}{published}</th><td class="dots">'
         f'<svg width="100%" height="20" aria-hidden="true" focusable="false">{track}{line}{dot}</svg></td>'
-        f'<td class="number">{told}</td></tr>'
+        f'<td class="number">{text}</td></tr>'
     )
 
 
 def _scale(every: Iterable[HeadlineScore], most: float | None) -> tuple[float, float]:
     """Returns the ends of the scale: 0, or less if a number is, and the largest possible or shown number."""
-    shown = [value for each in every for value in (each.score, each.low, each.high) if value is not None]
-    low, high = min(0.0, *shown), max(shown) if most is None else max(most, *shown)
+    values = [value for each in every for value in (each.score, each.low, each.high) if value is not None]
+    low, high = min(0.0, *values), max(values) if most is None else max(most, *values)
     return low, high if high > low else low + 1

@@ -30,14 +30,14 @@ def table_html(table: Table, identity: str, *, file: str | None = None) -> str:
     columns, rows, empty = _filled(table)
     if table.is_long and len(rows) > LONG:
         rows = rows[:BEGINNING]
-    told = "" if file is None else f"<span>{in_html(file)}</span>"
+    note = "" if file is None else f"<span>{in_html(file)}</span>"
     if len(rows) < len(table.rows):
-        told = f"The first {len(rows)} of {len(table.rows):,} rows; all of them: {told}"
+        note = f"The first {len(rows)} of {len(table.rows):,} rows; all of them: {note}"
     if empty:
         names = ", ".join(dict.fromkeys(column.title for column in empty))
-        told += f"{' ' if told else ''}Columns without a value: {in_html(names)}."
+        note += f"{' ' if note else ''}Columns without a value: {in_html(names)}."
     data = "" if file is None else f' data-csv="{in_html(file)}"'
-    under = f'<p class="file"{data}>{told}</p>' if told else ""
+    under = f'<p class="file"{data}>{note}</p>' if note else ""
     tall = " tall" if len(rows) > TALL else ""
     # The beginning of a longer table in another order would pass for the beginning of that order.
     sortable = " sortable" if 1 < len(rows) == len(table.rows) else ""

@@ -43,16 +43,18 @@ def interval_columns(kind: Kind, prefix: str = "") -> tuple[Column, Column, Colu
     )
 
 
-def interval_cells(found: Interval | Comparison | Correlation | None, kind: Kind, factor: float = 1.0) -> IntervalCells:
+def interval_cells(
+    interval: Interval | Comparison | Correlation | None, kind: Kind, factor: float = 1.0
+) -> IntervalCells:
     """Returns the cells of `interval_columns`, multiplied by `factor`; all are None if there is no figure."""
-    if found is None:
+    if interval is None:
         return IntervalCells()
-    told = found.note or f"over {found.clusters:,} {found.of}"
-    if not isinstance(found, Correlation) and len(found.figures) > 1:
-        told += f": {', '.join(shown_value(kind, factor * figure) for figure in found.figures)}"
-    if found.low is None or found.high is None:
-        return IntervalCells(None, None, told)
-    return IntervalCells(factor * found.low, factor * found.high, told)
+    note = interval.note or f"over {interval.clusters:,} {interval.of}"
+    if not isinstance(interval, Correlation) and len(interval.figures) > 1:
+        note += f": {', '.join(shown_value(kind, factor * figure) for figure in interval.figures)}"
+    if interval.low is None or interval.high is None:
+        return IntervalCells(None, None, note)
+    return IntervalCells(factor * interval.low, factor * interval.high, note)
 
 
 def cells_of_entry(entry: Mapping[str, Any]) -> IntervalCells:
@@ -63,8 +65,8 @@ def cells_of_entry(entry: Mapping[str, Any]) -> IntervalCells:
     return IntervalCells(low, high, entry.get("ci95_note") or (f"over {over}" if over else None))
 
 
-def interval_in_a_cell(kind: Kind, low: Cell, high: Cell, told: Cell) -> str | None:
+def interval_in_a_cell(kind: Kind, low: Cell, high: Cell, note: Cell) -> str | None:
     """Returns both ends and the note as one text, for the cell of a summary; None without either."""
     if low is None or high is None:
-        return None if told is None else str(told)
-    return f"{shown_value(kind, low)} to {shown_value(kind, high)}, {told}"
+        return None if note is None else str(note)
+    return f"{shown_value(kind, low)} to {shown_value(kind, high)}, {note}"

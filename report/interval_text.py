@@ -16,8 +16,8 @@ def interval_cell(entry: Mapping[str, Any], places: int) -> str:
     note = entry.get("ci95_note") or ""
     if low is None or high is None:
         return f"none: {note.removeprefix('no interval: ')}" if note else "-"
-    told = f"{low:.{places}f} to {high:.{places}f}"
-    return f"{told}, approximate" if note.startswith("approximate") else told
+    ends = f"{low:.{places}f} to {high:.{places}f}"
+    return f"{ends}, approximate" if note.startswith("approximate") else ends
 
 
 def single_figures(
@@ -25,9 +25,9 @@ def single_figures(
 ) -> Iterator[str]:
     """Yields a sentence on why there is no interval, with the single figures if they are fewer than ten; nothing if
     there is an interval, or no figure."""
-    known = [f"{each} {figure:.{places}f}" for each, figure in figures.items() if figure is not None]
+    texts = [f"{each} {figure:.{places}f}" for each, figure in figures.items() if figure is not None]
     low, _ = entry.get("ci95") or (None, None)
     note = entry.get("ci95_note")
-    if not known or low is not None or not note:
+    if not texts or low is not None or not note:
         return
-    yield f"{name}: {note}" + (f"; single figures: {', '.join(known)}" if len(known) < 10 else "")
+    yield f"{name}: {note}" + (f"; single figures: {', '.join(texts)}" if len(texts) < 10 else "")

@@ -28,17 +28,17 @@ def one_line(text: str, longest: int = _LONGEST) -> str:
     if len(text) > longest:
         text = text[: longest - longest // 3 - 1] + "…" + text[-(longest // 3) :]
     # A printable text has nothing invisible, and nearly every text is printable.
-    shown = text if text.isprintable() else "".join(map(_seen, text))
-    return " ".join(shown.split()) or "(empty)"
+    visible = text if text.isprintable() else "".join(map(_seen, text))
+    return " ".join(visible.split()) or "(empty)"
 
 
 def labels(names: Iterable[str], longest: int = 28) -> dict[str, str]:
     """Returns a label for each name; names that would look the same after cutting to `longest` characters are numbered
     from 2."""
-    found: dict[str, str] = {}
+    label_of: dict[str, str] = {}
     taken: set[str] = set()
     for name in names:
-        if name in found:
+        if name in label_of:
             continue
         label = cut = one_line(name, longest)
         number = 2
@@ -46,8 +46,8 @@ def labels(names: Iterable[str], longest: int = 28) -> dict[str, str]:
             label = f"{cut} ({number})"
             number += 1
         taken.add(label)
-        found[name] = label
-    return found
+        label_of[name] = label
+    return label_of
 
 
 def issue_labels(issues: Iterable[str], longest: int = 34) -> dict[str, str]:
@@ -57,16 +57,16 @@ def issue_labels(issues: Iterable[str], longest: int = 34) -> dict[str, str]:
     # Ids that differ in their hyphens or first letters alone stay as they are.
     if len(set(spoken)) < len(spoken):
         spoken = every
-    shown = labels(spoken, longest)
-    return {issue: shown[word] for issue, word in zip(every, spoken, strict=True)}
+    label_of = labels(spoken, longest)
+    return {issue: label_of[word] for issue, word in zip(every, spoken, strict=True)}
 
 
 def named_list(names: Sequence[str]) -> str:
     """Returns names joined for a sentence: the first three, and the number of the others."""
-    shown = [one_line(name, _LONGEST_IN_SENTENCE) for name in names[:_NAMED]]
-    if len(names) > len(shown):
-        return f"{', '.join(shown)} and {len(names) - len(shown)} more"
-    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+    texts = [one_line(name, _LONGEST_IN_SENTENCE) for name in names[:_NAMED]]
+    if len(names) > len(texts):
+        return f"{', '.join(texts)} and {len(names) - len(texts)} more"
+    return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
 
 
 def width_of(label: str, size: int) -> int:

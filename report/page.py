@@ -48,11 +48,11 @@ def framed_page(
     `scripts` are JavaScript sources; `blocks` is the markup that holds their data, and stands before them."""
     figures = [figure for part in parts for figure in part.figures]
     style = _style(figures, "".join(part.style for part in parts))
-    shown = one_line(title)
+    heading = one_line(title)
     values = {
         "policy": _policy(style, scripts),
-        "title": in_html(f"{shown} – Millstream report"),
-        "heading": in_html(shown),
+        "title": in_html(f"{heading} – Millstream report"),
+        "heading": in_html(heading),
         "style": style,
         "contents": _contents(parts),
         "sections": "\n".join(_section(part, section, len(parts) > 1) for part in parts for section in part.sections),

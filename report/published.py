@@ -31,23 +31,23 @@ class PublishedFigures:
     def rows(self, name: str, columns: Sequence[Column]) -> list[tuple[Cell, ...]]:
         """Returns the paper's rows of a table, in the paper's order; a cell is None if the paper prints nothing."""
         names = [column.name for column in columns]
-        found = []
+        rows = []
         for row in self.entries(name):
             unknown = sorted(set(row) - set(names))
             if unknown:
                 raise ValueError(
                     f"published.toml: {name} has no column {', '.join(unknown)}; it has {', '.join(names)}"
                 )
-            found.append(tuple(row.get(name) for name in names))
-        return found
+            rows.append(tuple(row.get(name) for name in names))
+        return rows
 
     def beside(
         self, name: str, title: str, note: str, columns: Sequence[Column], rows: Iterable[Sequence[Cell]]
     ) -> Table:
         """Returns a table of this run's rows and then the paper's, with a first column that names each row's source."""
-        own = [(THIS_RUN, *row) for row in rows]
+        ours = [(THIS_RUN, *row) for row in rows]
         theirs = [(PUBLISHED, *row) for row in self.rows(name, columns)]
-        return Table(name, title, note, (_SOURCE, *columns), tuple(own + theirs))
+        return Table(name, title, note, (_SOURCE, *columns), tuple(ours + theirs))
 
 
 @cache

@@ -82,8 +82,8 @@ def remarks_html(remarks: Iterable[str]) -> str:
 def targets_of(kind: str, names: Iterable[str]) -> tuple[tuple[str, str], ...]:
     """Returns pairs of each name and its label: `kind` with the paper's number if the name contains one, else the
     name."""
-    found = ((name, _NUMBERED.search(name)) for name in names)
-    return tuple((name, f"{kind} {number[1]}" if number else name) for name, number in found)
+    matches = ((name, _NUMBERED.search(name)) for name in names)
+    return tuple((name, f"{kind} {number[1]}" if number else name) for name, number in matches)
 
 
 def shared_out(contents: PageContents, prefix: str = "") -> tuple[list[Table], list[Table], list[Table]]:
@@ -163,4 +163,4 @@ def _still(figure: Figure) -> str:
     places: dict[str, int] = {}
     # One picture with a name to who can't see it: its numbers are in the table below.
     drawn = _ROLES.sub("", drawn).replace("<svg ", f'<svg role="img" aria-label="{in_html(figure.title)}" ', 1)
-    return _SVG_ID.sub(lambda found: f"{found[1]}{figure.name}-{places.setdefault(found[2], len(places))}", drawn)
+    return _SVG_ID.sub(lambda match: f"{match[1]}{figure.name}-{places.setdefault(match[2], len(places))}", drawn)

@@ -73,7 +73,7 @@ def state_html(
     standings: Iterable[AnswerStatus],
     item: str = "answer",
     whose: tuple[str, str] = ("model", "models"),
-    told: str = "Figures are computed from the answers there are.",
+    note: str = "Figures are computed from the answers there are.",
     unmeasured: Sequence[str] = (),
 ) -> str:
     """Returns the markup that lists the models with missing answers, or says that none is missing. `item` names the
@@ -93,7 +93,7 @@ def state_html(
     return alert + (
         '<div class="alert" role="note">'
         f"<strong>Incomplete: {len(lacking)} of {count_text(len(every), *whose)}.</strong>"
-        f" {told}<ul>{items}</ul></div>"
+        f" {note}<ul>{items}</ul></div>"
     )
 
 
@@ -147,10 +147,10 @@ def standings_html(standings: Sequence[AnswerStatus], name: str) -> str:
     sentence above says so. `name` is its identity on the page."""
     if not standings:
         return ""
-    found = table_html(answers_table(standings), name)
+    table = table_html(answers_table(standings), name)
     if any(not standing.is_complete or standing.refused for standing in standings):
-        return found
-    return folded("Answers by model", found)
+        return table
+    return folded("Answers by model", table)
 
 
 def choices_html(choices: Sequence[tuple[str, str]]) -> str:

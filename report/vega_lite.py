@@ -52,8 +52,8 @@ class Chart(Struct, frozen=True):
         """Says of channels whether panels share a scale (`shared`) or have their own (`independent`)."""
         return self.properties(resolve={"scale": scales})
 
-    def properties(self, **given: Any) -> Chart:
-        return Chart({**self.spec, **given})
+    def properties(self, **fields: Any) -> Chart:
+        return Chart({**self.spec, **fields})
 
     def __add__(self, other: Chart) -> Chart:
         """Returns both, the second drawn over the first."""
@@ -74,7 +74,7 @@ def vconcat(*charts: Chart, spacing: int) -> Chart:
     return Chart({"vconcat": [each.spec for each in charts], "spacing": spacing})
 
 
-def _encoded(name: str, given: str | Channel | list[Channel]) -> Channel | list[Channel]:
-    if not isinstance(given, str):
-        return given
-    return {"field": given.rpartition(":")[0]} if name in _SECOND else channel(given)
+def _encoded(name: str, value: str | Channel | list[Channel]) -> Channel | list[Channel]:
+    if not isinstance(value, str):
+        return value
+    return {"field": value.rpartition(":")[0]} if name in _SECOND else channel(value)

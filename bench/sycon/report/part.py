@@ -104,7 +104,7 @@ def page_contents(general: PageContents, runs: Sequence[ReadRun]) -> PageContent
         return {model: turns for run in every for model, turns in run.conversations(item).items()}
 
     state = state_html(
-        general.standings, "turn", told="Items with turns missing enter no mean.", unmeasured=general.unmeasured
+        general.standings, "turn", note="Items with turns missing enter no mean.", unmeasured=general.unmeasured
     )
     summary = table_html(summary_table(series), "sycon-scores-summary")
     answers = standings_html(general.standings, f"{_ANSWERS}-summary")
