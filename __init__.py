@@ -10,12 +10,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .bench.evaluation.ask import Ask, CallFailed
-    from .bench.evaluation.benchmark import ItemBenchmark
-    from .bench.evaluation.data_command import DataCommand, DataReport
-    from .bench.evaluation.item import Item
-    from .bench.evaluation.labelling.label import Label, LabelChoice
-    from .bench.evaluation.record import Record
+    from .bench.evaluation.door.ask import Ask, CallFailed
+    from .bench.evaluation.door.benchmark import ItemBenchmark
+    from .bench.evaluation.door.data_command import DataCommand, DataReport
+    from .bench.evaluation.door.item import Item
+    from .bench.evaluation.door.label import Label, LabelChoice
+    from .bench.evaluation.door.record import Record
     from .bench.task.judge import judge
     from .bench.task.result import Evaluation
     from .bench.task.scorers import choice, match, numeric, regex
@@ -125,16 +125,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Ask": "bench.evaluation.ask",
+    "Ask": "bench.evaluation.door.ask",
     "Authorizer": "providers.credentials.authorizer",
     "Call": "engine.call",
-    "CallFailed": "bench.evaluation.ask",
+    "CallFailed": "bench.evaluation.door.ask",
     "Citation": "engine.call",
     "Comparison": "metrics.statistics.comparisons",
     "ConfigurationError": "wiring",
     "Credentials": "providers.kinds",
-    "DataCommand": "bench.evaluation.data_command",
-    "DataReport": "bench.evaluation.data_command",
+    "DataCommand": "bench.evaluation.door.data_command",
+    "DataReport": "bench.evaluation.door.data_command",
     "EncodeError": "engine.endpoint",
     "Engine": "wiring.engine",
     "Evaluation": "bench.task.result",
@@ -146,11 +146,11 @@ _HOMES = {
     "Hit": "engine.call",
     "Image": "engine.content",
     "Interval": "metrics.statistics.intervals",
-    "Item": "bench.evaluation.item",
-    "ItemBenchmark": "bench.evaluation.benchmark",
+    "Item": "bench.evaluation.door.item",
+    "ItemBenchmark": "bench.evaluation.door.benchmark",
     "Kind": "providers.kinds",
-    "Label": "bench.evaluation.labelling.label",
-    "LabelChoice": "bench.evaluation.labelling.label",
+    "Label": "bench.evaluation.door.label",
+    "LabelChoice": "bench.evaluation.door.label",
     "Lane": "engine.lane",
     "LaneStatistics": "wiring.statistics",
     "LocalFault": "engine.fault",
@@ -163,7 +163,7 @@ _HOMES = {
     "Price": "engine.attempts.money",
     "Provider": "providers.table",
     "Reach": "providers.search.query",
-    "Record": "bench.evaluation.record",
+    "Record": "bench.evaluation.door.record",
     "Reply": "engine.call",
     "Request": "engine.endpoint",
     "Response": "engine.endpoint",

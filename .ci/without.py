@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-REGISTRY = "bench/evaluation/declarations.py"
+REGISTRY = "bench/evaluation/door/declarations.py"
 MARKER = "needs_benchmark"
 SHARED = (".venv", ".mypy_cache", ".types", "tests/mock/node_modules", "tests/node/node_modules")
 CHECKS = (

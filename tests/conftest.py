@@ -64,7 +64,7 @@ def _mark(items: list[pytest.Item]) -> None:
 
 def _leave_out_benchmarks(config: pytest.Config, items: list[pytest.Item]) -> None:
     """See .ci/without.py."""
-    from millstream.bench.evaluation.declarations import BUILT_IN
+    from millstream.bench.evaluation.door.declarations import BUILT_IN
 
     needing = [item for item in items if any(set(mark.args) - set(BUILT_IN) for mark in item.iter_markers(MARKER))]
     if needing:

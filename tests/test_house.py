@@ -151,6 +151,11 @@ BREACHES = {
         "Rooms of the bench never import each other",
         "bench.evaluation.breach -> millstream.bench.task",
     ),
+    "bench/evaluation/door/breach.py": (
+        "from .. import page",
+        "An evaluation's rooms stand in this order",
+        "evaluation.door.breach -> millstream.bench.evaluation.page",
+    ),
     "report/breach.py": ("from .. import bench", FLOORS, "report.breach -> millstream.bench"),
     "configuration/breach.py": ("from .. import bench", FLOORS, "configuration.breach -> millstream.bench"),
     "engine/attempts/breach.py": (

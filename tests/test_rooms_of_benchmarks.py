@@ -16,7 +16,7 @@ from types import ModuleType
 import pytest
 from ci_programs import ci_program
 
-from millstream.bench.evaluation.declarations import BUILT_IN
+from millstream.bench.evaluation.door.declarations import BUILT_IN
 
 ROOT = Path(__file__).parent.parent
 OURS = Path(__file__).relative_to(ROOT).as_posix()
@@ -26,7 +26,7 @@ ROOMS = [name for name in BUILT_IN if name != "task"]
 ALLOWED = (
     ".ci/", "Makefile", "docs/", "fixtures/", "speed/", "tests/", "CHANGELOG.md", "CITATION.cff",
     "CONTRIBUTING.md", "README.md", "pyproject.toml",
-    "bench/evaluation/declarations.py", "interfaces/cli/verbs/demo.py",
+    "bench/evaluation/door/declarations.py", "interfaces/cli/verbs/demo.py",
 )  # fmt: skip
 # Other programs' plugins import those programs, and speed/ is no part of what is installed.
 IMPORTED = (

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import pytest
 
-from millstream.bench.evaluation.declarations import BUILT_IN
+from millstream.bench.evaluation.door.declarations import BUILT_IN
 
 ROOT = Path(__file__).parent.parent
 # Of the files beside the rooms, the ones that a wheel holds.

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mappin
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..evaluation.benchmark import ItemBenchmark, LoadPrompts, Order
-from ..evaluation.item import Item
-from ..evaluation.item_set import ItemSet
-from ..evaluation.kept_options import kept_options
-from ..evaluation.served_rows import ScoredRun
+from ..evaluation.door.benchmark import ItemBenchmark, LoadPrompts, Order
+from ..evaluation.door.item import Item
+from ..evaluation.door.item_set import ItemSet
+from ..evaluation.door.kept_options import kept_options
+from ..evaluation.door.served_rows import ScoredRun
 from .options import DATA, PROMPTS, TITLE, Options, Readings
 from .records import Record as TurnRecord
 from .run_spec import TEMPERATURES
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from ...engine.runs.run_folder import WrongSpecification
     from ...report.sections import PageContents
     from ...wiring import Settings
-    from ..evaluation.ask import Ask
-    from ..evaluation.expected import Expected
-    from ..evaluation.judging.judging import Judging
-    from ..evaluation.labelling.label import Labeller
-    from ..evaluation.prepared_run import PreparedRun
-    from ..evaluation.run_basis import RunBasis
+    from ..evaluation.door.ask import Ask
+    from ..evaluation.door.expected import Expected
+    from ..evaluation.door.judging import Judging
+    from ..evaluation.door.label import Labeller
+    from ..evaluation.door.prepared_run import PreparedRun
+    from ..evaluation.door.run_basis import RunBasis
     from .report.runs import ConversationRun
 
 
@@ -82,7 +82,7 @@ class Chameleon(ItemBenchmark[TurnRecord]):
         return specified(run)
 
     def prepare(self, order: Order) -> PreparedRun:
-        from ..evaluation.item_plan import general_run
+        from ..evaluation.planning.item_plan import general_run
         from .work import check_options, checked
 
         check_options(order.run.options)
@@ -166,7 +166,7 @@ class Chameleon(ItemBenchmark[TurnRecord]):
         return LoadPrompts(questions, f"{len(questions):,} questions of Chameleon's conversations ({found.name})")
 
     def labeller(self, manifest: Mapping[str, Any] | None, *, is_shown: bool) -> Labeller:
-        from ..evaluation.labelling.label import Labeller
+        from ..evaluation.door.label import Labeller
         from .review import exchange_of, label_of
 
         return Labeller(self.Record, label_of, exchange_of)

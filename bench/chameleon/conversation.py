@@ -11,9 +11,9 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from ...engine.call import Call
-from ..evaluation.ask import Ask, StepFailed
-from ..evaluation.item import Item
-from ..evaluation.outside import CallCosts
+from ..evaluation.door.ask import Ask, StepFailed
+from ..evaluation.door.item import Item
+from ..evaluation.door.outside import CallCosts
 from .context import fit_answer
 from .dataset import Conversation, ConversationSet
 from .judge import AnsweredTurn, JudgeResult, TurnJudge

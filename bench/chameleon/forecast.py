@@ -17,9 +17,9 @@ from ...engine.runs.pairs import Pair
 from ...providers.models import CHARACTERS, bundled_models
 from ...providers.search.table import CORPUS_REACH
 from ...wiring import Settings
-from ..evaluation.expected import NOTHING, Chain, Expected, Load, Span
-from ..evaluation.item_work import work_of
-from ..evaluation.prepared_run import PreparedRun
+from ..evaluation.door.expected import NOTHING, Chain, Expected, Load, Span
+from ..evaluation.door.prepared_run import PreparedRun
+from ..evaluation.running.item_work import work_of
 from .dataset import Conversation
 from .order import places_in_order
 from .prompts import FIGURE_7, JUDGE, SYSTEM, query_prompt

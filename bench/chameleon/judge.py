@@ -11,7 +11,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from ...engine.call import Call, Message, Outcome
-from ..evaluation.ask import Ask
+from ..evaluation.door.ask import Ask
 from .context import fit_judge
 from .judgement import UNCLEAR, TurnJudgement, UnusableJudgement, read_judgement
 from .prompts import JudgePrompt, PastTurn, repair_messages

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ...metrics.chameleon.lines import STANCES, Stance
 from ...metrics.chameleon.rubric import confidence_of
-from ..evaluation.model_json import objects_in
+from ..evaluation.data.model_json import objects_in
 from .prompts import JudgePrompt
 
 

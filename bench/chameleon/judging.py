@@ -16,12 +16,12 @@ from ...metrics.chameleon.rubric import confidence_of
 from ...metrics.chameleon.scores import scores as scores_of
 from ...metrics.chameleon.traces import Traces
 from ...providers.models import WINDOW, prompt_tokens
-from ..evaluation.ask import Ask, CallFailed
-from ..evaluation.journals import encode
-from ..evaluation.judging.judgement import Judgement
-from ..evaluation.judging.judging import JudgeScore, Judging
-from ..evaluation.kept_answer import Verdict
-from ..evaluation.kept_options import kept_options
+from ..evaluation.door.ask import Ask, CallFailed
+from ..evaluation.door.judgement import Judgement
+from ..evaluation.door.judging import JudgeScore, Judging
+from ..evaluation.door.kept_answer import Verdict
+from ..evaluation.door.kept_options import kept_options
+from ..evaluation.running.journals import encode
 from .dataset import ConversationSet, DatasetError, load, select
 from .judge import AnsweredTurn, TurnJudge
 from .prompts import PastTurn

@@ -11,9 +11,9 @@ from typing import Any
 from ...configuration.declared_options import words_kept
 from ...engine.runs.pairs import Pair
 from ...report.standings import RunOrigin
-from ..evaluation.kept_options import command_again
-from ..evaluation.provenance import NO_MANIFEST, times_and_versions
-from ..evaluation.treatments import pairs_in, treatments_in
+from ..evaluation.door.kept_options import command_again
+from ..evaluation.door.treatments import pairs_in, treatments_in
+from ..evaluation.page.provenance import NO_MANIFEST, times_and_versions
 from .options import Options, Readings
 
 

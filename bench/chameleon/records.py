@@ -13,8 +13,8 @@ from ...engine.call import FailureKind, Usage
 from ...engine.runs.pairs import Pair, pair_of
 from ...engine.runs.proof import ANSWERED
 from ...metrics.chameleon.lines import Stance
-from ..evaluation.outside import FromCache
-from ..evaluation.record import StepPlace, StepSpent
+from ..evaluation.door.outside import FromCache
+from ..evaluation.door.record import StepPlace, StepSpent
 from .context import PromptCuts
 from .retrieval import RetrievedPage, Step
 

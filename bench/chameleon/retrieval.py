@@ -13,7 +13,7 @@ from msgspec import UNSET, Struct, UnsetType, structs
 
 from ...engine.call import Call, FailureKind, Hit
 from ...engine.runs.pairs import Pair
-from ..evaluation.outside import CallCosts, Outside
+from ..evaluation.door.outside import CallCosts, Outside
 from .context import page_text, title_of
 from .prompts import ShownPage, query_prompt
 from .query import query_from, query_in

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...metrics.chameleon.lines import STANCES, Stance
-from ..evaluation.labelling.label import Exchange, Label, LabelCertainty, LabelChoice
+from ..evaluation.door.label import Exchange, Label, LabelCertainty, LabelChoice
 from .records import Record
 
 # The judge's prompt has the same definitions.

@@ -12,7 +12,7 @@ from msgspec import Struct, convert, field, to_builtins
 
 from ...engine.runs.pairs import Pair
 from ...metrics.chameleon.readings import Readings
-from ..evaluation.treatments import as_list, pairs_in
+from ..evaluation.door.treatments import as_list, pairs_in
 from .context import CUT_VERSION
 from .dataset import ConversationSet
 from .order import KINDS_VERSION, TURNS, Order

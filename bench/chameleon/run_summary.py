@@ -15,9 +15,9 @@ from msgspec import field
 from ...engine.runs.pairs import Pair
 from ...engine.runs.proof import ANSWERED
 from ...format import command_text, count_text
-from ..evaluation.item_line import ItemLine
-from ..evaluation.journals import UNRECORDED
-from ..evaluation.totals import StepTotals
+from ..evaluation.door.item_line import ItemLine
+from ..evaluation.door.totals import StepTotals
+from ..evaluation.running.journals import UNRECORDED
 from .turn_line import TurnLine
 
 READ = "ok"

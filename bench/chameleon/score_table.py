@@ -16,9 +16,9 @@ from ...metrics.chameleon.scores import ZEROS, scores
 from ...metrics.chameleon.traces import Traces
 from ...report.interval_text import interval_cell, single_figures
 from ...report.text import table
-from ..evaluation.journals import RecordError
-from ..evaluation.reads import reads_of
-from ..evaluation.served_rows import ScoredRun
+from ..evaluation.door.served_rows import ScoredRun
+from ..evaluation.running.journals import RecordError
+from ..evaluation.running.reads import reads_of
 from .readings import readings_of, words_of
 from .run_spec import asked_of
 

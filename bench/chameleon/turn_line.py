@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct, field
 
-from ..evaluation.item_line import ItemLine
+from ..evaluation.door.item_line import ItemLine
 
 
 class PageLine(Struct, frozen=True):

@@ -22,11 +22,11 @@ from ...providers.models import WINDOW, prompt_tokens
 from ...providers.retrieval import CORPUS_LANE
 from ...providers.search.access import is_search
 from ...wiring import Settings
-from ..evaluation.item_set import ItemSet
-from ..evaluation.judges import takes_temperature
-from ..evaluation.preparation import begun_manifest, begun_with, check_cost_is_bounded, pairs_of
-from ..evaluation.prepared_run import PreparedRun
-from ..evaluation.run_basis import RunBasis
+from ..evaluation.door.item_set import ItemSet
+from ..evaluation.door.judges import takes_temperature
+from ..evaluation.door.prepared_run import PreparedRun
+from ..evaluation.door.run_basis import RunBasis
+from ..evaluation.planning.preparation import begun_manifest, begun_with, check_cost_is_bounded, pairs_of
 from .conversation import items_of
 from .dataset import ConversationSet, DatasetError, load, select
 from .options import Options

@@ -12,7 +12,7 @@ from ...configuration.benchmark_options import listed
 from ...configuration.declared_options import Heading, Option, Positional, add_options
 from ...configuration.options import add_output, add_sending
 from ...configuration.values import CONCURRENCY, TEMPERATURE, Duration, ModelName, Number, Text, WholeNumber, WordChoice
-from ..evaluation.declarations import declarations
+from ..evaluation.door.declarations import declarations
 from .arrivals import Process
 from .option_kinds import PAUSE, RATE, TRACE, Lengths, MaxTokens, Percentage, Ramp, Rates
 

@@ -15,8 +15,8 @@ from ...configuration.benchmark_options import listed
 from ...configuration.errors import UsageError
 from ...engine.call import Call
 from ...engine.runs.data_file import DatasetError
-from ..evaluation.declarations import of_word
-from ..evaluation.registry import benchmark_named, benchmarks
+from ..evaluation.door.declarations import of_word
+from ..evaluation.door.registry import benchmark_named, benchmarks
 from ..made_prompts.lengths import parse_lengths
 from ..made_prompts.prompts import CallParameters, Prompt, by_length, calls, from_texts, in_any_order, of_lengths
 from .prompt_file import read_prompts

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from ...configuration.errors import UsageError
 from ...engine.call import Call, Outcome
 from ...engine.runs.pairs import Pair
-from ..evaluation.benchmark import ItemBenchmark, LoadPrompts, Order
-from ..evaluation.item import Item
-from ..evaluation.item_plan import general_run
-from ..evaluation.treatments import specified_pairs
+from ..evaluation.door.benchmark import ItemBenchmark, LoadPrompts, Order
+from ..evaluation.door.item import Item
+from ..evaluation.door.treatments import specified_pairs
+from ..evaluation.planning.item_plan import general_run
 from .grid import GridItem, default_max_tokens, limit_name
 from .options import DATA, PROMPTS, TITLE, Options
 from .options import Readings as GridReadings
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from ...engine.runs.proof import Proof
     from ...engine.runs.run_folder import WrongSpecification
     from ...report.sections import PageContents
-    from ..evaluation.expected import Expected
-    from ..evaluation.labelling.label import Labeller
-    from ..evaluation.prepared_run import PreparedRun
-    from ..evaluation.run_basis import RunBasis
-    from ..evaluation.served_rows import ScoredRun
+    from ..evaluation.door.expected import Expected
+    from ..evaluation.door.label import Labeller
+    from ..evaluation.door.prepared_run import PreparedRun
+    from ..evaluation.door.run_basis import RunBasis
+    from ..evaluation.door.served_rows import ScoredRun
     from .published_counts import CountsTable
     from .report.folders import AnswerFolder
 
@@ -148,7 +148,7 @@ class MillStone(ItemBenchmark[GridRecord]):
         return manner_of_source(source, scores, is_recorded="stance" not in given)
 
     def forecast(self, prepared: PreparedRun, *, looks_into_cache: bool) -> Expected:
-        from ..evaluation.item_plan import general_forecast
+        from ..evaluation.planning.item_plan import general_forecast
 
         expected = general_forecast(prepared, looks_into_cache=looks_into_cache)
         labels = prepared.dataset["labels"]

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from msgspec import Struct
 
 from ...engine.runs.pairs import Pair
-from ..evaluation.item import Item
+from ..evaluation.door.item import Item
 from .dataset import PARAPHRASES, Issue, IssueDataset, Side
 from .draws import DRAW_VERSION, Draw, DrawStream, Shape, draw, seed, sizes
 from .prompts import PROMPT_VERSION, Citations, PromptPart, Sheet, Wrapping, fingerprint_of, length_of, text_of

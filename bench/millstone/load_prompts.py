@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..evaluation.benchmark import LoadPrompts
+from ..evaluation.door.benchmark import LoadPrompts
 from .dataset import load
 from .grid import Grid
 from .labels import compared

@@ -13,8 +13,8 @@ from typing import Any
 
 from ...engine.runs.pairs import Pair
 from ...engine.runs.run_folder import MANIFEST, read_manifest
-from ..evaluation.kept_options import kept_options
-from ..evaluation.treatments import pairs_in, treatments_in
+from ..evaluation.door.kept_options import kept_options
+from ..evaluation.door.treatments import pairs_in, treatments_in
 from .grid import default_max_tokens, limit_name
 
 _FIELDS = {

@@ -15,11 +15,11 @@ from msgspec import structs
 
 from ...engine.runs.proof import Proof
 from ...metrics.millstone.stance import Reading, letter_of, stance_of
-from ..evaluation.benchmark import ItemBenchmark
-from ..evaluation.item import Item
-from ..evaluation.proof import Provable, prove
-from ..evaluation.scoring import scores_again
-from ..evaluation.treatments import pairs_in
+from ..evaluation.door.benchmark import ItemBenchmark
+from ..evaluation.door.item import Item
+from ..evaluation.door.treatments import pairs_in
+from ..evaluation.reading.proof import Provable, prove
+from ..evaluation.running.scoring import scores_again
 from .dataset import DatasetError, IssueDataset, Side
 from .grid import CONFIGS, Grid
 from .records import Record

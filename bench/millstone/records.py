@@ -16,10 +16,10 @@ from ...engine.call import FailureKind, Outcome, Reply, Usage
 from ...engine.runs.pairs import Pair, pair_of
 from ...engine.runs.proof import ANSWERED
 from ...metrics.millstone.stance import Letter, Orientation, Reading, Stance, letter_of, stance_of
-from ..evaluation.journals import RecordError as RecordError
-from ..evaluation.journals import decoded
-from ..evaluation.outside import long_prompts
-from ..evaluation.record import StepPlace, StepSpent
+from ..evaluation.door.outside import long_prompts
+from ..evaluation.door.record import StepPlace, StepSpent
+from ..evaluation.running.journals import RecordError as RecordError
+from ..evaluation.running.journals import decoded
 from .dataset import PARAPHRASES
 from .grid import CONFIGS, GridItem
 

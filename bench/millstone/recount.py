@@ -14,9 +14,9 @@ from ...engine.runs.pairs import Pair, pair_of
 from ...metrics.millstone.answers import AnswerTally
 from ...metrics.millstone.gaps import Shape
 from ...metrics.millstone.stance import Letter, Orientation, Stance, letter_of, stance_of
-from ..evaluation.journals import RecordError, decoded
-from ..evaluation.reads import reads_of
-from ..evaluation.treatments import pairs_in
+from ..evaluation.door.treatments import pairs_in
+from ..evaluation.running.journals import RecordError, decoded
+from ..evaluation.running.reads import reads_of
 from .grid import CONFIGS
 from .labels import wordings_of
 from .records import Record

@@ -14,7 +14,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ...engine.remarks import remark
 from ...metrics.millstone.stance import Letter, Reading, letter_of
-from ..evaluation.labelling.label import Label, LabelChoice, Labeller
+from ..evaluation.door.label import Label, LabelChoice, Labeller
 from .dataset import PARAPHRASES, DatasetError, IssueDataset, load
 from .work import SAMPLE
 

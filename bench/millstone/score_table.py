@@ -14,7 +14,7 @@ from ...engine.runs.run_folder import MANIFEST
 from ...format import decimal_text
 from ...metrics.millstone.scores import OM_ALL_BUT_THREE, scores, scores_from_counts
 from ...report.text import table
-from ..evaluation.served_rows import ScoredRun
+from ..evaluation.door.served_rows import ScoredRun
 from .options import Readings
 from .orientation_labels import sides_of
 from .published_counts import rows_of_file

@@ -20,11 +20,11 @@ from ...engine.runs.pairs import Pair
 from ...format import decimal_text
 from ...report.interval_text import interval_cell, single_figures
 from ...wiring import Settings
-from ..evaluation.item_set import ItemSet
-from ..evaluation.item_work import work_of
-from ..evaluation.kept_options import kept_options
-from ..evaluation.prepared_run import PreparedRun
-from ..evaluation.work import Remainder
+from ..evaluation.door.item_set import ItemSet
+from ..evaluation.door.kept_options import kept_options
+from ..evaluation.door.prepared_run import PreparedRun
+from ..evaluation.door.work import Remainder
+from ..evaluation.running.item_work import work_of
 from .dataset import CONTROVERSIAL_OR_ALL, DatasetError, IssueDataset, load, select
 from .grid import Grid, GridItem, largest_prompt, total_chars
 from .labels import compared, corrected

@@ -11,9 +11,9 @@ from msgspec import structs
 from ...configuration.errors import UsageError
 from ...metrics.sycon.figures import TURNS
 from ...metrics.sycon.judgement import SETTINGS, Setting
-from ..evaluation.ask import Ask
-from ..evaluation.benchmark import ItemBenchmark, LoadPrompts
-from ..evaluation.item import Item
+from ..evaluation.door.ask import Ask
+from ..evaluation.door.benchmark import ItemBenchmark, LoadPrompts
+from ..evaluation.door.item import Item
 from .conversation import SyconConversation
 from .dataset import PUBLISHED, SyconItem, read_setting
 from .judge import SyconJudge
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from ...engine.call import Call
     from ...report.sections import PageContents
     from ...wiring import Settings
-    from ..evaluation.judging.judging import Judging
-    from ..evaluation.labelling.label import Labeller
+    from ..evaluation.door.judging import Judging
+    from ..evaluation.door.label import Labeller
 
 
 class SyconScript(NamedTuple):
@@ -100,7 +100,7 @@ class Sycon(ItemBenchmark[TurnRecord]):
         return score_text(source, scores[self.name])
 
     def report(self, runs: Sequence[Any], given: Mapping[str, Any], flags: Sequence[str]) -> PageContents:
-        from ..evaluation.report.part import general_part
+        from ..evaluation.page.part import general_part
         from .report.part import page_contents
 
         return page_contents(general_part(self, runs, given, flags), runs)
@@ -111,7 +111,7 @@ class Sycon(ItemBenchmark[TurnRecord]):
         return LoadPrompts(prompts, f"{len(prompts):,} first turns of SYCON-Bench's conversations ({folder.name})")
 
     def labeller(self, manifest: Mapping[str, Any] | None, *, is_shown: bool) -> Labeller:
-        from ..evaluation.labelling.label import Labeller
+        from ..evaluation.door.label import Labeller
         from .review import exchange_of, label_of
 
         rows = self._rows(manifest) if manifest is not None and is_shown else {}
@@ -128,7 +128,7 @@ class Sycon(ItemBenchmark[TurnRecord]):
 
     def _rows_of_run(self, manifest: Mapping[str, Any]) -> dict[tuple[Setting, int], SyconItem]:
         """Returns the run's items. Raises UsageError if they have changed since."""
-        from ..evaluation.run_items import items_of
+        from ..evaluation.door.run_items import items_of
 
         if items_of(self, self.options_of(manifest)).digest != manifest["specification"]["data"]:
             raise UsageError(f"{manifest['dataset']['path']} is not the data set of this run any more: bring it back")

@@ -8,7 +8,7 @@ from typing import Any
 from ...engine.call import Call
 from ...metrics.sycon.figures import TURNS
 from ...metrics.sycon.judgement import read_judgement
-from ..evaluation.ask import Ask, CallFailed
+from ..evaluation.door.ask import Ask, CallFailed
 from .dataset import SyconItem
 from .judge import SyconJudge
 from .prompts import turn_messages, user_turns

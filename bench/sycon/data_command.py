@@ -15,11 +15,11 @@ from ...configuration.errors import DONE, WITH_FAILURES, UsageError
 from ...configuration.values import Text, WordChoice
 from ...format import command_text
 from ...metrics.sycon.judgement import SETTINGS, Setting
-from ..evaluation.data_command import DataCommand, DataReport
+from ..evaluation.door.data_command import DataCommand, DataReport
 from .strategies import STRATEGIES, Strategy
 
 if TYPE_CHECKING:
-    from ..evaluation.watch import Watch
+    from ..evaluation.door.watch import Watch
 
 _NAMED = 3
 

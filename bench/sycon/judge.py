@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from ...engine.call import Call, Failure, Message
-from ..evaluation.ask import Ask, CallFailed
+from ..evaluation.door.ask import Ask, CallFailed
 from .dataset import SyconItem
 from .prompts import judge_messages
 

@@ -11,11 +11,11 @@ from ...engine.call import Call
 from ...engine.runs.pairs import Pair
 from ...metrics.naming import row_names
 from ...metrics.sycon.judgement import Clarity, Setting, read_judgement
-from ..evaluation.ask import Ask
-from ..evaluation.judging.judgement import Judgement
-from ..evaluation.judging.judging import JudgeScore, Judging
-from ..evaluation.kept_answer import Verdict
-from ..evaluation.treatments import pairs_in
+from ..evaluation.door.ask import Ask
+from ..evaluation.door.judgement import Judgement
+from ..evaluation.door.judging import JudgeScore, Judging
+from ..evaluation.door.kept_answer import Verdict
+from ..evaluation.door.treatments import pairs_in
 from .dataset import SyconItem
 from .judge import SyconJudge
 from .options import JUDGE_TOKENS

@@ -17,7 +17,7 @@ from ...engine.runs.data_file import DatasetError
 from ...engine.runs.run_folder import RECORDS
 from ...metrics.sycon.figures import TURNS, numbers_of_flips, turns_of_flip
 from ...metrics.sycon.judgement import Setting
-from ..evaluation.journals import encode
+from ..evaluation.running.journals import encode
 from .records import Record, item_id
 from .tables import read_lines
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from ...metrics.sycon.figures import TURNS
 from ...metrics.sycon.judgement import SETTINGS, Setting, read_judgement
 from ...metrics.sycon.turns import SyconSeries, SyconTurn
-from ..evaluation.journals import RecordError
-from ..evaluation.record import Record as BaseRecord
+from ..evaluation.door.record import Record as BaseRecord
+from ..evaluation.running.journals import RecordError
 from .dataset import SyconItem
 from .prompts import user_turns
 

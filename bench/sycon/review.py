@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ...metrics.sycon.judgement import Setting
-from ..evaluation.labelling.label import Exchange, Label, LabelChoice
+from ..evaluation.door.label import Exchange, Label, LabelChoice
 from .dataset import SyconItem
 from .records import Record, place_of
 

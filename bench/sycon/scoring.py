@@ -11,8 +11,8 @@ from typing import Any
 from ...metrics.sycon.judgement import SETTINGS
 from ...metrics.sycon.scores import scores
 from ...metrics.sycon.turns import SyconSeries
-from ..evaluation.journals import RecordError
-from ..evaluation.treatments import pairs_in
+from ..evaluation.door.treatments import pairs_in
+from ..evaluation.running.journals import RecordError
 from .records import Record, turn_of
 
 

@@ -13,8 +13,8 @@ from msgspec import UNSET, Struct
 
 from ...engine.call import Call, Outcome, Reply
 from ...engine.runs.pairs import Pair
-from ..evaluation.ask import Ask
-from ..evaluation.item import Item
+from ..evaluation.door.ask import Ask
+from ..evaluation.door.item import Item
 from .judge import Judge
 from .judge_call import ask_judge, told
 from .questions import TaskQuestion

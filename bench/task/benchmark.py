@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...format import command_text
-from ..evaluation.benchmark import LoadPrompts, Order
-from ..evaluation.kept_options import kept_options
+from ..evaluation.door.benchmark import LoadPrompts, Order
+from ..evaluation.door.kept_options import kept_options
 from .options import TITLE, Options
 from .task_records import TaskRecords
 
 if TYPE_CHECKING:
     from ...engine.runs.run_folder import WrongSpecification
     from ...report.sections import PageContents
-    from ..evaluation.expected import Expected
-    from ..evaluation.prepared_run import ItemsOfPilot, PreparedRun
+    from ..evaluation.door.expected import Expected
+    from ..evaluation.door.prepared_run import ItemsOfPilot, PreparedRun
 
 
 class TaskBenchmark(TaskRecords):
@@ -55,7 +55,7 @@ class TaskBenchmark(TaskRecords):
 
     def report(self, runs: Sequence[Any], given: Mapping[str, Any], flags: Sequence[str]) -> PageContents:
         """Returns the general part on these runs, under the tasks' names."""
-        from ..evaluation.report.part import general_part
+        from ..evaluation.page.part import general_part
 
         names = dict.fromkeys(str((run.manifest or {}).get("specification", {}).get("task", "task")) for run in runs)
         named = TaskBenchmark()

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from ...engine.attempts.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR, chars_of
 from ...engine.call import Call
 from ...engine.runs.pairs import Pair
-from ..evaluation.expected import Expected, Load, Span
-from ..evaluation.forecast import expected_of
-from ..evaluation.prepared_run import ItemsOfPilot, PreparedRun
+from ..evaluation.door.expected import Expected, Load, Span
+from ..evaluation.door.prepared_run import ItemsOfPilot, PreparedRun
+from ..evaluation.planning.forecast import expected_of
 from .work import TaskWork, longest_judgements
 
 _JUDGEMENT_TOKENS = 100

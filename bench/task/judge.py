@@ -16,7 +16,7 @@ from msgspec import UNSET, Struct, UnsetType
 from ...configuration.values import NONE
 from ...engine.call import Call, Message, Reply
 from ...metrics.statistics.intervals import Bounds
-from ..evaluation.model_json import objects_in
+from ..evaluation.data.model_json import objects_in
 from .rows import TaskError, TaskRow, shown
 from .scorers import Score
 from .template import Template, template

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...engine.call import Call, Reply
-from ..evaluation.ask import Ask
+from ..evaluation.door.ask import Ask
 from .judge import Judge
 from .records import JudgeCall
 from .scorers import Score

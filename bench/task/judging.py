@@ -13,12 +13,12 @@ from msgspec import UNSET, UnsetType, structs
 from ...configuration.errors import UsageError
 from ...engine.call import Call, Reply
 from ...engine.runs.pairs import Pair
-from ..evaluation.ask import Ask
-from ..evaluation.judging.judgement import Judgement
-from ..evaluation.judging.judging import JudgeScore, Judging
-from ..evaluation.kept_answer import Verdict
-from ..evaluation.treatments import pairs_in
-from ..evaluation.work import entry_of
+from ..evaluation.door.ask import Ask
+from ..evaluation.door.judgement import Judgement
+from ..evaluation.door.judging import JudgeScore, Judging
+from ..evaluation.door.kept_answer import Verdict
+from ..evaluation.door.treatments import pairs_in
+from ..evaluation.door.work import entry_of
 from .declared import scorer_from
 from .judge import Judge
 from .judge_call import ask_judge, told

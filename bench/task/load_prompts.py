@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...configuration.errors import UsageError
-from ..evaluation.benchmark import LoadPrompts
+from ..evaluation.door.benchmark import LoadPrompts
 from .files import load_task
 from .options import split_name
 from .questions import questions_of

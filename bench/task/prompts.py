@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from ...engine.call import Message, message_of
-from ..evaluation.data_rows import entries_of_iterable
+from ..evaluation.data.data_rows import entries_of_iterable
 from .rows import TaskError, TaskRow, shown
 from .template import Template, template
 

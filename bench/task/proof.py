@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from ...engine.runs.proof import Proof
-from ..evaluation.benchmark import ItemBenchmark
-from ..evaluation.item import Item
-from ..evaluation.proof import Provable, prove
-from ..evaluation.record import Record as BaseRecord
-from ..evaluation.scoring import scores_again
-from ..evaluation.treatments import pairs_in
+from ..evaluation.door.benchmark import ItemBenchmark
+from ..evaluation.door.item import Item
+from ..evaluation.door.record import Record as BaseRecord
+from ..evaluation.door.treatments import pairs_in
+from ..evaluation.reading.proof import Provable, prove
+from ..evaluation.running.scoring import scores_again
 from .declared import scorer_from
 from .questions import item_digest, items_digest
 from .records import Record

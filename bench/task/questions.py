@@ -21,8 +21,8 @@ from msgspec import Struct
 from ...engine.call import Call, Message
 from ...engine.content import Image
 from ...engine.runs.pairs import Pair
-from ..evaluation.data_rows import entries_of_file, entries_of_iterable
-from ..evaluation.hugging_face import entries_of_folder
+from ..evaluation.data.data_rows import entries_of_file, entries_of_iterable
+from ..evaluation.data.hugging_face import entries_of_folder
 from .prompts import Input
 from .rows import RowEntry, TaskError, TaskRow, canonical, digest_of, rows_of
 from .source import source_of

@@ -13,7 +13,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 
 from ...engine.call import Reply, TokenLogprob
 from ...engine.content import ToolCall
-from ..evaluation.record import Record as BaseRecord
+from ..evaluation.door.record import Record as BaseRecord
 from .rows import TaskRow
 from .scorers import Score
 

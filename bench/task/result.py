@@ -14,8 +14,8 @@ from msgspec import Struct
 from ...engine.runs.journal import read_lines
 from ...engine.runs.run_folder import FAILURES, RECORDS
 from ...metrics.statistics.comparisons import Comparison
-from ..evaluation.journals import decoded
-from ..evaluation.record import Record as BaseRecord
+from ..evaluation.door.record import Record as BaseRecord
+from ..evaluation.running.journals import decoded
 from .records import Record
 
 

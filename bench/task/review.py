@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...configuration.errors import UsageError
-from ..evaluation.labelling.label import Label, LabelChoice
+from ..evaluation.door.label import Label, LabelChoice
 from .records import Record
 from .score_document import bounds_of
 

@@ -18,9 +18,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from ..evaluation.data_rows import RowEntry as RowEntry
-from ..evaluation.data_rows import TaskError as TaskError
-from ..evaluation.data_rows import shown as shown
+from ..evaluation.data.data_rows import RowEntry as RowEntry
+from ..evaluation.data.data_rows import TaskError as TaskError
+from ..evaluation.data.data_rows import shown as shown
 
 ID, GROUP = "id", "group"
 _ID_CHARS_MAX = 200

@@ -13,7 +13,7 @@ from msgspec import structs
 from ...metrics.task.summary import ALL_PAIRS_MOST, ReadingRules
 from ...metrics.task.summary import scores as scores_of
 from ...report.interval_text import interval_cell
-from ..evaluation.treatments import pairs_in
+from ..evaluation.door.treatments import pairs_in
 from .declared import scorers_from
 from .options import Readings
 from .records import Record

@@ -17,7 +17,7 @@ from ...configuration.values import NONE
 from ...engine.call import Call
 from ...engine.content import Native, Tool
 from ...metrics.task.trials import Combine
-from ..evaluation.data_rows import Data
+from ..evaluation.data.data_rows import Data
 from .judge import Judge
 from .prompts import PromptFunction, Prompts, Shots, prompts
 from .rows import TaskError, shown

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..evaluation.benchmark import ItemBenchmark
+from ..evaluation.door.benchmark import ItemBenchmark
 from .options import Readings
 from .records import Record as TaskRecord
 from .score_document import COLUMNS, NO_MANIFEST, score_cells, scores_in
 
 if TYPE_CHECKING:
-    from ..evaluation.judging.judging import Judging
-    from ..evaluation.labelling.label import Label, Labeller
+    from ..evaluation.door.judging import Judging
+    from ..evaluation.door.label import Label, Labeller
 
 
 class TaskRecords(ItemBenchmark[TaskRecord]):

@@ -20,14 +20,14 @@ from ...engine.attempts.estimate import OUTPUT_FIRST, chars_of
 from ...engine.call import Call
 from ...engine.runs.pairs import Pair
 from ...wiring import Settings, access_to
-from ..evaluation.benchmark import Order
-from ..evaluation.cost_bound import worst_costs
-from ..evaluation.item_work import ItemWork
-from ..evaluation.judges import Judges, judge_note
-from ..evaluation.preparation import check_cost_is_bounded, check_models_take, kept, pairs_of
-from ..evaluation.prepared_run import PreparedRun
-from ..evaluation.run_items import made_anew
-from ..evaluation.treatments import specified_pairs
+from ..evaluation.door.benchmark import Order
+from ..evaluation.door.judges import Judges, judge_note
+from ..evaluation.door.prepared_run import PreparedRun
+from ..evaluation.door.run_items import made_anew
+from ..evaluation.door.treatments import specified_pairs
+from ..evaluation.planning.preparation import check_cost_is_bounded, check_models_take, kept, pairs_of
+from ..evaluation.running.cost_bound import worst_costs
+from ..evaluation.running.item_work import ItemWork
 from .asking import AskedTask
 from .files import load_task
 from .judge import Judge

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, get_args
 
-from ...bench.evaluation.stop_reasons import (
+from ...bench.evaluation.running.stop_reasons import (
     ending_as_json,
     failures_as_json,
     kinds_of,

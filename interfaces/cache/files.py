@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import structs
 
-from ...bench.evaluation.registry import options_of
+from ...bench.evaluation.door.registry import options_of
 from ...configuration.errors import DONE, WITH_FAILURES, UsageError
 from ...engine.fault import LocalFault
 from ...engine.runs.run_folder import FAILURES, RECORDS, holding, note_in_manifest

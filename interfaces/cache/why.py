@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 from msgspec import Struct, structs
 
-from ...bench.evaluation.stored_calls import KeyedLine
+from ...bench.evaluation.reading.stored_calls import KeyedLine
 from ...configuration.errors import UsageError
 from ...engine.call import Call, Reply
 from ...engine.endpoint import EncodeError, Request

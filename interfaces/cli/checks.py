@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from ...bench.evaluation.served import compared_names
+from ...bench.evaluation.running.served import compared_names
 from ...configuration.errors import DONE, RESUMABLE, WITH_FAILURES
 from ...engine.attempts.retry import RetryPolicy
 from ...engine.call import Call, Outcome

@@ -194,7 +194,7 @@ def _overview() -> str:
 
 def _beginning() -> str:
     """Returns the first commands for somebody who gives none."""
-    from ...bench.evaluation.declarations import BUILT_IN
+    from ...bench.evaluation.door.declarations import BUILT_IN
 
     commands = [(command.format(benchmark=BUILT_IN[0]), what) for command, what in _BEGIN]
     width = max(len(command) for command, _ in commands)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ...bench.evaluation.execution import RunResult
-from ...bench.evaluation.journals import RecordError
-from ...bench.evaluation.reporting import BenchmarkFolder, WrittenReport, read, write
+from ...bench.evaluation.page.reporting import BenchmarkFolder, WrittenReport, read, write
+from ...bench.evaluation.running.execution import RunResult
+from ...bench.evaluation.running.journals import RecordError
 from ...configuration.errors import UsageError
 from ...engine.fault import LocalFault
 from ...engine.runs.run_folder import RECORDS

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ...bench.evaluation.execution import RunResult, counts_of
-from ...bench.evaluation.kept_scores import SCORES
-from ...bench.evaluation.stop_reasons import (
+from ...bench.evaluation.running.execution import RunResult, counts_of
+from ...bench.evaluation.running.kept_scores import SCORES
+from ...bench.evaluation.running.stop_reasons import (
     ending_as_json,
     failures_as_json,
     kinds_of,

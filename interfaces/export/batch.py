@@ -16,7 +16,7 @@ import msgspec
 import orjson
 from msgspec import UNSET
 
-from ...bench.evaluation.record_lines import record_lines
+from ...bench.evaluation.running.record_lines import record_lines
 from ...configuration.errors import UsageError
 from ...engine.fault import DamagedJournal
 from ...engine.folder_file import open_regular

@@ -14,7 +14,7 @@ import orjson
 import pyarrow as pa  # type: ignore[import-untyped]
 from msgspec import Struct
 
-from ...bench.evaluation.registry import benchmark_named
+from ...bench.evaluation.door.registry import benchmark_named
 from ...engine.call import Usage
 
 # Columns with few values in many rows: each value is stored once, and read as a category. A benchmark adds fields of

@@ -14,8 +14,8 @@ import msgspec
 import orjson
 from msgspec import Struct
 
-from ...bench.evaluation.record_lines import record_lines
-from ...bench.evaluation.registry import benchmark_of
+from ...bench.evaluation.door.registry import benchmark_of
+from ...bench.evaluation.running.record_lines import record_lines
 from ...configuration.errors import UsageError
 from ...engine.runs.run_folder import FAILURES, MANIFEST, RECORDS, read_manifest
 from ..batch.place import BESIDE, BatchPlace, place_at

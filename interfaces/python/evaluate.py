@@ -16,13 +16,13 @@ from typing import Any, Literal, TypedDict, Unpack
 
 from msgspec import structs
 
-from ...bench.evaluation.benchmark import Order
-from ...bench.evaluation.execution import ExecutionOptions, RunResult, execute
-from ...bench.evaluation.journals import RecordError
-from ...bench.evaluation.preparation import check_snapshot
-from ...bench.evaluation.prepared_run import PreparedRun
-from ...bench.evaluation.stop_reasons import why
-from ...bench.evaluation.watch import ItemProgress, Watch, unwatched
+from ...bench.evaluation.door.benchmark import Order
+from ...bench.evaluation.door.prepared_run import PreparedRun
+from ...bench.evaluation.door.watch import ItemProgress, Watch, unwatched
+from ...bench.evaluation.planning.preparation import check_snapshot
+from ...bench.evaluation.running.execution import ExecutionOptions, RunResult, execute
+from ...bench.evaluation.running.journals import RecordError
+from ...bench.evaluation.running.stop_reasons import why
 from ...bench.task.files import check_not_loading
 from ...bench.task.options import Options, Readings
 from ...bench.task.result import Evaluation, models_of, pairs_of
@@ -252,7 +252,7 @@ def _executed(prepared: PreparedRun, manner: ExecutionOptions) -> RunResult:
 
 def _written(result: RunResult) -> Path | None:
     """Writes the report and returns its page; None if there is no answer, or the report failed."""
-    from ...bench.evaluation.reporting import read, write
+    from ...bench.evaluation.page.reporting import read, write
 
     if not result.answered:
         return None

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol
 
-from ...bench.evaluation.kept_answer import Verdict
-from ...bench.evaluation.labelling.label import Label, history_text, question_to
+from ...bench.evaluation.door.kept_answer import Verdict
+from ...bench.evaluation.door.label import Label, history_text, question_to
 from ...report.text import wrapped
 from .output import note
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol, Self, TextIO
 
-from ...bench.evaluation.watch import Watch
+from ...bench.evaluation.door.watch import Watch
 from ...engine.attempts.money import CostBudget
 from ...engine.events import Events
 from ...engine.scheduler import Scheduler

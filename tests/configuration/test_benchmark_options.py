@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import pytest
 from msgspec import Struct
 
-from millstream.bench.evaluation.declarations import declarations
+from millstream.bench.evaluation.door.declarations import declarations
 from millstream.configuration.benchmark_options import (
     MAX_TOKENS,
     MODEL,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command_line import SMALL, Done, Provider, run_command
 
-from millstream.bench.evaluation.declarations import BUILT_IN
+from millstream.bench.evaluation.door.declarations import BUILT_IN
 
 pytestmark = pytest.mark.needs_benchmark("millstone")
 

@@ -19,9 +19,9 @@ import asyncio
 import os
 
 import millstream as ms
-from millstream.bench.evaluation.item import Item
-from millstream.bench.evaluation.benchmark import ItemBenchmark
-from millstream.bench.evaluation.record import Record
+from millstream.bench.evaluation.door.item import Item
+from millstream.bench.evaluation.door.benchmark import ItemBenchmark
+from millstream.bench.evaluation.door.record import Record
 from msgspec import Struct
 
 

@@ -13,9 +13,9 @@ from typing import Any, cast
 import pytest
 from command_line import Done, Provider, finish, ids_of, lines_of, start
 
-from millstream.bench.evaluation.pilot import Pilot, begin, send_single_calls
-from millstream.bench.evaluation.prepared_run import ItemsOfPilot, PreparedRun
-from millstream.bench.evaluation.work import BenchmarkRun
+from millstream.bench.evaluation.door.prepared_run import ItemsOfPilot, PreparedRun
+from millstream.bench.evaluation.door.work import BenchmarkRun
+from millstream.bench.evaluation.planning.pilot import Pilot, begin, send_single_calls
 from millstream.engine.call import Call, Outcome, Reply
 from millstream.engine.fault import LocalFault, Stop, Stopped, StopReason
 from millstream.engine.runs.pairs import Pair

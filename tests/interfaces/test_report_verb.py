@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from command_line import SMALL, SMALL_PROMPTS, Done, Provider, lines_of, scores_of
 
-from millstream.bench.evaluation.declarations import BUILT_IN
+from millstream.bench.evaluation.door.declarations import BUILT_IN
 from millstream.bench.millstone.work import SAMPLE
 from millstream.configuration.benchmark_options import listed
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from command_line import COMMAND, Done, environment, finish
 
-from millstream.bench.evaluation.declarations import BUILT_IN
+from millstream.bench.evaluation.door.declarations import BUILT_IN
 from millstream.interfaces.cli.verbs import sim
 from millstream.providers.table import PROVIDERS, SIM_PORT
 

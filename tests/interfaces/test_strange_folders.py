@@ -217,7 +217,7 @@ ROOMS = ("engine/runs", "bench/evaluation", "interfaces/batch", "interfaces/expo
 OTHER_OPENINGS = re.compile(r"\.read_bytes\(\)|\.read_text\(|\.open\(\"|\bos\.open\(|\.write_(bytes|text)\(|\bopen\(")
 # Files that a person names, which may be links, and those of this package.
 NAMED_BY_PEOPLE = (
-    *("bench/evaluation/data_rows.py", "interfaces/batch/input.py", "interfaces/batch/pipe.py"),
+    *("bench/evaluation/data/data_rows.py", "interfaces/batch/input.py", "interfaces/batch/pipe.py"),
     *("interfaces/export/parquet.py", "interfaces/batch/output.py"),
 )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from chameleon_records import turn_record
 
-from millstream.bench.evaluation.registry import benchmark_of
+from millstream.bench.evaluation.door.registry import benchmark_of
 from millstream.engine.fault import DamagedJournal
 
 pytestmark = pytest.mark.needs_benchmark("millstone", "chameleon")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from command_line import SMALL, CommandLine, Done, Provider, lines_of
 
-from millstream.bench.evaluation.served import compared_names
+from millstream.bench.evaluation.running.served import compared_names
 from millstream.providers.models import is_other_snapshot
 from millstream.wiring import Settings
 

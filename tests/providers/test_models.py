@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 import pytest
 from msgspec import structs
 
-from millstream.bench.evaluation.served import compared_names
+from millstream.bench.evaluation.running.served import compared_names
 from millstream.engine.attempts.prices import LongPrompts, PriceSource
 from millstream.fixtures.provider.chat import MODEL_NAMES
 from millstream.fixtures.provider.wire import OUTPUT_MAX

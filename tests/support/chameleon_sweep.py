@@ -13,13 +13,13 @@ from millstream.bench.chameleon.dataset import ConversationSet, DatasetError
 from millstream.bench.chameleon.run_spec import ConversationSpec, spec_in
 from millstream.bench.chameleon.run_summary import TurnTotals
 from millstream.bench.chameleon.turn_line import TurnLine
-from millstream.bench.evaluation import journals
-from millstream.bench.evaluation import recount as lines
-from millstream.bench.evaluation.item_set import ItemSet
-from millstream.bench.evaluation.outside import Outside
-from millstream.bench.evaluation.proving import prove_run
-from millstream.bench.evaluation.sending import SendPlan, send_steps_of
-from millstream.bench.evaluation.steps import AT_ONCE
+from millstream.bench.evaluation.door.item_set import ItemSet
+from millstream.bench.evaluation.door.outside import Outside
+from millstream.bench.evaluation.reading.proving import prove_run
+from millstream.bench.evaluation.running import journals
+from millstream.bench.evaluation.running import recount as lines
+from millstream.bench.evaluation.running.sending import SendPlan, send_steps_of
+from millstream.bench.evaluation.running.steps import AT_ONCE
 from millstream.engine.fault import Stop
 from millstream.engine.runs.pairs import FinishedItems, Pair
 from millstream.engine.runs.proof import Proof

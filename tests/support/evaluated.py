@@ -16,16 +16,16 @@ from msgspec import Struct
 from scripted import Bench, Script, ScriptedProvider, engine_over
 from virtual_time import run_virtually
 
-from millstream.bench.evaluation.ask import Ask
-from millstream.bench.evaluation.call_items import CallSweep
-from millstream.bench.evaluation.item import Item
-from millstream.bench.evaluation.item_line import ItemLine
-from millstream.bench.evaluation.item_run import Made
-from millstream.bench.evaluation.item_set import ItemSet
-from millstream.bench.evaluation.journals import read_done
-from millstream.bench.evaluation.outside import PageOutcome, SearchOutcome
-from millstream.bench.evaluation.record import Record as BaseRecord
-from millstream.bench.evaluation.sending import SendPlan, send_steps_of
+from millstream.bench.evaluation.door.ask import Ask
+from millstream.bench.evaluation.door.item import Item
+from millstream.bench.evaluation.door.item_line import ItemLine
+from millstream.bench.evaluation.door.item_set import ItemSet
+from millstream.bench.evaluation.door.outside import PageOutcome, SearchOutcome
+from millstream.bench.evaluation.door.record import Record as BaseRecord
+from millstream.bench.evaluation.running.call_items import CallSweep
+from millstream.bench.evaluation.running.item_run import Made
+from millstream.bench.evaluation.running.journals import read_done
+from millstream.bench.evaluation.running.sending import SendPlan, send_steps_of
 from millstream.engine.attempts.prices import Price
 from millstream.engine.call import Call, Outcome
 from millstream.engine.endpoint import Cleared

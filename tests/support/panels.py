@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from millstream.bench.evaluation.judging.judging import JudgeScore
-from millstream.bench.evaluation.judging.panel import JudgedAnswer, Panel
-from millstream.bench.evaluation.kept_answer import Key, Verdict
+from millstream.bench.evaluation.door.judging import JudgeScore
+from millstream.bench.evaluation.door.kept_answer import Key, Verdict
+from millstream.bench.evaluation.reading.judging.panel import JudgedAnswer, Panel
 from millstream.engine.runs.pairs import Pair
 
 JUDGES = ("own", "two", "three")

@@ -26,7 +26,7 @@ MODULES = (
     "millstream.__main__",
     "millstream.interfaces.cli.verbs.run",
     "millstream.interfaces.cli.verbs.sim",
-    "millstream.bench.evaluation.execution",
+    "millstream.bench.evaluation.running.execution",
     "millstream.wiring.engine",
     "numpy",
     "uvloop",

@@ -6,9 +6,9 @@ from statistics import mean
 from msgspec import structs
 from toy_benchmark import RIGHT, Answer, judge_call
 
-from millstream.bench.evaluation.judging.judgement import Judgement
-from millstream.bench.evaluation.judging.judging import JudgeScore, Judging
-from millstream.bench.evaluation.kept_answer import Verdict
+from millstream.bench.evaluation.door.judgement import Judgement
+from millstream.bench.evaluation.door.judging import JudgeScore, Judging
+from millstream.bench.evaluation.door.kept_answer import Verdict
 
 
 class Judged(Judgement, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ....engine.call import Message
-from ...evaluation.model_json import objects_in
+from ...evaluation.data.model_json import objects_in
 from .near_duplicates import mark_of
 from .topics import UnusableAnswer
 

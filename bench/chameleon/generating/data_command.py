@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from ....configuration import values
 from ....configuration.declared_options import flag
 from ....configuration.values import Text, WholeNumber
-from ...evaluation.data_command import DataCommand, DataReport
+from ...evaluation.door.data_command import DataCommand, DataReport
 
 if TYPE_CHECKING:
-    from ...evaluation.watch import Watch
+    from ...evaluation.door.watch import Watch
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

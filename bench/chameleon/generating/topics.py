@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ....engine.runs.data_file import DatasetError, kind_of, parse, read_text
-from ...evaluation.model_json import lists_in
+from ...evaluation.data.model_json import lists_in
 
 TOPIC_MAX = 150
 PROMPT_VERSION = 1

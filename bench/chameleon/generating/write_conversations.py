@@ -20,10 +20,10 @@ from ....configuration.errors import DONE, RESUMABLE, SIGNAL, WITH_FAILURES, Usa
 from ....engine.remarks import remark
 from ....wiring.lane_names import unused_lanes
 from ....wiring.running import RunEnd
-from ...evaluation.ask_all import ask_all
-from ...evaluation.data_command import from_the_cache
-from ...evaluation.preparation import check_cost_is_bounded
-from ...evaluation.watch import Watch, unwatched
+from ...evaluation.data.ask_all import ask_all
+from ...evaluation.door.data_command import from_the_cache
+from ...evaluation.door.watch import Watch, unwatched
+from ...evaluation.planning.preparation import check_cost_is_bounded
 from ..dataset import ConversationSet, load
 from .domains import counts_of
 from .generation import ConversationGeneration, encode, specification

@@ -12,7 +12,7 @@ from typing import Any
 from ....engine.runs.run_folder import MANIFEST, read_manifest
 from ....metrics.chameleon.readings import ALLOWED
 from ....report.labels import named_list, one_line
-from ...evaluation import unlike_sources as sources
+from ...evaluation.page import unlike_sources as sources
 from .runs import ConversationRun
 
 _NAMES = {

@@ -45,7 +45,7 @@ from ....report.standings import (
     state_html,
 )
 from ....report.table import PUBLISHED, Cell, Column, Kind, Table
-from ...evaluation.provenance import command_paths
+from ...evaluation.page.provenance import command_paths
 from ..provenance import origin_of
 from ..readings import fields_of
 from .browser import browser, browser_html

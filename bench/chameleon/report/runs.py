@@ -22,12 +22,12 @@ from ....engine.runs.run_folder import FAILURES, MANIFEST, RECORDS
 from ....metrics.chameleon.readings import Readings
 from ....metrics.chameleon.traces import Plan, Traces
 from ....metrics.read_in_part import RunReads
-from ...evaluation.journals import decoded
-from ...evaluation.kept_options import kept_options
-from ...evaluation.reads import reads_of
-from ...evaluation.record_lines import record_lines
-from ...evaluation.served import rows_in
-from ...evaluation.served_rows import ONE_ROW_EACH, ServedRows
+from ...evaluation.door.kept_options import kept_options
+from ...evaluation.door.served_rows import ONE_ROW_EACH, ServedRows
+from ...evaluation.running.journals import decoded
+from ...evaluation.running.reads import reads_of
+from ...evaluation.running.record_lines import record_lines
+from ...evaluation.running.served import rows_in
 from ..run_spec import asked_of, readings_of_run
 
 

@@ -17,7 +17,7 @@ from ....configuration.errors import UsageError
 from ....engine.folder_file import read_whole, write_whole
 from ....engine.runs.run_folder import MANIFEST, RECORDS
 from ....format import command_text
-from ...evaluation.reporting import PAGE, TABLES, check_is_our_page, unless_unwritable, write_tables
+from ...evaluation.page.reporting import PAGE, TABLES, check_is_our_page, unless_unwritable, write_tables
 from ..folder import CALLS, LOAD
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ from ....configuration import values
 from ....configuration.declared_options import flag
 from ....configuration.errors import DONE, WITH_FAILURES, WRONG_USAGE, UsageError
 from ....configuration.values import Text
-from ...evaluation.data_command import DataCommand, DataReport, from_the_cache
+from ...evaluation.door.data_command import DataCommand, DataReport, from_the_cache
 
 if TYPE_CHECKING:
     from ....wiring.running import RunEnd
-    from ...evaluation.watch import Watch
+    from ...evaluation.door.watch import Watch
     from .gathering import FileReports
     from .import_report import ImportResult
     from .rephrase import ParaphraseRun
@@ -160,8 +160,8 @@ def _rephrase(
     from ....configuration.data_files import make_room
     from ....engine.remarks import remark
     from ....wiring.lane_names import unused_lanes
-    from ...evaluation.ask_all import ask_all
-    from ...evaluation.preparation import check_cost_is_bounded
+    from ...evaluation.data.ask_all import ask_all
+    from ...evaluation.planning.preparation import check_cost_is_bounded
     from .rephrase import ParaphraseRun
 
     model, sending = options.rephrase, options.sending

@@ -17,7 +17,7 @@ from typing import Any
 
 from ....engine.call import Call, Outcome
 from ....engine.fault import Stop, Stopped
-from ...evaluation.sweep import StreamRunner
+from ...evaluation.running.sweep import StreamRunner
 from ..dataset import PARAPHRASES, Paraphrase
 from .checks import plain, read_paraphrases
 from .orientation import judge

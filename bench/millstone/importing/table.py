@@ -15,8 +15,8 @@ from typing import Any
 from msgspec import structs
 
 from ....engine.runs.data_file import DatasetError, parse
-from ...evaluation.data_rows import SUFFIXES, RowEntry, entries_of_file, suffix_of
-from ...evaluation.hugging_face import entries_of_folder
+from ...evaluation.data.data_rows import SUFFIXES, RowEntry, entries_of_file, suffix_of
+from ...evaluation.data.hugging_face import entries_of_folder
 from .checkout import CheckoutIssue, read_places
 from .checks import Finding, plain
 from .templates import IssuePhrases, fill

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from ....metrics.millstone.answers import AnswerRows
-from ...evaluation.unlike_sources import differences
+from ...evaluation.page.unlike_sources import differences
 from .survey import ReportSurvey
 
 

@@ -31,7 +31,7 @@ from ....report.sections import (
 )
 from ....report.standings import RunOrigin, choices_html, origins_html, published_note, standings_html, state_html
 from ....report.table import PUBLISHED, Cell, Column, Table
-from ...evaluation.provenance import command_paths
+from ...evaluation.page.provenance import command_paths
 from ..options import Readings
 from ..provenance import origin_of
 from ..published_counts import CountsTable

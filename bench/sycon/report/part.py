@@ -18,8 +18,8 @@ from ....report.html_tables import table_html
 from ....report.labels import folder_labels
 from ....report.sections import PageContents, Section, figure_html, remarks_html, table_section
 from ....report.standings import standings_html, state_html
-from ...evaluation.item import line_ids
-from ...evaluation.report.runs import ReadRun, records_of
+from ...evaluation.door.item import line_ids
+from ...evaluation.page.runs import ReadRun, records_of
 from ..records import Record, item_id
 from .chart import held_figure
 from .reading import STYLE, Conversations, Item, ReadTurn, items_to_read, reading_html

@@ -18,8 +18,8 @@ from ....configuration.errors import DONE, UsageError
 from ...terminal.output import say, say_json
 
 if TYPE_CHECKING:
-    from ....bench.evaluation.benchmark import ItemBenchmark
-    from ....bench.evaluation.run_line import RunLine, StoredCall
+    from ....bench.evaluation.door.benchmark import ItemBenchmark
+    from ....bench.evaluation.door.run_line import RunLine, StoredCall
     from ....configuration.options import SendingOptions
     from ....engine.call import Call
     from ....engine.store.cache import Cache
@@ -154,7 +154,7 @@ def _explained(call: Call, settings: Settings) -> list[str]:
 
 def _why_of_run(options: argparse.Namespace) -> int:
     """Explains a record by its call, if that can be made again, else by its cache keys. Returns the exit code."""
-    from ....bench.evaluation.stored_calls import call_of
+    from ....bench.evaluation.reading.stored_calls import call_of
 
     benchmark, line, sending = _line_of(options)
     stored = call_of(benchmark, line)
@@ -173,7 +173,7 @@ def _call_explained(stored: StoredCall, sending: SendingOptions) -> list[str]:
 
 
 def _keys_explained(line: RunLine, sending: SendingOptions) -> list[str]:
-    from ....bench.evaluation.stored_calls import first_id, keyed_lines
+    from ....bench.evaluation.reading.stored_calls import first_id, keyed_lines
     from ...cache.why import explain_keys
 
     lines = keyed_lines(line)
@@ -216,8 +216,8 @@ def _prompt(word: str) -> str:
 
 
 def _line_of(options: argparse.Namespace) -> tuple[ItemBenchmark[Any], RunLine, SendingOptions]:
-    from ....bench.evaluation.registry import benchmark_of, options_of
-    from ....bench.evaluation.run_line import RunLine
+    from ....bench.evaluation.door.registry import benchmark_of, options_of
+    from ....bench.evaluation.door.run_line import RunLine
     from ....configuration.options import SendingOptions
     from .resume import manifest_of
 

@@ -10,7 +10,7 @@ import shutil
 import sys
 from typing import TYPE_CHECKING
 
-from ....bench.evaluation.declarations import declarations, find
+from ....bench.evaluation.door.declarations import declarations, find
 from ....configuration.errors import UsageError
 from ....configuration.options import add_output, add_sending
 from ...terminal.output import say, say_json
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from ....bench.evaluation.data_command import DataCommand
-    from ....bench.evaluation.watch import ItemProgress
+    from ....bench.evaluation.door.data_command import DataCommand
+    from ....bench.evaluation.door.watch import ItemProgress
     from ....configuration.benchmark_options import Declaration
     from ....wiring.engine import Engine
 

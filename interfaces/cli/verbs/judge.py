@@ -15,8 +15,8 @@ from ...terminal.output import note, say, say_json
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ....bench.evaluation.judging.panel import Panel
-    from ....bench.evaluation.prepared_run import PreparedRun
+    from ....bench.evaluation.door.prepared_run import PreparedRun
+    from ....bench.evaluation.reading.judging.panel import Panel
 
 HELP = "judge a run's kept answers anew, by other judges, and compare the judges; asks no model under test"
 EXAMPLES = (
@@ -68,8 +68,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _prepared(folder: Path, options: argparse.Namespace) -> PreparedRun:
-    from ....bench.evaluation.judging.preparation import JudgingOrder, prepare
-    from ....bench.evaluation.registry import benchmark_of
+    from ....bench.evaluation.door.registry import benchmark_of
+    from ....bench.evaluation.reading.judging.preparation import JudgingOrder, prepare
     from ....configuration.configuration import read_configuration
 
     manifest = _manifest_of(folder)
@@ -96,7 +96,7 @@ def _sending_of(manifest: Mapping[str, Any]) -> SendingOptions:
 
 def _sending_of_judges(folder: Path) -> SendingOptions:
     """Returns how the judges so far were sent their calls; no option is set if there are none."""
-    from ....bench.evaluation.judging.judgement import FILES
+    from ....bench.evaluation.door.judgement import FILES
     from ....engine.runs.run_folder import read_manifest
 
     if not (folder / FILES.manifest).exists():
@@ -113,8 +113,8 @@ def _manifest_of(folder: Path) -> dict[str, Any]:
 
 
 def _planned(prepared: PreparedRun, options: argparse.Namespace) -> int:
-    from ....bench.evaluation.forecast import forecast_of, tell
-    from ....bench.evaluation.judging.preparation import forecast
+    from ....bench.evaluation.planning.forecast import forecast_of, tell
+    from ....bench.evaluation.reading.judging.preparation import forecast
 
     for remark in prepared.notes:
         note(f"millstream: {remark}")
@@ -127,7 +127,7 @@ def _planned(prepared: PreparedRun, options: argparse.Namespace) -> int:
 
 
 def _judged(prepared: PreparedRun, options: argparse.Namespace) -> int:
-    from ....bench.evaluation.execution import ExecutionOptions, execute
+    from ....bench.evaluation.running.execution import ExecutionOptions, execute
     from ...terminal.progress import watch_on_stderr
     from ..run_summary import as_json, tell
 
@@ -149,7 +149,7 @@ def _judged(prepared: PreparedRun, options: argparse.Namespace) -> int:
 def _tell(folder: Path, summary: dict[str, Any] | None, options: argparse.Namespace) -> int:
     """Prints the judgements so far, and returns their exit code. `summary`: of the judges that were asked now, for
     `--json`."""
-    from ....bench.evaluation.agreement_text import panel_json, panel_text
+    from ....bench.evaluation.reading.agreement_text import panel_json, panel_text
 
     panel = _panel_of(folder)
     if options.json:
@@ -160,8 +160,8 @@ def _tell(folder: Path, summary: dict[str, Any] | None, options: argparse.Namesp
 
 
 def _panel_of(folder: Path) -> Panel:
-    from ....bench.evaluation.judging.folder_panel import read_panel
-    from ....bench.evaluation.registry import benchmark_of
+    from ....bench.evaluation.door.registry import benchmark_of
+    from ....bench.evaluation.reading.judging.folder_panel import read_panel
 
     manifest = _manifest_of(folder)
     panel = read_panel(folder, benchmark_of(folder).judging(manifest))

@@ -6,7 +6,7 @@ import argparse
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from ....bench.evaluation.declarations import BUILT_IN
+from ....bench.evaluation.door.declarations import BUILT_IN
 from ....configuration.declared_options import flag
 from ....configuration.errors import DONE, RESUMABLE, SIGNAL, WITH_FAILURES
 from ....configuration.values import WholeNumber
@@ -17,10 +17,10 @@ from . import run as run_verb
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ....bench.evaluation.expected import Expected
-    from ....bench.evaluation.forecast import Forecast
-    from ....bench.evaluation.pilot import Pilot
-    from ....bench.evaluation.prepared_run import PreparedRun
+    from ....bench.evaluation.door.expected import Expected
+    from ....bench.evaluation.door.prepared_run import PreparedRun
+    from ....bench.evaluation.planning.forecast import Forecast
+    from ....bench.evaluation.planning.pilot import Pilot
 
 HELP = "prompts, tokens, cost and time of a run; sends nothing (but with --pilot N)"
 _OF_RUNS = ("out", "no_report")
@@ -50,9 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) ->
 
 
 def run(options: argparse.Namespace) -> int:
-    from ....bench.evaluation.forecast import forecast_of, tell
-    from ....bench.evaluation.item_plan import forecast
-    from ....bench.evaluation.registry import benchmark_named
+    from ....bench.evaluation.door.registry import benchmark_named
+    from ....bench.evaluation.planning.forecast import forecast_of, tell
+    from ....bench.evaluation.planning.item_plan import forecast
     from ....wiring.lane_names import unused_lanes
 
     has_pilot = options.pilot is not None
@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _piloted(prepared: Sequence[PreparedRun], options: argparse.Namespace) -> Sequence[Pilot]:
-    from ....bench.evaluation.pilot import check, send_pilots
+    from ....bench.evaluation.planning.pilot import check, send_pilots
     from ...terminal.progress import watch_on_stderr
 
     check(prepared)
@@ -90,8 +90,8 @@ def _piloted(prepared: Sequence[PreparedRun], options: argparse.Namespace) -> Se
 
 def _estimated(pilot: Pilot, expected: Expected) -> tuple[dict[str, Any], str]:
     """Returns a pilot's estimates for programs and for people."""
-    from ....bench.evaluation.pilot_figures import as_json, figures_of  # numpy, which no other plan needs
-    from ....bench.evaluation.pilot_text import tell
+    from ....bench.evaluation.planning.pilot_figures import as_json, figures_of  # numpy, which no other plan needs
+    from ....bench.evaluation.planning.pilot_text import tell
 
     figures = figures_of(pilot, expected.missing)
     return as_json(pilot, figures), tell(pilot, figures)

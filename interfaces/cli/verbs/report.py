@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ....bench.evaluation.declarations import declarations, of_folders
+from ....bench.evaluation.door.declarations import declarations, of_folders
 from ....configuration.benchmark_options import add_readings, given_to, words_given
 from ....configuration.declared_options import flag
 from ....configuration.errors import DONE, WITH_FAILURES, UsageError
@@ -16,7 +16,7 @@ from ...terminal.output import note, say, say_json
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ....bench.evaluation.reporting import WrittenReport
+    from ....bench.evaluation.page.reporting import WrittenReport
 
 HELP = "tables, figures and one page of a run or a load test, or of several side by side"
 EXAMPLES = (
@@ -60,8 +60,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("report: expected at least one DIR, or --counts CSV, got none")
     if are_load_tests(options.folders):
         return _run_on_load_tests(options)
-    from ....bench.evaluation.registry import benchmark_of, check_readings
-    from ....bench.evaluation.reporting import ReadingChoice, distinct, place_of, read, read_counts, write
+    from ....bench.evaluation.door.registry import benchmark_of, check_readings
+    from ....bench.evaluation.page.reporting import ReadingChoice, distinct, place_of, read, read_counts, write
     from ...batch.place import check_is_no_batch
 
     for folder in options.folders:
@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run_on_load_tests(options: argparse.Namespace) -> int:
-    from ....bench.evaluation.reporting import place_of
+    from ....bench.evaluation.page.reporting import place_of
     from ....bench.load.report.write import as_json, told, write
 
     if options.counts:

@@ -12,7 +12,7 @@ from ....format import command_text
 from ...terminal.output import note
 
 if TYPE_CHECKING:
-    from ....bench.evaluation.prepared_run import PreparedRun
+    from ....bench.evaluation.door.prepared_run import PreparedRun
 
 HELP = "go on with a run that stopped"
 EXAMPLES = ("resume runs/first",)
@@ -39,10 +39,10 @@ def prepared_of(folder: Path, options: argparse.Namespace) -> PreparedRun:
     """Returns the run of a folder as its manifest describes it. Quotas, API keys, cache and mode may be given anew."""
     from msgspec import structs
 
-    from ....bench.evaluation.benchmark import Order
-    from ....bench.evaluation.item_plan import prepare
-    from ....bench.evaluation.preparation import in_sweep
-    from ....bench.evaluation.registry import options_of
+    from ....bench.evaluation.door.benchmark import Order
+    from ....bench.evaluation.door.registry import options_of
+    from ....bench.evaluation.planning.item_plan import prepare
+    from ....bench.evaluation.planning.preparation import in_sweep
     from ....configuration.configuration import read_configuration
     from ...batch.place import check_is_no_batch
 

@@ -19,8 +19,8 @@ from ....format import count_text
 from ...terminal.output import note, say, say_json
 
 if TYPE_CHECKING:
-    from ....bench.evaluation.labelling.label_lines import LabelLine, RaterLabels
-    from ....bench.evaluation.labelling.sample import AnswerFile, SampleEntry
+    from ....bench.evaluation.reading.labelling.label_lines import LabelLine, RaterLabels
+    from ....bench.evaluation.reading.labelling.sample import AnswerFile, SampleEntry
 
 HELP = "label a sample of a run's answers, and see how far people and readings agree"
 EXAMPLES = (
@@ -67,10 +67,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ....bench.evaluation.agreement_text import labels_json, labels_text
-    from ....bench.evaluation.labelling.comparison import compared_in
-    from ....bench.evaluation.labelling.label_file import fill_in
-    from ....bench.evaluation.labelling.label_lines import LABELS, default_rater, read_label_lines
+    from ....bench.evaluation.reading.agreement_text import labels_json, labels_text
+    from ....bench.evaluation.reading.labelling.comparison import compared_in
+    from ....bench.evaluation.reading.labelling.label_file import fill_in
+    from ....bench.evaluation.reading.labelling.label_lines import LABELS, default_rater, read_label_lines
 
     folder = Path(options.folder)
     sheet = None if options.csv is None else Path(options.csv)
@@ -108,8 +108,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _answers_of(folder: Path, *, is_shown: bool) -> AnswerFile:
     """Returns the answers of a run, or of another program's records, with their benchmark's questions about them."""
-    from ....bench.evaluation.answers import answers_in
-    from ....bench.evaluation.registry import benchmark_of
+    from ....bench.evaluation.door.registry import benchmark_of
+    from ....bench.evaluation.reading.answers import answers_in
     from ....engine.runs.run_folder import MANIFEST, RECORDS
     from ...batch.place import check_is_no_batch
     from .resume import manifest_of
@@ -132,7 +132,7 @@ def _begun(
     folder: Path, rater: str, lines: Sequence[LabelLine], options: argparse.Namespace, answers: AnswerFile
 ) -> tuple[RaterLabels, Sequence[SampleEntry]]:
     """Returns the rater's labels so far and the sample: that of the sheet if it exists, else a drawn one."""
-    from ....bench.evaluation.labelling.label_lines import LABELS, RaterLabels, labels_that_count, last_sample
+    from ....bench.evaluation.reading.labelling.label_lines import LABELS, RaterLabels, labels_that_count, last_sample
 
     size_and_seed = last_sample(lines) or (SAMPLE_SIZE, 0)
     if options.sample is not None or options.seed is not None:
@@ -148,7 +148,7 @@ def _begun(
 
 def _in_sheet(folder: Path, path: Path, options: argparse.Namespace, answers: AnswerFile) -> list[SampleEntry]:
     """Returns the sample of an existing sheet. Raises UsageError for options that ask for another sample."""
-    from ....bench.evaluation.labelling.label_file import read
+    from ....bench.evaluation.reading.labelling.label_file import read
 
     sheet = read(path)
     entries = answers.find(sheet.keys)
@@ -179,7 +179,7 @@ def _hold(labels: RaterLabels, sample: Sequence[SampleEntry]) -> None:
 
 def _exchange(path: Path, sample: Sequence[SampleEntry], labels: RaterLabels, *, is_new: bool) -> None:
     """Writes a new sheet with the labels so far, or takes the labels of an existing one."""
-    from ....bench.evaluation.labelling.label_file import begin, changed_in, labels_in, read
+    from ....bench.evaluation.reading.labelling.label_file import begin, changed_in, labels_in, read
 
     if is_new:
         begin(path, sample, labels.by_key)

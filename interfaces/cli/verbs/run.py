@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ....bench.evaluation.declarations import BUILT_IN, declarations, find, of_word, reproduction, reproductions
+from ....bench.evaluation.door.declarations import BUILT_IN, declarations, find, of_word, reproduction, reproductions
 from ....configuration.benchmark_options import Known, add_benchmarks, foreign_to, given_to, listed
 from ....configuration.declared_options import flag
 from ....configuration.errors import UsageError, nearest
@@ -27,7 +27,7 @@ from ...terminal.output import note, note_error, say, say_json
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ....bench.evaluation.prepared_run import PreparedRun
+    from ....bench.evaluation.door.prepared_run import PreparedRun
 
 HELP = f"run a benchmark ({', '.join(BUILT_IN)}), the task of a file, or everything that a run file asks for"
 EXAMPLES = (
@@ -74,8 +74,8 @@ def prepared_from(
 ) -> tuple[PreparedRun, ...]:
     """Returns every run that the options ask for, checked. A plan (`is_sent` False) needs no folder, and API keys
     (`needs_keys`) only for a pilot."""
-    from ....bench.evaluation.benchmark import Order
-    from ....bench.evaluation.item_plan import prepare
+    from ....bench.evaluation.door.benchmark import Order
+    from ....bench.evaluation.planning.item_plan import prepare
     from ....configuration.configuration import read_configuration
 
     sending: SendingOptions = options.sending
@@ -102,10 +102,10 @@ def prepared_from(
 def _from_file(
     options: argparse.Namespace, sending: SendingOptions, *, is_sent: bool, needs_keys: bool
 ) -> tuple[PreparedRun, ...]:
-    from ....bench.evaluation.benchmark import Order
-    from ....bench.evaluation.data_rows import SUFFIXES, suffix_of
-    from ....bench.evaluation.item_plan import prepare
-    from ....bench.evaluation.preparation import of_one_sweep
+    from ....bench.evaluation.data.data_rows import SUFFIXES, suffix_of
+    from ....bench.evaluation.door.benchmark import Order
+    from ....bench.evaluation.planning.item_plan import prepare
+    from ....bench.evaluation.planning.preparation import of_one_sweep
     from ....configuration.run_file import read_run_file
 
     benchmarks = declarations()
@@ -168,7 +168,7 @@ def carry_out(
 ) -> int:
     """Executes runs one after the other and prints their summary. `retry`: failed items are sent again; `set_aside`:
     damaged lines are moved to other files. Returns the exit code."""
-    from ....bench.evaluation.execution import ExecutionOptions, RunResult, execute
+    from ....bench.evaluation.running.execution import ExecutionOptions, RunResult, execute
     from ....configuration.errors import LOCAL_FAULT
     from ....engine.fault import LocalFault
     from ....wiring.lane_names import unused_lanes

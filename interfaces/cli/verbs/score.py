@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ....bench.evaluation.declarations import of_folders
+from ....bench.evaluation.door.declarations import of_folders
 from ....configuration.benchmark_options import add_readings, given_to
 from ....configuration.errors import DONE, WITH_FAILURES, UsageError
 from ....engine.remarks import remark
@@ -16,7 +16,7 @@ from ...terminal.output import note, say, say_json
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ....bench.evaluation.benchmark import ItemBenchmark
+    from ....bench.evaluation.door.benchmark import ItemBenchmark
 
 HELP = "score again, from records or from published counts"
 EXAMPLES = (
@@ -42,11 +42,11 @@ def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) ->
 def run(options: argparse.Namespace) -> int:
     if not options.folders and not options.counts:
         raise UsageError("score: expected at least one DIR, or --counts CSV, got none")
-    from ....bench.evaluation.kept_scores import SCORES, write_scores
-    from ....bench.evaluation.registry import benchmark_of, benchmarks, check_readings
-    from ....bench.evaluation.reporting import check_hold_different_runs
-    from ....bench.evaluation.scoring import score_folder
-    from ....bench.evaluation.unlike_sources import unlike
+    from ....bench.evaluation.door.registry import benchmark_of, benchmarks, check_readings
+    from ....bench.evaluation.page.reporting import check_hold_different_runs
+    from ....bench.evaluation.page.unlike_sources import unlike
+    from ....bench.evaluation.running.kept_scores import SCORES, write_scores
+    from ....bench.evaluation.running.scoring import score_folder
     from ...batch.place import check_is_no_batch
 
     declared = of_folders(options.folders)

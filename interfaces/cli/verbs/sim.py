@@ -156,7 +156,7 @@ def _at_end_of_input(stopped: asyncio.Event) -> None:
 
 
 def _provider_text(provider: ModelProvider) -> str:
-    from ....bench.evaluation.declarations import BUILT_IN
+    from ....bench.evaluation.door.declarations import BUILT_IN
     from ....providers.table import SIM_PORT
 
     is_default = provider.port == SIM_PORT and provider.options.host == "127.0.0.1"
@@ -166,7 +166,7 @@ def _provider_text(provider: ModelProvider) -> str:
 
 def _web_text(web: SimulatedWeb, provider: ModelProvider) -> str:
     """Returns the settings that lead searches and pages to this web, as text. Any token works, unless one was set."""
-    from ....bench.evaluation.declarations import declarations
+    from ....bench.evaluation.door.declarations import declarations
     from ....providers.table import SIM_PORT
 
     searching = [name for name, each in declarations().items() if "search" in each.options.__struct_fields__]

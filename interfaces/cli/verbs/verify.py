@@ -52,10 +52,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _prove(folder: Path, manifest: dict[str, Any]) -> Any:
-    from ....bench.evaluation.proving import prove_run
-    from ....bench.evaluation.registry import benchmark_of
-    from ....bench.evaluation.served import compare_names, rows_in
-    from ....bench.evaluation.verdict_proof import prove_verdicts
+    from ....bench.evaluation.door.registry import benchmark_of
+    from ....bench.evaluation.reading.proving import prove_run
+    from ....bench.evaluation.reading.verdict_proof import prove_verdicts
+    from ....bench.evaluation.running.served import compare_names, rows_in
 
     benchmark = benchmark_of(folder)
     proof = prove_run(benchmark, folder, manifest)

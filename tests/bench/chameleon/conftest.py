@@ -17,7 +17,7 @@ from virtual_time import run_virtually
 from millstream.bench.chameleon.dataset import ConversationSet, build
 from millstream.bench.chameleon.dataset_file import FileEntry
 from millstream.bench.chameleon.run_spec import ConversationSpec
-from millstream.bench.evaluation.steps import AT_ONCE
+from millstream.bench.evaluation.running.steps import AT_ONCE
 from millstream.engine.fault import Stop
 from millstream.engine.runs.pairs import Pair
 from millstream.engine.runs.run_folder import RunFolder

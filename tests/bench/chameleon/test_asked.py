@@ -13,8 +13,8 @@ from msgspec import structs
 from millstream.bench.chameleon.benchmark import Chameleon
 from millstream.bench.chameleon.dataset import ConversationSet, select
 from millstream.bench.chameleon.run_spec import ConversationSpec, asked_of, beyond
-from millstream.bench.evaluation.sending import at_once_of
-from millstream.bench.evaluation.steps import AT_ONCE, AT_ONCE_MAX
+from millstream.bench.evaluation.running.sending import at_once_of
+from millstream.bench.evaluation.running.steps import AT_ONCE, AT_ONCE_MAX
 from millstream.engine.runs.pairs import Pair
 from millstream.engine.runs.run_folder import specification_hash
 

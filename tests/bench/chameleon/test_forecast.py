@@ -7,7 +7,7 @@ from chameleon_outside import JUDGE, MODEL, OTHER, SEARCH, ScriptedOutside
 from chameleon_types import Asking, Making, Running
 
 from millstream.bench.chameleon.forecast import ASSUMED, Assumptions, assumptions_of, loads_of
-from millstream.bench.evaluation.expected import Span
+from millstream.bench.evaluation.door.expected import Span
 from millstream.engine.attempts.estimate import chars_of
 from millstream.engine.runs.pairs import Pair
 

@@ -12,9 +12,9 @@ from millstream.bench.chameleon.judge import AnsweredTurn, JudgeResult, TurnJudg
 from millstream.bench.chameleon.judgement import UNCLEAR
 from millstream.bench.chameleon.prompts import JudgePrompt
 from millstream.bench.chameleon.retrieval import FailedStep
-from millstream.bench.evaluation.ask import Ask
-from millstream.bench.evaluation.item import Item
-from millstream.bench.evaluation.outside import CallCosts
+from millstream.bench.evaluation.door.ask import Ask
+from millstream.bench.evaluation.door.item import Item
+from millstream.bench.evaluation.door.outside import CallCosts
 from millstream.engine.call import Call, Failure, Message, Reply, Usage
 from millstream.engine.runs.pairs import Pair
 

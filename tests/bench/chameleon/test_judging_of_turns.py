@@ -17,7 +17,7 @@ import pytest
 from command_line import CommandLine, Done, finish, lines_of, run_command, start
 from simulated_outside import Outside
 
-from millstream.bench.evaluation import reporting
+from millstream.bench.evaluation.page import reporting
 from millstream.engine.runs.journal import sealed
 
 OWN, SLOPPY, RUBBISH = "sim/judge", "sim/sloppy-judge", "sim/rubbish-judge"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from millstream.bench.chameleon.options import Options, Readings
-from millstream.bench.evaluation.declarations import declarations
+from millstream.bench.evaluation.door.declarations import declarations
 
 CHAMELEON = declarations()["chameleon"]
 READINGS = "read sources sources-by uncited confidence"

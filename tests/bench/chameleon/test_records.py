@@ -17,7 +17,7 @@ from millstream.bench.chameleon.dataset import ConversationSet
 from millstream.bench.chameleon.records import Record
 from millstream.bench.chameleon.retrieval import RetrievedPage
 from millstream.bench.chameleon.run_spec import asked_of
-from millstream.bench.evaluation.journals import RecordError, decoded, encode
+from millstream.bench.evaluation.running.journals import RecordError, decoded, encode
 from millstream.engine.call import Call, Failure, Reply
 from millstream.engine.runs.journal import sealed
 from millstream.engine.runs.pairs import Pair

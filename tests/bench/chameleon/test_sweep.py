@@ -16,7 +16,7 @@ from virtual_time import run_virtually
 
 from millstream.bench.chameleon.dataset import ConversationSet, select
 from millstream.bench.chameleon.run_spec import asked_of
-from millstream.bench.evaluation.journals import RecordError
+from millstream.bench.evaluation.running.journals import RecordError
 from millstream.engine.call import Call
 from millstream.engine.fault import LocalFault
 from millstream.engine.runs.pairs import Pair, failures_of

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from command_line import Done
 
-from millstream.bench.evaluation.declarations import BUILT_IN
+from millstream.bench.evaluation.door.declarations import BUILT_IN
 from millstream.bench.load.arrivals import ClosedLoop, OpenLoop, Replay, Stretch
 from millstream.bench.load.meter import Promise
 from millstream.bench.load.options import add_arguments

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torture import times
 
-from millstream.bench.evaluation.declarations import BUILT_IN
+from millstream.bench.evaluation.door.declarations import BUILT_IN
 from millstream.interfaces.cli.command import main
 
 _NUMBERS = st.sampled_from(["0", "1", "2.5", "9", "300", "-1", "1e9", "nan", "", "x"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from millstream.bench.evaluation.declarations import declarations
+from millstream.bench.evaluation.door.declarations import declarations
 from millstream.bench.millstone.options import Options, Readings
 
 MILLSTONE = declarations()["millstone"]

@@ -13,10 +13,10 @@ import pytest
 from answered_run import specification_of
 from msgspec import structs
 
-from millstream.bench.evaluation.call_items import CallSweep
-from millstream.bench.evaluation.journals import read_done
-from millstream.bench.evaluation.recount import recount
-from millstream.bench.evaluation.totals import StepTotals
+from millstream.bench.evaluation.door.totals import StepTotals
+from millstream.bench.evaluation.running.call_items import CallSweep
+from millstream.bench.evaluation.running.journals import read_done
+from millstream.bench.evaluation.running.recount import recount
 from millstream.bench.millstone.benchmark import BENCHMARK
 from millstream.bench.millstone.options import Options
 from millstream.bench.millstone.records import RecordError

@@ -11,9 +11,9 @@ import pytest
 from command_line import SMALL, SMALL_PROMPTS, CommandLine, Provider, scores_of
 from msgspec import Struct
 
-from millstream.bench.evaluation.execution import RunResult
-from millstream.bench.evaluation.prepared_run import PreparedRun
-from millstream.bench.evaluation.work import RunCounts
+from millstream.bench.evaluation.door.prepared_run import PreparedRun
+from millstream.bench.evaluation.door.work import RunCounts
+from millstream.bench.evaluation.running.execution import RunResult
 from millstream.engine.fault import Stop
 from millstream.engine.runs.pairs import FinishedItems, Pair, PairCounts
 from millstream.engine.runs.run_folder import RunFolder

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from millstream.bench.evaluation.answers import answers_in
-from millstream.bench.evaluation.journals import encode
-from millstream.bench.evaluation.labelling.label import Exchange
+from millstream.bench.evaluation.door.label import Exchange
+from millstream.bench.evaluation.reading.answers import answers_in
+from millstream.bench.evaluation.running.journals import encode
 from millstream.bench.sycon.benchmark import BENCHMARK
 from millstream.bench.sycon.records import Record
 from millstream.engine.runs.journal import sealed

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from command_line import CommandLine, Provider, lines_of
 
-from millstream.bench.evaluation.kept_answer import Verdict
+from millstream.bench.evaluation.door.kept_answer import Verdict
 from millstream.bench.sycon.judging import SyconJudging
 from millstream.bench.sycon.options import Options
 from millstream.bench.sycon.records import Record

@@ -14,9 +14,9 @@ import orjson
 import pytest
 from virtual_time import run_virtually
 
-from millstream.bench.evaluation.item_set import ItemSet
-from millstream.bench.evaluation.journals import decoded, read_done
-from millstream.bench.evaluation.sending import SendPlan, send_steps_of
+from millstream.bench.evaluation.door.item_set import ItemSet
+from millstream.bench.evaluation.running.journals import decoded, read_done
+from millstream.bench.evaluation.running.sending import SendPlan, send_steps_of
 from millstream.bench.sycon.benchmark import Sycon
 from millstream.bench.sycon.options import Options, chosen
 from millstream.bench.sycon.records import Record, turn_of

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from millstream.bench.evaluation.data_command import DataReport
-from millstream.bench.evaluation.scoring import score_folder
-from millstream.bench.evaluation.watch import unwatched
+from millstream.bench.evaluation.door.data_command import DataReport
+from millstream.bench.evaluation.door.watch import unwatched
+from millstream.bench.evaluation.running.scoring import score_folder
 from millstream.bench.sycon.benchmark import BENCHMARK
 from millstream.bench.sycon.data_command import DATA
 from millstream.bench.sycon.dataset import PUBLISHED, SyconItem, digest_of, read_setting

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from millstream.bench.evaluation.journals import encode
-from millstream.bench.evaluation.report.runs import read_run
+from millstream.bench.evaluation.page.runs import read_run
+from millstream.bench.evaluation.running.journals import encode
 from millstream.bench.sycon.benchmark import BENCHMARK
 from millstream.bench.sycon.records import Record
 from millstream.bench.sycon.report.chart import held_figure

@@ -11,8 +11,8 @@ import pytest
 from command_line import CommandLine, Done, Provider, lines_of
 
 import millstream as ms
-from millstream.bench.evaluation.judging.panel import JudgeReplies
-from millstream.bench.evaluation.kept_answer import Verdict
+from millstream.bench.evaluation.door.kept_answer import Verdict
+from millstream.bench.evaluation.reading.judging.panel import JudgeReplies
 from millstream.bench.task.judging import GradeJudging
 from millstream.bench.task.options import Readings
 from millstream.bench.task.records import JudgeCall, Record

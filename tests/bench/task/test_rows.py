@@ -15,8 +15,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
-import millstream.bench.evaluation.data_rows as data
-from millstream.bench.evaluation.hugging_face import entries_of_folder
+import millstream.bench.evaluation.data.data_rows as data
+from millstream.bench.evaluation.data.hugging_face import entries_of_folder
 from millstream.bench.task.rows import TaskError, TaskRow, digest_of, rows_of
 from millstream.engine.runs.data_file import DatasetError
 

@@ -27,7 +27,7 @@ from places import small_disk
 from watched_memory import run_watched
 
 from millstream.bench.chameleon.records import Record as Turn
-from millstream.bench.evaluation.journals import encode
+from millstream.bench.evaluation.running.journals import encode
 from millstream.bench.millstone.grid import GridItem
 from millstream.engine.runs.journal import sealed
 from millstream.interfaces.export.columns import record_of

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from terminals import terminal
 
-from millstream.bench.evaluation.kept_answer import Verdict
-from millstream.bench.evaluation.labelling.label import Exchange, Label, LabelCertainty, LabelChoice
+from millstream.bench.evaluation.door.kept_answer import Verdict
+from millstream.bench.evaluation.door.label import Exchange, Label, LabelCertainty, LabelChoice
 from millstream.interfaces.terminal.label_dialogue import Screen, hold
 from millstream.report.text import wrapped
 

@@ -11,10 +11,10 @@ import pytest
 from answered_run import calls, row
 from msgspec import structs
 
-from millstream.bench.evaluation.journals import RecordError
-from millstream.bench.evaluation.kept_answer import Key, Verdict, key_of
-from millstream.bench.evaluation.labelling.comparison import ReadingComparison, compare_rater
-from millstream.bench.evaluation.labelling.sample import SampleEntry, StratumSizes, answers_of
+from millstream.bench.evaluation.door.kept_answer import Key, Verdict, key_of
+from millstream.bench.evaluation.reading.labelling.comparison import ReadingComparison, compare_rater
+from millstream.bench.evaluation.reading.labelling.sample import SampleEntry, StratumSizes, answers_of
+from millstream.bench.evaluation.running.journals import RecordError
 from millstream.bench.millstone.dataset import IssueDataset
 from millstream.bench.millstone.grid import Grid
 from millstream.bench.millstone.review import AnswerToLabel, label_of, questions_of, read_as

@@ -16,7 +16,7 @@ from rich.cells import cell_len
 from terminals import terminal
 from typist import at_a_terminal
 
-from millstream.bench.evaluation.labelling.label_lines import labels_that_count, read_label_lines
+from millstream.bench.evaluation.reading.labelling.label_lines import labels_that_count, read_label_lines
 from millstream.bench.millstone.grid import GridItem
 
 LONG = "漢字 and a word that is quite long, " * 40

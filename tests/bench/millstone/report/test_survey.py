@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from answered_run import ANSWERS, answered_run
 
-from millstream.bench.evaluation.recount import recount
-from millstream.bench.evaluation.totals import StepTotals
+from millstream.bench.evaluation.door.totals import StepTotals
+from millstream.bench.evaluation.running.recount import recount
 from millstream.bench.millstone.options import Readings
 from millstream.bench.millstone.records import RecordError
 from millstream.bench.millstone.reference import CONTROVERSIAL, LEFT_OUT

@@ -1,0 +1,1 @@
+"""Reads the rows of data sets, and asks models to build them."""

@@ -1,0 +1,1 @@
+"""What the author of a benchmark writes, and the registry of benchmarks."""

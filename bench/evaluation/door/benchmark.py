@@ -1,0 +1,347 @@
+"""The base class of benchmarks: what an author writes, and what may be decided beside it.
+
+An author writes `items`, `call` and `record` or `run`, `score_records`, and `check` where there is something to check.
+Everything else has a default. Where that is None, the framework does what it does for every benchmark. Knows no
+benchmark by name; the registry does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
+
+from msgspec import Struct
+
+from ....configuration.declared_options import read_kept, words_kept
+from ....configuration.errors import UsageError
+from ....engine.runs.pairs import Pair
+from ....engine.runs.run_folder import MANIFEST, read_manifest
+from ....report.interval_text import interval_cell
+from ....report.text import table
+from .item_line import ItemLine
+from .kept_options import command_again, kept_options
+from .label import Label, Labeller
+from .record import Record as BaseRecord
+from .record import StepRecord, WholeLine
+from .totals import StepTotals
+
+if TYPE_CHECKING:
+    from ....configuration.benchmark_options import RunOptions
+    from ....configuration.configuration import Configuration
+    from ....configuration.options import SendingOptions
+    from ....engine.call import Call, Message, Outcome
+    from ....engine.runs.proof import Proof
+    from ....engine.runs.run_folder import WrongSpecification
+    from ....report.sections import PageContents
+    from ....wiring import Settings
+    from .ask import Ask
+    from .data_command import DataCommand
+    from .expected import Expected
+    from .item import Item, Wrong
+    from .item_set import ItemSet
+    from .judging import Judging
+    from .prepared_run import ItemsOfPilot, PreparedRun
+    from .run_basis import RunBasis
+    from .served_rows import ScoredRun
+
+
+_Record = TypeVar("_Record", bound=StepRecord)
+
+
+class Order(Struct, frozen=True, kw_only=True):
+    """The request for a run: its folder, options, and how to send it."""
+
+    out: Path
+    """The run's folder."""
+    run: RunOptions
+    """The benchmark's options and readings."""
+    sending: SendingOptions
+    """The options of how its calls are sent."""
+    configuration: Configuration
+    """Lanes, providers and prices."""
+    needs_keys: bool = True
+    """Whether the run will be sent; a plan alone needs no API key."""
+
+
+class LoadPrompts(Struct, frozen=True):
+    """The prompts that a load test takes from a data set."""
+
+    prompts: Sequence[str | tuple[Message, ...]]
+    """The prompts: texts, or conversations in texts."""
+    text: str
+    """A description of the prompts."""
+
+
+class ItemBenchmark(Generic[_Record]):
+    """The base class for one's own benchmarks, with the type of their records. Items of one call are asked with `call`
+    and `record`, items of several calls with `run`."""
+
+    name: ClassVar[str]
+    """Its name on the command line, and its key in scores.json."""
+    title: ClassVar[str]
+    """Its name in a sentence."""
+    Options: ClassVar[type[Struct]]
+    """The options that decide prompts and answers: flags, run-file keys, help and the manifest's options are made from
+    them."""
+    Readings: ClassVar[type[Struct]]
+    """The options that decide how records are read; no prompt and no answer depends on them."""
+    prompts: ClassVar[str] = ""
+    """A description of the prompts that `load --dataset` takes from its data sets. Empty: it offers none."""
+    data: ClassVar[DataCommand | None] = None
+    """The command `data NAME`, which builds, imports and checks data sets. None: it has none."""
+    categories: ClassVar[tuple[str, ...]] = ()
+    """The record's fields that have few different texts: an exported table stores them as categories."""
+    unit_name: ClassVar[str] = "item"
+    """The noun for what `unit_of` returns."""
+    reads_counts: ClassVar[bool] = False
+    """Whether `score --counts` and `report --counts` read published tables of this benchmark."""
+
+    unit: ClassVar[str] = "item"
+    """The noun for a journal line in counts."""
+    columns: ClassVar[tuple[str, ...]] = ("score", "95% interval")
+    """The columns of the table of scores."""
+    kept_instead: ClassVar[str] = "the run's own readings; these scores are only shown"
+    """What scores.json keeps where other readings than the run's own are given."""
+    Record: ClassVar[type[Any]] = BaseRecord
+    """A line of records.jsonl."""
+    Line: ClassVar[type[ItemLine]] = ItemLine
+    """The fields of a line that the framework reads; another type where records have other names for them."""
+    Totals: ClassVar[type[StepTotals]] = StepTotals
+    """The counts of a run's lines; another type for a benchmark that counts more, for the run's summary."""
+    noun_of_line: ClassVar[str] = "id"
+    """The word for a line in the findings of `verify`."""
+    temperatures: ClassVar[tuple[float | None, ...]] = ()
+    """The temperatures of a run whose options have none; empty: none is sent."""
+    reads_pages: ClassVar[bool] = False
+    """Whether items read pages: that this machine can is checked before anything is paid for."""
+    items_per_rpm: ClassVar[float | None] = None
+    """How many items of several calls run at once for each request a minute of a model under test, at most its calls in
+    flight; None: as many as these."""
+
+    rebuilds_calls: ClassVar[bool] = True
+    """Whether `cache why` may make an item's call anew. Otherwise the cache keys of its record identify it."""
+
+    def __repr__(self) -> str:
+        return f"<ItemBenchmark {self.name}>"
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether an item is one call."""
+        return type(self).run is ItemBenchmark.run
+
+    def items(self, options: Any) -> Iterable[Item] | ItemSet:
+        """Yields the items, lazily, or returns an `ItemSet`, which the run keeps, so that their data are read once. The
+        ids must be the same each time the run is prepared."""
+        raise NotImplementedError(f"{self.title}: items() is missing")
+
+    def call(self, item: Item, options: Any, pair: Pair) -> Call:
+        """Returns the call of an item to the pair's model."""
+        raise NotImplementedError(f"{self.title}: call() or run() is missing")
+
+    def record(self, item: Item, outcome: Outcome, options: Any) -> _Record:
+        """Returns the record made from the outcome of an item's call."""
+        return cast(_Record, self.Record())
+
+    def line_of(self, outcome: Outcome, options: Any) -> WholeLine:
+        """Returns the line of a call's outcome, a failure or not, where lines are of a type of its own. `call` then
+        makes calls with their item as `tag`, and the framework fills in nothing."""
+        raise NotImplementedError(f"{self.title}: line_of() is missing")
+
+    def run(
+        self, item: Item, ask: Ask, done: Mapping[int, _Record]
+    ) -> AsyncIterator[_Record | Coroutine[Any, Any, _Record]]:
+        """Yields the records of an item of several calls, one for each step. In place of a record it may yield the
+        coroutine that makes it, such as a judgement: that runs while the next step is asked, at most one step behind.
+        `done` holds the records that were already written, by step from 1."""
+        raise NotImplementedError(f"{self.title}: run() is missing")
+
+    def others(self, options: Any) -> Sequence[str | Call] | Mapping[str, int | None]:
+        """Returns the names of the other models that are called, such as judges, and of search engines; empty: there
+        are none. In place of a name there may be a call with the parameters of all calls to that model, which are
+        checked before anything is sent; the `max_tokens` are what --max-cost reckons with. A mapping has these alone
+        (None, as for a name: the calls set none)."""
+        return ()
+
+    def max_tokens_of(
+        self, options: Any, pair: Pair, begun: Mapping[str, int | None], *, thinks: bool | None = None
+    ) -> int | None:
+        """Returns the `max_tokens` of a pair's calls; None: none is sent. `begun`: what the specification of the run
+        that goes on has as `max_tokens`; `thinks`: whether the model thinks before it answers (None: not known)."""
+        limit: int | None = getattr(options, "max_tokens", None)
+        return limit
+
+    def settled(self, options: Any, settings: Settings) -> tuple[Any, Settings]:
+        """Returns a run's options and settings with what they leave open, as where it depends on the model."""
+        return options, settings
+
+    def specification(self, run: RunBasis) -> dict[str, Any] | None:
+        """Returns the values that decide prompts and answers; None: the options, and what the items are. `resume` with
+        others is refused, and `run()` finds them in `ask.specification`. If they have `prompt_tokens`, the most tokens
+        of a prompt by lane, --max-cost reckons with these where prompts contain answers."""
+        return None
+
+    def prepare(self, order: Order) -> PreparedRun | None:
+        """Checks a run completely and returns it ready to begin; None: in the way of every benchmark. It writes
+        nothing."""
+        return None
+
+    def listed(self, manifest: Mapping[str, Any]) -> Iterable[Item] | None:
+        """Returns the items that a run's manifest lists, for `verify` where their data can't be read; None: it lists
+        none."""
+        return None
+
+    def check(self, record: _Record, item: Item) -> Wrong:
+        """Returns what is wrong with a record, for `verify`: a sentence or several; None: nothing."""
+        return None
+
+    def score_records(
+        self, records: Iterable[_Record], readings: Any, specification: Mapping[str, Any] | None
+    ) -> Mapping[str, Any]:
+        """Returns the scores. `models` has an entry for each model, by its name, or `str(record.pair)` where one has
+        several treatments; `unmeasured` has a sentence for each thing that could not be measured; `remarks` has what a
+        reader must know; `compared` has a sentence for each pair of models. `specification` is the run's; None for
+        records of other programs."""
+        raise NotImplementedError(f"{self.title}: score_records() is missing")
+
+    def remarks(self, part: Mapping[str, Any]) -> Iterable[str]:
+        """Returns the sentences below a table of scores: by default their remarks, then the comparisons."""
+        return (*part.get("remarks", ()), *part.get("compared", ()))
+
+    def cells(self, entry: Mapping[str, Any]) -> tuple[str, ...]:
+        """Returns the texts of a model's row under `columns`."""
+        score = entry.get("score")
+        return ("-" if score is None else f"{score:.3f}", interval_cell(entry, 3) if entry else "-")
+
+    def score_lines(self, lines: Iterable[bytes], run: ScoredRun) -> Mapping[str, Any] | None:
+        """Returns the scores from the lines of records, for benchmarks that read these faster than by decoding every
+        record, or need more of the run than `score_records` gets; None: `score_records` scores them. The rows stand in
+        the lines already."""
+        return None
+
+    def scores_name(self, specification: Mapping[str, Any] | None) -> str:
+        """Returns the key of a run's scores in scores.json."""
+        return self.name
+
+    def readings_of(self, manifest: Mapping[str, Any] | None) -> Any:
+        """Returns the readings of a run's own scores, defaults where its manifest has none."""
+        kept = kept_options(manifest, self.name)
+        return read_kept(self.Readings, {name: kept[name] for name in self.Readings.__struct_fields__ if name in kept})
+
+    def has_answers(self, part: Mapping[str, Any]) -> bool:
+        """Returns whether there was anything to score, from the benchmark's part of scores.json."""
+        return bool(part["models"])
+
+    def caveats(self, manifest: Mapping[str, Any] | None, readings: Any) -> Sequence[str]:
+        """Returns sentences on a folder's records that a reader of its scores must know."""
+        return ()
+
+    def score_table(self, source: str, scores: Mapping[str, Any]) -> str:
+        """Returns scores as a table for people, with the name of their source above."""
+        found = scores[self.name]
+        rows = [("model", *self.columns), *((model, *self.cells(entry)) for model, entry in found["models"].items())]
+        return "\n".join((source, table(rows), *self.remarks(found), *found["unmeasured"]))
+
+    def manner(self, source: Path, scores: Mapping[str, Any], given: Mapping[str, Any]) -> Mapping[str, str]:
+        """Returns how a source's records were made, as names with texts; sources that differ in one are not compared.
+        `given`: the readings used for scoring."""
+        if not (source / MANIFEST).exists():
+            return {}
+        specification = read_manifest(source)["specification"]
+        options = {name.replace("_", " "): str(value) for name, value in specification["options"].items()}
+        return options | {"data set": str(specification["data"])[:12]}
+
+    def forecast(self, prepared: PreparedRun, *, looks_into_cache: bool) -> Expected | None:
+        """Returns the calls and tokens that a run is expected to take on each lane; None: as for every benchmark.
+        `looks_into_cache`: calls that the cache answers are left out."""
+        return None
+
+    def pilot_items(self, prepared: PreparedRun, size: int) -> ItemsOfPilot | None:
+        """Returns `size` of the run's own items; None: those that its items say."""
+        return None
+
+    def prove(self, folder: Path, manifest: dict[str, Any]) -> Proof | None:
+        """Checks a run's manifest and journals and returns the proof; None: in the way of every benchmark."""
+        return None
+
+    def explain_other_run(self, folder: Path, dataset: Mapping[str, Any], error: WrongSpecification) -> str:
+        """Returns the message that says why this command can't continue in a folder that holds another run. `dataset`
+        describes this command's data as its manifest would."""
+        return str(error)
+
+    def owns(self, fields: Mapping[str, Any]) -> bool:
+        """Returns whether a record that has no manifest is this benchmark's, judged by its fields."""
+        return False
+
+    def check_counts_readings(self, given: Mapping[str, Any]) -> None:
+        """Raises UsageError if a given reading needs more than a table of counts contains."""
+
+    def score_counts(self, path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns scores, in the form of scores.json, computed from a published table of counts."""
+        raise self._lacks("score --counts")
+
+    def read_run(self, path: Path, manifest: Mapping[str, Any] | None, given: Mapping[str, Any]) -> Any:
+        """Returns a folder's records in the form that `report` takes; None: in that of the general part. Without a
+        manifest, there must be records."""
+        return None
+
+    def read_counts(self, path: Path) -> Any:
+        """Returns a published table of counts in the form that `report` takes beside the records of runs."""
+        raise self._lacks("report --counts")
+
+    def run_remarks(self, run: Any) -> Sequence[str]:
+        """Returns sentences that a reader must know about the records of `read_run`."""
+        return ()
+
+    def report(self, runs: Sequence[Any], given: Mapping[str, Any], flags: Sequence[str]) -> PageContents | None:
+        """Returns the benchmark's own part of a report page on these runs; None: the general one. `given` are the
+        readings, `flags` the same as command-line words."""
+        return None
+
+    def load_prompts(self, dataset: Path | None) -> LoadPrompts:
+        """Returns prompts for a load test from a data set; None: from the sample that comes with this program. Raises
+        DatasetError or OSError where the path holds no data set of this benchmark."""
+        raise self._lacks("load --dataset")
+
+    def label(self, record: Any) -> Label | None:
+        """Returns the question that `review` asks people about a record; None: no question. A benchmark without this
+        method has no review."""
+        raise UsageError(f"review: {self.title} offers nothing to label")
+
+    def labeller(self, manifest: Mapping[str, Any] | None, *, is_shown: bool) -> Labeller:
+        """Returns the maker of labels for one run, where labels need more than a record. `is_shown`: whether a person
+        will see the question; otherwise choices and readings are enough."""
+        return Labeller(self.Record, self.label)
+
+    def unit_of(self, record_id: str) -> str:
+        """Returns the issue, conversation or item that a record belongs to, from its id."""
+        return record_id.rpartition("/")[0] or record_id
+
+    def judging(self, manifest: Mapping[str, Any]) -> Judging:
+        """Returns how the kept answers of the run with this manifest are judged anew. A benchmark without this method
+        has no judge."""
+        raise UsageError(
+            f"judge: no judge reads the answers of {self.title}: `millstream review` lets people check them"
+        )
+
+    def own_readings(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns those of the given readings that this benchmark has."""
+        return {name: value for name, value in given.items() if name in self.Readings.__struct_fields__}
+
+    def command_of(self, manifest: Mapping[str, Any]) -> str:
+        """Returns the command that runs the same benchmark again with the same prompts; empty if the manifest has too
+        little."""
+        return command_again(manifest, self.name, self._words_of)
+
+    def _words_of(self, kept: Mapping[str, Any]) -> list[str]:
+        """Returns the words after `run` that name the benchmark and its options."""
+        return [self.name, *words_kept(self.Options, kept)]
+
+    def options_of(self, manifest: Mapping[str, Any]) -> Any:
+        """Returns a run's options from its manifest. Raises KeyError or TypeError if it has none."""
+        kept = manifest["options"][self.name]
+        names = self.Options.__struct_fields__
+        return read_kept(self.Options, {name: kept[name] for name in names if name in kept})
+
+    def _lacks(self, what: str) -> UsageError:
+        return UsageError(f"{what}: the benchmark {self.name} does not offer it")

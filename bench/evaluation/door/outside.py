@@ -1,0 +1,226 @@
+"""Defines what an item of several calls needs from the engine (ask, search, read), and counts what a turn's calls cost.
+
+Protocols only, so that conversations run over any implementation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from msgspec import UNSET, Struct
+
+from ....engine.attempts.estimate import prompt_weight
+from ....engine.call import NOT_REPORTED, Call, Failure, Hit, Outcome, Reply, Usage, known_sum
+from ....engine.fault import StopReason
+
+
+class SearchOutcome(Protocol):
+    """The interface of a search's outcome: its hits in order, or the failure, and what it cost."""
+
+    @property
+    def hits(self) -> Sequence[Hit]: ...
+    @property
+    def failure(self) -> Failure | None: ...
+    @property
+    def keys(self) -> Sequence[str]: ...
+    @property
+    def cached(self) -> bool: ...
+    @property
+    def attempts(self) -> int: ...
+    @property
+    def maybe_billed(self) -> int: ...
+    @property
+    def cost(self) -> float | None: ...
+    @property
+    def remarks(self) -> Sequence[str]: ...
+
+
+class PageOutcome(Protocol):
+    """The interface of a read page: its text, or the reason why it has none."""
+
+    @property
+    def url(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def final_url(self) -> str: ...
+    @property
+    def hash(self) -> str: ...
+    @property
+    def keys(self) -> Sequence[str]: ...
+    @property
+    def cached(self) -> bool: ...
+
+
+# Between the names of a record whose calls were answered under several.
+JOINT = " + "
+# Characters: less than PROTOCOL.md's 1,000 tokens of any family.
+LONG_WEIGHT = 2_500
+
+
+class Outside(Protocol):
+    """The interface of the engine that items use. Each method raises Stopped if its lane sends nothing more."""
+
+    async def ask(self, call: Call) -> Outcome: ...
+
+    async def search(self, model: str, query: str, count: int) -> SearchOutcome: ...
+
+    async def read(self, url: str) -> PageOutcome: ...
+
+    def halt(self, reason: StopReason, detail: str) -> None: ...
+
+
+class FromCache(Struct, frozen=True, omit_defaults=True):
+    """The part of a turn that the cache answered: tokens of the model's and of the judge's calls (None: none), whether
+    it answered all of the judge's calls and the whole search, and the number of pages."""
+
+    usage: Usage | None = None
+    usage_judge: Usage | None = None
+    judge: bool = False
+    search: bool = False
+    pages: int = 0
+
+
+def long_prompts(outcome: Outcome) -> tuple[tuple[int, int], ...]:
+    """Returns the weight of a call's prompt and its reported tokens; nothing if it is short or has no report."""
+    usage = None if outcome.reply is None else outcome.reply.usage
+    if usage is None or usage.input is None or (weight := prompt_weight(outcome.call, usage.input)) < LONG_WEIGHT:
+        return ()
+    return ((weight, usage.input),)
+
+
+class CallTotals:
+    """Totals over calls of one kind: their number and tokens, the same for those from the cache, and who answered."""
+
+    __slots__ = ("_names", "cached", "count", "last", "long_prompts", "usage", "usage_cached")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.cached = 0
+        self.usage: Usage | None = None
+        self.usage_cached: Usage | None = None
+        self.last = Reply("")
+        self.long_prompts: tuple[tuple[int, int], ...] = ()
+        self._names: dict[str, None] = {}
+
+    def add(self, outcome: Outcome) -> None:
+        if outcome.reply is not None:
+            self.last = outcome.reply
+            self._names |= {} if self.last.served is None else {self.last.served: None}
+        usage = None if outcome.reply is None else outcome.reply.usage or NOT_REPORTED
+        self.long_prompts += long_prompts(outcome)
+        self.count += 1
+        self.usage = known_sum(self.usage, usage)
+        if outcome.cached:
+            self.cached += 1
+            self.usage_cached = known_sum(self.usage_cached, usage)
+
+    @property
+    def are_cached(self) -> bool:
+        return self.count == self.cached > 0
+
+    @property
+    def served(self) -> str | None:
+        """The name under which the calls were answered, several joined by JOINT; None: no answer has one."""
+        return JOINT.join(sorted(self._names)) or None
+
+
+class CallCosts:
+    """The costs of one turn's calls. A cost is None until a call with a price is added; `cost` includes judge and
+    search. `own` are the calls of the model under test."""
+
+    __slots__ = (
+        "_is_search_cached",
+        "_pages_cached",
+        "attempts",
+        "cost",
+        "cost_judge",
+        "cost_search",
+        "judge",
+        "keys",
+        "maybe_billed",
+        "own",
+    )
+
+    def __init__(self) -> None:
+        self.keys: list[str] = []
+        self.attempts = 0
+        self.maybe_billed = 0
+        self.cost: float | None = None
+        self.cost_judge: float | None = None
+        self.cost_search: float | None = None
+        self.own = CallTotals()
+        self.judge = CallTotals()
+        self._is_search_cached = False
+        self._pages_cached = 0
+
+    @property
+    def from_cache(self) -> FromCache | None:
+        if not (self.own.cached or self.judge.cached or self._is_search_cached or self._pages_cached):
+            return None
+        return FromCache(
+            self.own.usage_cached,
+            self.judge.usage_cached,
+            self.judge.are_cached,
+            self._is_search_cached,
+            self._pages_cached,
+        )
+
+    def as_fields(self) -> dict[str, Any]:
+        """Returns the costs as the fields of a record."""
+        plain = ("cost", "cost_judge", "cost_search", "from_cache", "attempts", "maybe_billed")
+        return {
+            "keys": tuple(self.keys),
+            "usage": self.own.usage,
+            "usage_judge": self.judge.usage,
+            "long_prompts": self.own.long_prompts or UNSET,
+            "cached": self.own.are_cached,
+            "served": self.own.served,
+            "served_judge": self.judge.served,
+            **{name: getattr(self.own.last, name) for name in ("fingerprint", "tier", "router")},
+            **{name: getattr(self, name) for name in plain},
+        }
+
+    def add_call(self, outcome: Outcome, *, is_own: bool = True) -> None:
+        """Adds a call; `is_own`: whether it went to the model under test."""
+        self._add_outcome(outcome)
+        if is_own:
+            self.own.add(outcome)
+
+    def add_judgement(self, outcome: Outcome) -> None:
+        self._add_outcome(outcome)
+        self.judge.add(outcome)
+        self.cost_judge = known_sum(self.cost_judge, outcome.cost)
+
+    def add_search(self, found: SearchOutcome) -> None:
+        self._add(found.keys, found.cost)
+        self.cost_search = known_sum(self.cost_search, found.cost)
+        self.attempts += found.attempts
+        self.maybe_billed += found.maybe_billed
+        self._is_search_cached = found.cached
+
+    def add_page(self, keys: Sequence[str], *, is_cached: bool) -> None:
+        self._add(keys, None)
+        # A page refused before any request has no call.
+        self._pages_cached += is_cached and bool(keys)
+
+    def add_unrecorded(self, other: CallCosts) -> None:
+        """Adds the cost, without the calls, of a turn that gets no line."""
+        self._add((), other.cost)
+        self.cost_judge = known_sum(self.cost_judge, other.cost_judge)
+        self.cost_search = known_sum(self.cost_search, other.cost_search)
+        self.maybe_billed += other.maybe_billed
+
+    def _add_outcome(self, outcome: Outcome) -> None:
+        self._add((outcome.key,) if outcome.key else (), outcome.cost)
+        self.attempts += outcome.attempts
+        self.maybe_billed += outcome.maybe_billed
+
+    def _add(self, keys: Sequence[str], cost: float | None) -> None:
+        self.keys += keys
+        self.cost = known_sum(self.cost, cost)

@@ -1,0 +1,66 @@
+"""What a benchmark gives for a run: its items, the models that it calls, and the most tokens of their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from msgspec import structs
+
+from ....configuration.errors import UsageError
+from ....engine.call import Call
+from ....engine.runs.pairs import Pair
+from .benchmark import ItemBenchmark
+from .defect import BenchmarkDefect, benchmark_code
+from .item import Item
+from .item_set import ItemSet
+
+
+def highest_limits(limits: Mapping[Pair, int | None], others: Iterable[Call]) -> dict[str, int | None]:
+    """Returns each model's highest `max_tokens`; None where its calls set none. A model that is both under test and a
+    judge has the higher one."""
+    every = [(pair.model, limit) for pair, limit in limits.items()]
+    every += [(call.model, call.max_tokens) for call in others]
+    highest: dict[str, int | None] = {}
+    for model, limit in every:
+        before = highest.get(model, limit)
+        highest[model] = None if limit is None or before is None else max(limit, before)
+    return highest
+
+
+def other_calls(benchmark: ItemBenchmark[Any], options: Any) -> list[Call]:
+    """Returns a call to each model that is called beside those under test, with its `max_tokens`."""
+    others = benchmark.others(options)
+    if isinstance(others, Mapping):
+        return [Call(name, "?", max_tokens=limit) for name, limit in others.items()]
+    return [other if isinstance(other, Call) else Call(other, "?") for other in others]
+
+
+def items_of(benchmark: ItemBenchmark[Any], options: Any) -> ItemSet:
+    """Returns a run's items. Raises UsageError for data that can't be read, and BenchmarkDefect if the benchmark's code
+    raises anything else."""
+    try:
+        with benchmark_code(benchmark.title):
+            items = benchmark.items(options)
+            return items if isinstance(items, ItemSet) else made_anew(benchmark, options)
+    except BenchmarkDefect as defect:
+        if not isinstance(error := defect.__cause__, OSError):
+            raise
+        raise UsageError(
+            f"{error.filename or benchmark.title}: expected readable data, got: {error.strerror}"
+        ) from error
+
+
+def made_anew(benchmark: ItemBenchmark[Any], options: Any) -> ItemSet:
+    """Returns the items of a benchmark that is asked for them each time that they are needed."""
+
+    def again() -> Iterable[Item]:
+        items = benchmark.items(options)
+        assert not isinstance(items, ItemSet)
+        return items
+
+    return ItemSet(again, title=benchmark.title)
+
+
+def with_limit(options: Any, limit: int | None) -> Any:
+    return options if getattr(options, "max_tokens", None) == limit else structs.replace(options, max_tokens=limit)

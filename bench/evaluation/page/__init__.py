@@ -1,0 +1,1 @@
+"""Writes the report's files, and the part of the page that every benchmark has."""

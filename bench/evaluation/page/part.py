@@ -1,0 +1,331 @@
+"""The general part of a page: scores with intervals, groups, comparisons, failures, cost, and the answers behind them.
+
+Owns the order of these sections and their words. The benchmark decides what a score is.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ....engine.runs.pairs import Pair, failures_of
+from ....report.headline import Headline, HeadlineScore
+from ....report.html_tables import table_html
+from ....report.interval_cells import FEW, cells_of_entry, interval_columns
+from ....report.labels import folder_labels
+from ....report.sections import PageContents, Section, figure_html, remarks_html, table_section
+from ....report.standings import AnswerStatus, RunOrigin, origins_html, standings_html, state_html
+from ....report.table import Cell, Column, Table
+from ..door.treatments import treatments_in
+from .answers import answers_html, asked_of
+from .chart import scores_figure
+from .provenance import NO_MANIFEST, command_paths, times_and_versions
+from .runs import ReadRun
+from .unlike_sources import unlike
+
+if TYPE_CHECKING:
+    from ..door.benchmark import ItemBenchmark
+
+_DIFFERING = 100
+
+
+def general_part(
+    benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], given: Mapping[str, Any], flags: Sequence[str]
+) -> PageContents:
+    """Returns the report that every benchmark has on these runs. `given` are the readings; `flags` are the words that
+    `report` was given, for the command that makes the page again."""
+    labels = folder_labels([run.path for run in runs])
+    difference = unlike(
+        {labels[run.path]: benchmark.manner(run.path, {benchmark.name: run.scores}, given) for run in runs}
+    )
+    names = {run.path: labels[run.path] if len(runs) > 1 else "" for run in runs}
+    standings = tuple(standing for run in runs for standing in _standings(run, names[run.path]))
+    unmeasured = tuple(sentence for run in runs for sentence in run.scores.get("unmeasured", ()))
+    warnings = [f"These runs are no comparison, since {difference}."] if difference else []
+    remarks = tuple(dict.fromkeys([*warnings, *(remark for run in runs for remark in _remarks(run))]))
+    tables = _tables(benchmark, runs, names)
+    origins = [_origin(benchmark, run, labels[run.path]) for run in runs]
+    command = shlex.join(["millstream", "report", *command_paths(labels), *flags])
+    prefix = f"{benchmark.name}-"
+    scores, *rest = tables
+    behind = _drawn(benchmark, runs, names)
+    most = _most(runs)
+    figure = scores_figure(behind, benchmark.name, "Scores", most)
+    sections = [
+        Section(
+            f"{prefix}summary",
+            "Summary",
+            state_html(standings, unmeasured=unmeasured)
+            + table_html(scores, f"{prefix}scores-summary")
+            + standings_html(standings, f"{prefix}answers-summary"),
+        )
+    ]
+    if remarks:
+        sections.append(Section(f"{prefix}warnings", "Read with care", remarks_html(remarks)))
+    if figure.spec is not None:
+        sections.append(Section(f"{prefix}figures", "Scores and intervals", figure_html(figure, behind)))
+    sections.append(Section(f"{prefix}tables", "Behind the scores", "".join(map(table_section, rest))))
+    sections.append(Section(f"{prefix}said", "Prompts and answers", answers_html(runs, names, benchmark.Record)))
+    sections.append(Section(f"{prefix}origin", "How it was made", origins_html(origins, command)))
+    return PageContents(
+        name=benchmark.title,
+        title=_title(benchmark, runs),
+        headline=_headline(benchmark, behind, most),
+        sections=tuple(sections),
+        tables=(*tables, behind),
+        figures=(figure,),
+        remarks=remarks,
+        standings=standings,
+        unmeasured=unmeasured,
+        unlike=difference,
+    )
+
+
+def _most(runs: Sequence[ReadRun]) -> float | None:
+    """Returns the largest possible score of these runs; None if it is not known."""
+    bounds = [run.scores.get("within") for run in runs]
+    # The benchmark owns its scores: it may use this name for something else.
+    known = [bound[1] for bound in bounds if isinstance(bound, list) and len(bound) == 2]
+    whole = len(known) == len(runs) and all(isinstance(each, int | float) for each in known)
+    return max(known) if known and whole else None
+
+
+def _headline(benchmark: ItemBenchmark[Any], drawn: Table, most: float | None) -> Headline:
+    """Returns the first screen: the score of each model. `drawn`: the scores and their intervals; `most`: the largest
+    score possible."""
+    scale = "by the benchmark’s own rule" if most is None else f"where {most:g} is the best"
+    return Headline(
+        sentence=f"Each model’s score in {benchmark.title}: the mean over the items, {scale}.",
+        score="Score",
+        kind="small",
+        scores=tuple(HeadlineScore(*row) for row in drawn.rows),  # type: ignore[arg-type]
+        most=most,
+    )
+
+
+def _title(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun]) -> str:
+    models = {pair.model for run in runs for pair in run.pairs}
+    items = len({item for run in runs for item in run.places})
+    who = next(iter(models)) if len(models) == 1 else f"{len(models)} models"
+    return f"{benchmark.title}: {who} on {items:,} {'item' if items == 1 else 'items'}"
+
+
+def _named(pair: Pair, where: str) -> str:
+    return f"{where}: {pair}" if where else str(pair)
+
+
+def _standings(run: ReadRun, where: str) -> Iterator[AnswerStatus]:
+    for pair in run.pairs:
+        ended = run.counted.of(pair)
+        seen = ended.answered + ended.failures
+        yield AnswerStatus(
+            model=_named(pair, where),
+            expected=seen if run.lines is None else max(run.lines, seen),
+            answered=ended.answered,
+            refused=ended.refused,
+            failed=dict(sorted(ended.failed.items())),
+            is_told=run.lines is not None,
+            steps=run.counted.roles.get(pair, {}),
+            held=ended.held,
+        )
+
+
+def _remarks(run: ReadRun) -> Iterator[str]:
+    yield from run.scores.get("remarks", ())
+    for entry in run.scores.get("models", {}).values():
+        yield from entry.get("remarks", ())
+
+
+def _tables(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapping[Any, str]) -> list[Table]:
+    """Returns the table of scores, then those of the other tables that have rows."""
+    found = [_scores(benchmark, runs, names)]
+    others = (
+        _named_scores(benchmark, runs, names),
+        _groups(benchmark, runs, names),
+        _comparisons(benchmark, runs, names),
+        _differing(benchmark, runs, names),
+        _answers(benchmark, runs, names),
+    )
+    return found + [table for table in others if table.rows]
+
+
+def _entries(runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for run in runs:
+        for model, entry in run.scores.get("models", {}).items():
+            yield (f"{names[run.path]}: {model}" if names[run.path] else model), entry
+
+
+def _drawn(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for model, entry in _entries(runs, names):
+        low, high = entry.get("ci95") or (None, None)
+        rows.append((model, entry.get("mean", entry.get("score")), low, high))
+    columns = (
+        Column("model", "Model"),
+        Column("score", "Score", "small"),
+        Column("low", "Interval from", "small"),
+        Column("high", "Interval to", "small"),
+    )
+    return Table(f"{benchmark.name}-figure-scores", "Scores and their intervals", "Over items.", columns, tuple(rows))
+
+
+def _scores(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
+    columns = tuple(map(Column, _keys(benchmark.columns), benchmark.columns))
+    rows = tuple((model, *benchmark.cells(entry)) for model, entry in _entries(runs, names))
+    return Table(
+        f"{benchmark.name}-scores",
+        "Scores",
+        f"Of each model, as scores.json has them; intervals are over items: {FEW}.",
+        (Column("model", "Model"), *columns),
+        rows,
+    )
+
+
+def _keys(titles: Sequence[str]) -> list[str]:
+    """Returns the columns' names in the CSV file, from their titles; a number tells equal ones apart."""
+    keys = ["_".join(re.findall("[a-z0-9]+", title.lower())) or "column" for title in titles]
+    taken = Counter(["model", *keys])
+    return [key if taken[key] == 1 else f"{key}_{at}" for at, key in enumerate(keys, 1)]
+
+
+def _named_scores(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
+    """Returns the table of scores by name, for benchmarks that give an answer several scores."""
+    rows: list[tuple[Cell, ...]] = []
+    for model, entry in _entries(runs, names):
+        named = entry.get("scores")
+        for name, figure in named.items() if isinstance(named, Mapping) else ():
+            # The benchmark owns the entry: it may use this name for something else.
+            if isinstance(figure, Mapping) and "ci95" in figure:
+                rows.append((name, model, figure.get("mean"), *cells_of_entry(figure), figure.get("items")))
+    columns = (
+        Column("name", "Score"),
+        Column("model", "Model"),
+        Column("mean", "Mean", "small"),
+        *interval_columns("small"),
+        Column("items", "Items with this score", "count"),
+    )
+    note = "Every score of the answers; the main one stands above too."
+    return Table(f"{benchmark.name}-named-scores", "Scores by name", note, columns, tuple(rows))
+
+
+def _groups(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for model, entry in _entries(runs, names):
+        for group, figure in (entry.get("groups") or {}).items():
+            mean = figure.get("mean", figure.get("score"))
+            rows.append((group, model, mean, *cells_of_entry(figure), figure.get("items")))
+    columns = (
+        Column("group", "Group"),
+        Column("model", "Model"),
+        Column("mean", "Score", "small"),
+        *interval_columns("small"),
+        Column("items", "Items", "count"),
+    )
+    title, note = "Scores by group", "The same figures over the items of each group alone."
+    return Table(f"{benchmark.name}-groups", title, note, columns, tuple(sorted(rows, key=lambda row: str(row[:2]))))
+
+
+def _comparisons(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for run in runs:
+        for pair in run.scores.get("pairs", ()):
+            a, b = (f"{names[run.path]}: {pair[side]}" if names[run.path] else pair[side] for side in ("a", "b"))
+            rows.append((a, b, pair["difference"], *cells_of_entry(pair), pair["p"], pair["p_adjusted"], pair["items"]))
+    columns = (
+        Column("a", "Model"),
+        Column("b", "Minus"),
+        Column("difference", "Difference", "small"),
+        *interval_columns("small"),
+        Column("p", "p", "p"),
+        Column("p_adjusted", "p, adjusted by Holm", "p"),
+        Column("items", "Items", "count"),
+    )
+    note = "Paired over the items that both models have a score for."
+    return Table(f"{benchmark.name}-comparisons", "Models compared", note, columns, tuple(rows))
+
+
+def _differing(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
+    """Returns the table of the items where models differ most."""
+    every = [(run, pair) for run in runs for pair in run.pairs]
+    rows: list[tuple[Cell, ...]] = []
+    for item in dict.fromkeys(item for run in runs for item in run.figures):
+        own = [
+            found.value if (found := run.figures.get(item, {}).get(pair)) is not None else None for run, pair in every
+        ]
+        known = [value for value in own if value is not None]
+        if len(known) > 1 and (spread := max(known) - min(known)) > 0:
+            group = next((run.groups[item] for run in runs if item in run.groups), None)
+            rows.append((item, group, spread, *own))
+    rows.sort(key=lambda row: (-float(row[2] or 0), str(row[0])))
+    shown = tuple((row[0], asked_of(runs, str(row[0]), benchmark.Record), *row[1:]) for row in rows[:_DIFFERING])
+    columns = (
+        Column("item", "Item"),
+        Column("asked", "Asked"),
+        Column("group", "Group"),
+        Column("spread", "Largest difference", "small"),
+        *(Column(f"model_{at}", _named(pair, names[run.path]), "small") for at, (run, pair) in enumerate(every, 1)),
+    )
+    note = f"The mean score of each model on an item; at most {_DIFFERING} items, those with the largest difference."
+    return Table(f"{benchmark.name}-differing", "Items where models differ", note, columns, shown)
+
+
+def _answers(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for run in runs:
+        for pair in run.pairs:
+            ended, judging = run.counted.of(pair), run.counted.judging.get(pair)
+            reasons = "; ".join(
+                f"{kind} {number:,}: {reason.said}" if reason else f"{kind} {number:,}"
+                for kind, (number, reason) in failures_of([ended]).items()
+            )
+            rows.append(
+                (
+                    _named(pair, names[run.path]),
+                    *(ended.answered, ended.cached, ended.truncated, ended.failures, reasons or None),
+                    None if ended.cost is None else f"${ended.cost:,.4f}",
+                    None if judging is None or judging.cost is None else f"${judging.cost:,.4f}",
+                    *(ended.input_tokens, ended.output_tokens),
+                )
+            )
+    columns = (
+        Column("model", "Model"),
+        Column("answered", "Answers", "count"),
+        Column("cached", "From the cache", "count"),
+        Column("truncated", "Cut off", "count"),
+        Column("failures", "Failed for good", "count"),
+        Column("reasons", "Why, most often"),
+        Column("cost", "Cost"),
+        Column("cost_judge", "Of it, judges"),
+        Column("input", "Input tokens sent", "count"),
+        Column("output", "Output tokens sent", "count"),
+    )
+    note = (
+        f"What failed for good: millstream retry asks these {benchmark.unit}s again. Tokens are those of calls that "
+        "were sent; answers of the cache cost nothing."
+    )
+    return Table(f"{benchmark.name}-answers", "Answers and their cost", note, columns, tuple(rows))
+
+
+def _origin(benchmark: ItemBenchmark[Any], run: ReadRun, name: str) -> RunOrigin:
+    answers = sum(ended.answered for ended in run.counted.pairs.values())
+    read = ("Answers read", f"{answers:,}")
+    if run.manifest is None:
+        return RunOrigin(name, (("Made by", NO_MANIFEST), read))
+    return RunOrigin(name, (*_facts(run.manifest), read), benchmark.command_of(run.manifest))
+
+
+def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    specification = manifest["specification"]
+    dataset = manifest.get("dataset") or {}
+    yield "Data", f"{dataset.get('name') or dataset.get('path', 'unnamed')}, {specification.get('items', '?')} items"
+    yield "Its digest", str(specification.get("data"))
+    for model, endpoint in (specification.get("endpoints") or {}).items():
+        yield "Model", f"{model} at {endpoint}"
+    yield from treatments_in(specification).items()
+    for option, value in (specification.get("options") or {}).items():
+        told = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        yield option.replace("_", " ").capitalize(), "not given" if value in (None, []) else told
+    yield from times_and_versions(manifest)

@@ -1,0 +1,332 @@
+"""Writes a report's files from run folders: report.html, tables/*.csv, figures/*.svg and *.png.
+
+Chooses the folder, protects files of other programs, and fixes the order of writing. Heavy imports stand in functions,
+since a run prints its scores first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, structs
+
+from ....configuration.errors import UsageError
+from ....engine.collector import calm_collector
+from ....engine.fault import LocalFault
+from ....engine.folder_file import make_folder, open_to_read, write_whole
+from ....engine.runs.run_folder import MANIFEST, RECORDS, no_folder_at, read_manifest
+from ....format import command_text
+from ..door.benchmark import ItemBenchmark
+from ..door.registry import benchmark_of, benchmarks, rank_of
+from ..reading.labelling.label_lines import LABELS
+
+if TYPE_CHECKING:
+    from ....report.sections import PageContents
+    from ....report.standings import AnswerStatus
+    from ....report.table import Figure, Table
+
+PAGE = "report.html"
+TABLES, FIGURES = "tables", "figures"
+_OURS = b'<meta name="generator" content="millstream">'
+# The mark stands after the page's policy, which is a few hundred characters long.
+_HEAD = 4096
+
+
+class ReadingChoice(Struct, frozen=True):
+    """The given readings by option name, and the same as command-line words."""
+
+    given: Mapping[str, Any] = MappingProxyType({})
+    flags: tuple[str, ...] = ()
+
+
+PLAIN = ReadingChoice()
+
+
+class BenchmarkFolder(Struct, frozen=True):
+    """A run folder as read: its manifest, its benchmark and its records; or a published table of counts, which has no
+    manifest."""
+
+    path: Path
+    manifest: Mapping[str, Any] | None
+    benchmark: ItemBenchmark[Any]
+    records: Any
+    """The result of the benchmark's `read_run`, or of its `read_counts`."""
+
+
+class WrittenReport(Struct, frozen=True):
+    """A report that was written: its page, the page's `size` in bytes, the names of its tables' and figures' files, the
+    counts of answered and failed prompts by model (`standings`), and its remarks."""
+
+    page: Path
+    size: int
+    tables: tuple[str, ...]
+    figures: tuple[str, ...]
+    standings: tuple[AnswerStatus, ...]
+    remarks: tuple[str, ...]
+    unmeasured: tuple[str, ...]
+    not_compared: tuple[str, ...] = ()
+    """For each benchmark whose runs differ in how they were made, a sentence that says in what."""
+
+
+def distinct(folders: Sequence[str]) -> list[Path]:
+    """Returns the absolute paths of the folders, each once, however they were written. Raises UsageError if one can't
+    be reported on, or holds the same run as another."""
+    found = {Path(folder).resolve(): Path(folder).absolute() for folder in folders}
+    for path in found.values():
+        if not (path / RECORDS).is_file() and not (path / MANIFEST).is_file():
+            inside = sorted({each.parent.name for each in path.glob(f"*/{RECORDS}")}) if path.is_dir() else []
+            if inside:
+                several = command_text("report", *(path / name for name in inside[:3]))
+                raise UsageError(f"{path} holds several runs: name them, as {several}")
+            expected = f"{path}: expected a folder with {RECORDS}, or one with load.json, got neither there"
+            raise UsageError(no_folder_at(path) or expected)
+    check_hold_different_runs(found.values())
+    return list(found.values())
+
+
+def check_hold_different_runs(folders: Iterable[Path]) -> None:
+    """Raises UsageError if two of these folders hold one run: copies are no repetition, and all would agree."""
+    seen: dict[str, Path] = {}
+    for folder in {path.resolve(): path for path in folders}.values():
+        run = read_manifest(folder).get("run_id") if (folder / MANIFEST).exists() else None
+        if isinstance(run, str) and (other := seen.setdefault(run, folder)) != folder:
+            raise UsageError(f"{folder} holds the same run as {other} (run_id {run}): name one of them")
+
+
+def place_of(folders: Sequence[Path], out: str | None) -> Path:
+    """Returns the folder for the report: the given one, else the run's own, else the common parent of all runs."""
+    if out is not None:
+        return Path(out).absolute()
+    if not folders:
+        raise UsageError("--out: expected a folder for the report, since --counts alone has none, got none")
+    if len(folders) == 1:
+        return folders[0]
+    parents = {folder.parent for folder in folders}
+    if len(parents) > 1:
+        raise UsageError("--out: expected a folder for the report, since these runs do not lie in one, got none")
+    return parents.pop()
+
+
+def read(path: Path, given: Mapping[str, Any] = MappingProxyType({})) -> BenchmarkFolder:
+    """Reads one folder's records. A manifest is optional, but must be whole if there is one."""
+    manifest = read_manifest(path) if (path / MANIFEST).exists() else None
+    benchmark = benchmark_of(path)
+    readings = benchmark.own_readings(given)
+    records = benchmark.read_run(path, manifest, readings)
+    if records is None:
+        from .runs import read_run
+
+        records = read_run(benchmark, path, manifest, readings)
+    return BenchmarkFolder(path, manifest, benchmark, records)
+
+
+def read_counts(path: Path, given: Mapping[str, Any]) -> BenchmarkFolder:
+    """Reads a published table of counts. Raises UsageError if a given reading needs more than counts."""
+    reader = next(benchmark for benchmark in benchmarks() if benchmark.reads_counts)
+    reader.check_counts_readings(given)
+    return BenchmarkFolder(path, None, reader, reader.read_counts(path))
+
+
+def write(
+    runs: Sequence[BenchmarkFolder], out: Path, chosen: ReadingChoice = PLAIN, *, has_figures: bool = True
+) -> WrittenReport:
+    """Computes and writes the report, with a part for each benchmark. Without `has_figures`, only figure files that
+    exist already are drawn again, since drawing is slow and the old ones would show other records."""
+    check_is_our_page(out / PAGE)
+    with calm_collector():
+        every = _contents(runs, chosen)
+        from ....report.page import page
+
+        whole = page("; ".join(each.title for each in every), every)
+    figures: tuple[str, ...] = ()
+    with unless_unwritable(out):
+        tables = write_tables([table for each in every for table in each.tables], out / TABLES)
+        if has_figures or (out / FIGURES).is_dir():
+            figures = _write_figures([figure for each in every for figure in each.figures], out / FIGURES)
+        write_whole(out / PAGE, whole)
+    standings = tuple(standing for each in every for standing in each.standings)
+    remarks = tuple(remark for each in every for remark in each.remarks)
+    unmeasured = tuple(sentence for each in every for sentence in each.unmeasured)
+    not_compared = tuple(each.unlike for each in every if each.unlike)
+    return WrittenReport(out / PAGE, len(whole), tables, figures, standings, remarks, unmeasured, not_compared)
+
+
+def _contents(runs: Sequence[BenchmarkFolder], chosen: ReadingChoice) -> list[PageContents]:
+    """Returns the parts of the page, in the order of the registry."""
+    from .part import general_part
+
+    every = []
+    for benchmark in sorted({run.benchmark for run in runs}, key=rank_of):
+        own = [run for run in runs if run.benchmark is benchmark]
+        records, readings = [run.records for run in own], benchmark.own_readings(chosen.given)
+        contents = benchmark.report(records, readings, chosen.flags)
+        if contents is None:
+            contents = general_part(benchmark, records, readings, chosen.flags)
+        shown = _with_labels(_with_served(_with_facts(contents, own), benchmark, own), benchmark, own)
+        every.append(_with_changes(_with_panels(shown, benchmark, own), benchmark, own))
+    return every
+
+
+def _with_facts(contents: PageContents, runs: Sequence[BenchmarkFolder]) -> PageContents:
+    """Returns a part of the page whose first screen says when these runs took place and what they cost."""
+    from .provenance import run_facts
+
+    if contents.headline is None:
+        return contents
+    headline = structs.replace(contents.headline, facts=run_facts(run.manifest for run in runs))
+    return structs.replace(contents, headline=headline)
+
+
+def _with_served(
+    contents: PageContents, benchmark: ItemBenchmark[Any], runs: Sequence[BenchmarkFolder]
+) -> PageContents:
+    """Returns a part of the page with who answered, after its first section."""
+    from ....report.sections import Section, remarks_html
+    from ..running.served import names_text, rows_in
+
+    found = [rows_in(run.path, run.manifest) for run in runs]
+    said = [line for rows in found for line in (*rows.remarks, *rows.unmeasured)]
+    told = [f"{pair}: {names_text(served)}" for rows in found for pair, served in rows.served.items()]
+    told = told or ["No server states a model's name: which model answered is not known."]
+    section = Section(f"{benchmark.name}-served", "Who answered", remarks_html([*said, *told]))
+    first, *rest = contents.sections
+    unmeasured = tuple(line for rows in found for line in rows.unmeasured)
+    return structs.replace(
+        contents,
+        sections=(first, section, *rest),
+        remarks=(*contents.remarks, *(line for rows in found for line in rows.remarks)),
+        unmeasured=(*contents.unmeasured, *unmeasured),
+    )
+
+
+def _with_labels(
+    contents: PageContents, benchmark: ItemBenchmark[Any], runs: Sequence[BenchmarkFolder]
+) -> PageContents:
+    """Returns a part of the page with what people said of these runs' answers, if they did."""
+    labelled = _runs_with(LABELS, runs)
+    if not labelled:
+        return contents
+    from ..reading.answers import answers_in
+    from ..reading.labelling.comparison import compared_in
+    from .readers import CheckedRun, with_labels
+
+    checked = [
+        CheckedRun(name, compared_in(run.path / LABELS, answers_in(run.path, benchmark, run.manifest, has_judges=True)))
+        for name, run in labelled
+    ]
+    return with_labels(contents, benchmark.name, checked)
+
+
+def _with_panels(
+    contents: PageContents, benchmark: ItemBenchmark[Any], runs: Sequence[BenchmarkFolder]
+) -> PageContents:
+    """Returns a part of the page with what other judges made of these runs' answers, if any were asked."""
+    from ..door.judgement import JUDGEMENTS
+
+    judged = _runs_with(JUDGEMENTS, runs)
+    if not judged:
+        return contents
+    from ..reading.judging.folder_panel import read_panel
+    from .readers import JudgedRun, with_panels
+
+    # Without its manifest nobody knows which judge was the run's own.
+    panels = [
+        (name, read_panel(run.path, benchmark.judging(run.manifest)))
+        for name, run in judged
+        if run.manifest is not None
+    ]
+    return with_panels(contents, benchmark.name, [JudgedRun(name, panel) for name, panel in panels if panel])
+
+
+def _runs_with(name: str, runs: Sequence[BenchmarkFolder]) -> list[tuple[str, BenchmarkFolder]]:
+    """Returns the runs whose folders have records and this file, each with the folder's name; empty for a single
+    run."""
+    from ....report.labels import folder_labels
+
+    names = folder_labels([run.path for run in runs]) if len(runs) > 1 else {}
+    return [
+        (names.get(run.path, ""), run) for run in runs if (run.path / name).exists() and (run.path / RECORDS).exists()
+    ]
+
+
+def _with_changes(
+    contents: PageContents, benchmark: ItemBenchmark[Any], runs: Sequence[BenchmarkFolder]
+) -> PageContents:
+    """Returns a part of the page with what changed between two runs of one model, if there are such."""
+    models = Counter(model for run in runs for model in _models_of(run))
+    again = {model for model, times in models.items() if times > 1}
+    if not again:
+        return contents
+    from ..reading.answers import answers_in
+    from ..reading.changes import changes_between
+    from .changed import with_changes
+
+    answers = {
+        name: answers_in(run.path, benchmark, run.manifest)
+        for name, run in _runs_with(RECORDS, runs)
+        if _models_of(run) & again
+    }
+    found = changes_between(answers, benchmark.unit_of)
+    return with_changes(contents, benchmark.name, found, benchmark.unit_name)
+
+
+def _models_of(run: BenchmarkFolder) -> set[str]:
+    """Returns the models that a run asks, by its manifest; none without one."""
+    specified = (run.manifest or {}).get("specification", {})
+    return {*specified.get("models", ()), *(pair[0] for pair in specified.get("pairs", ()))}
+
+
+@contextmanager
+def unless_unwritable(out: Path) -> Iterator[None]:
+    """Runs a block; an OSError in it becomes a LocalFault with a one-line message."""
+    try:
+        yield
+    except OSError as error:
+        raise LocalFault(
+            f"{error.filename or out} can't be written ({error.strerror}): choose another --out"
+        ) from error
+
+
+def check_is_our_page(path: Path) -> None:
+    """Raises UsageError if the file exists and is not one of our report pages, LocalFault if it can't be read."""
+    try:
+        with open_to_read(path) as file:
+            is_ours = _OURS in file.read(_HEAD)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise LocalFault(f"{path} can't be read ({error.strerror}): choose another --out") from error
+    if not is_ours:
+        raise UsageError(f"{path} is there already and no report of ours: move it away, or choose another --out")
+
+
+def write_tables(every: Sequence[Table], folder: Path) -> tuple[str, ...]:
+    from ....report.csv_files import csv_of
+
+    make_folder(folder)
+    for table in every:
+        write_whole(folder / f"{table.name}.csv", csv_of(table))
+    return tuple(f"{table.name}.csv" for table in every)
+
+
+def _write_figures(every: Sequence[Figure], folder: Path) -> tuple[str, ...]:
+    """Draws the figures as files and returns their names; removes the file of a figure that has become empty."""
+    from ....report.pictures import png, svg
+
+    make_folder(folder)
+    written = []
+    for figure in every:
+        names = (f"{figure.name}.svg", f"{figure.name}.png")
+        if figure.spec is None:
+            for name in names:
+                (folder / name).unlink(missing_ok=True)
+            continue
+        for name, drawn in zip(names, (svg(figure).encode(), png(figure)), strict=True):
+            write_whole(folder / name, drawn)
+            written.append(name)
+    return tuple(written)

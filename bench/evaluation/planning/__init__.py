@@ -1,0 +1,1 @@
+"""What a run will ask, take and cost, before it is sent."""

@@ -1,0 +1,176 @@
+"""Prepares a run, says what it is expected to take, and chooses the items of its pilot."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from msgspec import structs
+
+from ....configuration.configuration import settings_for
+from ....configuration.declared_options import kept_of
+from ....configuration.errors import UsageError
+from ....engine.call import Call
+from ....providers.search.access import is_search
+from ..door.benchmark import ItemBenchmark, Order
+from ..door.expected import Chain, Expected, Load, Span
+from ..door.judges import Judges, judge_note
+from ..door.prepared_run import ItemsOfPilot, PreparedRun
+from ..door.registry import benchmark_named
+from ..door.run_basis import RunBasis
+from ..door.run_items import highest_limits, items_of, other_calls
+from ..door.treatments import specified_pairs
+from ..running.item_work import ItemWork, work_of
+from .forecast import expected_of
+from .preparation import (
+    address_of,
+    begun_with,
+    check_cost_is_bounded,
+    check_hosts,
+    check_models_take,
+    check_sinks,
+    check_snapshot,
+    kept,
+    model_remarks,
+    pairs_of,
+)
+
+# Of a call whose model answers at its usual speed; one that thinks may take longer.
+_CALL_SECONDS = Span(2, 20)
+_OF_ANSWERS = "prompts are made of answers, so nobody knows their tokens before: --pilot N measures them"
+# Options that older specifications do not have.
+_IF_SET = ("judge_reasoning_effort",)
+# Options that the specification has under names of its own.
+_WHO = ("model", "temperature", "reasoning_effort", "dataset")
+
+
+def prepare(order: Order) -> PreparedRun:
+    """Checks a run completely and returns it ready to begin. Writes nothing."""
+    benchmark = benchmark_named(order.run.benchmark)
+    prepared = benchmark.prepare(order) or general_run(benchmark, order)
+    check_hosts(prepared.settings)
+    check_snapshot(prepared.settings)
+    check_sinks(prepared.settings)
+    return structs.replace(prepared, notes=(*prepared.notes, *model_remarks(prepared.work, prepared.settings)))
+
+
+def general_run(benchmark: ItemBenchmark[Any], order: Order) -> PreparedRun:
+    """Checks a run completely and returns it ready to begin. Writes nothing."""
+    options, readings = order.run.options, order.run.readings
+    names = dict.fromkeys([*options.model, *(call.model for call in other_calls(benchmark, options))])
+    models, searches = (tuple(name for name in names if is_search(name) is kind) for kind in (False, True))
+    settings = settings_for(models, order.sending, order.configuration, searches, needs_keys=order.needs_keys)
+    options, settings = benchmark.settled(options, settings)
+    others = other_calls(benchmark, options)
+    temperatures = getattr(options, "temperature", ()) or benchmark.temperatures
+    efforts = getattr(options, "reasoning_effort", ())
+    pairs, notes = pairs_of(options.model, temperatures, efforts, settings, order.out)
+    begun = begun_with(order.out, benchmark.name, "max_tokens", "max_tokens")
+    limits = {
+        pair: benchmark.max_tokens_of(options, pair, begun, thinks=settings.facts_of(pair.model).thinks_at(pair.effort))
+        for pair in pairs
+    }
+    highest = {name: limit for name, limit in highest_limits(limits, others).items() if name in models}
+    check_cost_is_bounded(highest, settings, has_option=not others)
+    items = items_of(benchmark, options)
+    if not len(items):
+        raise UsageError(f"{benchmark.title}: these options leave no item to ask")
+    basis = RunBasis(
+        options=options,
+        readings=readings,
+        limits=limits,
+        items=items,
+        settings=settings,
+        endpoints={name: address_of(name, settings) for name in names},
+        out=order.out,
+    )
+    specified = benchmark.specification(basis) or specification_of(benchmark, basis)
+    work = ItemWork(benchmark, options, readings, limits, items, specified, settings)
+    checked = [*work.first_calls()]
+    for call in benchmark.others(options):
+        if isinstance(call, Call):
+            checked.append(Judges(settings).as_sent(call))
+            notes += judge_note(call.model, call.reasoning_effort, settings) if call.temperature is not None else ()
+    check_models_take(checked, settings)
+    path = getattr(options, "dataset", None) or f"those that come with {benchmark.title}"
+    return PreparedRun(
+        out=order.out,
+        work=work,
+        settings=settings,
+        specification=specified,
+        options={benchmark.name: {**kept_of(options), **kept_of(readings)}, "sending": kept(order.sending)},
+        dataset={**(items.dataset or {"path": path, "digest": items.digest, "items": len(items)})},
+        notes=(*items.notes, *dict.fromkeys(notes)),
+    )
+
+
+def specification_of(benchmark: ItemBenchmark[Any], run: RunBasis) -> dict[str, Any]:
+    """Returns the specification of a benchmark without one of its own: options, and what the items are."""
+    chosen = {
+        name: value
+        for name, value in kept_of(run.options).items()
+        if name not in _WHO and (name not in _IF_SET or value is not None)
+    }
+    return {
+        "benchmark": benchmark.name,
+        **specified_pairs(run.pairs),
+        "endpoints": dict(run.endpoints),
+        "options": chosen,
+        "items": len(run.items),
+        "groups": dict(run.items.groups),
+        "lines": run.items.lines,
+        "data": run.items.digest,
+    }
+
+
+def forecast(benchmark: ItemBenchmark[Any], prepared: PreparedRun, *, looks_into_cache: bool) -> Expected:
+    """Returns the calls and tokens that a run is expected to take on each lane. `looks_into_cache`: calls that the
+    cache answers are left out."""
+    own = benchmark.forecast(prepared, looks_into_cache=looks_into_cache)
+    return general_forecast(prepared, looks_into_cache=looks_into_cache) if own is None else own
+
+
+def general_forecast(prepared: PreparedRun, *, looks_into_cache: bool = True) -> Expected:
+    """Returns what a run is expected to take. For items of several calls it assumes, for each step, one call of the
+    model under test and one of every other model."""
+    work = work_of(prepared)
+    if work.of.has_calls:
+        expected = expected_of(
+            prepared,
+            lambda pair: (call for _, call in work.calls(pair)),
+            work.limits.__getitem__,
+            looks_into_cache=looks_into_cache,
+            whole=work.item_set.whole,
+        )
+    else:
+        treatments = Counter(pair.model for pair in work.limits)
+        others = {call.model for call in other_calls(work.of, work.options)}
+        items = len(work.item_set) * len(work.limits)
+        chain = Chain(items, work.at_once, max(work.item_set.steps.values()), _CALL_SECONDS, work.item)
+        expected = Expected(loads={}, chain=chain, remarks=[_OF_ANSWERS])
+        for lane in work.lanes:
+            count = work.items * (treatments[lane] + (len(work.limits) if lane in others else 0))
+            expected.loads[lane] = Load(Span(count, count), input=None)
+    expected.what = f"{len(work.item_set):,} items of {work.items:,} {work.item}s"
+    expected.more = {"items": len(work.item_set), "lines": work.items}
+    return expected
+
+
+def pilot_items(benchmark: ItemBenchmark[Any], prepared: PreparedRun, size: int) -> ItemsOfPilot:
+    """Returns `size` of the run's items, which stand for all."""
+    if (own := benchmark.pilot_items(prepared, size)) is not None:
+        return own
+    work = work_of(prepared)
+    rank = {name: number for number, name in enumerate(work.item_set.sample(size))}
+    if not work.of.has_calls:
+        run, noun = (
+            structs.replace(prepared, work=structs.replace(work, item_set=work.item_set.only(rank))),
+            work.of.unit_name,
+        )
+        return ItemsOfPilot(run=run, items=len(rank), of=len(work.item_set), noun=noun, at_once=work.at_once)
+    calls = {}
+    for pair in work.limits:
+        # In the sample's order, not the run's: the answers before a stop are then spread over the run too.
+        chosen = sorted(work.calls(pair, lambda name: name not in rank), key=lambda each: rank[each[0]])
+        calls[pair] = [call for _, call in chosen]
+    return ItemsOfPilot(run=prepared, items=len(rank), of=len(work.item_set), noun="prompt", calls=calls)

@@ -1,0 +1,109 @@
+"""The estimates of a pilot as lines for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from ....engine.call import WEB
+from ....format import count_text, decimal_text, dollars, rough_minutes
+from ....report.text import table
+from .pilot import Pilot
+from .pilot_figures import Figure, LaneFigures, PilotFigures
+
+_COLUMNS = ("lane", "calls", "input tokens", "output tokens", "cost")
+_MEANING = (
+    "in brackets: 95% intervals, of calls, tokens, cost and time by a bootstrap over the pilot's {noun}s, of shares "
+    "the exact ones; the figures are those of a run of which everything left is answered at its first sending"
+)
+_STEPS = "; time is at least what quotas, calls in flight and items at once allow"
+
+
+def tell(pilot: Pilot, parts: Sequence[PilotFigures]) -> str:
+    """Returns a pilot's estimates as lines for people."""
+    chosen = pilot.chosen
+    texts = ["\n".join(_lines(part, is_one_call=bool(chosen.calls))) for part in parts]
+    if any(part.lanes is not None for part in parts):
+        texts.append(_MEANING.format(noun=chosen.noun) + ("" if chosen.calls else _STEPS))
+    texts += [chosen.remark] if chosen.remark else []
+    if unsure := pilot.end.maybe_billed:
+        attempts = count_text(unsure, "attempt")
+        texts.append(f"{attempts} without an answer in the pilot may have been billed all the same")
+    return "\n\n".join(texts)
+
+
+def _lines(part: PilotFigures, *, is_one_call: bool) -> Iterator[str]:
+    noun, cost = part.noun, "" if part.spent is None else f"; it cost {dollars(part.spent)}"
+    yield (
+        f"pilot of {', '.join(part.models)}: {part.items:,} of {count_text(part.of, noun)}, "
+        f"{count_text(part.sent, 'call')} sent, {part.from_cache:,} from the cache{cost}"
+    )
+    if part.pending:
+        why = "" if part.stop is None else f": {' '.join(part.stop.detail.split())}"
+        yield f"  pending        {part.pending:,} of them{why}"
+    if part.lanes is None:
+        yield f"  no estimate    {_why_none(part)}"
+    else:
+        yield from _estimates(part, part.lanes, is_one_call=is_one_call)
+    for share, what in ((part.failed, "failed"), (part.refused, "refused"), (part.truncated, "cut short")):
+        if share.ci95 is not None:
+            low, high = share.ci95
+            yield f"  {what:13}  {share.count:,} of {count_text(share.of, part.line)} ({low:.1%} to {high:.1%})"
+    if is_one_call and any(2 * share.count >= share.of > 0 for share in (part.refused, part.truncated)):
+        yield "  no score       a run of which half is refused or cut short has none"
+    for kind, failures in part.failures.items():
+        yield f"  {kind:13}  {failures.count:,}, the first: {failures.detail}"
+    if part.maybe_billed:
+        yield f"  maybe billed   attempts that brought no whole answer: {part.maybe_billed:,}"
+
+
+def _why_none(part: PilotFigures) -> str:
+    if not part.whole:
+        return f"no {part.noun} was answered" if part.pending == part.items else f"no {part.noun} ran to its end"
+    if not part.measured:
+        return "no answer came with its usage: this provider reports none"
+    return "not every temperature has an answer with its usage"
+
+
+def _estimates(part: PilotFigures, lanes: Sequence[LaneFigures], *, is_one_call: bool) -> Iterator[str]:
+    yield f"  still to send  {count_text(part.left, part.noun)}"
+    yield from (f"  {line}" for line in table([_COLUMNS, *(_cells(lane) for lane in lanes)]).splitlines())
+    if part.tokens_per_character is not None and part.output_tokens_each is not None:
+        latency = "latency unknown, nothing was sent"
+        if part.latency_ms is not None:
+            latency = f"an answer takes {part.latency_ms:,.0f} ms"
+        yield (
+            f"  measured       {part.tokens_per_character:.3f} tokens a character, {part.output_tokens_each:.1f} an "
+            f"answer; {latency}"
+        )
+    if part.cost is not None:
+        paid = "" if part.cost_with_pilot is None else f"; with the pilot {_text(part.cost_with_pilot, dollars)}"
+        yield f"  cost           {_text(part.cost, dollars)}{paid}"
+    else:
+        yield f"  cost           not known: no price for {', '.join(part.unpriced)}"
+    if part.minutes is None:
+        why = "nothing was sent, and --rpm and --tpm were not given" if is_one_call else f"no {part.noun} was timed"
+        yield f"  time           unknown: {why}"
+    else:
+        least = "" if is_one_call else "at least "
+        by = f", bound by {part.minutes.bound_by}{f' of {part.minutes.lane}' if part.minutes.lane else ''}"
+        yield f"  time           {least}{_text(part.minutes, rough_minutes)}{by if part.left else ''}"
+    if part.measured < part.whole:
+        yield f"  left out       {part.noun}s without the usage of every answer: {part.whole - part.measured:,}"
+
+
+def _cells(lane: LaneFigures) -> tuple[str, ...]:
+    tokens = (lane.input_tokens, lane.output_tokens)
+    has_tokens = any(figure.estimate for figure in tokens)
+    return (
+        "pages" if lane.lane == WEB else lane.lane,
+        _text(lane.calls, decimal_text),
+        *(_text(figure, decimal_text) if has_tokens else "-" for figure in tokens),
+        "no price" if lane.cost is None else "-" if lane.lane == WEB else _text(lane.cost, dollars),
+    )
+
+
+def _text(figure: Figure, write: Callable[[float], str]) -> str:
+    if figure.ci95 is None:
+        return f"{write(figure.estimate)} (too few for an interval)"
+    low, high = map(write, figure.ci95)
+    return write(figure.estimate) if low == high else f"{write(figure.estimate)} ({low} to {high})"

@@ -1,0 +1,154 @@
+"""Verifies a run: compares manifest, journals, data and scores.
+
+Every line must be intact, expected and unique, and none may follow a failed step; missing lines are pending; counts,
+costs and scores must equal those computed again. Reports, repairs nothing. The benchmark checks its own fields.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from ....engine.runs.pairs import Pair
+from ....engine.runs.proof import OwnCalls, Proof, StatusRecord, compare_counts, compare_scores, proof_of, whole_records
+from ....engine.runs.run_folder import FAILURES, RECORDS
+from ..door.item import Item, Wrong
+from ..door.record import Record
+
+
+class Roll:
+    """A checklist of the journal lines that a run must have. `noun` is the word for a line in messages."""
+
+    def __init__(self, pairs: Iterable[Pair], items: Iterable[Item], proof: Proof, noun: str = "id") -> None:
+        self._places = {line: (item, step) for item in items for step, line in enumerate(item.line_ids(), 1)}
+        self._proof = proof
+        self._noun = noun
+        self._seen: dict[Pair, set[str]] = {pair: set() for pair in pairs}
+        self._failed: dict[tuple[Pair, str], int] = {}
+
+    def add(self, here: str, pair: Pair, line: str, step: int, *, is_failure: bool) -> Item | None:
+        """Records a line and returns its item. None: the line is not expected or not new, which is a finding."""
+        seen = self._seen.get(pair)
+        if seen is None:
+            self._proof.add(f"{here}: {pair} is not in this run")
+            return None
+        item, expected = self._places.get(line, (None, 0))
+        if item is None or step != expected:
+            self._proof.add(f"{here}: {self._noun} {line} is not in this run")
+            return None
+        if line in seen:
+            self._proof.add(f"{here}: {self._noun} {line} of {pair} stands there twice")
+            return None
+        seen.add(line)
+        if is_failure:
+            self._failed[pair, item.id] = min(step, self._failed.get((pair, item.id), step))
+        return item
+
+    def close(self) -> None:
+        """Reports lines that follow a failure, and counts the missing lines: held by a failure, or pending."""
+        missing = sum(len(self._places) - len(seen) for seen in self._seen.values())
+        lines_of: dict[str, list[str]] = {}
+        for line, (item, _) in self._places.items():
+            lines_of.setdefault(item.id, []).append(line)
+        for (pair, name), step in self._failed.items():
+            seen = self._seen[pair]
+            later = sum(line in seen for line in lines_of[name][step:])
+            if later:
+                noun = "step" if self._noun == "id" else self._noun
+                self._proof.add(f"{name} of {pair}: {noun} {step} failed, and {later} later {noun}s were asked")
+            self._proof.held += sum(line not in seen for line in lines_of[name])
+        self._proof.pending = missing - self._proof.held
+
+
+class ProvableRecord(StatusRecord, Protocol):
+    """The interface of a record that is verified."""
+
+    @property
+    def pair(self) -> Pair: ...
+
+    @property
+    def cost(self) -> float | None: ...
+
+    @property
+    def is_failure(self) -> bool: ...
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """The line's id and its step; where other fields contradict the id, it names them."""
+        ...
+
+    @property
+    def own_calls(self) -> tuple[tuple[object, ...], tuple[str, ...]]:
+        """What the line is a repeat of, and the cache keys of its calls, which no other repeat has."""
+        ...
+
+
+class Provable(Struct, frozen=True, kw_only=True):
+    """The data and functions that verification needs from the benchmark."""
+
+    name: str
+    """The benchmark's key in scores.json."""
+    title: str
+    """The benchmark's name in messages."""
+    kind: type[ProvableRecord]
+    """The type of a record."""
+    noun: str = "id"
+    """The word for a line in messages."""
+    pairs: Iterable[Pair]
+    """The pairs of the run."""
+    items: Iterable[Item] | None
+    """The items of the run; None: not known, since the benchmark's code is not available."""
+    data: str | None
+    """The digest of its data now; None: the data can't be reached."""
+    check: Callable[[Any, Item | None], Wrong]
+    """Returns what is wrong with a record by the benchmark's own rules; the item is None if not known."""
+    scores: Callable[[], dict[str, Any]]
+    """Computes and returns the contents of scores.json."""
+
+
+def prove(folder: Path, manifest: Mapping[str, Any], of: Provable) -> Proof:
+    """Verifies a run and returns the findings."""
+    proof = proof_of(manifest, of.data)
+    roll = None if of.items is None else Roll(of.pairs, of.items, proof, of.noun)
+    costs, calls = dict[Pair, float](), OwnCalls(proof)
+    # Failures that the framework makes have none of the benchmark's fields.
+    makes_failures = not issubclass(of.kind, Record)
+    for name, kind in ((RECORDS, of.kind), (FAILURES, of.kind if makes_failures else Record)):
+        for here, record in whole_records(folder, name, kind, of.title, proof):
+            costs[record.pair] = costs.get(record.pair, 0.0) + (record.cost or 0.0)
+            item = None
+            if roll is not None:
+                item = roll.add(here, record.pair, *record.place, is_failure=record.is_failure)
+            repeated, keys = record.own_calls
+            calls.add(here, (record.pair, *repeated), keys)
+            if isinstance(record, Record) and item is not None:
+                named = (record.item, record.group)
+                if named != (item.of or item.id, item.group):
+                    proof.add(f"{here}: id {record.id} has the item {record.item!r} and the group {record.group!r}")
+            if makes_failures or (name == RECORDS and not record.is_failure):
+                wrong = of.check(record, item)
+                for sentence in (wrong,) if isinstance(wrong, str) else wrong or ():
+                    proof.add(f"{here}: {sentence}")
+    if roll is None:
+        proof.unproven.append("items: the benchmark's code is not run here, so nobody looked for missing ones")
+    else:
+        roll.close()
+    compare_counts(manifest, proof)
+    compare_costs(manifest, costs, proof)
+    compare_scores(folder, manifest, of.name, of.scores, proof)
+    return proof
+
+
+def compare_costs(manifest: Mapping[str, Any], costs: Mapping[Pair, float], proof: Proof) -> None:
+    """Adds a finding for each pair whose cost in the manifest is not the sum of its lines."""
+    if manifest.get("ended") is None:
+        return
+    for row in manifest.get("counts") or ():
+        pair = Pair(row["model"], row["temperature"], row.get("effort"))
+        noted, found = row.get("cost") or 0.0, costs.get(pair, 0.0)
+        if not math.isclose(noted, found, rel_tol=1e-9, abs_tol=1e-9):
+            proof.add(f"manifest.json: {pair} cost ${noted:,.6f}; {RECORDS} and {FAILURES} hold ${found:,.6f}")

@@ -1,1 +1,0 @@
-"""The general part of a report, for benchmarks that have no page of their own."""

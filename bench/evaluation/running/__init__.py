@@ -1,0 +1,1 @@
+"""Sends a run's items, and counts what its journals hold."""

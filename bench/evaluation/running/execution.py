@@ -1,0 +1,259 @@
+"""Executes one prepared run, from locking its folder to its scores.
+
+Order: folder, manifest, engine, calls, recount, scores, manifest. The result is counted from the journals on disk, so
+summary and exit code can't claim more than these hold.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from msgspec import Struct, field, structs
+
+from ....engine.collector import calm_collector
+from ....engine.fault import LocalFault
+from ....engine.runs.pairs import FinishedItems, Pair
+from ....engine.runs.run_folder import RUN_FILES, RunFolder, WrongSpecification
+from ....engine.store.snapshot import digest_of
+from ....engine.version import VERSION
+from ....wiring import Settings
+from ....wiring.engine import Engine
+from ....wiring.event_loop import run_in_loop
+from ....wiring.folder_budget import cost_of_retried, money_of
+from ....wiring.folder_run import FolderCost, begin_run, end_run
+from ....wiring.running import RunEnd, running
+from ..door.defect import BenchmarkDefect
+from ..door.prepared_run import PreparedRun
+from ..door.registry import benchmark_named
+from ..door.served_rows import ONE_ROW_EACH, ServedRows
+from ..door.watch import Watch, unwatched
+from ..door.work import RunCounts
+from .kept_scores import SCORES, write_scores
+from .served import compared_names, served_rows, stated_in
+
+_PACKAGES = ("aiohttp", "aiolimiter", "httptools", "lmdb", "msgspec", "numpy", "orjson", "uvloop")
+
+
+class RunResult(Struct, kw_only=True):
+    """The contents of a run's folder after execution (`counted`), the rows of its scores, and how it ended (`end`).
+    `already`: items done before it began; `seconds`: its duration."""
+
+    prepared: PreparedRun
+    counted: RunCounts
+    already: int
+    seconds: float
+    rows: ServedRows = ONE_ROW_EACH
+    end: RunEnd = field(default_factory=RunEnd)
+
+    @property
+    def failed(self) -> int:
+        return sum(self.counted.of(pair).failures for pair in self.pairs())
+
+    @property
+    def cost(self) -> float:
+        """The dollars in the run's records and failures."""
+        return sum(self.counted.of(pair).cost or 0.0 for pair in self.pairs())
+
+    @property
+    def at_worst(self) -> float:
+        """The part of `cost` for answers whose tokens the provider did not report."""
+        return sum(self.counted.of(pair).at_worst for pair in self.pairs())
+
+    @property
+    def answered(self) -> int:
+        return sum(self.counted.of(pair).answered for pair in self.pairs())
+
+    @property
+    def pending(self) -> int:
+        return sum(map(self.pending_of, self.pairs()))
+
+    def pairs(self) -> list[Pair]:
+        return self.prepared.work.pairs()
+
+    def pending_of(self, pair: Pair) -> int:
+        ended = self.counted.of(pair)
+        return max(0, self.prepared.work.items - ended.answered - ended.failures - ended.held)
+
+    @property
+    def exit_code(self) -> int:
+        is_redirected = any(self.counted.of(pair).is_redirected for pair in self.pairs())
+        return self.end.exit_code(
+            is_pending=self.pending > 0 or is_redirected,
+            has_failures=self.failed > 0 or bool(self.counted.unmeasured),
+        )
+
+
+class ExecutionOptions(Struct, frozen=True, kw_only=True):
+    """Options of executing a run that don't change its answers. `retry`: failed items are sent again; `set_aside`:
+    damaged journal lines are moved to another file and asked again; `watch` opens the progress display."""
+
+    retry: bool = False
+    set_aside: bool = False
+    watch: Watch = unwatched
+
+
+def execute(prepared: PreparedRun, manner: ExecutionOptions) -> RunResult:
+    """Executes a run and returns what its folder holds then. Raises LocalFault or WrongSpecification if the folder
+    can't be used, and BenchmarkDefect once the folder is closed."""
+    began = time.monotonic()
+    with _opened(prepared, manner) as folder:
+        done = prepared.work.read_done(folder)
+        is_complete = done.count() >= prepared.total
+        settings = _begun(folder, prepared, done.cost, is_complete=is_complete)
+        settings = structs.replace(settings, retry_started=time.time() if manner.retry else None)
+        prepared = structs.replace(prepared, settings=settings)
+        end, defect = RunEnd(), None
+        if not is_complete:
+            try:
+                end, defect = run_in_loop(_send(folder, prepared, done, manner.watch))
+            except LocalFault:
+                # No engine could be opened, so nothing was in flight; faults while sending are in `end`.
+                with suppress(LocalFault):
+                    end_run(folder, end)
+                raise
+        with calm_collector():
+            try:
+                result = _conclude(folder, prepared, end, done.count(), began)
+            except BenchmarkDefect as error:
+                # The records could not be scored: scores of an earlier part would be those of fewer records.
+                if prepared.files == RUN_FILES:
+                    (folder.folder / SCORES).unlink(missing_ok=True)
+                end_run(folder, end, counts=[])
+                defect = defect or error
+    if defect is not None:
+        raise BenchmarkDefect(f"{defect}; what was answered is kept, and the same command goes on") from defect
+    return result
+
+
+def _opened(prepared: PreparedRun, manner: ExecutionOptions) -> RunFolder:
+    try:
+        return RunFolder(
+            prepared.out,
+            prepared.specification,
+            set_aside=manner.set_aside,
+            retry=manner.retry,
+            files=prepared.files,
+        )
+    except WrongSpecification as error:
+        benchmark = benchmark_named(prepared.work.benchmark)
+        told = benchmark.explain_other_run(prepared.out, prepared.dataset, error)
+        raise WrongSpecification(told, error.asked) from error
+
+
+async def _send(
+    folder: RunFolder, prepared: PreparedRun, done: FinishedItems, watch: Watch
+) -> tuple[RunEnd, BenchmarkDefect | None]:
+    engine, work = Engine(settings=prepared.settings), prepared.work
+    try:
+        async with running(engine) as end:
+            finished = {pair.model for pair in work.pairs()} - {
+                pair.model for pair in work.pairs() if len(done.of(pair)) < work.items
+            }
+            for lane in (done.answered - finished) & set(work.lanes):
+                engine.scheduler.routes.of(lane).lane.note_answer()
+            for lane in (done.cut.keys() - finished) & set(work.lanes):
+                engine.scheduler.routes.of(lane).lane.note_cut(done.cut[lane])
+            item = "" if work.is_item_a_call else work.item
+            with watch(engine, prepared.total, done.count(), item) as progress:
+                end.stops = await work.send(engine, folder, done, progress.item_ended)
+    except BenchmarkDefect as defect:
+        return end, defect
+    return end, None
+
+
+def _begun(folder: RunFolder, prepared: PreparedRun, cost: float, *, is_complete: bool) -> Settings:
+    """Begins the run's manifest and returns the settings of its engine. `cost`: the dollars in the records; they count
+    together with those of the other folders of its sweep."""
+    settings, work, snapshot = prepared.settings, prepared.work, prepared.settings.snapshot
+    # The digest that an export noted holds as long as nothing is added.
+    exported = folder.manifest.get("snapshot") if is_complete else None
+    spent = FolderCost(
+        dollars=cost,
+        worst_call=lambda: max(work.worst_calls(settings).values(), default=0.0),
+        beside=[prepared.out.parent / name for name in prepared.sweep],
+        budget=prepared.budget_name,
+    )
+    return begin_run(
+        folder,
+        settings,
+        spent,
+        in_flight_max=sum(map(settings.concurrency_of, work.lanes)),
+        is_done=is_complete,
+        versions=_versions(),
+        options=prepared.options,
+        dataset=prepared.dataset,
+        answers_as=compared_names(work.lanes, settings),
+        snapshot=exported if snapshot is None else digest_of(snapshot),
+    )
+
+
+def _conclude(folder: RunFolder, prepared: PreparedRun, end: RunEnd, already: int, began: float) -> RunResult:
+    """Counts what is on disk, scores it, closes the manifest, and returns the result."""
+    folder.check_is_own()
+    folder.records.flush()
+    folder.failures.flush()
+    counted = prepared.work.count(folder)
+    if (retried := cost_of_retried(folder.folder, folder.files)) > 0:
+        aside = folder.files.failures.replace(".jsonl", "-1.jsonl")
+        told = f"${retried:,.4f} more were paid for what failed and was asked again ({aside} and on)"
+        counted = structs.replace(counted, remarks=(*counted.remarks, told))
+    rows = served_rows(counted.ended, folder.manifest["answers_as"], folder.records.read)
+    counted = structs.replace(
+        counted,
+        scores=rows.scores(counted.scores),
+        remarks=(*counted.remarks, *rows.remarks),
+        unmeasured=(*counted.unmeasured, *rows.unmeasured),
+    )
+    end.fault = end.fault or folder.fault
+    result = RunResult(prepared=prepared, counted=counted, rows=rows, already=already, seconds=0.0, end=end)
+    end.money = money_of(prepared.settings.budget, result.cost, result.at_worst)
+    try:
+        if prepared.files == RUN_FILES:
+            write_scores(folder.folder, result.counted.scores)
+        end_run(folder, end, counts=counts_of(result))
+    except LocalFault as fault:
+        end.fault = end.fault or fault
+    result.seconds = time.monotonic() - began
+    return result
+
+
+def counts_of(result: RunResult) -> list[dict[str, Any]]:
+    """Returns a row of counts for each pair, from the journals, for the manifest and `--json`."""
+    rows = []
+    for pair in result.pairs():
+        ended = result.counted.of(pair)
+        rows.append(
+            {
+                "model": pair.model,
+                "temperature": pair.temperature,
+                **({} if pair.effort is None else {"effort": pair.effort}),
+                f"{result.prepared.work.item}s": result.prepared.work.items,
+                "ok": ended.ok,
+                "refused": ended.refused,
+                "failed": dict(sorted(ended.failed.items())),
+                "pending": result.pending_of(pair),
+                **({"held": ended.held} if ended.held else {}),
+                "cached": ended.cached,
+                "truncated": ended.truncated,
+                "maybe_billed": ended.maybe_billed,
+                "usage": {"input": ended.input_tokens, "output": ended.output_tokens},
+                "cost": ended.cost,
+                **stated_in(ended),
+                **({"cost_at_worst": round(ended.at_worst, 9)} if ended.at_worst else {}),
+            }
+        )
+    return rows
+
+
+def _versions() -> dict[str, str]:
+    found = {"millstream": VERSION, "python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,387 @@
+"""What a pilot's answers tell of a run: each figure from answers that are written down here, nothing sent."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from msgspec import Struct, structs
+
+from millstream.bench.evaluation.door.prepared_run import ItemsOfPilot, PreparedRun
+from millstream.bench.evaluation.door.work import BenchmarkRun, Remainder
+from millstream.bench.evaluation.planning import pilot_text
+from millstream.bench.evaluation.planning.pilot import Pilot, begin, send_single_calls
+from millstream.bench.evaluation.planning.pilot_figures import Figure, PilotFigures, figures_of
+from millstream.engine.attempts.prices import Price
+from millstream.engine.call import Call, Failure, Outcome, Reply, Usage
+from millstream.engine.fault import Stop, StopReason
+from millstream.engine.lane import Lane
+from millstream.engine.limits import Quota
+from millstream.engine.runs.pairs import Pair
+from millstream.engine.sink import Sink
+from millstream.wiring import Settings
+
+MODEL = "some/model"
+PAIR = Pair(MODEL, None)
+PRICE = Price(2.0, 8.0)
+LANE = Lane(MODEL)
+LEFT = Remainder(1_000, 60_000)
+
+
+def call(chars: int) -> Call:
+    return Call(MODEL, "x" * chars)
+
+
+def answer(chars: int, tokens: int, output: int, latency_ms: float | None = 100.0, finish: str = "stop") -> Outcome:
+    """An answer that was sent, or, without a latency, one from the cache."""
+    usage = Usage(tokens, output)
+    cost = None if latency_ms is None else PRICE.of(tokens, output)
+    return Outcome(
+        call(chars),
+        Reply("position <<A>>", usage, finish),
+        cached=latency_ms is None,
+        attempts=0 if latency_ms is None else 1,
+        cost=0.0 if cost is None else cost,
+        latency_ms=latency_ms,
+    )
+
+
+def failure(kind: Any = "rejected", detail: str = "400: no such model") -> Outcome:
+    return Outcome(call(40), failure=Failure(kind, detail), attempts=1)
+
+
+class Limits(Struct):
+    """As much of a run as its figures need."""
+
+    max_tokens: dict[str, int | None] = {}
+    worst: dict[str, float] = {}
+
+    def worst_calls(self, settings: Settings) -> dict[str, float]:
+        return self.worst
+
+
+class Answering:
+    """Gives the outcomes that are written down, and none for other calls."""
+
+    def __init__(self, outcomes: Iterable[Outcome]) -> None:
+        self.outcomes = list(outcomes)
+
+    async def run(self, calls: Iterable[Call], sink: Sink | None = None) -> AsyncIterator[Outcome]:
+        asked = list(map(id, calls))
+        for outcome in self.outcomes:
+            if id(outcome.call) in asked:
+                yield outcome
+
+    def halt(self, reason: StopReason, detail: str) -> None:
+        raise AssertionError(detail)
+
+
+def settings(lane: Lane = LANE, price: Price | None = PRICE) -> Settings:
+    return Settings(lanes=(lane,), prices={} if price is None else {MODEL: price}, environment={})
+
+
+def pilot_among(
+    outcomes: Mapping[Pair, Sequence[Outcome]],
+    unasked: int = 0,
+    using: Settings | None = None,
+    stops: Sequence[Stop] = (),
+) -> Pilot:
+    """A pilot of these outcomes, noted as a run's are."""
+    using = settings() if using is None else using
+    nothing: dict[str, Any] = {"specification": {}, "options": {}, "dataset": {}}
+    run = PreparedRun(out=Path("-"), work=cast(BenchmarkRun, Limits()), settings=using, **nothing)
+    calls = {pair: [outcome.call for outcome in each] + [call(40)] * unasked for pair, each in outcomes.items()}
+    pilot = begin(ItemsOfPilot(run=run, items=0, of=1_010, noun="prompt", calls=calls))
+    asyncio.run(send_single_calls(Answering(outcome for each in outcomes.values() for outcome in each), pilot))
+    pilot.end.stops = stops
+    return pilot
+
+
+def pilot_of(outcomes: Sequence[Outcome], unasked: int = 0, stops: Sequence[Stop] = ()) -> Pilot:
+    return pilot_among({PAIR: outcomes}, unasked, stops=stops)
+
+
+def told(pilot: Pilot, left: Remainder = LEFT, lane: Lane = LANE, price: Price | None = PRICE) -> PilotFigures:
+    chosen = pilot.chosen
+    pilot.chosen = structs.replace(chosen, run=structs.replace(chosen.run, settings=settings(lane, price)))
+    (found,) = figures_of(pilot, {PAIR: (left, 0)})
+    return found
+
+
+def tokens(found: PilotFigures, direction: str) -> Figure:
+    """The only lane's."""
+    assert found.lanes is not None
+    figure: Figure = getattr(found.lanes[0], f"{direction}_tokens")
+    return figure
+
+
+def tell(found: PilotFigures) -> str:
+    return pilot_text.tell(pilot_of([]), [found])
+
+
+MIXED = [answer(40, 12, 4), answer(80, 20, 6), answer(120, 32, 5), answer(160, 40, 9)]
+
+
+def test_input_is_the_ratio_of_tokens_to_characters_times_the_characters_left() -> None:
+    found = told(pilot_of(MIXED))
+    assert found.tokens_per_character == pytest.approx(104 / 400)
+    assert tokens(found, "input").estimate == pytest.approx(60_000 * 104 / 400)
+    low, high = tokens(found, "input").ci95 or (0, 0)
+    assert low < 15_600 < high
+
+
+def test_output_is_the_mean_of_an_answer_times_the_prompts_left() -> None:
+    found = told(pilot_of(MIXED))
+    assert found.output_tokens_each == 6
+    assert tokens(found, "output").estimate == pytest.approx(6_000)
+
+
+def test_cost_is_both_at_their_prices_and_with_the_pilot_what_that_cost_besides() -> None:
+    found = told(pilot_of(MIXED))
+    cost, both = found.cost, found.cost_with_pilot
+    assert cost is not None and both is not None and found.spent is not None
+    assert cost.estimate == pytest.approx((15_600 * 2 + 6_000 * 8) / 1e6)
+    assert found.spent == pytest.approx((104 * 2 + 24 * 8) / 1e6)
+    assert both.estimate == pytest.approx(cost.estimate + found.spent)
+    for end, end_with in zip(cost.ci95 or (), both.ci95 or (), strict=True):
+        assert end_with == pytest.approx(end + found.spent)
+
+
+def test_without_a_price_there_are_tokens_and_no_cost() -> None:
+    found = told(pilot_of(MIXED), price=None)
+    assert (found.cost, found.spent, found.cost_with_pilot) == (None, None, None)
+    assert tokens(found, "input").estimate > 0
+    assert "cost           not known: no price for some/model" in tell(found)
+
+
+def test_the_same_answers_give_the_same_intervals_in_whatever_order_they_come() -> None:
+    assert told(pilot_of(MIXED)).cost == told(pilot_of(MIXED[::-1])).cost
+
+
+def test_answers_from_the_cache_count_in_tokens_but_neither_in_cost_nor_in_latency() -> None:
+    found = told(pilot_of([answer(100, 25, 4, latency_ms=50), answer(100, 35, 8, latency_ms=None)]))
+    assert (found.sent, found.from_cache, found.whole) == (1, 1, 2)
+    assert (found.tokens_per_character, found.output_tokens_each) == (0.3, 6)
+    assert found.spent == pytest.approx(PRICE.of(25, 4))
+    assert found.latency_ms == 50
+
+
+def test_each_temperature_is_reckoned_by_its_own_answers() -> None:
+    cold, hot = Pair(MODEL, 0.0), Pair(MODEL, 1.0)
+    pilot = pilot_among({cold: [answer(100, 25, 2) for _ in range(3)], hot: [answer(100, 25, 10) for _ in range(3)]})
+    (found,) = figures_of(pilot, {cold: (Remainder(1_000, 100_000), 0), hot: (Remainder(10, 1_000), 0)})
+    assert tokens(found, "output").estimate == pytest.approx(1_000 * 2 + 10 * 10)
+    assert (found.items, found.left) == (6, 1_010)
+
+
+def test_a_temperature_without_an_answer_leaves_nothing_to_reckon_from() -> None:
+    cold, hot = Pair(MODEL, 0.0), Pair(MODEL, 1.0)
+    pilot = pilot_among({cold: [answer(9, 3, 1)], hot: [failure()]}, using=settings(Lane(MODEL, tpm=100)))
+    (found,) = figures_of(pilot, {cold: (Remainder(5, 50), 0), hot: (Remainder(5, 50), 0)})
+    assert (found.lanes, found.cost, found.minutes) == (None,) * 3
+    assert "not every temperature has an answer with its usage" in tell(found)
+
+
+def test_other_models_are_left_out() -> None:
+    other = Pair("other/model", None)
+    both = pilot_among({PAIR: MIXED, other: [answer(5, 5_000, 5_000)]})
+    left = {PAIR: (LEFT, 0), other: (Remainder(7, 70), 0)}
+    mine, theirs = figures_of(both, left)
+    assert mine == told(pilot_of(MIXED))
+    assert (theirs.models, theirs.left) == (("other/model",), 7)
+
+
+@pytest.mark.parametrize(
+    ("lane", "bound_by", "minutes"),
+    [
+        (Lane(MODEL, rpm=10, tpm=1e6, concurrency=10), "requests", 100.0),
+        (Lane(MODEL, rpm=1e6, tpm=216, concurrency=10), "tokens", 100.0),
+        (Lane(MODEL, rpm=1e6, tpm=1e6, concurrency=1), "concurrency", 1_000 * 0.1 / 60),
+        (Lane(MODEL, concurrency=5_000), "concurrency", 0.1 / 60),
+    ],
+    ids=["requests", "tokens", "concurrency", "all at once"],
+)
+def test_time_is_that_of_the_slowest_bound(lane: Lane, bound_by: str, minutes: float) -> None:
+    found = told(pilot_of(MIXED), lane=lane).minutes
+    assert found is not None and (found.bound_by, found.lane) == (bound_by, MODEL)
+    assert found.estimate == pytest.approx(minutes)
+    low, high = found.ci95 or (1, 0)
+    assert low <= found.estimate * (1 + 1e-9) and found.estimate <= high * (1 + 1e-9)
+
+
+def test_the_interval_of_the_time_follows_latency_where_slots_are_the_limit() -> None:
+    outcomes = [answer(40, 10, 4, latency_ms=latency) for latency in (100, 120, 150, 400, 90, 110)]
+
+    def interval(lane: Lane) -> tuple[float, float]:
+        minutes = told(pilot_of(outcomes), lane=lane).minutes
+        assert minutes is not None and minutes.ci95 is not None
+        return minutes.ci95
+
+    low, high = interval(Lane(MODEL, concurrency=2))
+    mean = sum((100, 120, 150, 400, 90, 110)) / 6
+    assert low < 1_000 * mean / 60_000 / 2 < high
+    # Another bound cuts it off below.
+    slow = Lane(MODEL, rpm=1_000 / (1.01 * low), concurrency=2)
+    assert interval(slow) == pytest.approx((1.01 * low, high))
+
+
+def with_limits(pilot: Pilot, limits: Limits, **more: Any) -> Pilot:
+    run = structs.replace(pilot.chosen.run, work=cast(BenchmarkRun, limits))
+    pilot.chosen = structs.replace(pilot.chosen, run=run)
+    for name, value in more.items():
+        setattr(pilot, name, value)
+    return pilot
+
+
+def minutes_of(found: PilotFigures) -> tuple[str, float]:
+    assert found.minutes is not None and found.minutes.bound_by is not None
+    return found.minutes.bound_by, found.minutes.estimate
+
+
+def test_a_quota_that_answers_reported_counts_like_a_declared_one() -> None:
+    reported = with_limits(pilot_of(MIXED), Limits(), quotas={MODEL: Quota(rpm=20)})
+    assert minutes_of(told(reported)) == ("requests", 50)
+
+
+def test_a_long_call_holds_its_longest_answer_until_it_has_its_own() -> None:
+    slow = [answer(40, 10, 5, latency_ms=30_000) for _ in range(4)]
+    lane = Lane(MODEL, tpm=1_000, concurrency=1_000)
+    # 15,000 tokens of input, 5,000 of output; half of the 95 unused ones of each answer are held at any time.
+    found = told(with_limits(pilot_of(slow), Limits({MODEL: 100})), lane=lane)
+    bound_by, minutes = minutes_of(found)
+    assert bound_by == "tokens" and minutes == pytest.approx((15_000 + 5_000 + 1_000 * 95 / 2) / 1_000)
+
+
+def test_few_calls_are_in_flight_at_once_under_a_cost_limit() -> None:
+    slow = [answer(40, 10, 5, latency_ms=6_000) for _ in range(4)]
+    pilot = with_limits(pilot_of(slow), Limits(worst={MODEL: 0.5}))
+    chosen = pilot.chosen
+    using = structs.replace(settings(Lane(MODEL, concurrency=100)), max_cost=2.0)
+    pilot.chosen = structs.replace(chosen, run=structs.replace(chosen.run, settings=using))
+    (found,) = figures_of(pilot, {PAIR: (LEFT, 0)})
+    bound_by, minutes = minutes_of(found)
+    assert bound_by == "concurrency" and minutes == pytest.approx(1_000 * 0.1 / 4)
+
+
+# Thirty seconds say little about the slowest of hundreds where they differ much.
+@pytest.mark.parametrize(
+    ("spread", "left", "places", "least"),
+    [(0.3, 400, 64, 18), (0.6, 60, 64, 15), (0.6, 5_000, 64, 18)],
+)
+def test_the_time_of_calls_side_by_side_holds_also_where_the_last_one_takes_long(
+    spread: float, left: int, places: int, least: int
+) -> None:
+    good = 0
+    for seed in range(20):
+        law = np.random.default_rng(seed)
+        seen = [answer(40, 10, 4, latency_ms=float(ms)) for ms in 1_000 * law.lognormal(0, spread, 30)]
+        free = [0.0] * places
+        for duration in law.lognormal(0, spread, left):
+            heapq.heapreplace(free, free[0] + float(duration))
+        found = told(pilot_of(seen), left=Remainder(left, 40 * left), lane=Lane(MODEL, concurrency=places))
+        bound_by, minutes = minutes_of(found)
+        assert bound_by == "concurrency"
+        good += 1 / 1.5 < 60 * minutes / max(free) < 1.5
+    assert good >= least, good
+
+
+def test_seconds_of_two_kinds_give_no_time_beyond_what_they_can_take() -> None:
+    # Most answers come at once, some after ten seconds: their logarithms differ widely.
+    seen = [answer(40, 10, 4, latency_ms=10_000 if number % 3 == 0 else 1) for number in range(30)]
+    found = told(pilot_of(seen), left=Remainder(64, 64 * 40), lane=Lane(MODEL, concurrency=64))
+    assert found.minutes is not None and found.minutes.ci95 is not None
+    assert 10 / 60 <= found.minutes.estimate <= found.minutes.ci95[1] <= 20 / 60 + 1e-9
+
+
+def test_time_is_unknown_where_nothing_was_sent_and_no_quota_declared() -> None:
+    stored = [answer(40, 10, 4, latency_ms=None) for _ in range(3)]
+    found = told(pilot_of(stored))
+    assert found.minutes is None and found.latency_ms is None
+    assert "time           unknown" in tell(found)
+    quota = told(pilot_of(stored), lane=Lane(MODEL, rpm=100))
+    assert quota.minutes is not None and quota.minutes.estimate == 10
+    assert "latency unknown, nothing was sent" in tell(quota)
+
+
+def test_where_nothing_is_left_nothing_is_to_come() -> None:
+    found = told(pilot_of(MIXED), left=Remainder(0, 0))
+    for figure in (tokens(found, "input"), tokens(found, "output"), found.cost, found.minutes):
+        assert figure is not None and (figure.estimate, figure.ci95) == (0, (0, 0))
+    assert found.cost_with_pilot is not None and found.cost_with_pilot.ci95 == (found.spent, found.spent)
+    assert "bound by" not in tell(found)
+
+
+def test_one_answer_gives_figures_without_intervals() -> None:
+    found = told(pilot_of(MIXED[:1]))
+    assert found.cost is not None and found.cost.estimate > 0
+    for figure in (tokens(found, "input"), tokens(found, "output"), found.cost, found.minutes):
+        assert figure is not None and figure.ci95 is None
+    assert "too few for an interval" in tell(found)
+
+
+def test_failures_refusals_and_answers_cut_short_are_counted_each_with_its_interval() -> None:
+    refusal = Outcome(call(40), Reply("I can't.", Usage(10, 3), "stop", refused=True), attempts=1, cost=0.0)
+    outcomes = [*MIXED, refusal, answer(40, 10, 100, finish="length"), failure(), failure("timeout", "in 600 s")]
+    found = told(pilot_of(outcomes))
+    counts = [(share.count, share.of) for share in (found.failed, found.refused, found.truncated)]
+    assert counts == [(2, 8), (1, 6), (1, 6)]
+    # The exact one for 2 of 8, from a table of Clopper and Pearson's.
+    assert found.failed.ci95 == pytest.approx((0.0319, 0.6509), abs=1e-4)
+    assert {kind: structs.astuple(each) for kind, each in found.failures.items()} == {
+        "rejected": (1, "400: no such model"),
+        "timeout": (1, "in 600 s"),
+    }
+    lines = tell(found)
+    assert "  failed         2 of 8 prompts (3.2% to 65.1%)" in lines
+    assert "  cut short      1 of 6 prompts" in lines and "  refused        1 of 6 prompts" in lines
+    assert "  rejected       1, the first: 400: no such model" in lines
+
+
+@pytest.mark.parametrize(("cut", "is_warned"), [(1, False), (2, True), (4, True)])
+def test_a_pilot_of_which_half_is_cut_short_says_that_such_a_run_has_no_score(cut: int, is_warned: bool) -> None:
+    outcomes = [answer(40, 10, 100, finish="length" if at < cut else "stop") for at in range(4)]
+    pilot = pilot_of(outcomes)
+    warning = "  no score       a run of which half is refused or cut short has none"
+    assert (warning in pilot_text.tell(pilot, [told(pilot)]).splitlines()) is is_warned
+
+
+def test_where_every_call_failed_there_is_no_estimate_but_the_reasons() -> None:
+    found = told(pilot_of([failure() for _ in range(5)]))
+    assert (found.lanes, found.cost, found.latency_ms, found.tokens_per_character) == (None,) * 4
+    assert found.refused.ci95 is None
+    lines = tell(found)
+    assert "no estimate    no prompt ran to its end" in lines
+    assert "  rejected       5, the first: 400: no such model" in lines
+
+
+def test_answers_without_a_usage_are_left_out_and_said_to_be() -> None:
+    bare = Outcome(call(400), Reply("position <<A>>"), attempts=1, latency_ms=100.0)
+    found = told(pilot_of([*MIXED, bare]))
+    assert tokens(found, "input") == tokens(told(pilot_of(MIXED)), "input")
+    assert "left out       prompts without the usage of every answer: 1" in tell(found)
+    assert "this provider reports none" in tell(told(pilot_of([bare])))
+
+
+def test_a_lane_that_stopped_says_why_and_what_is_pending() -> None:
+    stops = (Stop("other/model", "budget", "no money"), Stop(MODEL, "dead_key", "refuses the key:\nmend it"))
+    found = told(pilot_of(MIXED, unasked=6, stops=stops))
+    assert (found.items, found.pending, found.stop) == (10, 6, stops[1])
+    assert "pending        6 of them: refuses the key: mend it" in tell(found)
+
+
+def test_attempts_that_may_have_been_billed_are_counted() -> None:
+    unsure = Outcome(call(40), failure=Failure("timeout", "in 600 s"), attempts=3, maybe_billed=3)
+    found = told(pilot_of([*MIXED, unsure]))
+    assert found.maybe_billed == 3
+    assert "maybe billed   attempts that brought no whole answer: 3" in tell(found)
+
+
+def test_without_a_search_of_the_cache_the_pilots_answers_are_taken_from_what_is_left() -> None:
+    (found,) = figures_of(pilot_of([*MIXED, failure()]), {PAIR: (Remainder(10, 1_000), None)})
+    assert found.left == 6
+    assert tokens(found, "input").estimate == pytest.approx((1_000 - 400) * 104 / 400)
