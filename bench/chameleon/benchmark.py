@@ -83,10 +83,10 @@ class Chameleon(ItemBenchmark[TurnRecord]):
 
     def prepare(self, order: Order) -> PreparedRun:
         from ..evaluation.planning.item_plan import general_run
-        from .work import check_options, checked
+        from .work import check_options, check_prepared
 
         check_options(order.run.options)
-        return checked(general_run(self, order), order.run.options)
+        return check_prepared(general_run(self, order), order.run.options)
 
     def run(
         self, item: Item, ask: Ask, done: Mapping[int, TurnRecord]
@@ -133,9 +133,9 @@ class Chameleon(ItemBenchmark[TurnRecord]):
         return cells(entry) if entry else ("-",) * len(self.columns)
 
     def score_table(self, source: str, scores: Mapping[str, Any]) -> str:
-        from .score_table import told
+        from .score_table import score_text
 
-        return told(source, scores[self.name], self.columns)
+        return score_text(source, scores[self.name], self.columns)
 
     def manner(self, source: Path, scores: Mapping[str, Any], given: Mapping[str, Any]) -> Mapping[str, str]:
         from .report.manner import manner_of_source
@@ -161,9 +161,9 @@ class Chameleon(ItemBenchmark[TurnRecord]):
         from .dataset import load
         from .work import SAMPLE
 
-        found = load(dataset or SAMPLE)
-        questions = [question for each in found.conversations for question in each.questions]
-        return LoadPrompts(questions, f"{len(questions):,} questions of Chameleon's conversations ({found.name})")
+        data = load(dataset or SAMPLE)
+        questions = [question for each in data.conversations for question in each.questions]
+        return LoadPrompts(questions, f"{len(questions):,} questions of Chameleon's conversations ({data.name})")
 
     def labeller(self, manifest: Mapping[str, Any] | None, *, is_shown: bool) -> Labeller:
         from ..evaluation.door.label import Labeller

@@ -43,16 +43,16 @@ class Citations(Struct, frozen=True):
     invalid: tuple[str, ...] = ()
 
 
-def cited_in(text: str, retrieved: Sequence[str], shown: Iterable[int], aliases: Sequence[str] = ()) -> Citations:
-    """Returns the citations of an answer. `shown` are the numbers, from 1, of the pages in the prompt; `aliases` are
+def cited_in(text: str, retrieved: Sequence[str], pages: Iterable[int], aliases: Sequence[str] = ()) -> Citations:
+    """Returns the citations of an answer. `pages` are the numbers, from 1, of the pages in the prompt; `aliases` are
     the final addresses of the retrieved ones, in the same order.
 
     Where the answer itself assigns an address to a number, in a list at its end or a link, that address counts if it
     was retrieved.
     """
     places = _places(retrieved, aliases)
-    visible = set(shown)
-    own = _own_numbering(text, places)
+    visible = set(pages)
+    numbering = _own_numbering(text, places)
     urls: dict[str, None] = {}
     invalid: dict[str, None] = {}
     mentions: list[tuple[int, int | str]] = [*_numbers(text), *_urls(text)]
@@ -61,7 +61,7 @@ def cited_in(text: str, retrieved: Sequence[str], shown: Iterable[int], aliases:
         if isinstance(mention, str):
             place = places.get(normalised_url(mention))
         else:
-            place = own.get(mention, mention - 1 if mention in visible else None)
+            place = numbering.get(mention, mention - 1 if mention in visible else None)
         if place is None:
             invalid[mention if isinstance(mention, str) else f"[{mention}]"] = None
         else:
@@ -81,7 +81,7 @@ def _places(retrieved: Sequence[str], aliases: Sequence[str]) -> dict[str, int]:
 def _own_numbering(text: str, places: dict[str, int]) -> dict[int, int]:
     """Returns the numbers to which the answer assigns an address, in a list of footnotes or by a link, each with the
     place of that address among the retrieved ones, from 0."""
-    own: dict[int, int] = {}
+    numbering: dict[int, int] = {}
     defined = [(match[1], match[2]) for pattern in (_FOOTNOTE, _LINK) for match in pattern.finditer(text)]
     for number, words in defined:
         urls = _urls(words)
@@ -89,8 +89,8 @@ def _own_numbering(text: str, places: dict[str, int]) -> dict[int, int]:
         if len(urls) == 1 and not words[urls[0][0] + len(urls[0][1]) :].strip(_TRAILING + ")]> "):
             place = places.get(normalised_url(urls[0][1]))
             if place is not None:
-                own.setdefault(_value(number), place)
-    return own
+                numbering.setdefault(_value(number), place)
+    return numbering
 
 
 def _value(number: str) -> int:
@@ -108,7 +108,7 @@ def _numbers(text: str) -> list[tuple[int, int]]:
         for item in _ITEMS.finditer(match[1]):
             for number in _spread(item[1], item[2]):
                 groups.setdefault(number, match.start() + item.start())
-    return [(at, number) for found in (ranges, groups) for number, at in found.items()]
+    return [(at, number) for places in (ranges, groups) for number, at in places.items()]
 
 
 def _spread(first: str, last: str | None) -> Iterable[int]:

@@ -94,12 +94,12 @@ def fit_answer(history: Sequence[PastTurn], sources: Sequence[ShownPage], questi
         else:
             excess -= weight_of(sources_text(listed[-2:])) - weight_of(sources_text(listed[-2:-1]))
             listed.pop()
-    shown = history[len(history) - len(kept) :]
+    originals = history[len(history) - len(kept) :]
     return AnswerPrompt(
         messages=answer_messages(kept, sources_text(listed), question),
         sources=tuple(listed),
         history=len(kept),
-        old_pages=sum(now.sources != whole.sources for now, whole in zip(kept, shown, strict=True)),
+        old_pages=sum(now.sources != whole.sources for now, whole in zip(kept, originals, strict=True)),
     )
 
 

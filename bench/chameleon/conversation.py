@@ -55,13 +55,11 @@ def items_of(dataset: ConversationSet, most: int, order: Order, seed: int | None
 class ConversationDriver:
     """The conversation of one pair while it is held, turn after turn."""
 
-    def __init__(self, script: Script, asked: ConversationSpec, ask: Ask) -> None:
+    def __init__(self, script: Script, spec: ConversationSpec, ask: Ask) -> None:
         self._conversation, self._turns = script
-        self._asked = asked
-        judge = asked.judge
-        self._judge = TurnJudge(
-            judge, asked.judge_prompt, asked.tokens[judge], asked.judge_temperature, asked.judge_effort
-        )
+        self._spec = spec
+        judge = spec.judge
+        self._judge = TurnJudge(judge, spec.judge_prompt, spec.tokens[judge], spec.judge_temperature, spec.judge_effort)
         self._ask = ask
         self._exchanges: dict[int, PastTurn] = {}
 
@@ -77,30 +75,30 @@ class ConversationDriver:
                 await self._remember(turn, done[turn.number])
         ahead = self._ask.begin(self._retrieve(missing[0], self._ask.costs(missing[0].number)))
         for turn, following in zip_longest(missing, missing[1:]):
-            found = await ahead
-            if found.failed is not None:
-                raise self._failure(turn, found, found.failed)
+            retrieval = await ahead
+            if retrieval.failed is not None:
+                raise self._failure(turn, retrieval, retrieval.failed)
             if following is not None:
                 ahead = self._ask.begin(self._retrieve(following, self._ask.costs(following.number)))
-            answered = await self._answer(turn, found)
-            sources = sources_text(answered.shown.sources) if self._asked.keeps_pages else ""
-            self._exchanges[turn.number] = PastTurn(turn.question, answered.said, sources)
-            yield self._judged(turn, found, answered)
+            answered = await self._answer(turn, retrieval)
+            sources = sources_text(answered.shown.sources) if self._spec.keeps_pages else ""
+            self._exchanges[turn.number] = PastTurn(turn.question, answered.own_text, sources)
+            yield self._judged(turn, retrieval, answered)
 
     async def _remember(self, turn: ScriptTurn, record: Record) -> None:
         """Restores a turn answered in an earlier part of the run. Old pages that are shown again are in no record, so
         they are retrieved again from the cache."""
         sources = ""
-        if self._asked.keeps_pages:
-            found = await self._retrieve(turn, CallCosts())
+        if self._spec.keeps_pages:
+            retrieval = await self._retrieve(turn, CallCosts())
             dropped = () if record.cut is None else record.cut.dropped
-            sources = sources_text(source for source in found.sources if source.number not in dropped)
+            sources = sources_text(source for source in retrieval.sources if source.number not in dropped)
         answer = "" if record.filtered else record.text or ""
         self._exchanges[turn.number] = PastTurn(record.question, answer, sources)
 
     async def _retrieve(self, turn: ScriptTurn, spent: CallCosts) -> TurnRetrieval:
-        asked, by = self._asked, self._asked.queries_by or self._ask.pair
-        wanted = RetrievalSettings(by, by == self._ask.pair, asked.search, asked.pages, asked.page_tokens)
+        spec, by = self._spec, self._spec.queries_by or self._ask.pair
+        wanted = RetrievalSettings(by, by == self._ask.pair, spec.search, spec.pages, spec.page_tokens)
         topic, sample = self._conversation.topic, turn.sample.query
         return await retrieve(self._ask.outside, wanted, topic, turn.question, sample, spent)
 
@@ -110,37 +108,39 @@ class ConversationDriver:
         earlier = (self._exchanges.get(number) for number in range(1, turn.number))
         return [exchange for exchange in earlier if exchange is not None and exchange.answer.strip()]
 
-    async def _answer(self, turn: ScriptTurn, found: TurnRetrieval) -> TurnAnswer:
+    async def _answer(self, turn: ScriptTurn, retrieval: TurnRetrieval) -> TurnAnswer:
         pair, history = self._ask.pair, self._history(turn)
-        shown = fit_answer(history, found.sources, turn.question, self._asked.tokens[pair.model])
+        prompt = fit_answer(history, retrieval.sources, turn.question, self._spec.tokens[pair.model])
         call = Call(
             pair.model,
-            shown.messages,
+            prompt.messages,
             temperature=pair.temperature,
             reasoning_effort=pair.effort,
-            max_tokens=self._asked.max_tokens,
+            max_tokens=self._spec.max_tokens,
             trial=turn.sample.conversation,
         )
         outcome = await self._ask.outcome(call, role="subject", step=turn.number)
         if outcome.failure is not None:
-            raise self._failure(turn, found, FailedStep("answer", outcome.failure.kind, outcome.failure.detail))
+            raise self._failure(turn, retrieval, FailedStep("answer", outcome.failure.kind, outcome.failure.detail))
         assert outcome.reply is not None
-        return TurnAnswer(outcome.reply, outcome.latency_ms, shown, len(history) - shown.history)
+        return TurnAnswer(outcome.reply, outcome.latency_ms, prompt, len(history) - prompt.history)
 
-    async def _judged(self, turn: ScriptTurn, found: TurnRetrieval, answered: TurnAnswer) -> Record:
+    async def _judged(self, turn: ScriptTurn, retrieval: TurnRetrieval, answered: TurnAnswer) -> Record:
         """Returns the record of an answer. A refusal takes no stance, so no judge is needed."""
         judged = JudgeResult()
         if not answered.reply.refused:
             sample = turn.sample.question if self._judge.prompt == "paper" else turn.sample.conversation
             # A judge is never shown pages, only questions and answers.
-            exchange = AnsweredTurn(self._conversation.topic, self._history(turn), turn.question, answered.said, sample)
+            exchange = AnsweredTurn(
+                self._conversation.topic, self._history(turn), turn.question, answered.own_text, sample
+            )
             judged = await self._judge.judge(exchange, self._ask, turn.number)
         if judged.failed is not None:
-            raise self._failure(turn, found, judged.failed)
-        return record_of(self._place(turn), found, answered, judged)
+            raise self._failure(turn, retrieval, judged.failed)
+        return record_of(self._place(turn), retrieval, answered, judged)
 
-    def _failure(self, turn: ScriptTurn, found: TurnRetrieval, failed: FailedStep) -> StepFailed:
-        return StepFailed(turn.number, failure_of(self._place(turn), found, failed), failed.detail)
+    def _failure(self, turn: ScriptTurn, retrieval: TurnRetrieval, failed: FailedStep) -> StepFailed:
+        return StepFailed(turn.number, failure_of(self._place(turn), retrieval, failed), failed.detail)
 
     def _place(self, turn: ScriptTurn) -> Record:
         """Returns a record with the fields that identify the turn."""
@@ -154,6 +154,6 @@ class ConversationDriver:
             question=turn.question,
             stance="unclear",
             judge=self._judge.model,
-            search=self._asked.search,
+            search=self._spec.search,
             **self._ask.pair._asdict(),
         )

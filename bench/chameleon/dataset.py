@@ -144,10 +144,10 @@ def _conversation(entry: FileEntry) -> Conversation:
 def _given_id(content: Mapping[str, Any], where: str) -> str:
     if content.get("id") is None:
         return ""
-    given = content["id"] if not isinstance(content["id"], int) else str(content["id"])
-    if not isinstance(given, str) or not ID.fullmatch(given):
-        raise DatasetError(f"{where}: id: expected a name without space, slash or comma, got {shown(given)}")
-    return given
+    name = content["id"] if not isinstance(content["id"], int) else str(content["id"])
+    if not isinstance(name, str) or not ID.fullmatch(name):
+        raise DatasetError(f"{where}: id: expected a name without space, slash or comma, got {shown(name)}")
+    return name
 
 
 def _kinds(content: Mapping[str, Any], questions: int, where: str) -> tuple[str, ...]:

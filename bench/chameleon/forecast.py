@@ -56,20 +56,20 @@ ASSUMED = Assumptions()
 def forecast(prepared: PreparedRun) -> Expected:
     """Returns what a run is expected to take, nothing of it cached."""
     work, settings = work_of(prepared), prepared.settings
-    asked = spec_in(prepared.specification)
+    spec = spec_in(prepared.specification)
     conversations = [item.data.conversation for item in work.item_set]
-    assumed = assumptions_of(asked)
-    engine = settings.search_row_of(asked.search)
+    assumed = assumptions_of(spec)
+    engine = settings.search_row_of(spec.search)
     reach = CORPUS_REACH if engine is None else engine.reach
-    turns = sum(len(places_in_order(each, asked.turns, asked.order, asked.seed)) for each in conversations)
-    loads, remarks = loads_of(conversations, asked, reach.count_max, assumed), [_IN_TURN]
-    if thinking := _add_thoughts(loads, asked, settings):
+    turns = sum(len(places_in_order(each, spec.turns, spec.order, spec.seed)) for each in conversations)
+    loads, remarks = loads_of(conversations, spec, reach.count_max, assumed), [_IN_TURN]
+    if thinking := _add_thoughts(loads, spec, settings):
         least, most = bundled_models().thinking_answer
         remarks.append(f"think before they answer, {least:,} to {most:,} tokens a call assumed: {', '.join(thinking)}")
-    sizes = {"turns": turns * len(asked.pairs), "conversations": len(conversations) * len(asked.pairs)}
+    sizes = {"turns": turns * len(spec.pairs), "conversations": len(conversations) * len(spec.pairs)}
     return Expected(
         loads=loads,
-        chain=Chain(sizes["conversations"], work.at_once, asked.turns, Span(*assumed.turn_seconds), "turn"),
+        chain=Chain(sizes["conversations"], work.at_once, spec.turns, Span(*assumed.turn_seconds), "turn"),
         what=f"{sizes['turns']:,} turns in {sizes['conversations']:,} conversations",
         remarks=remarks,
         assumed=(
@@ -81,9 +81,9 @@ def forecast(prepared: PreparedRun) -> Expected:
     )
 
 
-def _add_thoughts(loads: Mapping[str, Load], asked: ConversationSpec, settings: Settings) -> list[str]:
+def _add_thoughts(loads: Mapping[str, Load], spec: ConversationSpec, settings: Settings) -> list[str]:
     """Adds what models think to their loads, and tokens that are shorter than most; returns the models that think."""
-    efforts = [(pair.model, pair.effort) for pair in asked.pairs] + [(asked.judge, asked.judge_effort)]
+    efforts = [(pair.model, pair.effort) for pair in spec.pairs] + [(spec.judge, spec.judge_effort)]
     thinking = [model for model, effort in dict.fromkeys(efforts) if settings.facts_of(model).thinks_at(effort)]
     for model, load in loads.items():
         if load.input is not None:
@@ -94,43 +94,43 @@ def _add_thoughts(loads: Mapping[str, Load], asked: ConversationSpec, settings: 
     return list(dict.fromkeys(thinking))
 
 
-def assumptions_of(asked: ConversationSpec) -> Assumptions:
+def assumptions_of(spec: ConversationSpec) -> Assumptions:
     """Returns the usual assumptions, with answers no longer than the run allows."""
-    if asked.max_tokens is None:
+    if spec.max_tokens is None:
         return ASSUMED
-    least, most = (min(length, asked.max_tokens) for length in ASSUMED.answer)
+    least, most = (min(length, spec.max_tokens) for length in ASSUMED.answer)
     return structs.replace(ASSUMED, answer=(least, most))
 
 
 def loads_of(
-    conversations: Iterable[Conversation], asked: ConversationSpec, results_a_request: int, assumed: Assumptions
+    conversations: Iterable[Conversation], spec: ConversationSpec, results_a_request: int, assumed: Assumptions
 ) -> dict[str, Load]:
     """Returns the load of every lane. `results_a_request`: the most results that one search request gives."""
     loads: dict[str, Load] = {}
-    turns = sum(_add_conversation(loads, each, asked, assumed) for each in conversations)
-    least, most = (turns * times for times in _retrievals(asked))
-    requests = -(-asked.pages // results_a_request)
-    loads[asked.search] = Load(Span(least * requests, most * (requests + 1)), input=None)
-    pages = least * asked.pages * assumed.pages_with_text[0] * assumed.hops[0], most * asked.pages * assumed.hops[1]
+    turns = sum(_add_conversation(loads, each, spec, assumed) for each in conversations)
+    least, most = (turns * times for times in _retrievals(spec))
+    requests = -(-spec.pages // results_a_request)
+    loads[spec.search] = Load(Span(least * requests, most * (requests + 1)), input=None)
+    pages = least * spec.pages * assumed.pages_with_text[0] * assumed.hops[0], most * spec.pages * assumed.hops[1]
     loads[WEB] = Load(Span(*pages), input=None)
     for load in loads.values():
         load.calls = Span(*map(round, load.calls))
     return loads
 
 
-def _retrievals(asked: ConversationSpec) -> tuple[int, int]:
+def _retrievals(spec: ConversationSpec) -> tuple[int, int]:
     """Returns how often each turn is retrieved, at least and at most: once if queries are shared; else once for each
     model (if it writes the same query at every temperature), or for each pair."""
-    if asked.queries_by is not None:
+    if spec.queries_by is not None:
         return 1, 1
-    return len({pair.model for pair in asked.pairs}), len(asked.pairs)
+    return len({pair.model for pair in spec.pairs}), len(spec.pairs)
 
 
 def _add_conversation(
-    loads: dict[str, Load], conversation: Conversation, asked: ConversationSpec, assumed: Assumptions
+    loads: dict[str, Load], conversation: Conversation, spec: ConversationSpec, assumed: Assumptions
 ) -> int:
-    places = places_in_order(conversation, asked.turns, asked.order, asked.seed)
-    asking = (asked.queries_by,) if asked.queries_by is not None else asked.pairs
+    places = places_in_order(conversation, spec.turns, spec.order, spec.seed)
+    asking = (spec.queries_by,) if spec.queries_by is not None else spec.pairs
     one = Span(1, 1)
     for number, place in enumerate(places):
         earlier = sum(weight_of(conversation.questions[other]) for other in places[:number]) * TOKENS_PER_CHAR
@@ -139,8 +139,8 @@ def _add_conversation(
             chars = weight_of(query_prompt(conversation.topic, conversation.questions[place]))
             load = loads.setdefault(by.model, Load())
             load.add(one, _both(chars * TOKENS_PER_CHAR), Span(*assumed.query))
-        for pair in asked.pairs:
-            _add_turn(loads, pair, number, earlier, question, asked, assumed)
+        for pair in spec.pairs:
+            _add_turn(loads, pair, number, earlier, question, spec, assumed)
     return len(places)
 
 
@@ -150,39 +150,39 @@ def _add_turn(
     before: int,
     earlier: float,
     question: float,
-    asked: ConversationSpec,
+    spec: ConversationSpec,
     assumed: Assumptions,
 ) -> None:
     """Adds one answer and its judgement to the loads; the `before` previous turns have questions of `earlier` tokens in
     all."""
-    sources = _sources(asked, assumed)
+    sources = _sources(spec, assumed)
     labels = before * _LABELS * TOKENS_PER_CHAR
     history = Span(*(earlier + labels + before * answer for answer in assumed.answer))
-    kept = Span(sources.least * before, sources.most * before) if asked.keeps_pages else NOTHING
+    kept = Span(sources.least * before, sources.most * before) if spec.keeps_pages else NOTHING
     bare = (len(SYSTEM) + _FRAME) * TOKENS_PER_CHAR + question
     whole = history + kept + sources + _both(bare)
     largest_turn = question + _LABELS * TOKENS_PER_CHAR + assumed.answer[1]
-    if asked.keeps_pages:
+    if spec.keeps_pages:
         largest_turn += sources.most
-    largest_page = sources.most / asked.pages / assumed.pages_with_text[1]
-    prompt = _fitted(whole, asked.tokens[pair.model], bare, max(largest_turn, largest_page))
+    largest_page = sources.most / spec.pages / assumed.pages_with_text[1]
+    prompt = _fitted(whole, spec.tokens[pair.model], bare, max(largest_turn, largest_page))
     loads.setdefault(pair.model, Load()).add(Span(1, 1), prompt, Span(*assumed.answer))
-    is_extended = asked.judge_prompt == "extended"
+    is_extended = spec.judge_prompt == "extended"
     fixed = (len(JUDGE if is_extended else FIGURE_7) + _FRAME) * TOKENS_PER_CHAR + question
     read = _both(fixed) + Span(*assumed.answer) + (history if is_extended else NOTHING)
     least, most_often = (1 + share for share in assumed.repaired)
-    loads.setdefault(asked.judge, Load()).add(
+    loads.setdefault(spec.judge, Load()).add(
         Span(least, most_often),
-        Span(read.least * least, min(read.most, asked.tokens[asked.judge]) * most_often),
+        Span(read.least * least, min(read.most, spec.tokens[spec.judge]) * most_often),
         Span(assumed.judgement[0] * least, assumed.judgement[1] * most_often),
     )
 
 
-def _sources(asked: ConversationSpec, assumed: Assumptions) -> Span:
+def _sources(spec: ConversationSpec, assumed: Assumptions) -> Span:
     heading = assumed.heading_chars * TOKENS_PER_CHAR
     return Span(
         *(
-            asked.pages * share * (heading + filled * asked.page_tokens)
+            spec.pages * share * (heading + filled * spec.page_tokens)
             for share, filled in zip(assumed.pages_with_text, assumed.page_filled, strict=True)
         )
     )

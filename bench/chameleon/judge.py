@@ -64,8 +64,8 @@ class TurnJudge:
         self._tokens = tokens
 
     def __repr__(self) -> str:
-        told = "its own temperature" if self.temperature is None else f"temperature {self.temperature:g}"
-        return f"<TurnJudge {self.model} at {told}>"
+        temperature = "its own temperature" if self.temperature is None else f"temperature {self.temperature:g}"
+        return f"<TurnJudge {self.model} at {temperature}>"
 
     def call(self, turn: AnsweredTurn) -> Call:
         """Returns the first call about an answer."""
@@ -74,8 +74,8 @@ class TurnJudge:
 
     async def judge(self, turn: AnsweredTurn, ask: Ask, step: int) -> JudgeResult:
         """Asks about the answer of a step, twice if the first reply can't be read."""
-        messages, shown = fit_judge(self.prompt, turn.topic, turn.history, turn.question, turn.answer, self._tokens)
-        forgotten = len(turn.history) - shown if self.prompt == "extended" else 0
+        messages, kept = fit_judge(self.prompt, turn.topic, turn.history, turn.question, turn.answer, self._tokens)
+        forgotten = len(turn.history) - kept if self.prompt == "extended" else 0
         outcome = await ask.outcome(self._call(messages, turn.sample), role="judge", step=step)
         read = self._read(outcome)
         if isinstance(read, FailedStep):

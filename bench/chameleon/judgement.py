@@ -41,36 +41,36 @@ UNCLEAR = TurnJudgement("unclear")
 def read_judgement(text: str, prompt: JudgePrompt) -> TurnJudgement:
     """Returns the first object in a reply that is a complete judgement. Raises UnusableJudgement if there is none."""
     wrong: UnusableJudgement | None = None
-    for found in objects_in(text):
+    for fields in objects_in(text):
         try:
-            return _judgement(found, prompt)
+            return _judgement(fields, prompt)
         except UnusableJudgement as error:
             # Of several objects, one with a stance shows best what is missing.
-            if wrong is None or "stance" in found:
+            if wrong is None or "stance" in fields:
                 wrong = error
     raise wrong or UnusableJudgement("expected a JSON object, got none")
 
 
-def _judgement(found: dict[str, Any], prompt: JudgePrompt) -> TurnJudgement:
-    given = found.get("stance")
-    named = given.strip().lower() if isinstance(given, str) else None
-    stance = next((known for known in STANCES if known == named), None)
+def _judgement(fields: dict[str, Any], prompt: JudgePrompt) -> TurnJudgement:
+    value = fields.get("stance")
+    named = value.strip().lower() if isinstance(value, str) else None
+    stance = next((name for name in STANCES if name == named), None)
     if stance is None:
-        came = "none" if given is None else repr(given)[:60]
-        raise UnusableJudgement(f'"stance": expected one of {", ".join(STANCES)}, got {came}')
+        received = "none" if value is None else repr(value)[:60]
+        raise UnusableJudgement(f'"stance": expected one of {", ".join(STANCES)}, got {received}')
     rationale, number = "", None
     if prompt == "extended":
-        said = found.get("rationale")
-        if not isinstance(said, str) or not said.strip():
+        sentence = fields.get("rationale")
+        if not isinstance(sentence, str) or not sentence.strip():
             raise UnusableJudgement('"rationale": expected a sentence, got none')
-        rationale, number = said, _number(found.get("confidence"))
+        rationale, number = sentence, _number(fields.get("confidence"))
     return TurnJudgement(
         stance,
         rationale.strip(),
         confidence_of(rationale),
         number,
-        _claims(found.get("key_claims")),
-        _boolean(found.get("contradictions_acknowledged")),
+        _claims(fields.get("key_claims")),
+        _boolean(fields.get("contradictions_acknowledged")),
     )
 
 

@@ -26,7 +26,7 @@ from .dataset import ConversationSet, DatasetError, load, select
 from .judge import AnsweredTurn, TurnJudge
 from .prompts import PastTurn
 from .records import Record as AnswerRecord
-from .run_spec import asked_of, readings_of_run
+from .run_spec import planned_turns, readings_of_run
 from .samples import Samples
 
 if TYPE_CHECKING:
@@ -123,13 +123,13 @@ class TurnJudging(Judging):
         traces = Traces()
         for record in records:
             traces.add(encode(record))
-        asked = asked_of(self._specification)
-        models = scores_of(traces, self._readings, asked)["chameleon"]["models"]
-        found = {}
-        for pair in asked:
+        planned = planned_turns(self._specification)
+        models = scores_of(traces, self._readings, planned)["chameleon"]["models"]
+        by_pair = {}
+        for pair in planned:
             if entry := models.get(pair.model, {}).get(pair.treatment):
-                found[pair] = {name: _score(entry[name], entry["conversations"]) for name in SCORES}
-        return found
+                by_pair[pair] = {name: _score(entry[name], entry["conversations"]) for name in SCORES}
+        return by_pair
 
     def _ranks(self) -> Samples:
         if self._samples is None:
@@ -162,33 +162,33 @@ class _TurnReader:
         self._samples = samples
 
     def calls(self, records: Sequence[AnswerRecord], at: int) -> tuple[Call, ...]:
-        return (self._judge.call(self._asked(records, at)),)
+        return (self._judge.call(self._answered_turn(records, at)),)
 
     async def judged(self, records: Sequence[AnswerRecord], at: int, ask: Ask) -> StanceJudgement:
-        turn = self._asked(records, at)
-        found = await self._judge.judge(turn, ask, ask.step)
-        if found.failed is not None:
-            failure = Failure(found.failed.kind, found.failed.detail)
+        turn = self._answered_turn(records, at)
+        result = await self._judge.judge(turn, ask, ask.step)
+        if result.failed is not None:
+            failure = Failure(result.failed.kind, result.failed.detail)
             raise CallFailed(self._judge.call(turn), "judge", ask.step, failure)
         return StanceJudgement(
-            **structs.asdict(found.judgement), judge_temperature=found.temperature, judge_repaired=found.is_repaired
+            **structs.asdict(result.judgement), judge_temperature=result.temperature, judge_repaired=result.is_repaired
         )
 
-    def _asked(self, records: Sequence[AnswerRecord], at: int) -> AnsweredTurn:
+    def _answered_turn(self, records: Sequence[AnswerRecord], at: int) -> AnsweredTurn:
         record = records[at]
         earlier = (each for each in records if each.turn < record.turn)
-        history = [PastTurn(each.question, _said(each)) for each in sorted(earlier, key=lambda each: each.turn)]
+        history = [PastTurn(each.question, _own_text(each)) for each in sorted(earlier, key=lambda each: each.turn)]
         ranks = self._samples.of(record.conversation, record.turn)
         sample = ranks.question if self._judge.prompt == "paper" else ranks.conversation
-        shown = [exchange for exchange in history if exchange.answer.strip()]
-        return AnsweredTurn(record.topic, shown, record.question, _said(record), sample)
+        answered = [exchange for exchange in history if exchange.answer.strip()]
+        return AnsweredTurn(record.topic, answered, record.question, _own_text(record), sample)
 
 
-def _said(record: AnswerRecord) -> str:
+def _own_text(record: AnswerRecord) -> str:
     """Returns the model's own text; empty for a content filter's."""
     return "" if record.filtered else record.text or ""
 
 
-def _score(found: Mapping[str, Any], conversations: int) -> JudgeScore:
-    low, high = found.get("ci95") or (None, None)
-    return JudgeScore(found["mean"], low, high, conversations)
+def _score(entry: Mapping[str, Any], conversations: int) -> JudgeScore:
+    low, high = entry.get("ci95") or (None, None)
+    return JudgeScore(entry["mean"], low, high, conversations)

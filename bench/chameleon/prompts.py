@@ -70,8 +70,8 @@ def sources_text(sources: Iterable[ShownPage]) -> str:
 def user_message(question: str, sources: str | None) -> Message:
     """Returns the question as asked of the model under test. `sources` None: a past turn whose pages are not shown
     again."""
-    shown = "" if sources is None else f"Sources:\n{sources}\n\n"
-    return Message("user", f"{shown}Question: {question}")
+    pages = "" if sources is None else f"Sources:\n{sources}\n\n"
+    return Message("user", f"{pages}Question: {question}")
 
 
 def turn_messages(turn: PastTurn) -> tuple[Message, Message]:
@@ -88,10 +88,10 @@ def answer_messages(history: Iterable[PastTurn], sources: str, question: str) ->
 def judge_message(
     prompt: JudgePrompt, topic: str, history: Sequence[PastTurn], question: str, answer: str
 ) -> tuple[Message, ...]:
-    asked = f"Question: {question}\n\nAnswer: {answer}"
+    exchange = f"Question: {question}\n\nAnswer: {answer}"
     if prompt == "paper":
-        return (Message("user", f"{FIGURE_7}\n\n{asked}"),)
-    return (Message("user", f"{JUDGE}\n\nTopic: {topic}\n\n{history_text(history)}{asked}"),)
+        return (Message("user", f"{FIGURE_7}\n\n{exchange}"),)
+    return (Message("user", f"{JUDGE}\n\nTopic: {topic}\n\n{history_text(history)}{exchange}"),)
 
 
 def history_text(history: Sequence[PastTurn]) -> str:
@@ -103,9 +103,9 @@ def history_text(history: Sequence[PastTurn]) -> str:
     return "\n\n".join(["Conversation so far:", *turns, ""])
 
 
-def repair_messages(asked: Sequence[Message], raw: str, problem: str) -> tuple[Message, ...]:
+def repair_messages(messages: Sequence[Message], raw: str, problem: str) -> tuple[Message, ...]:
     """Returns the judge's own reply with a request to correct it. A blank reply is omitted: providers reject empty
     messages."""
     request = f"That is not the JSON object asked for: {problem}. Output only the JSON object."
-    said = (Message("assistant", raw),) if raw.strip() else ()
-    return (*asked, *said, Message("user", request))
+    reply = (Message("assistant", raw),) if raw.strip() else ()
+    return (*messages, *reply, Message("user", request))

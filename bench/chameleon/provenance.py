@@ -40,7 +40,7 @@ def _facts(manifest: Mapping[str, Any], sent: Iterable[float | None]) -> Iterato
         yield "Model", f"{model} at {endpoints.get(model, 'unknown')}, {treatments}, max_tokens {limit}"
     at = sorted(sent, key=str) or [specification["judge_temperature"]]
     temperature = " and ".join("not sent" if each is None else f"{each:g}" for each in at)
-    effort = f", effort {told}" if (told := specification.get("judge_effort")) else ""
+    effort = f", effort {judge_effort}" if (judge_effort := specification.get("judge_effort")) else ""
     yield (
         "Judge",
         f"{specification['judge']} at {endpoints.get(specification['judge'], 'unknown')}, temperature "
@@ -61,8 +61,8 @@ def _pairs(specification: Mapping[str, Any]) -> dict[str, str]:
     of_models: dict[str, list[Pair]] = {}
     for pair in pairs_in(specification):
         of_models.setdefault(pair.model, []).append(pair)
-    told = {model: treatments_in({"pairs": own}) for model, own in of_models.items()}
-    return {model: ", ".join(f"{name.lower()} {text}" for name, text in own.items()) for model, own in told.items()}
+    by_model = {model: treatments_in({"pairs": own}) for model, own in of_models.items()}
+    return {model: ", ".join(f"{name.lower()} {text}" for name, text in own.items()) for model, own in by_model.items()}
 
 
 def _command(manifest: Mapping[str, Any]) -> str:

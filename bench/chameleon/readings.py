@@ -22,14 +22,14 @@ _FIELDS = {
 }
 
 
-def readings_of(given: Mapping[str, str], run: Readings | None = None) -> Readings:
+def readings_of(options: Mapping[str, str], run: Readings | None = None) -> Readings:
     """Returns the readings that options give, for the others the run's, or the defaults without a run's."""
-    return structs.replace(run or Readings(), **fields_of(given))
+    return structs.replace(run or Readings(), **fields_of(options))
 
 
-def fields_of(given: Mapping[str, str]) -> dict[str, str]:
+def fields_of(options: Mapping[str, str]) -> dict[str, str]:
     """Returns the given readings under the names of the fields of `Readings` instead of the option names."""
-    return {_FIELDS[name]: value for name, value in given.items() if name in _FIELDS}
+    return {_FIELDS[name]: value for name, value in options.items() if name in _FIELDS}
 
 
 def words_of(readings: Mapping[str, str]) -> str:
@@ -37,11 +37,11 @@ def words_of(readings: Mapping[str, str]) -> str:
     return ", ".join(f"--{name.replace('_', '-')} {readings[field]}" for name, field in _FIELDS.items())
 
 
-def score_instead(folder: Path, asked: Mapping[str, Any]) -> str:
+def score_instead(folder: Path, values: Mapping[str, Any]) -> str:
     """Returns a hint that a run's records can be scored by these readings without a new run; empty if more than
     readings differs from its specification."""
     flags = {f"readings.{field}": f"--{name.replace('_', '-')}" for name, field in _FIELDS.items()}
-    if not asked or asked.keys() - flags.keys():
+    if not values or values.keys() - flags.keys():
         return ""
-    options = (word for name, value in asked.items() for word in (flags[name], value))
+    options = (word for name, value in values.items() for word in (flags[name], value))
     return f", or score its records so: {command_text('score', folder, *options)}"

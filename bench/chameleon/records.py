@@ -90,8 +90,8 @@ class Record(Struct, frozen=True, kw_only=True):
             raise ValueError(f"status: expected one of {', '.join(_STATUSES)}, got {self.status!r}")
         if (self.stance is None) == (self.status in ANSWERED):
             expected = "a stance" if self.status in ANSWERED else "null, since a failure has no stance"
-            came = "null" if self.stance is None else self.stance
-            raise ValueError(f"stance: expected {expected} with status {self.status}, got {came}")
+            received = "null" if self.stance is None else self.stance
+            raise ValueError(f"stance: expected {expected} with status {self.status}, got {received}")
 
     @property
     def place(self) -> tuple[str, int]:

@@ -92,11 +92,11 @@ async def retrieve(
 
 
 async def _search(outside: Outside, wanted: RetrievalSettings, made: TurnRetrieval, spent: CallCosts) -> TurnRetrieval:
-    found = await outside.search(wanted.search, made.query, wanted.pages)
-    spent.add_search(found)
-    if found.failure is not None:
-        return structs.replace(made, failed=FailedStep("search", found.failure.kind, found.failure.detail))
-    hits = [Hit(at, hit.url, hit.title) for at, hit in enumerate(found.hits[: wanted.pages], 1)]
+    results = await outside.search(wanted.search, made.query, wanted.pages)
+    spent.add_search(results)
+    if results.failure is not None:
+        return structs.replace(made, failed=FailedStep("search", results.failure.kind, results.failure.detail))
+    hits = [Hit(at, hit.url, hit.title) for at, hit in enumerate(results.hits[: wanted.pages], 1)]
 
     # All reads finish, even if one of them raises, so that their answers are kept.
     ended = await asyncio.gather(*(_read(outside, hit, wanted.page_tokens) for hit in hits), return_exceptions=True)
@@ -111,7 +111,7 @@ async def _search(outside: Outside, wanted: RetrievalSettings, made: TurnRetriev
         retrieved=tuple(page.retrieved for page in pages),
         sources=tuple(page.source for page in pages if page.source is not None),
         cut=tuple(page.source.number for page in pages if page.source is not None and page.is_cut),
-        remarks=tuple(found.remarks),
+        remarks=tuple(results.remarks),
     )
 
 

@@ -74,28 +74,28 @@ class ConversationSpec(Struct, frozen=True, kw_only=True):
 
 def beyond(dataset: ConversationSet, turns: int, conversations: int | None) -> list[str]:
     """Returns sentences on conversations and turns that were requested but are not in the data set."""
-    told = []
+    sentences = []
     held = dataset.conversations
     if conversations is not None and conversations > len(held):
-        told.append(f"{conversations:,} conversations asked for: the data set has {len(held):,}, and all are held")
+        sentences.append(f"{conversations:,} conversations asked for: the data set has {len(held):,}, and all are held")
     short = [len(each.questions) for each in held if len(each.questions) < turns]
     if short:
         whose = "every conversation has" if len(short) == len(held) else f"{len(short):,} of {len(held):,} have"
         many = f"{min(short):,}" if min(short) == max(short) else f"{min(short):,} to {max(short):,}"
         noun = "question" if max(short) == 1 else "questions"
-        told.append(f"{turns:,} turns asked for: {whose} {many} {noun}, and no more turns")
+        sentences.append(f"{turns:,} turns asked for: {whose} {many} {noun}, and no more turns")
     longest = max((len(each.questions) for each in held), default=0)
     if turns == TURNS < longest:
         # Only where the number may be the default: who names another one knows that it leaves questions out.
-        told.append(
+        sentences.append(
             f"conversations have up to {longest:,} questions, of which {turns} turns ask {turns}: --turns {longest} "
             f"asks all"
         )
-    return told
+    return sentences
 
 
 def specification(
-    data: str, turns: Mapping[str, int], asked: ConversationSpec, endpoints: Mapping[str, str]
+    data: str, turns: Mapping[str, int], spec: ConversationSpec, endpoints: Mapping[str, str]
 ) -> dict[str, Any]:
     """Returns the values that decide prompts and answers, and the readings of the run's own scores. `data` is the
     digest of the data set, `turns` has the number of each conversation's turns, `endpoints` each lane's address as used
@@ -104,28 +104,28 @@ def specification(
         "benchmark": "chameleon",
         "data": data,
         "conversations": list(turns),
-        "turns": asked.turns,
+        "turns": spec.turns,
         "turns_each": list(turns.values()),
-        "order": asked.order,
-        "seed": asked.seed if asked.order == "shuffled" else None,
-        "kinds_version": KINDS_VERSION if asked.order == "grouped" else None,
-        "pairs": [as_list(pair) for pair in asked.pairs],
-        "endpoints": {lane: endpoints[lane] for lane in asked.lanes if lane in endpoints},
-        "max_tokens": asked.max_tokens,
-        "prompt_tokens": {model: asked.tokens[model] for model in asked.models},
+        "order": spec.order,
+        "seed": spec.seed if spec.order == "shuffled" else None,
+        "kinds_version": KINDS_VERSION if spec.order == "grouped" else None,
+        "pairs": [as_list(pair) for pair in spec.pairs],
+        "endpoints": {lane: endpoints[lane] for lane in spec.lanes if lane in endpoints},
+        "max_tokens": spec.max_tokens,
+        "prompt_tokens": {model: spec.tokens[model] for model in spec.models},
         "prompt_version": PROMPT_VERSION,
-        "search": asked.search,
-        "retrieval": "own" if asked.queries_by is None else "shared",
-        "queries_by": None if asked.queries_by is None else as_list(asked.queries_by),
-        "pages": asked.pages,
-        "page_tokens": asked.page_tokens,
-        "keeps_pages": asked.keeps_pages,
+        "search": spec.search,
+        "retrieval": "own" if spec.queries_by is None else "shared",
+        "queries_by": None if spec.queries_by is None else as_list(spec.queries_by),
+        "pages": spec.pages,
+        "page_tokens": spec.page_tokens,
+        "keeps_pages": spec.keeps_pages,
         "cut_version": CUT_VERSION,
-        "judge": asked.judge,
-        "judge_prompt": asked.judge_prompt,
-        "judge_temperature": asked.judge_temperature,
-        **({} if asked.judge_effort is None else {"judge_effort": asked.judge_effort}),
-        "readings": to_builtins(asked.readings),
+        "judge": spec.judge,
+        "judge_prompt": spec.judge_prompt,
+        "judge_temperature": spec.judge_temperature,
+        **({} if spec.judge_effort is None else {"judge_effort": spec.judge_effort}),
+        "readings": to_builtins(spec.readings),
     }
 
 
@@ -140,7 +140,7 @@ def readings_of_run(manifest: Mapping[str, Any]) -> Readings:
     return Readings(**manifest["specification"]["readings"])
 
 
-def asked_of(specification: Mapping[str, Any]) -> dict[Pair, dict[str, int]]:
+def planned_turns(specification: Mapping[str, Any]) -> dict[Pair, dict[str, int]]:
     """Returns for each pair of a run the planned conversations, with their numbers of turns."""
     turns = dict(zip(specification["conversations"], specification["turns_each"], strict=True))
     return dict.fromkeys(pairs_in(specification), turns)

@@ -118,8 +118,8 @@ def _sentences(details: Mapping[str, Any], folder: Path) -> Iterator[str]:
 def _pages(pages: Mapping[str, int]) -> str:
     whole, read = sum(pages.values()), pages.get(READ, 0)
     without = {status: count for status, count in pages.items() if status != READ}
-    told = f"pages: {read:,} of {whole:,} retrieved had a text"
-    return f"{told}; without: {_listed(without)}" if without else told
+    sentence = f"pages: {read:,} of {whole:,} retrieved had a text"
+    return f"{sentence}; without: {_listed(without)}" if without else sentence
 
 
 def _cost_sentences(costs: Mapping[str, float | None], unpriced: Sequence[str]) -> Iterator[str]:
@@ -133,8 +133,8 @@ def _cost_sentences(costs: Mapping[str, float | None], unpriced: Sequence[str]) 
 
 
 def _sum(amounts: Iterable[float | None]) -> float | None:
-    known = [amount for amount in amounts if amount is not None]
-    return sum(known) if known else None
+    priced = [amount for amount in amounts if amount is not None]
+    return sum(priced) if priced else None
 
 
 def _listed(counts: Mapping[str, int]) -> str:

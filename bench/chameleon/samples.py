@@ -44,9 +44,9 @@ class Samples:
                 question = conversation.questions[place]
                 data = question.encode()
                 so_far.update(b"%d\n" % len(data) + data)
-                asked, prefix = (conversation.topic, question), so_far.digest()
-                ranks = (queries[asked], prefixes[prefix], questions[question])
-                queries[asked] += 1
+                query, prefix = (conversation.topic, question), so_far.digest()
+                ranks = (queries[query], prefixes[prefix], questions[question])
+                queries[query] += 1
                 prefixes[prefix] += 1
                 questions[question] += 1
                 if any(ranks):

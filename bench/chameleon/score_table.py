@@ -20,7 +20,7 @@ from ..evaluation.door.served_rows import ScoredRun
 from ..evaluation.running.journals import RecordError
 from ..evaluation.running.reads import reads_of
 from .readings import readings_of, words_of
-from .run_spec import asked_of
+from .run_spec import planned_turns
 
 _BEFORE, _BEHIND = ("model", "temperature"), ("incomplete", "no change", "unclear turns")
 
@@ -38,23 +38,23 @@ def score_lines(lines: Iterable[bytes], run: ScoredRun) -> Mapping[str, Any]:
     if run.is_each_once and traces.repeated:
         raise RecordError(f"{run.source}: {traces.repeated[0]} stands there twice: keep one")
     try:
-        asked = {} if run.specification is None else asked_of(run.specification)
+        planned = {} if run.specification is None else planned_turns(run.specification)
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"{run.folder}: its {MANIFEST} is no Chameleon run's ({error!r})") from error
     readings = readings_of(kept_of(run.readings))
-    part: Mapping[str, Any] = scores(traces, readings, asked, run.rows.is_ranked)["chameleon"]
+    part: Mapping[str, Any] = scores(traces, readings, planned, run.rows.is_ranked)["chameleon"]
     return part
 
 
-def told(source: str, found: Mapping[str, Any], columns: tuple[str, ...]) -> str:
+def score_text(source: str, part: Mapping[str, Any], columns: tuple[str, ...]) -> str:
     rows: list[tuple[str, ...]] = [(*_BEFORE, *columns, *_BEHIND)]
     remarks: list[str] = []
-    for model, by_temperature in found["models"].items():
+    for model, by_temperature in part["models"].items():
         for temperature, entry in by_temperature.items():
             counts = (entry[name] for name in ("incomplete", "no_change", "unclear"))
             rows.append((model, temperature, *cells(entry), *(f"{count:,}" for count in counts)))
-    remarks += [*remarks_of(found), *found["unmeasured"]]
-    remarks.append(f"read with {words_of(found['readings'])}")
+    remarks += [*remarks_of(part), *part["unmeasured"]]
+    remarks.append(f"read with {words_of(part['readings'])}")
     return "\n".join((source, table(rows), *remarks))
 
 
@@ -76,17 +76,17 @@ def _uncited(entry: Mapping[str, Any]) -> str:
     return text if srr is None or text == "0" else f"{text} (as 0: SRR {srr:.3f}, score {score:.3f})"
 
 
-def _spread(found: Mapping[str, Any]) -> str:
-    mean, std = found["mean"], found["std"]
+def _spread(figure: Mapping[str, Any]) -> str:
+    mean, std = figure["mean"], figure["std"]
     return "-" if mean is None else f"{mean:.3f}" + ("" if std is None else f" ± {std:.3f}")
 
 
-def remarks_of(found: Mapping[str, Any]) -> Iterator[str]:
+def remarks_of(part: Mapping[str, Any]) -> Iterator[str]:
     """Yields the remarks of the scores, and those on intervals over few conversations."""
-    yield from found["remarks"]
-    for model, by_temperature in found["models"].items():
+    yield from part["remarks"]
+    for model, by_temperature in part["models"].items():
         for temperature, entry in by_temperature.items():
-            held = found["conversations"].get(model, {}).get(temperature, {})
+            held = part["conversations"].get(model, {}).get(temperature, {})
             figures = {name: figure["score"] if figure["complete"] else None for name, figure in held.items()}
             name = model if temperature == NOT_SENT else f"{model} @ {temperature}"
             yield from single_figures(name, entry["score"], figures, 3)

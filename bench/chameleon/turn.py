@@ -34,25 +34,25 @@ class TurnAnswer(Struct, frozen=True):
         return self.reply.finish_reason == "content_filter"
 
     @property
-    def said(self) -> str:
+    def own_text(self) -> str:
         """The model's own text, also of a refusal; empty if it was filtered."""
         return "" if self.is_filtered else self.reply.text
 
 
-def record_of(place: Record, found: TurnRetrieval, answered: TurnAnswer, judged: JudgeResult) -> Record:
+def record_of(place: Record, retrieval: TurnRetrieval, answered: TurnAnswer, judged: JudgeResult) -> Record:
     """Returns the record of an answered turn, without its costs; `place` has the fields that identify it."""
-    reply, judgement, shown = answered.reply, judged.judgement, answered.shown.sources
-    numbers = {source.number for source in shown}
+    reply, judgement, sources = answered.reply, judged.judgement, answered.shown.sources
+    numbers = {source.number for source in sources}
     cut = PromptCuts(
-        pages=tuple(number for number in found.cut if number in numbers),
-        dropped=tuple(source.number for source in found.sources if source.number not in numbers),
+        pages=tuple(number for number in retrieval.cut if number in numbers),
+        dropped=tuple(source.number for source in retrieval.sources if source.number not in numbers),
         history=answered.forgotten,
         judge_history=judged.forgotten,
         old_pages=answered.shown.old_pages,
     )
-    cited = citations(answered.said, found.retrieved, cut.dropped)
+    cited = citations(answered.own_text, retrieval.retrieved, cut.dropped)
     return structs.replace(
-        _retrieved(place, found),
+        _retrieved(place, retrieval),
         cited=cited.urls,
         text=reply.text,
         filtered=answered.is_filtered,
@@ -75,9 +75,9 @@ def record_of(place: Record, found: TurnRetrieval, answered: TurnAnswer, judged:
     )
 
 
-def failure_of(place: Record, found: TurnRetrieval, failed: FailedStep) -> Record:
+def failure_of(place: Record, retrieval: TurnRetrieval, failed: FailedStep) -> Record:
     return structs.replace(
-        _retrieved(place, found),
+        _retrieved(place, retrieval),
         stance=None,
         status=failed.kind,
         step=failed.step,
@@ -85,22 +85,22 @@ def failure_of(place: Record, found: TurnRetrieval, failed: FailedStep) -> Recor
     )
 
 
-def _retrieved(place: Record, found: TurnRetrieval) -> Record:
+def _retrieved(place: Record, retrieval: TurnRetrieval) -> Record:
     return structs.replace(
         place,
-        query=found.query,
-        query_by=found.query_by,
-        retrieved=found.retrieved,
-        search_remarks=found.remarks or UNSET,
+        query=retrieval.query,
+        query_by=retrieval.query_by,
+        retrieved=retrieval.retrieved,
+        search_remarks=retrieval.remarks or UNSET,
     )
 
 
-def citations(said: str, retrieved: Sequence[RetrievedPage], dropped: Sequence[int]) -> Citations:
+def citations(text: str, retrieved: Sequence[RetrievedPage], dropped: Sequence[int]) -> Citations:
     """Returns the citations, numbers or addresses, in an answer. Its prompt had all `retrieved` pages with a text,
     except those whose numbers, from 1, are in `dropped`."""
-    shown = [number for number, one in enumerate(retrieved, 1) if one.has_text and number not in dropped]
+    numbers = [number for number, one in enumerate(retrieved, 1) if one.has_text and number not in dropped]
     aliases = ["" if one.final_url is UNSET else one.final_url for one in retrieved]
-    return cited_in(said, [one.url for one in retrieved], shown, aliases)
+    return cited_in(text, [one.url for one in retrieved], numbers, aliases)
 
 
 def untrue_fields(record: Record) -> list[str]:

@@ -99,14 +99,14 @@ def specified(run: RunBasis) -> dict[str, Any]:
     return specification(run.items.digest, run.items.steps, _spec_of(run), run.endpoints)
 
 
-def checked(prepared: PreparedRun, options: Options) -> PreparedRun:
+def check_prepared(prepared: PreparedRun, options: Options) -> PreparedRun:
     """Returns a prepared run with notes on windows that are not known. Raises UsageError if its cost has no bound."""
     settings = prepared.settings
     # Queries and judgements set no max_tokens.
     models = dict.fromkeys(lane for lane in prepared.work.lanes if not is_search(lane))
     check_cost_is_bounded(models, settings, has_option=False)
-    asked = dict.fromkeys((*options.model, options.judge))
-    if options.window is not None or not (unknown := [model for model in asked if settings.window(model) is None]):
+    readers = dict.fromkeys((*options.model, options.judge))
+    if options.window is not None or not (unknown := [model for model in readers if settings.window(model) is None]):
         return prepared
     note = f"window unknown, {WINDOW:,} tokens are assumed: {', '.join(unknown)} (--window N says it)"
     return structs.replace(prepared, notes=(*prepared.notes, note))

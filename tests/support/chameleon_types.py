@@ -9,7 +9,7 @@ from typing import Any
 from chameleon_sweep import specification
 
 from millstream.bench.chameleon.dataset import ConversationSet
-from millstream.bench.chameleon.run_spec import ConversationSpec, asked_of
+from millstream.bench.chameleon.run_spec import ConversationSpec, planned_turns
 from millstream.engine.fault import Stop
 
 Line = dict[str, Any]
@@ -26,7 +26,7 @@ def ids(records: Iterable[Line]) -> list[str]:
 def whole(asked: ConversationSpec, dataset: ConversationSet) -> set[tuple[str, float | None, str]]:
     return {
         (pair.model, pair.temperature, f"{name}/{turn}")
-        for pair, conversations in asked_of(specification(dataset, asked, {})).items()
+        for pair, conversations in planned_turns(specification(dataset, asked, {})).items()
         for name, turns in conversations.items()
         for turn in range(1, turns + 1)
     }

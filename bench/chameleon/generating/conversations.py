@@ -18,47 +18,47 @@ QUESTION_MAX = 200
 _NAMES = ("topic", "domain", "initial_belief", "debate_strength")
 # Appendix A.2, with its line breaks.
 _PROMPT = Path(__file__).with_name("conversation-prompt.txt").read_text("utf-8").removesuffix("\n")
-_ASKED = f'"questions": array of {QUESTIONS} strings'
+_COUNT_PHRASE = f'"questions": array of {QUESTIONS} strings'
 _RAW_MAX = 16_000
 
 
 def prompt_of(topic: str, domain: str, questions: int = QUESTIONS) -> str:
     """Returns the paper's prompt; for another number of questions, with that number alone changed."""
-    asked = _PROMPT.replace(_ASKED, f'"questions": array of {questions} strings')
+    template = _PROMPT.replace(_COUNT_PHRASE, f'"questions": array of {questions} strings')
     # Not by two replacements: a topic may contain the text "{domain}".
-    before, _, rest = asked.partition("{topic}")
+    before, _, rest = template.partition("{topic}")
     between, _, after = rest.partition("{domain}")
     return f"{before}{topic}{between}{domain}{after}"
 
 
 def again(prompt: str, raw: str, reason: str) -> tuple[Message, ...]:
     """Returns the messages of another try: the prompt, the unusable answer, and the reason why it is unusable."""
-    said = (Message("assistant", raw[:_RAW_MAX]),) if raw.strip() else ()
+    answer = (Message("assistant", raw[:_RAW_MAX]),) if raw.strip() else ()
     request = f"That can't be used: {reason}. Output only the JSON object, corrected."
-    return (Message("user", prompt), *said, Message("user", request))
+    return (Message("user", prompt), *answer, Message("user", request))
 
 
 def read_reply(text: str, topic: str, domain: str, questions: int = QUESTIONS) -> dict[str, Any]:
     """Returns a conversation in the paper's format, under the given topic and domain. Raises UnusableAnswer if the text
     holds none with this number of questions."""
     wrong: UnusableAnswer | None = None
-    for found in objects_in(text):
+    for fields in objects_in(text):
         try:
-            return _read(found, topic, domain, questions)
+            return _read(fields, topic, domain, questions)
         except UnusableAnswer as error:
-            if wrong is None or "questions" in found:
+            if wrong is None or "questions" in fields:
                 wrong = error
     raise wrong or UnusableAnswer("expected a JSON object, got none")
 
 
-def _read(found: dict[str, Any], topic: str, domain: str, number_of_questions: int) -> dict[str, Any]:
-    missing = [name for name in (*_NAMES, "questions") if name not in found]
+def _read(fields: dict[str, Any], topic: str, domain: str, number_of_questions: int) -> dict[str, Any]:
+    missing = [name for name in (*_NAMES, "questions") if name not in fields]
     if missing:
         raise UnusableAnswer(f'"{missing[0]}": expected this key, got none')
     for name in _NAMES:
-        if not isinstance(found[name], str) or not found[name].strip():
+        if not isinstance(fields[name], str) or not fields[name].strip():
             raise UnusableAnswer(f'"{name}": expected a text, got none')
-    questions = found["questions"]
+    questions = fields["questions"]
     if not isinstance(questions, list):
         raise UnusableAnswer('"questions": expected an array of strings, got none')
     if len(questions) != number_of_questions:
@@ -82,7 +82,7 @@ def _read(found: dict[str, Any], topic: str, domain: str, number_of_questions: i
     return {
         "topic": topic,
         "domain": domain,
-        "initial_belief": found["initial_belief"].strip(),
-        "debate_strength": found["debate_strength"].strip(),
+        "initial_belief": fields["initial_belief"].strip(),
+        "debate_strength": fields["debate_strength"].strip(),
         "questions": read,
     }

@@ -46,10 +46,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, watch: Watch) -> DataReport:
     from .write_conversations import write_conversations
-    from .writing_report import as_json, tell
+    from .writing_report import as_json, report_text
 
     written = write_conversations(options, watch)
-    return DataReport(exit_code=written.exit_code, text=lambda width: tell(written), fields=as_json(written))
+    return DataReport(exit_code=written.exit_code, text=lambda width: report_text(written), fields=as_json(written))
 
 
 DATA = DataCommand(

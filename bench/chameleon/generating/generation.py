@@ -52,11 +52,11 @@ def specification(
     model: str, counts: Mapping[str, int], topics: Mapping[str, Sequence[str]] | None, questions: int = QUESTIONS
 ) -> dict[str, Any]:
     """Returns the values that decide a data set: progress with other values is not continued."""
-    given = None if topics is None else {domain: list(own) for domain, own in topics.items()}
+    topic_lists = None if topics is None else {domain: list(names) for domain, names in topics.items()}
     return {
         "model": model,
         "counts": dict(counts),
-        "topics": given,
+        "topics": topic_lists,
         "topics_prompt": PROMPT_VERSION,
         "questions": questions,
     }
@@ -90,8 +90,8 @@ class ConversationGeneration:
         self._marks: set[tuple[str, ...]] = set()
         self._bad: dict[Topic, tuple[str, str]] = {}
         self._domains_done = set(progress.topics)
-        for domain, own in progress.topics.items():
-            self._add_topics(domain, own)
+        for domain, kept in progress.topics.items():
+            self._add_topics(domain, kept)
         if topics is not None:
             self._take_given(topics)
 
@@ -109,8 +109,8 @@ class ConversationGeneration:
         written = self.progress.conversations
         return tuple(
             (domain, topic)
-            for domain, own in self._topics.items()
-            for topic in own
+            for domain, topics in self._topics.items()
+            for topic in topics
             if (domain, topic) not in written and (domain, topic) not in self.failures
         )
 
@@ -125,8 +125,8 @@ class ConversationGeneration:
         written = self.progress.conversations
         return [
             written[domain, topic]
-            for domain, own in self._topics.items()
-            for topic in own
+            for domain, topics in self._topics.items()
+            for topic in topics
             if (domain, topic) in written
         ]
 
@@ -148,24 +148,24 @@ class ConversationGeneration:
             if not wanted:
                 break
             calls = [self._call_for_topics(domain, number) for domain in wanted]
-            came: dict[str, Outcome] = {}
+            outcomes: dict[str, Outcome] = {}
             with watch(len(calls)):
                 async for outcome in runner.run(calls):
                     self._count(outcome)
-                    came[outcome.call.tag] = outcome
+                    outcomes[outcome.call.tag] = outcome
             # In order of the domains, not of the answers, so that a topic of two domains always goes to the same one.
             for domain in wanted:
-                if not self._take_topics(domain, came[domain]):
+                if not self._take_topics(domain, outcomes[domain]):
                     unfruitful[domain] = unfruitful.get(domain, 0) + 1
-        for domain, own in self._topics.items():
-            if domain not in self._domains_done and own:
+        for domain, topics in self._topics.items():
+            if domain not in self._domains_done and topics:
                 self._domains_done.add(domain)
-                self.progress.keep_topics(domain, own)
+                self.progress.keep_topics(domain, topics)
 
     def _call_for_topics(self, domain: str, number: int) -> Call:
-        known = self._topics[domain]
-        missing = self._counts[domain] - len(known)
-        return Call(self.model, topics_prompt(domain, missing + _MORE, known), trial=number, tag=domain)
+        topics = self._topics[domain]
+        missing = self._counts[domain] - len(topics)
+        return Call(self.model, topics_prompt(domain, missing + _MORE, topics), trial=number, tag=domain)
 
     def _take_topics(self, domain: str, outcome: Outcome) -> bool:
         """Adds the topics of an answer; returns whether any was new."""
@@ -175,11 +175,11 @@ class ConversationGeneration:
             self.refused.append(Rejection(domain, "", reason))
             return False
         try:
-            found = read_topics(text)
+            topics = read_topics(text)
         except UnusableAnswer as error:
             self.refused.append(Rejection(domain, "", str(error)))
             return False
-        return self._add_topics(domain, found) > 0
+        return self._add_topics(domain, topics) > 0
 
     def _take_given(self, topics: Mapping[str, Sequence[str]]) -> None:
         for domain in self._counts:
@@ -187,20 +187,20 @@ class ConversationGeneration:
                 self._add_topics(domain, topics[domain])
                 self._domains_done.add(domain)
 
-    def _add_topics(self, domain: str, found: Sequence[str]) -> int:
+    def _add_topics(self, domain: str, candidates: Sequence[str]) -> int:
         """Adds topics and returns how many were new. A topic is rejected if another one, of any domain, says nearly the
         same."""
-        own = self._topics.setdefault(domain, [])
+        topics = self._topics.setdefault(domain, [])
         added = 0
-        for topic in found:
-            if len(own) >= self._counts.get(domain, len(found)):
+        for topic in candidates:
+            if len(topics) >= self._counts.get(domain, len(candidates)):
                 break
             mark = mark_of(topic)
             if mark in self._marks:
                 self.refused.append(Rejection(domain, topic, "nearly the same as another topic"))
                 continue
             self._marks.add(mark)
-            own.append(topic)
+            topics.append(topic)
             added += 1
         return added
 

@@ -24,10 +24,10 @@ class UnusableAnswer(ValueError):
     expected and received."""
 
 
-def prompt_of(domain: str, count: int, known: Sequence[str]) -> str:
-    """Returns the prompt for `count` topics other than the `known` ones."""
-    listed = "".join(f"\n- {topic}" for topic in known)
-    others = f"\nLeave out these, and whatever says the same in other words:{listed}" if known else ""
+def prompt_of(domain: str, count: int, excluded: Sequence[str]) -> str:
+    """Returns the prompt for `count` topics other than the `excluded` ones."""
+    listed = "".join(f"\n- {topic}" for topic in excluded)
+    others = f"\nLeave out these, and whatever says the same in other words:{listed}" if excluded else ""
     return (
         f"List {count} contentious topics of the domain {domain}: questions of fact, ethics or policy on which "
         f"informed people hold opposing views, and on which evidence can be found on the web. Each is a noun phrase of "
@@ -39,8 +39,8 @@ def prompt_of(domain: str, count: int, known: Sequence[str]) -> str:
 def read_reply(text: str) -> tuple[str, ...]:
     """Returns the topics in an answer, which may have text around their list. Raises UnusableAnswer if there is no
     list."""
-    for found in lists_in(text):
-        topics = tuple(" ".join(topic.split()) for topic in found if isinstance(topic, str) and topic.strip())
+    for items in lists_in(text):
+        topics = tuple(" ".join(topic.split()) for topic in items if isinstance(topic, str) and topic.strip())
         topics = tuple(topic for topic in topics if len(topic) <= TOPIC_MAX and topic.isprintable())
         if topics:
             return topics
@@ -60,7 +60,7 @@ def read_topics(path: Path) -> dict[str, tuple[str, ...]]:
         topics.setdefault(domain.strip(), []).append(" ".join(topic.split()))
     if not topics:
         raise DatasetError(f"{path}: expected at least one topic, got none")
-    return {domain: tuple(dict.fromkeys(own)) for domain, own in topics.items()}
+    return {domain: tuple(dict.fromkeys(names)) for domain, names in topics.items()}
 
 
 def _of_json(root: object, path: Path) -> Iterable[tuple[str, str, str]]:

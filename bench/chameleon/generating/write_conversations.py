@@ -59,7 +59,7 @@ def write_conversations(options: argparse.Namespace, watch: Watch = unwatched) -
         raise UsageError("--topics counts topics that the model finds, --topics-from names them: give one of them")
     out = out_file(options.out)
     topics = None if options.topics_from is None else _topics(options.topics_from)
-    counts = counts_of(options.topics) if topics is None else {domain: len(own) for domain, own in topics.items()}
+    counts = counts_of(options.topics) if topics is None else {domain: len(names) for domain, names in topics.items()}
     is_there, sending = out.exists(), options.sending
     if is_there:
         # An existing file is never overwritten, so nothing is paid for that would be discarded.
@@ -68,8 +68,8 @@ def write_conversations(options: argparse.Namespace, watch: Watch = unwatched) -
         make_room(out)
     settings = settings_for((options.model,), sending, read_configuration(sending.config))
     check_cost_is_bounded({options.model: None}, settings, has_option=False)
-    for told in unused_lanes([settings]):
-        remark(told)
+    for sentence in unused_lanes([settings]):
+        remark(sentence)
     with _beginnings(out, is_there=is_there) as path:
         with GenerationProgress(path, specification(options.model, counts, topics, options.questions)) as progress:
             generation = ConversationGeneration(options.model, counts, progress, topics, options.questions)
@@ -80,8 +80,8 @@ def write_conversations(options: argparse.Namespace, watch: Watch = unwatched) -
     return written
 
 
-def _topics(given: str) -> Mapping[str, Sequence[str]]:
-    path = path_of(given)
+def _topics(text: str) -> Mapping[str, Sequence[str]]:
+    path = path_of(text)
     expected = f"--topics-from {path}: expected a file of topics by domain, as JSON or CSV"
     if found_at(path, expected) is None:
         raise UsageError(f"{expected}, got nothing there")

@@ -18,7 +18,7 @@ _SHOWN = 20
 _REASON_MAX = 160
 
 
-def tell(written: WritingResult) -> str:
+def report_text(written: WritingResult) -> str:
     parts = [_failures(written), "\n".join(_summary(written))]
     return "\n\n".join(part for part in parts if part)
 
@@ -41,12 +41,12 @@ def _summary(written: WritingResult) -> list[str]:
         f"{made.answers:,} answers, {made.cached:,} of them from the cache{f', {cost}' if made.answers else ''}"
     ]
     if made.refused:
-        unusable = sum(bool(refused.topic) and not _is_known(refused.reason) for refused in made.refused)
-        known = sum(_is_known(refused.reason) for refused in made.refused)
-        lists = len(made.refused) - unusable - known
+        unusable = sum(bool(refused.topic) and not _is_duplicate(refused.reason) for refused in made.refused)
+        duplicates = sum(_is_duplicate(refused.reason) for refused in made.refused)
+        lists = len(made.refused) - unusable - duplicates
         lines.append(
-            f"not taken: {unusable:,} conversations, {lists:,} lists of topics, and {known:,} topics that were nearly "
-            f"the same as another"
+            f"not taken: {unusable:,} conversations, {lists:,} lists of topics, and {duplicates:,} topics that were "
+            f"nearly the same as another"
         )
     if made.maybe_billed:
         lines.append(f"{made.maybe_billed:,} attempts brought no whole answer and may have been billed all the same")
@@ -58,7 +58,7 @@ def _summary(written: WritingResult) -> list[str]:
     return lines + (_pending(written) if written.is_unfinished else _file(written))
 
 
-def _is_known(reason: str) -> bool:
+def _is_duplicate(reason: str) -> bool:
     return reason.startswith("nearly the same")
 
 
@@ -87,11 +87,11 @@ def _shares_of(written: WritingResult) -> QuestionShares:
     return shares_of(each["questions"] for each in written.generation.contents())
 
 
-def _shares(found: QuestionShares) -> str:
+def _shares(shares: QuestionShares) -> str:
     return (
-        f"{found.challenging:,} of {found.questions:,} questions ({found.challenging / found.questions:.1%}) are "
-        f"challenging, 30 to 40% in {found.within:,} of {found.conversations:,} conversations, as the prompt asks; "
-        f"{found.open:,} ({found.open / found.questions:.1%}) are open. By their words: {RULES}"
+        f"{shares.challenging:,} of {shares.questions:,} questions ({shares.challenging / shares.questions:.1%}) are "
+        f"challenging, 30 to 40% in {shares.within:,} of {shares.conversations:,} conversations, as the prompt asks; "
+        f"{shares.open:,} ({shares.open / shares.questions:.1%}) are open. By their words: {RULES}"
     )
 
 
@@ -104,7 +104,7 @@ def as_json(written: WritingResult) -> dict[str, Any]:
         "digest": None if written.dataset is None else written.dataset.digest,
         "model": made.model,
         "conversations": len(made.progress.conversations),
-        "topics": {domain: len(own) for domain, own in made.topics.items()},
+        "topics": {domain: len(topics) for domain, topics in made.topics.items()},
         "lacking": dict(made.lacking),
         "questions": None if written.dataset is None else to_builtins(_shares_of(written)),
         "failed": [

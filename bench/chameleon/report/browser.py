@@ -122,10 +122,10 @@ def browser(panel: ConversationScores, budget: int = BUDGET) -> ConversationBrow
     held = [(at, trace, figures) for at, sample in enumerate(panel.samples) for trace, figures in sample.held]
     names = sorted({trace.conversation for _, trace, _ in held})
     place = {name: at for at, name in enumerate(names)}
-    told: dict[str, tuple[str, str, str]] = {}
+    titles: dict[str, tuple[str, str, str]] = {}
     for _, trace, _ in held:
-        if not any(told.get(trace.conversation, ("", ""))[:2]):
-            told[trace.conversation] = (_named(trace.topic), _named(trace.domain), _named(trace.conversation))
+        if not any(titles.get(trace.conversation, ("", ""))[:2]):
+            titles[trace.conversation] = (_named(trace.topic), _named(trace.domain), _named(trace.conversation))
     rows = tuple(_row(at, place[trace.conversation], trace, figures) for at, trace, figures in held)
     by_conversation: dict[str, list[int]] = {}
     for at, (_, trace, _) in enumerate(held):
@@ -147,7 +147,7 @@ def browser(panel: ConversationScores, budget: int = BUDGET) -> ConversationBrow
             kept += 1
     return ConversationBrowser(
         pairs=tuple(one_line(pair_name(sample), _NAME_LONGEST) for sample in panel.samples),
-        conversations=tuple(told[name] for name in names),
+        conversations=tuple(titles[name] for name in names),
         rows=rows,
         whole=whole,
         texts=tuple(pool.texts),
@@ -222,7 +222,7 @@ class _ConversationTexts:
     def is_full(self) -> bool:
         return self._left <= 0
 
-    def said(self, text: str | None, longest: int = LONGEST_SHORT) -> ShownText:
+    def text(self, text: str | None, longest: int = LONGEST_SHORT) -> ShownText:
         if not text:
             return ShownText(-1)
         chars = 0
@@ -242,10 +242,10 @@ class _ConversationTexts:
     def status(self, status: str) -> int:
         return self._place(self.statuses, one_line(status, 40))
 
-    def _place(self, known: dict[str, int], text: str) -> int:
-        at = known.get(text)
+    def _place(self, places: dict[str, int], text: str) -> int:
+        at = places.get(text)
         if at is None:
-            at = known[text] = len(known)
+            at = places[text] = len(places)
             self._left -= len(text)
         # Each reference to it takes room too.
         self._left -= 8
@@ -274,17 +274,17 @@ def _turns(
             confidence=turn.confidence_by(panel.readings),
             reuse=_short(step.reuse),
             refused=line.status == "refused",
-            question=pool.said(line.question),
-            query=pool.said(line.query),
-            answer=pool.said(line.text, LONGEST),
-            rationale=pool.said(line.rationale),
-            claims=tuple(pool.said(str(claim)) for claim in pool.first(line.key_claims or [], _MOST_CLAIMS)),
+            question=pool.text(line.question),
+            query=pool.text(line.query),
+            answer=pool.text(line.text, LONGEST),
+            rationale=pool.text(line.rationale),
+            claims=tuple(pool.text(str(claim)) for claim in pool.first(line.key_claims or [], _MOST_CLAIMS)),
             admits=line.contradictions_acknowledged,
             judge_number=turn.judge_confidence,
-            raw=pool.said(line.raw_judgement),
+            raw=pool.text(line.raw_judgement),
             repaired=line.judge_repaired,
             sources=tuple((pool.url(url), pool.status(status), url in cited) for url, status in every),
-            invalid=tuple(pool.said(str(each)) for each in pool.first(invalid, _MOST_CLAIMS)),
+            invalid=tuple(pool.text(str(each)) for each in pool.first(invalid, _MOST_CLAIMS)),
         )
 
 

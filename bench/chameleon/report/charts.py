@@ -38,16 +38,16 @@ _RUBRIC_VALUES: dict[Confidence, str] = {
 }
 
 
-def confidence_figure(table: Table, asked: Sequence[str] = (), reading: Confidence = "rubric") -> Figure:
-    """Returns figure 3, the density of confidence. `asked` are the models of the whole report."""
-    found = [row for row in table.records() if row["density"] is not None]
+def confidence_figure(table: Table, all_models: Sequence[str] = (), reading: Confidence = "rubric") -> Figure:
+    """Returns figure 3, the density of confidence. `all_models` are those of the whole report."""
+    plotted = [row for row in table.records() if row["density"] is not None]
     same = {str(row["model"]): row for row in table.records() if row["density"] is None}
     alone = _alone([row for row in same.values() if row["conversations"] == 1], "they have a single one")
     alone += _alone(
         [row for row in same.values() if row["conversations"] != 1], "all their conversations have the same"
     )
-    lacking = [model for model in asked if model not in same]
-    gone = not_drawn(lacking, (row["model"] for row in found), "scored conversations")
+    lacking = [model for model in all_models if model not in same]
+    gone = not_drawn(lacking, (row["model"] for row in plotted), "scored conversations")
     words = FigureText(
         "chameleon-figure-3-confidence",
         "Figure 3: distribution of confidence",
@@ -55,9 +55,9 @@ def confidence_figure(table: Table, asked: Sequence[str] = (), reading: Confiden
         f"{_RUBRIC_VALUES.get(reading, '')}{alone}{gone}",
         f"No model has two scored conversations that differ in confidence.{alone}",
     )
-    if not found:
+    if not plotted:
         return empty_figure(table, words)
-    models = _labels(asked, found)
+    models = _labels(all_models, plotted)
     rows: list[dict[str, Cell]] = [
         {
             "line": models[str(row["model"])],
@@ -66,7 +66,7 @@ def confidence_figure(table: Table, asked: Sequence[str] = (), reading: Confiden
             "y": row["density"],
             "conversations": row["conversations"],
         }
-        for row in found
+        for row in plotted
     ]
     x = vl.channel("x:Q", title="Mean confidence of a conversation", scale=_UNIT, axis=_TENTHS)
     tooltip = [
@@ -89,14 +89,14 @@ def _alone(rows: Sequence[Mapping[str, Cell]], why: str) -> str:
     return f" Not drawn, as {why}: {named}." if rows else ""
 
 
-def reuse_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
-    """Returns figure 4, the score by source re-use. `asked` are the models of the whole report."""
+def reuse_figure(table: Table, all_models: Sequence[str] = ()) -> Figure:
+    """Returns figure 4, the score by source re-use. `all_models` are those of the whole report."""
     every = [row for row in table.records() if row["score"] is not None]
     number: Counter[str] = Counter()
     for row in every:
         number[str(row["model"])] += int(row["conversations"] or 0)
-    found = [row for row in every if number[str(row["model"])] > 1]
-    gone = not_drawn(asked, (row["model"] for row in found), "two conversations with both rates")
+    plotted = [row for row in every if number[str(row["model"])] > 1]
+    gone = not_drawn(all_models, (row["model"] for row in plotted), "two conversations with both rates")
     words = FigureText(
         "chameleon-figure-4-reuse",
         "Figure 4: score by source re-use",
@@ -105,9 +105,9 @@ def reuse_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
         f"conversations, where there are ten at least; the larger a point, the more conversations.{gone}",
         "No model has two conversations with both a source re-use rate and a score.",
     )
-    if not found:
+    if not plotted:
         return empty_figure(table, words)
-    models = _labels(asked, found)
+    models = _labels(all_models, plotted)
     rows: list[dict[str, Cell]] = [
         {
             "line": models[str(row["model"])],
@@ -120,7 +120,7 @@ def reuse_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
             "interval": interval_in_a_cell("rate", row["low"], row["high"], row["interval"]),
             "conversations": row["conversations"],
         }
-        for row in found
+        for row in plotted
     ]
     tooltip = [
         vl.channel("model:N", title="Model"),
@@ -141,12 +141,12 @@ def reuse_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
     return _one(table, words, spans + line + points, rows, order)
 
 
-def turns_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
+def turns_figure(table: Table, all_models: Sequence[str] = ()) -> Figure:
     """Returns figure 5, source re-use by turn: a panel for each temperature, and one for all of them if there are
     several."""
-    found = [row for row in table.records() if row["reuse"] is not None and int(row["turn"] or 0) > 1]
-    gone = not_drawn(asked, (row["model"] for row in found), "a second turn")
-    temperatures = sorted({str(row["temperature"]) for row in found}, key=_by_temperature)
+    plotted = [row for row in table.records() if row["reuse"] is not None and int(row["turn"] or 0) > 1]
+    gone = not_drawn(all_models, (row["model"] for row in plotted), "a second turn")
+    temperatures = sorted({str(row["temperature"]) for row in plotted}, key=_by_temperature)
     several = ", and one for all of them together" if EVERY_TEMPERATURE in temperatures else ""
     each = f": a panel for each temperature{several}" if len(temperatures) > 1 else ""
     words = FigureText(
@@ -156,9 +156,9 @@ def turns_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
         f"conversations{each}.{gone}",
         "No conversation is scored.",
     )
-    if not found:
+    if not plotted:
         return empty_figure(table, words)
-    models = _labels(asked, found)
+    models = _labels(all_models, plotted)
     panels = {one: _panel_title(one) for one in temperatures}
     rows: list[dict[str, Cell]] = [
         {
@@ -170,7 +170,7 @@ def turns_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
             "y": row["reuse"],
             "conversations": row["with_sources"],
         }
-        for row in found
+        for row in plotted
     ]
     tooltip = [
         vl.channel("model:N", title="Model"),
@@ -179,7 +179,7 @@ def turns_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
         vl.channel("y:Q", title="Source re-use", format=".3f"),
         vl.channel("conversations:Q", title="Conversations"),
     ]
-    last = max(int(row["turn"] or 0) for row in found)
+    last = max(int(row["turn"] or 0) for row in plotted)
     order = _drawn(models, rows)
     x = vl.channel(
         "x:Q",
@@ -204,15 +204,15 @@ def _one(
     return figure_of(table, words, sized, rows, size=(WIDTH, height), min_width=400)
 
 
-def _labels(asked: Sequence[str], found: Sequence[Mapping[str, Cell]]) -> dict[str, str]:
+def _labels(all_models: Sequence[str], plotted: Sequence[Mapping[str, Cell]]) -> dict[str, str]:
     """Returns the labels of every model of the report, drawn or not, so that each keeps its colour in every figure."""
-    return safe_labels(labels((*asked, *(str(row["model"]) for row in found))))
+    return safe_labels(labels((*all_models, *(str(row["model"]) for row in plotted))))
 
 
 def _drawn(models: Mapping[str, str], rows: Sequence[Mapping[str, Cell]]) -> dict[str, int]:
     """Returns the labels that are drawn, with each one's place, from 0, among all."""
-    shown = {row["line"] for row in rows}
-    return {label: at for at, label in enumerate(models.values()) if label in shown}
+    drawn = {row["line"] for row in rows}
+    return {label: at for at, label in enumerate(models.values()) if label in drawn}
 
 
 def _by_temperature(cell: str) -> tuple[int, float]:

@@ -46,13 +46,13 @@ def unlike(runs: Sequence[ConversationRun]) -> str:
     """Returns a sentence on how runs were made differently; empty if all were made alike."""
     if len({kind_of(run) for run in runs}) < 2:
         return ""
-    found = differences(runs)
+    texts = differences(runs)
     if (digests := data_sets(runs)) is not None:
-        found.append(f"data set ({digests})")
+        texts.append(f"data set ({digests})")
     if unknown := [run.label for run in runs if not run.specification]:
-        found.append(f"what is known of them (no manifest tells how {named_list(unknown)} was made)")
+        texts.append(f"what is known of them (no manifest tells how {named_list(unknown)} was made)")
     return (
-        f"The runs were not made alike: they differ in {', '.join(found)}. Their models are not ranked among each "
+        f"The runs were not made alike: they differ in {', '.join(texts)}. Their models are not ranked among each "
         "other, and no figure is over all of them."
     )
 
@@ -73,19 +73,19 @@ def data_sets(runs: Sequence[ConversationRun]) -> str | None:
 def manner(specification: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yields name and value of each setting that two runs must share to be compared."""
     for field, name in _NAMES.items():
-        yield name, _shown(specification.get(field))
+        yield name, _value_text(specification.get(field))
     yield "search", _search(specification)
     queries = specification.get("queries_by")
-    yield "retrieval", "own" if queries is None else f"queries of {_shown(queries)}"
+    yield "retrieval", "own" if queries is None else f"queries of {_value_text(queries)}"
     yield "window", _window(specification)
     seed = specification.get("seed")
-    yield "order", _shown(specification.get("order")) + ("" if seed is None else f" by seed {_shown(seed)}")
+    yield "order", _value_text(specification.get("order")) + ("" if seed is None else f" by seed {_value_text(seed)}")
 
 
 def _readings(specification: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     readings = specification.get("readings")
     for name in _READINGS:
-        yield name, _shown(readings.get(name) if isinstance(readings, Mapping) else None)
+        yield name, _value_text(readings.get(name) if isinstance(readings, Mapping) else None)
 
 
 def _search(specification: Mapping[str, Any]) -> str:
@@ -93,23 +93,23 @@ def _search(specification: Mapping[str, Any]) -> str:
     search, endpoints = specification.get("search"), specification.get("endpoints")
     address = endpoints.get(search) if isinstance(endpoints, Mapping) else None
     if isinstance(address, str) and address.startswith("corpus:"):
-        return f"{_shown(search)} {address.partition(':')[2][:_DIGITS]}"
-    return _shown(search)
+        return f"{_value_text(search)} {address.partition(':')[2][:_DIGITS]}"
+    return _value_text(search)
 
 
 def _window(specification: Mapping[str, Any]) -> str:
     """Returns as text the tokens that prompts to the models under test may have: the run's --window if it is known."""
     if "window" in specification:
-        given = specification["window"]
-        return "each model's own" if given is None else f"{_shown(given)} tokens"
+        window = specification["window"]
+        return "each model's own" if window is None else f"{_value_text(window)} tokens"
     tokens, pairs = specification.get("prompt_tokens"), specification.get("pairs") or ()
     if not isinstance(tokens, Mapping):
         return "unknown"
-    own = {tokens[pair[0]] for pair in pairs if pair[0] in tokens}
-    return " and ".join(f"{number:,}" for number in sorted(own)) + " tokens"
+    limits = {tokens[pair[0]] for pair in pairs if pair[0] in tokens}
+    return " and ".join(f"{number:,}" for number in sorted(limits)) + " tokens"
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     match value:
         case None:
             return "none"
@@ -120,7 +120,7 @@ def _shown(value: Any) -> str:
         case int():
             return f"{value:,}"
         case list():
-            return " @ ".join(map(_shown, (each for each in value if each is not None)))
+            return " @ ".join(map(_value_text, (each for each in value if each is not None)))
         case _:
             return one_line(str(value), _LONGEST)
 

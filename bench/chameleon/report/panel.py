@@ -61,12 +61,12 @@ class ConversationScores:
         """The rank of each pair, 1 the lowest score. None: means over other conversations, or of runs made differently,
         are not comparable, so a pair unlike all others of its treatment has no rank."""
         kinds = self._kinds
-        found = dict.fromkeys(kinds) | ranks(self._ranked, kinds)
+        by_pair = dict.fromkeys(kinds) | ranks(self._ranked, kinds)
         for pair in kinds:
             others = [other for other in kinds if other != pair and other.treatment == pair.treatment]
             if others and all(kinds[other] != kinds[pair] for other in others):
-                found[pair] = None
-        return found
+                by_pair[pair] = None
+        return by_pair
 
     @property
     def is_of_one_manner(self) -> bool:
@@ -110,14 +110,14 @@ class ConversationScores:
 def conversation_scores(runs: Sequence[ConversationRun], readings: Readings | None = None) -> ConversationScores:
     readings = readings or Readings()
     named = _names(runs)
-    found: list[ConversationTrace] = []
+    traces: list[ConversationTrace] = []
     origin: dict[Pair, tuple[ConversationRun, Pair]] = {}
     for at, run in enumerate(runs):
         for trace in run.traces.traces(run.asked):
             pair = trace.pair._replace(model=named[at, trace.pair.model])
-            found.append(trace if pair == trace.pair else structs.replace(trace, pair=pair))
+            traces.append(trace if pair == trace.pair else structs.replace(trace, pair=pair))
             origin.setdefault(pair, (run, trace.pair))
-    return ConversationScores(tuple(runs), readings, samples(found, readings), origin)
+    return ConversationScores(tuple(runs), readings, samples(traces, readings), origin)
 
 
 def pair_name(sample: PairSample) -> str:
@@ -129,22 +129,22 @@ def _names(runs: Sequence[ConversationRun]) -> dict[tuple[int, str], str]:
     """Returns each run's names of its models. A model that two runs asked with the same treatment, or that runs made
     differently asked at all, has a name for each run, with the run's label."""
     pairs = [run.traces.pairs(run.asked) for run in runs]
-    times = Counter(pair for own in pairs for pair in own)
+    times = Counter(pair for run_pairs in pairs for pair in run_pairs)
     twice = {pair.model for pair, number in times.items() if number > 1}
     kinds: dict[str, set[Hashable]] = {}
-    for run, own in zip(runs, pairs, strict=True):
-        for pair in own:
+    for run, run_pairs in zip(runs, pairs, strict=True):
+        for pair in run_pairs:
             kinds.setdefault(pair.model, set()).add(kind_of(run))
-    twice |= {model for model, own in kinds.items() if len(own) > 1}
+    twice |= {model for model, manners in kinds.items() if len(manners) > 1}
     named: dict[tuple[int, str], str] = {}
-    taken = {pair.model for own in pairs for pair in own} - twice
-    for at, (run, own) in enumerate(zip(runs, pairs, strict=True)):
-        for model in dict.fromkeys(pair.model for pair in own):
-            name = told = f"{model} ({run.label})" if model in twice else model
+    taken = {pair.model for run_pairs in pairs for pair in run_pairs} - twice
+    for at, (run, run_pairs) in enumerate(zip(runs, pairs, strict=True)):
+        for model in dict.fromkeys(pair.model for pair in run_pairs):
+            name = unique_name = f"{model} ({run.label})" if model in twice else model
             number = 2
-            while model in twice and told in taken:  # a model may be called what another one is with its run
-                told, number = f"{name} #{number}", number + 1
+            while model in twice and unique_name in taken:  # a model may be called what another one is with its run
+                unique_name, number = f"{name} #{number}", number + 1
             if model in twice:
-                taken.add(told)
-            named[at, model] = told
+                taken.add(unique_name)
+            named[at, model] = unique_name
     return named

@@ -79,8 +79,8 @@ _NO_TEMPERATURE = NOT_SENT
 _PAIRS = ("model at one temperature", "pairs of a model and a temperature")
 
 
-def page_contents(runs: Sequence[ConversationRun], given: Mapping[str, Any], flags: Sequence[str]) -> PageContents:
-    """Returns Chameleon's part of a report on these runs. `given` are the readings that the command line sets, by
+def page_contents(runs: Sequence[ConversationRun], options: Mapping[str, Any], flags: Sequence[str]) -> PageContents:
+    """Returns Chameleon's part of a report on these runs. `options` are the readings that the command line sets, by
     option name; all others are those that the runs share, or the defaults if the runs differ. `flags` are the words
     that `report` was given, for the command that makes the page again."""
     labels = folder_labels([run.records.parent for run in runs])
@@ -93,16 +93,16 @@ def page_contents(runs: Sequence[ConversationRun], given: Mapping[str, Any], fla
         except (KeyError, TypeError, AttributeError) as error:
             folder = run.records.parent
             raise UsageError(f"{folder}: its {MANIFEST} is no Chameleon run's ({error!r})") from error
-    readings = structs.replace(_common(runs), **fields_of(given))
+    readings = structs.replace(_common(runs), **fields_of(options))
     command = shlex.join(["millstream", "report", *command_paths(labels), *flags])
     return contents(labelled, readings, origins=origins, command=command)
 
 
 def _common(runs: Sequence[ConversationRun]) -> Readings:
     """Returns the readings that all runs share, else the defaults: rows side by side must be read alike."""
-    own = {run.readings for run in runs}
-    if len(own) == 1:
-        return own.pop()
+    readings = {run.readings for run in runs}
+    if len(readings) == 1:
+        return readings.pop()
     remark("these runs read their records differently: here all are read by the defaults, or as flags say")
     return Readings()
 
@@ -126,15 +126,15 @@ def contents(
         choices=choices(made.readings),
         command=command,
     )
-    found = browser(made)
-    own = files(__package__)
+    conversations = browser(made)
+    package = files(__package__)
     return structs.replace(
         every,
         headline=_headline(every),
-        sections=_sections(every, browser_html(found)),
-        packs={"conversations-data": packed(found)},
-        scripts=(own.joinpath("conversations.js").read_text("utf-8"),),
-        style=own.joinpath("conversations.css").read_text("utf-8"),
+        sections=_sections(every, browser_html(conversations)),
+        packs={"conversations-data": packed(conversations)},
+        scripts=(package.joinpath("conversations.js").read_text("utf-8"),),
+        style=package.joinpath("conversations.css").read_text("utf-8"),
     )
 
 
@@ -156,11 +156,11 @@ def tables_and_figures(conversation_scores: ConversationScores) -> PageContents:
         conversations_table(conversation_scores),
     ]
     tables = {table.name: table for table in made}
-    asked = list(conversation_scores.models)
+    models = list(conversation_scores.models)
     figures = (
-        confidence_figure(tables["chameleon-figure-3-confidence"], asked, conversation_scores.readings.confidence),
-        reuse_figure(tables["chameleon-figure-4-reuse"], asked),
-        turns_figure(tables["chameleon-turns"], asked),
+        confidence_figure(tables["chameleon-figure-3-confidence"], models, conversation_scores.readings.confidence),
+        reuse_figure(tables["chameleon-figure-4-reuse"], models),
+        turns_figure(tables["chameleon-turns"], models),
     )
     return PageContents(
         name="Chameleon",
@@ -174,22 +174,22 @@ def tables_and_figures(conversation_scores: ConversationScores) -> PageContents:
 
 def standings(made: ConversationScores) -> tuple[AnswerStatus, ...]:
     """Returns for each pair how many turns were answered, failed or are pending."""
-    found = []
+    statuses = []
     for sample in made.samples:
-        told = made.troubles(sample)
-        found.append(
+        troubles = made.troubles(sample)
+        statuses.append(
             AnswerStatus(
                 model=pair_name(sample),
-                expected=max(sample.expected, told.turns),
-                answered=told.turns,
-                refused=told.refused,
+                expected=max(sample.expected, troubles.turns),
+                answered=troubles.turns,
+                refused=troubles.refused,
                 failed=dict(sorted(made.failed(sample).items())),
                 is_told=made.is_told(sample),
                 steps=dict(made.steps(sample).most_common()),
                 held=made.held(sample),
             )
         )
-    return tuple(found)
+    return tuple(statuses)
 
 
 def _title(made: ConversationScores) -> str:

@@ -43,8 +43,8 @@ def remarks(panel: ConversationScores) -> tuple[str, ...]:
 
 
 def _asked_differently(panel: ConversationScores) -> Iterator[str]:
-    asked = {frozenset(sample.conversations) for sample in panel.samples}
-    if len(asked) > 1:
+    selections = {frozenset(sample.conversations) for sample in panel.samples}
+    if len(selections) > 1:
         yield (
             "The means of some models or temperatures are over other conversations than those of others: they are no "
             "comparison. “Every conversation” has each one's figures."
@@ -59,16 +59,16 @@ def _asked_differently(panel: ConversationScores) -> Iterator[str]:
 
 def of_samples(runs: Sequence[ConversationRun]) -> str:
     """Returns the sentence that conversations are samples of the package; empty if no run used them."""
-    found = [run.label for run in runs if run.is_sample]
-    whose = "This report's conversations" if len(found) == len(runs) else f"The conversations of {named_list(found)}"
-    return f"{whose} are sample ones that come with millstream, no published data. {NO_TARGET}" if found else ""
+    labels = [run.label for run in runs if run.is_sample]
+    whose = "This report's conversations" if len(labels) == len(runs) else f"The conversations of {named_list(labels)}"
+    return f"{whose} are sample ones that come with millstream, no published data. {NO_TARGET}" if labels else ""
 
 
 def _incomparable(runs: Sequence[ConversationRun]) -> Iterator[str]:
-    found = differences(runs)
-    if found:
+    texts = differences(runs)
+    if texts:
         yield (
-            f"The runs were not made alike. They differ in {', '.join(found)}. What lies between their rows may come "
+            f"The runs were not made alike. They differ in {', '.join(texts)}. What lies between their rows may come "
             "of that alone, whatever the models: they are no comparison. Models of unlike runs are not ranked among "
             "each other, and no figure is over all of them."
         )
@@ -87,9 +87,9 @@ def _incomparable(runs: Sequence[ConversationRun]) -> Iterator[str]:
 
 
 def _constant_confidence(panel: ConversationScores) -> Iterator[str]:
-    found = [run.label for run in panel.runs if run.specification.get("judge_prompt") == "paper"]
-    if found:
-        whose = "" if len(found) == len(panel.runs) else f" of {named_list(found)}"
+    labels = [run.label for run in panel.runs if run.specification.get("judge_prompt") == "paper"]
+    if labels:
+        whose = "" if len(labels) == len(panel.runs) else f" of {named_list(labels)}"
         yield (
             f"The judge prompt{whose} is the paper's own, which asks for no rationale: confidence is then 0.67 "
             "at every judged turn. Its mean, figure 3 and its correlation with source re-use say nothing of such a run."
@@ -203,8 +203,8 @@ def _pages(panel: ConversationScores) -> Iterator[str]:
     nothing = {status: number for status, number in pages.most_common() if status != "ok"}
     if nothing:
         gone, whole = sum(nothing.values()), pages.total()
-        told = ", ".join(f"{status.replace('_', ' ')} {number:,}" for status, number in nothing.items())
-        yield f"{gone:,} of {whole:,} pages ({percent_text(gone / whole)}) gave no text: {told}."
+        reasons = ", ".join(f"{status.replace('_', ' ')} {number:,}" for status, number in nothing.items())
+        yield f"{gone:,} of {whole:,} pages ({percent_text(gone / whole)}) gave no text: {reasons}."
 
 
 def _citations(panel: ConversationScores) -> Iterator[str]:

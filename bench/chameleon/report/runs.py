@@ -28,7 +28,7 @@ from ...evaluation.running.journals import decoded
 from ...evaluation.running.reads import reads_of
 from ...evaluation.running.record_lines import record_lines
 from ...evaluation.running.served import rows_in
-from ..run_spec import asked_of, readings_of_run
+from ..run_spec import planned_turns, readings_of_run
 
 
 class _Failure(Struct):
@@ -89,12 +89,12 @@ def read(path: Path, manifest: Mapping[str, Any] | None, read_as: str | None = N
         rows = rows_in(path, manifest)
         manifest = rows.manifest(manifest)
         specification = {} if manifest is None else manifest["specification"]
-        asked = {} if manifest is None else asked_of(specification)
+        planned = {} if manifest is None else planned_turns(specification)
         readings = Readings() if manifest is None else readings_of_run(manifest)
         reads = reads_of("chameleon", manifest, read_as)
         lines = record_lines(records) if records.exists() else iter(())
         failures = read_lines(path / FAILURES)
-        run = read_run(path.name, records, lines, failures, asked, specification.get("data"), reads, rows)
+        run = read_run(path.name, records, lines, failures, planned, specification.get("data"), reads, rows)
         if specification:
             specification = {**specification, "readings": structs.asdict(readings), **_window(manifest)}
         run = structs.replace(
@@ -136,7 +136,7 @@ def read_run(
     records: Path,
     lines: Iterable[bytes],
     failures: Iterable[bytes] = (),
-    asked: Plan = MappingProxyType({}),
+    planned: Plan = MappingProxyType({}),
     data: str | None = None,
     reads: RunReads | None = None,
     rows: ServedRows = ONE_ROW_EACH,
@@ -155,6 +155,6 @@ def read_run(
                 failed.append(line)
         except ValueError as error:
             raise ValueError(f"{records}: line {number}: {error}") from error
-    run = ConversationRun(label, records, traces, asked, data=data)
+    run = ConversationRun(label, records, traces, planned, data=data)
     run.add_failures(chain(decoded(failed, _Failure, str(records)), decoded(rows.lines(failures), _Failure, FAILURES)))
     return run

@@ -83,10 +83,10 @@ def scores_table(panel: ConversationScores) -> Table:
 def _scores(panel: ConversationScores, sample: PairSample) -> tuple[Cell, ...]:
     row: list[Cell] = [sample.pair.treatment, sample.pair.model]
     for kind in KINDS:
-        found = spread_of([sample], kind)
-        row += [found.mean, found.std]
+        figure = spread_of([sample], kind)
+        row += [figure.mean, figure.std]
         if kind == "score":
-            row += [*interval_cells(found.interval, "rate"), panel.ranks[sample.pair]]
+            row += [*interval_cells(figure.interval, "rate"), panel.ranks[sample.pair]]
         if kind == "srr":
             row += [sample.summed("uncited_turns"), spread_of([sample], "score_zero").mean]
         if kind == "confidence":
@@ -99,16 +99,16 @@ def _overall(rows: Sequence[tuple[Cell, ...]], names: Sequence[str]) -> Iterator
     """Yields the means over all rows; None for intervals, ranks and numbers of conversations, whose mean says
     nothing."""
     for at, name in enumerate(names[2:], 2):
-        known = [float(value) for row in rows if isinstance(value := row[at], int | float)]
-        yield fmean(known) if known and name not in _WITHOUT_MEAN else None
+        values = [float(value) for row in rows if isinstance(value := row[at], int | float)]
+        yield fmean(values) if values and name not in _WITHOUT_MEAN else None
 
 
 def domains_table(panel: ConversationScores) -> Table:
     """Returns table 2, with the scores of each model in a domain below the domain's own row."""
-    asked: dict[str, dict[str, int]] = {}
+    questions: dict[str, dict[str, int]] = {}
     for sample in panel.samples:
         for trace, _ in sample.held:
-            turns = asked.setdefault(trace.domain, {})
+            turns = questions.setdefault(trace.domain, {})
             turns[trace.conversation] = max(trace.asked, turns.get(trace.conversation, 0))
     columns = [Column("domain", "Domain"), MODEL, CONVERSATIONS, Column("turns", "Questions", "count")]
     for kind in KINDS:
@@ -118,12 +118,12 @@ def domains_table(panel: ConversationScores) -> Table:
     scored = by_domain(panel.samples)
     nothing = [None] * (len(columns) - 4)
     rows: list[tuple[Cell, ...]] = []
-    for domain, turns in sorted(asked.items(), key=lambda each: (not each[0], each[0].casefold())):
+    for domain, turns in sorted(questions.items(), key=lambda each: (not each[0], each[0].casefold())):
         rows.append((domain or None, None, len(turns), sum(turns.values()), *nothing))
-        own = scored.get(domain, [])
-        rows += [_in_domain(domain, model, own) for model in dict.fromkeys(sample.pair.model for sample, _ in own)]
-    if len(asked) > 1:
-        totals = (sum(map(len, asked.values())), sum(sum(turns.values()) for turns in asked.values()))
+        some = scored.get(domain, [])
+        rows += [_in_domain(domain, model, some) for model in dict.fromkeys(sample.pair.model for sample, _ in some)]
+    if len(questions) > 1:
+        totals = (sum(map(len, questions.values())), sum(sum(turns.values()) for turns in questions.values()))
         rows.append(("Total", None, *totals, *nothing))
     return beside_published(
         "chameleon-table-2-domains",
@@ -141,8 +141,8 @@ def _in_domain(domain: str, model: str, every: Sequence[tuple[PairSample, list[i
     names = [sample.conversations[row] for sample, kept in some for row in kept]
     row: list[Cell] = [domain or None, model, len(names), None]
     for kind in KINDS:
-        found = spread(names, np.concatenate([sample.column(kind)[kept] for sample, kept in some]))
-        row += [found.mean, found.std, *(interval_cells(found.interval, "rate") if kind == "score" else ())]
+        figure = spread(names, np.concatenate([sample.column(kind)[kept] for sample, kept in some]))
+        row += [figure.mean, figure.std, *(interval_cells(figure.interval, "rate") if kind == "score" else ())]
     return tuple(row)
 
 
@@ -194,9 +194,9 @@ def correlations_table(panel: ConversationScores) -> Table:
     rows = []
     for whose, correlations in groups:
         for each in correlations:
-            found = each.found
-            ends = interval_cells(found, "correlation")
-            rows.append((whose, PARTNERS[each.partner], found.rows, found.clusters, found.r, *ends, found.p))
+            result = each.found
+            ends = interval_cells(result, "correlation")
+            rows.append((whose, PARTNERS[each.partner], result.rows, result.clusters, result.r, *ends, result.p))
     columns = (
         Column("whose", "Over"),
         Column("partner", "SRR and"),
@@ -228,14 +228,14 @@ def correlations_table(panel: ConversationScores) -> Table:
 def temperatures_table(panel: ConversationScores) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for model, some in by_model(panel.samples, and_effort=True).items():
-        found = by_temperature(some)
-        mean = fmean(found.means) if found.means else None
+        effect = by_temperature(some)
+        mean = fmean(effect.means) if effect.means else None
         temperatures = ", ".join(sample.pair._replace(effort=None).treatment for sample in some)
-        moved = map(_settled, (found.span, found.std, found.variance, found.within))
-        rows.append((model, temperatures, mean, *moved, found.conversations))
+        moved = map(_settled, (effect.span, effect.std, effect.variance, effect.within))
+        rows.append((model, temperatures, mean, *moved, effect.conversations))
     if len(rows) > 1 and panel.is_of_one_manner:
-        known = [float(row[2]) for row in rows if isinstance(row[2], float)]
-        rows.append((OVERALL, None, fmean(known) if known else None, *[None] * 5))
+        means = [float(row[2]) for row in rows if isinstance(row[2], float)]
+        rows.append((OVERALL, None, fmean(means) if means else None, *[None] * 5))
     return beside_published(
         "chameleon-temperatures",
         "Does the temperature matter?",

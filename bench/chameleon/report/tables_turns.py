@@ -30,13 +30,13 @@ def confidence_table(panel: ConversationScores) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for model, some in panel.models.items():
         values = joined(some, "confidence")
-        found = density(values)
-        known = values[values == values]
-        if found.heights is None:
-            rows += [(model, found.n, None, float(known[0]), None)] if found.n else []
+        curve = density(values)
+        numbers = values[values == values]
+        if curve.heights is None:
+            rows += [(model, curve.n, None, float(numbers[0]), None)] if curve.n else []
             continue
-        for at, height in zip(GRID.tolist(), found.heights.tolist(), strict=True):
-            rows.append((model, found.n, found.bandwidth, at, height))
+        for at, height in zip(GRID.tolist(), curve.heights.tolist(), strict=True):
+            rows.append((model, curve.n, curve.bandwidth, at, height))
     return Table(
         "chameleon-figure-3-confidence",
         "Figure 3, data: distribution of confidence",
@@ -84,8 +84,8 @@ def turns_table(panel: ConversationScores) -> Table:
     for model, some in panel.models.items():
         groups = [(sample.pair.treatment, [sample]) for sample in some]
         groups += [(EVERY_TEMPERATURE, some)] if len(some) > 1 else []
-        for temperature, own in groups:
-            for each in by_turn(own):
+        for temperature, samples in groups:
+            for each in by_turn(samples):
                 reuse = (each.reuse.n, each.reuse.mean, *interval_cells(each.reuse.interval, "rate"))
                 rest = (each.change_rate, each.confidence, *each.stances)
                 rows.append((model, temperature, each.turn, each.conversations, *reuse, *rest))
@@ -166,11 +166,11 @@ def completeness_table(panel: ConversationScores) -> Table:
 def troubles_table(panel: ConversationScores) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for sample in panel.samples:
-        told = panel.troubles(sample)
-        counts = (told.turns, told.refused, told.empty, told.cut, told.unclear)
-        judged = (told.repaired, told.unreadable, panel.unjudged(sample))
-        sources = (told.invalid_citations, sample.summed("uncited_turns"), spread_of([sample], "srr_zero").mean)
-        rest = (*sources, told.shortened, sample.turns_without_history)
+        troubles = panel.troubles(sample)
+        counts = (troubles.turns, troubles.refused, troubles.empty, troubles.cut, troubles.unclear)
+        judged = (troubles.repaired, troubles.unreadable, panel.unjudged(sample))
+        sources = (troubles.invalid_citations, sample.summed("uncited_turns"), spread_of([sample], "srr_zero").mean)
+        rest = (*sources, troubles.shortened, sample.turns_without_history)
         rows.append((sample.pair.model, sample.pair.treatment, *counts, *judged, *rest))
     return Table(
         "chameleon-troubles",
@@ -224,10 +224,10 @@ def contradictions_table(panel: ConversationScores) -> Table:
 def pages_table(panel: ConversationScores) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for sample in panel.samples:
-        told = panel.troubles(sample)
-        known = [told.pages[status] for status in ("ok", *PAGE_TROUBLES)]
-        searches = (told.unasked, told.without_hits, told.search_remarks)
-        pages = (told.pages.total(), *known, told.pages.total() - sum(known))
+        troubles = panel.troubles(sample)
+        counts = [troubles.pages[status] for status in ("ok", *PAGE_TROUBLES)]
+        searches = (troubles.unasked, troubles.without_hits, troubles.search_remarks)
+        pages = (troubles.pages.total(), *counts, troubles.pages.total() - sum(counts))
         rows.append((sample.pair.model, sample.pair.treatment, *searches, *pages))
     return Table(
         "chameleon-pages",

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from virtual_time import run_virtually
 
-from millstream.bench.chameleon.run_spec import asked_of
+from millstream.bench.chameleon.run_spec import planned_turns
 from millstream.engine.call import Call, Failure
 from millstream.engine.runs.pairs import Pair
 from millstream.engine.runs.run_folder import RunFolder
@@ -50,7 +50,7 @@ def test_each_turn_has_one_line_in_order_and_what_was_paid_stands_in_them(
             [orjson.loads(line) for line in (Path(name) / f"{kind}.jsonl").read_bytes().splitlines()]
             for kind in ("records", "failures")
         )
-        counted = recount(map(orjson.dumps, records), map(orjson.dumps, failures), asked_of(specified))
+        counted = recount(map(orjson.dumps, records), map(orjson.dumps, failures), planned_turns(specified))
     turns: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for record in records:
         turns[record["model"], record["conversation"]].append(record["turn"])

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from millstream.bench.chameleon.benchmark import Chameleon
 from millstream.bench.chameleon.dataset import ConversationSet, select
-from millstream.bench.chameleon.run_spec import ConversationSpec, asked_of, beyond
+from millstream.bench.chameleon.run_spec import ConversationSpec, beyond, planned_turns
 from millstream.bench.evaluation.running.sending import at_once_of
 from millstream.bench.evaluation.running.steps import AT_ONCE, AT_ONCE_MAX
 from millstream.engine.runs.pairs import Pair
@@ -85,11 +85,11 @@ def test_how_many_conversations_keep_the_lanes_busy() -> None:
 
 def test_every_pair_was_to_answer_as_many_turns_as_a_conversation_has(made: Making, asking: Asking) -> None:
     asked = asking((Pair(MODEL, 0.5), Pair(OTHER, None)), tokens=TOKENS, turns=2)
-    assert asked_of(specification(made(2, 3), asked, {})) == {
+    assert planned_turns(specification(made(2, 3), asked, {})) == {
         Pair(MODEL, 0.5): {"c0": 2, "c1": 2},
         Pair(OTHER, None): {"c0": 2, "c1": 2},
     }
-    assert asked_of(specification(made(1, 1), asked, {}))[Pair(OTHER, None)] == {"c0": 1}
+    assert planned_turns(specification(made(1, 1), asked, {}))[Pair(OTHER, None)] == {"c0": 1}
 
 
 @pytest.mark.parametrize(

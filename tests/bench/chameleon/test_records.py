@@ -16,7 +16,7 @@ from msgspec import structs
 from millstream.bench.chameleon.dataset import ConversationSet
 from millstream.bench.chameleon.records import Record
 from millstream.bench.chameleon.retrieval import RetrievedPage
-from millstream.bench.chameleon.run_spec import asked_of
+from millstream.bench.chameleon.run_spec import planned_turns
 from millstream.bench.evaluation.running.journals import RecordError, decoded, encode
 from millstream.engine.call import Call, Failure, Reply
 from millstream.engine.runs.journal import sealed
@@ -66,7 +66,7 @@ def rows(folder: Path, name: str = "records") -> list[bytes]:
 def close(folder: Path, dataset: ConversationSet) -> None:
     """Scores and counts, as the end of a run writes them."""
     manifest = read_manifest(folder)
-    asked = asked_of(manifest["specification"])
+    asked = planned_turns(manifest["specification"])
     traces = Traces()
     for line in rows(folder):
         traces.add(line)
@@ -132,7 +132,7 @@ def test_a_line_that_is_no_record_is_named(
 
 def test_the_recount_tells_ok_refused_failed_and_held_apart(run: tuple[Path, ConversationSet], asking: Asking) -> None:
     folder, dataset = run
-    asked = asked_of(specification(dataset, asking(), {}))
+    asked = planned_turns(specification(dataset, asking(), {}))
     counted = recount(rows(folder), [*rows(folder, "failures"), b""], asked)
     ended = counted.of(PAIR)
     assert (ended.ok, ended.refused, ended.failed, ended.held) == (8, 1, {"timeout": 1}, 2)

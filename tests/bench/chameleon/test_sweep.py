@@ -15,7 +15,7 @@ from chameleon_types import Asking, Lines, Making, Running, in_order, whole, wri
 from virtual_time import run_virtually
 
 from millstream.bench.chameleon.dataset import ConversationSet, select
-from millstream.bench.chameleon.run_spec import asked_of
+from millstream.bench.chameleon.run_spec import planned_turns
 from millstream.bench.evaluation.running.journals import RecordError
 from millstream.engine.call import Call
 from millstream.engine.fault import LocalFault
@@ -194,7 +194,7 @@ def test_a_whole_run_recounts_to_what_was_asked(made: Making, asking: Asking, ru
     outside = ScriptedOutside(latency_s={OTHER: 1.0})
     running(outside, dataset, asked)
     rows = (tmp_path / "run" / "records.jsonl").read_bytes().splitlines()
-    counted = recount(rows, (), asked_of(specification(dataset, asked, {})))
+    counted = recount(rows, (), planned_turns(specification(dataset, asked, {})))
     for pair in PAIRS:
         ended = counted.of(pair)
         assert (ended.ok, ended.held, ended.failures, ended.input_tokens) == (12, 0, 0, 12 * 200)

@@ -133,7 +133,7 @@ def test_records_that_changed_since_they_were_read_are_refused(tmp_path: Path) -
 
 
 def test_a_run_without_a_turn_needs_no_file_of_records(tmp_path: Path) -> None:
-    run = read_run("run", tmp_path / "records.jsonl", [], asked={Pair("m", None): {"c": 15}})
+    run = read_run("run", tmp_path / "records.jsonl", [], planned={Pair("m", None): {"c": 15}})
     made = browser(panel_of(run))
     assert (made.pairs, made.rows) == (("m",), ())
 
