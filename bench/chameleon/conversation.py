@@ -93,8 +93,7 @@ class ConversationDriver:
             retrieval = await self._retrieve(turn, CallCosts())
             dropped = () if record.cut is None else record.cut.dropped
             sources = sources_text(source for source in retrieval.sources if source.number not in dropped)
-        answer = "" if record.filtered else record.text or ""
-        self._exchanges[turn.number] = PastTurn(record.question, answer, sources)
+        self._exchanges[turn.number] = PastTurn(record.question, record.own_text, sources)
 
     async def _retrieve(self, turn: ScriptTurn, spent: CallCosts) -> TurnRetrieval:
         spec, by = self._spec, self._spec.queries_by or self._ask.pair

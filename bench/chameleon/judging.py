@@ -177,16 +177,11 @@ class _TurnReader:
     def _answered_turn(self, records: Sequence[AnswerRecord], at: int) -> AnsweredTurn:
         record = records[at]
         earlier = (each for each in records if each.turn < record.turn)
-        history = [PastTurn(each.question, _own_text(each)) for each in sorted(earlier, key=lambda each: each.turn)]
+        history = [PastTurn(each.question, each.own_text) for each in sorted(earlier, key=lambda each: each.turn)]
         ranks = self._samples.of(record.conversation, record.turn)
         sample = ranks.question if self._judge.prompt == "paper" else ranks.conversation
         answered = [exchange for exchange in history if exchange.answer.strip()]
-        return AnsweredTurn(record.topic, answered, record.question, _own_text(record), sample)
-
-
-def _own_text(record: AnswerRecord) -> str:
-    """Returns the model's own text; empty for a content filter's."""
-    return "" if record.filtered else record.text or ""
+        return AnsweredTurn(record.topic, answered, record.question, record.own_text, sample)
 
 
 def _score(entry: Mapping[str, Any], conversations: int) -> JudgeScore:

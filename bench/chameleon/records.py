@@ -101,6 +101,11 @@ class Record(Struct, frozen=True, kw_only=True):
         return f"{self.id}, of {self.conversation} with the number {self.turn},", self.turn
 
     @property
+    def own_text(self) -> str:
+        """The model's own text, also of a refusal; empty for a content filter's."""
+        return "" if self.filtered else self.text or ""
+
+    @property
     def pair(self) -> Pair:
         return pair_of(self)
 

@@ -107,7 +107,7 @@ def untrue_fields(record: Record) -> list[str]:
     """Returns the names of fields of an answered turn that contradict its texts: citations and confidence are computed
     again."""
     cut = record.cut or PromptCuts()
-    cited = citations("" if record.filtered else record.text or "", record.retrieved, cut.dropped)
+    cited = citations(record.own_text, record.retrieved, cut.dropped)
     is_judged = record.status == "ok" and record.raw_judgement is UNSET
     derived: dict[str, object] = {
         "cited": cited.urls,
