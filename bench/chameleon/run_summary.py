@@ -6,12 +6,14 @@ Owns what is counted for it. Says what to do about problems that can be fixed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 from msgspec import field
 
+from ...engine.call import known_sum
 from ...engine.runs.pairs import Pair
 from ...engine.runs.proof import ANSWERED
 from ...format import command_text, count_text
@@ -85,9 +87,9 @@ class TurnTotals(StepTotals):
     def _costs(self, unrecorded: float) -> dict[str, float | None]:
         """Returns the dollars by role, None where nothing has a price. `unrecorded`: those of turns without a line
         because of a stop, which the cache answered later."""
-        whole = _sum(ended.cost for ended in self.pairs.values())
-        judge = _sum(judging.cost for judging in self.judging.values())
-        search = _sum(self.searches.values())
+        whole = reduce(known_sum, (ended.cost for ended in self.pairs.values()), None)
+        judge = reduce(known_sum, (judging.cost for judging in self.judging.values()), None)
+        search = reduce(known_sum, self.searches.values(), None)
         models = None if whole is None else max(0.0, whole - (judge or 0.0) - (search or 0.0))
         return {"models": models, "judge": judge, "search": search, "unrecorded": unrecorded}
 
@@ -130,11 +132,6 @@ def _cost_sentences(costs: Mapping[str, float | None], unpriced: Sequence[str]) 
         yield "cost: " + ", ".join(f"{who} ${amount or 0:,.4f}" for who, amount in parts.items())
     if unpriced:
         yield f"without a price, so in no cost: {', '.join(unpriced)}"
-
-
-def _sum(amounts: Iterable[float | None]) -> float | None:
-    priced = [amount for amount in amounts if amount is not None]
-    return sum(priced) if priced else None
 
 
 def _listed(counts: Mapping[str, int]) -> str:
