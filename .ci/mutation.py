@@ -23,7 +23,11 @@ ROOT = Path(__file__).parent.parent
 COPY = ROOT / ".mutation"
 # Each module of the heart, and the tests that are to notice.
 HEART = {
-    "engine/key.py": ["tests/engine/test_key.py", "tests/engine/test_scheduler.py"],
+    "engine/key.py": [
+        "tests/engine/test_key.py",
+        "tests/engine/test_scheduler.py",
+        "tests/engine_front/test_unsent_calls.py",
+    ],
     "engine/lanes/ledger.py": [
         "tests/engine/lanes/test_ledger.py",
         "tests/engine/lanes/test_ledger_blocks.py",

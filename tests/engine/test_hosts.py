@@ -17,8 +17,6 @@ from virtual_time import run_virtually
 
 from millstream.engine.call import WEB, Call, Outcome
 from millstream.engine.endpoint import Cleared, Fault, Request, Response
-from millstream.engine.fault import Stopped
-from millstream.engine.lane import Lane
 from millstream.engine.routes import FORGIVEN_S, HOSTS_KEPT
 from millstream.engine.run import LOOK_AHEAD, PAGES_MAX, run_calls
 
@@ -92,40 +90,6 @@ def test_what_a_missing_page_took_is_told_again_when_it_is_repeated(tmp_path: Pa
 # A pace each
 
 
-@pytest.mark.parametrize("latency_s", [0.2, 3.0], ids=["quick", "slow"])
-def test_a_host_has_two_in_flight_and_a_second_between_starts_whatever_the_others_do(
-    tmp_path: Path, latency_s: float
-) -> None:
-    provider = ScriptedProvider(latency_s=latency_s)
-
-    async def main() -> float:
-        async with engine_over({WEB: provider}, tmp_path) as bench:
-            found = await asyncio.gather(*(bench.scheduler.ask(call) for call in pages(20, 6)))
-            assert {outcome.status for outcome in found} == {"ok"}
-            return asyncio.get_running_loop().time()
-
-    took = run_virtually(main())
-    for starts in starts_of(provider).values():
-        assert min(later - earlier for earlier, later in pairwise(starts)) >= 0.94
-        if latency_s > 2:
-            assert all(starts[n + 2] - starts[n] >= latency_s for n in range(4)), "two at once, no third"
-    # Twenty hosts take no longer than one does.
-    assert took == pytest.approx({0.2: 5.2, 3.0: 9.9}[latency_s], abs=0.3)
-
-
-def test_one_run_over_many_hosts_is_as_quick_as_its_slowest_host(tmp_path: Path) -> None:
-    provider = ScriptedProvider(latency_s=0.2)
-
-    async def main() -> float:
-        async with engine_over({WEB: provider}, tmp_path) as bench:
-            found = await all_of(bench, pages(300, 5))
-            assert len(found) == 1500
-            return asyncio.get_running_loop().time()
-
-    assert run_virtually(main()) == pytest.approx(4.2, abs=0.5)
-    assert min(b - a for starts in starts_of(provider).values() for a, b in pairwise(starts)) >= 0.94
-
-
 def test_a_slow_host_with_many_pages_does_not_keep_the_others_waiting(tmp_path: Path) -> None:
     provider = ScriptedProvider(latency_s=0.2)
     slow = [Call(WEB, f"http://slow.example/{number}") for number in range(LOOK_AHEAD - 1)]
@@ -138,20 +102,6 @@ def test_a_slow_host_with_many_pages_does_not_keep_the_others_waiting(tmp_path: 
     run_virtually(main())
     others = [at for at, url in provider.arrivals if "slow" not in url]
     assert len(others) == 500 and max(others) < 2.0
-
-
-def test_models_and_hosts_share_a_run_and_none_waits_for_the_other(tmp_path: Path) -> None:
-    model, web = ScriptedProvider(latency_s=0.1), ScriptedProvider(latency_s=0.1)
-    mixed = [call for n in range(400) for call in (Call(M, f"p{n}"), Call(WEB, f"http://h{n % 40}.example/{n}"))]
-
-    async def main() -> float:
-        async with engine_over({M: model, WEB: web}, tmp_path, Lane(M, concurrency=8)) as bench:
-            found = await all_of(bench, iter(mixed))
-            assert len(found) == 800 and {outcome.status for outcome in found} == {"ok"}
-            return asyncio.get_running_loop().time()
-
-    assert run_virtually(main()) == pytest.approx(9.1, abs=0.6)  # ten pages of each host
-    assert max(at for at, _ in model.arrivals) < 6.0
 
 
 def test_pages_of_many_hosts_are_read_ahead_up_to_a_number(tmp_path: Path) -> None:
@@ -225,23 +175,6 @@ def test_a_host_that_was_given_up_is_tried_again_after_a_while(tmp_path: Path) -
             return said
 
     assert run_virtually(main()) == ["rate_limited"] * 4 + ["ok"] * 4
-
-
-def test_a_halt_leaves_pages_pending(tmp_path: Path) -> None:
-    provider = ScriptedProvider(latency_s=0.5)
-    sink = ListSink()
-
-    async def main() -> None:
-        async with engine_over({WEB: provider}, tmp_path) as bench:
-            asyncio.get_running_loop().call_later(2.2, bench.scheduler.halt, "interrupted", "interrupted by SIGINT")
-            with pytest.raises(Stopped) as told:
-                async for _ in run_calls(bench.scheduler, pages(5, 100), sink):
-                    pass
-            assert [stop.reason for stop in told.value.stops] == ["interrupted"]
-
-    run_virtually(main())
-    assert {outcome.status for outcome in sink.safe} == {"ok"}
-    assert len(sink.safe) == len(provider.arrivals) == 15
 
 
 def test_a_host_that_is_down_costs_each_page_one_attempt(tmp_path: Path) -> None:

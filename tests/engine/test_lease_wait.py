@@ -17,7 +17,6 @@ from millstream.engine.attempts.prices import Price
 from millstream.engine.attempts.retry import RetryPolicy
 from millstream.engine.call import Call, Outcome
 from millstream.engine.call_lookup import PendingCall
-from millstream.engine.claims import Claims
 from millstream.engine.endpoint import Fault
 from millstream.engine.fault import Stopped
 from millstream.engine.limits import Tokens
@@ -174,40 +173,6 @@ def test_where_the_holders_call_fails_one_of_those_who_wait_sends_it(tmp_path: P
     assert sorted((outcome.cached, outcome.attempts) for outcome in others) == [(False, 1), (True, 0), (True, 0)]
 
 
-def test_a_holder_that_is_cancelled_frees_its_lease(tmp_path: Path) -> None:
-    provider = ScriptedProvider(latency_s=3.0)
-
-    async def main() -> tuple[Outcome, float]:
-        async with AsyncExitStack() as stack:
-            first, second = await engines(stack, tmp_path, provider)
-            asked, waits = await begun(first), await begun(second)
-            await asyncio.sleep(1)
-            asked.cancel()
-            return await waits, asyncio.get_running_loop().time()
-
-    found, ended = run_virtually(main())
-    assert (found.cached, found.attempts, len(provider.arrivals)) == (False, 1, 2)
-    assert ended < 1 + 0.5 + 3 + 0.1  # the cancel, a pause, the second sending
-
-
-def test_a_holder_that_stands_still_is_waited_for_no_longer_than_patience(tmp_path: Path) -> None:
-    provider = ScriptedProvider(latency_s=1.0)
-
-    async def main() -> tuple[Outcome, float]:
-        holder, other = Claims(tmp_path), Claims(tmp_path)
-        async with engine_over({M: provider}, tmp_path, policy=RetryPolicy(patience_s=30.0)) as bench:
-            pending = bench.scheduler.look_up(SAME)
-            assert isinstance(pending, PendingCall) and holder.take(pending.key)
-            found = await bench.scheduler.ask(SAME)
-            # It took no lease, so it gave none back either.
-            assert not other.take(pending.key)
-            holder.close()
-            return found, asyncio.get_running_loop().time()
-
-    found, took_s = run_virtually(main())
-    assert found.attempts == 1 and 31.0 <= took_s < 31.1  # patience, then the call itself
-
-
 def test_a_holder_that_was_paused_for_longer_than_patience_takes_the_answer_of_who_sent_the_call_too(
     tmp_path: Path,
 ) -> None:
@@ -251,25 +216,6 @@ def test_an_interrupt_and_a_reached_budget_end_the_wait_at_once(tmp_path: Path) 
                     await task
                 assert [stop.reason for stop in raised.value.stops] == [reason]
             assert asyncio.get_running_loop().time() - began < 0.01
-            await asked
-
-    run_virtually(main())
-    assert len(provider.arrivals) == 1
-
-
-def test_a_caller_that_leaves_while_its_call_waits_is_free_at_once_and_takes_no_lease(tmp_path: Path) -> None:
-    provider = ScriptedProvider(latency_s=100.0)
-
-    async def main() -> None:
-        async with AsyncExitStack() as stack:
-            first, second = await engines(stack, tmp_path, provider)
-            asked, waits = await begun(first), await begun(second)
-            await asyncio.sleep(20)
-            began = asyncio.get_running_loop().time()
-            waits.cancel()
-            await asyncio.wait([waits])
-            assert waits.cancelled() and asyncio.get_running_loop().time() - began < 0.01
-            assert second.scheduler.under_way == 0
             await asked
 
     run_virtually(main())
