@@ -65,25 +65,25 @@ def note(judge: str) -> str:
     return f"the judge {judge} takes no temperature: none is sent"
 
 
-@pytest.mark.parametrize("judge", JUDGES)
 def test_a_judge_that_the_table_knows_to_take_no_temperature_is_sent_none_through_every_door(
-    cli: CommandLine, models: StrictModels, tmp_path: Path, judge: str
+    cli: CommandLine, models: StrictModels, tmp_path: Path
 ) -> None:
-    doors: dict[str, tuple[str, ...]] = {
-        "python": (task(tmp_path, judge), "--model", SUBJECT),
-        "toml": (task(tmp_path, judge, name="mine.toml", text=TOML), "--model", SUBJECT),
-        "sycon": (*SYCON, judge),
-        "chameleon": (*CHAMELEON, judge),
+    claude, gpt, gemini = JUDGES
+    doors: dict[str, tuple[str, tuple[str, ...]]] = {
+        "python": (claude, (task(tmp_path, claude), "--model", SUBJECT)),
+        "toml": (gpt, (task(tmp_path, gpt, name="mine.toml", text=TOML), "--model", SUBJECT)),
+        "sycon": (gemini, (*SYCON, gemini)),
+        "chameleon": (claude, (*CHAMELEON, claude)),
     }
-    for name, words in doors.items():
+    for name, (judge, words) in doors.items():
         planned = run(cli, models, "plan", *words, out=name)
         assert planned.code == 0 and note(judge) in planned.err, (name, planned.err)
         done = run(cli, models, "run", *words, out=name)
         assert done.code == 0 and note(judge) in done.err, (name, done.err, done.out)
-    assert {each.temperature for each in models.of(judge)} == {None}
-    assert models.refused() == []
+    asked = [each for judge in JUDGES for each in models.of(judge)]
+    assert {each.temperature for each in asked} == {None} and models.refused() == []
     # Gemini and Anthropic's protocol: the longest answer of the model, never the authors' ten tokens.
-    assert all(each.max_tokens is None or each.max_tokens > 10 for each in models.of(judge))
+    assert all(each.max_tokens is None or each.max_tokens > 10 for each in asked)
     assert {each["judge"][0]["temperature"] for each in lines_of(tmp_path / "python/records.jsonl")} == {None}
     for name in ("sycon", "chameleon"):
         assert {each["judge_temperature"] for each in lines_of(tmp_path / name / "records.jsonl")} == {None}
