@@ -159,11 +159,12 @@ def test_googles_own_form_of_a_schema_becomes_a_json_schema() -> None:
 
 
 def test_images_are_read_from_their_bytes_and_from_addresses_that_everyone_can_open() -> None:
-    data = {"inlineData": {"mimeType": "image/png", "data": "iVBO"}}
+    # Google's client writes base64 in the alphabet for addresses.
+    data = {"inlineData": {"mimeType": "image/png", "data": "--___g=="}}
     address = {"file_data": {"file_uri": "https://one.example/a.png", "mime_type": "image/png"}}
     stored = {"fileData": {"fileUri": "https://one.example/v1beta/files/a", "mimeType": "image/png"}}
     sound = {"inlineData": {"mimeType": "audio/wav", "data": "UklG"}}
-    images = (Image("data:image/png;base64,iVBO"), Image("https://one.example/a.png"))
+    images = (Image("data:image/png;base64,++///g=="), Image("https://one.example/a.png"))
     assert said(data, address) == Message("user", images)
     assert said(stored, sound) == Message("user", (Native("gemini", stored), Native("gemini", sound)))
 
