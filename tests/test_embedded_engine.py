@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import aiohttp
 import pytest
-from command_line import Provider, simulated_provider
+from command_line import Provider
 from loops import FACTORIES, on_each_loop, run_on
 from recorder import recording
 
@@ -28,18 +28,6 @@ CHAT = (
     b'{"id":"1","object":"chat.completion","model":"m","choices":[{"index":0,"finish_reason":"stop","message":'
     b'{"role":"assistant","content":"A"}}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}'
 )
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
-    with simulated_provider(tmp_path_factory.mktemp("provider")) as provider:
-        yield provider
-
-
-@pytest.fixture
-def provider(running: Provider) -> Provider:
-    running.reset()
-    return running
 
 
 def calls(count: int, word: str = "") -> Iterator[ms.Call]:

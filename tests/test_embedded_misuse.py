@@ -11,25 +11,13 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from command_line import Provider, environment, simulated_provider
+from command_line import Provider, environment
 from loops import on_each_loop, run_on
 
 import millstream as ms
 
 M = "openai/open"
 OTHER_LOOP = "the engine was opened in another event loop"
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
-    with simulated_provider(tmp_path_factory.mktemp("provider")) as provider:
-        yield provider
-
-
-@pytest.fixture
-def provider(running: Provider) -> Provider:
-    running.reset()
-    return running
 
 
 class Rows:

@@ -4,26 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command_line import Provider, environment, simulated_provider
+from command_line import Provider, environment
 
 # Ends of processes are awaited for seconds only.
 pytestmark = pytest.mark.alone
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
-    with simulated_provider(tmp_path_factory.mktemp("provider")) as provider:
-        yield provider
-
-
-@pytest.fixture
-def provider(running: Provider) -> Provider:
-    running.reset()
-    return running
 
 
 # Everything of a process that a library may change without being asked, before and after; and what modules hold.

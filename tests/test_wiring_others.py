@@ -7,11 +7,10 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command_line import COMMAND, SMALL, SMALL_PROMPTS, Done, Provider, environment, lines_of, simulated_provider
+from command_line import COMMAND, SMALL, SMALL_PROMPTS, Done, Provider, environment, lines_of
 from distributions import install
 from recorder import recording
 
@@ -57,18 +56,6 @@ class Rows:
         if os.environ.get("BREAK_CLOSE"):
             raise RuntimeError
 """
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
-    with simulated_provider(tmp_path_factory.mktemp("provider")) as provider:
-        yield provider
-
-
-@pytest.fixture
-def provider(running: Provider) -> Provider:
-    running.reset()
-    return running
 
 
 class Home:

@@ -40,12 +40,6 @@ def serving(home: Path, *arguments: str, **variables: str) -> Iterator[tuple[sub
             process.kill()
 
 
-@pytest.fixture
-def provider(running_provider: Provider) -> Provider:
-    running_provider.reset()
-    return running_provider
-
-
 def asked(port: int, **headers: str) -> int:
     return asyncio.run(post(port, ASKED, **headers)).status
 
