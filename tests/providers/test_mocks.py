@@ -146,7 +146,9 @@ class Service(NamedTuple):
     authorizer: Authorizer
     model: str
     place: str = ""
-    target: dict[str, str] = {}  # noqa: RUF012
+    version: str | None = None
+    project: str | None = None
+    region: str | None = None
 
 
 AWS = AwsAuthorizer(Keys("AKIATESTKEY123456789", "a-secret-of-nobodys"), "eu-west-1")
@@ -154,14 +156,12 @@ CLAUDE, GEMINI = "claude-sonnet-4-6", "gemini-2.5-flash"
 SERVICES = {
     "chat": Service("openai", chat.PROTOCOL, bearer(CANARY), "steady", "/v1"),
     "responses": Service("openai", responses.PROTOCOL, bearer(CANARY), "steady", "/v1"),
-    "anthropic": Service("anthropic", messages.PROTOCOL, bearer(CANARY), CLAUDE, "/v1", {"version": messages.VERSION}),
+    "anthropic": Service("anthropic", messages.PROTOCOL, bearer(CANARY), CLAUDE, "/v1", messages.VERSION),
     "anthropic, older": Service(
-        "anthropic", messages.PROTOCOL, key_in("x-api-key", CANARY), CLAUDE, "/v1", {"version": messages.OLDER_VERSION}
+        "anthropic", messages.PROTOCOL, key_in("x-api-key", CANARY), CLAUDE, "/v1", messages.OLDER_VERSION
     ),
     "gemini": Service("google", generate.PROTOCOL, key_in("x-goog-api-key", CANARY), GEMINI, "/v1beta"),
-    "vertex": Service(
-        "google", vertex.GEMINI, bearer(CANARY), GEMINI, "/v1", {"project": "p", "region": "us-central1"}
-    ),
+    "vertex": Service("google", vertex.GEMINI, bearer(CANARY), GEMINI, "/v1", project="p", region="us-central1"),
     "bedrock": Service("bedrock", converse.PROTOCOL, AWS, "eu.anthropic.claude-v1:0"),
 }
 in_each = pytest.mark.parametrize("service", SERVICES)
@@ -176,7 +176,15 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def asked(origin: str, name: str, prompt: str | tuple[Message, ...], *, stream: bool, **more: Any) -> Reply | Fault:
     service = SERVICES[name]
-    target = Target(f"{origin}{service.place}", "mock", service.model, "mock", **service.target)
+    target = Target(
+        f"{origin}{service.place}",
+        "mock",
+        service.model,
+        "mock",
+        version=service.version,
+        project=service.project,
+        region=service.region,
+    )
 
     async def once() -> Reply | Fault:
         async with transport() as over:
