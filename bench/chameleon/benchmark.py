@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from ..evaluation.door.expected import Expected
     from ..evaluation.door.judging import Judging
     from ..evaluation.door.label import Labeller
-    from ..evaluation.door.prepared_run import PreparedRun
-    from ..evaluation.door.run_basis import RunBasis
+    from ..evaluation.door.prepared_run import PreparedRun, RunBasis
     from .report.runs import ConversationRun
 
 

@@ -17,8 +17,7 @@ from ...engine.call import known_sum
 from ...engine.runs.pairs import Pair
 from ...engine.runs.proof import ANSWERED
 from ...format import command_text, count_text
-from ..evaluation.door.item_line import ItemLine
-from ..evaluation.door.totals import StepTotals
+from ..evaluation.door.item_line import ItemLine, StepTotals
 from ..evaluation.running.journals import UNRECORDED
 from .turn_line import TurnLine
 

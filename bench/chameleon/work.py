@@ -24,8 +24,7 @@ from ...providers.search.access import is_search
 from ...wiring import Settings
 from ..evaluation.door.item_set import ItemSet
 from ..evaluation.door.judges import takes_temperature
-from ..evaluation.door.prepared_run import PreparedRun
-from ..evaluation.door.run_basis import RunBasis
+from ..evaluation.door.prepared_run import PreparedRun, RunBasis
 from ..evaluation.planning.preparation import begun_manifest, begun_with, check_cost_is_bounded, pairs_of
 from .conversation import items_of
 from .dataset import ConversationSet, DatasetError, load, select

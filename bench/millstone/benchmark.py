@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from ...report.sections import PageContents
     from ..evaluation.door.expected import Expected
     from ..evaluation.door.label import Labeller
-    from ..evaluation.door.prepared_run import PreparedRun
-    from ..evaluation.door.run_basis import RunBasis
+    from ..evaluation.door.prepared_run import PreparedRun, RunBasis
     from ..evaluation.door.served_rows import ScoredRun
     from .published_counts import CountsTable
     from .report.folders import AnswerFolder

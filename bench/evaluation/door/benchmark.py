@@ -19,12 +19,11 @@ from ....engine.runs.pairs import Pair
 from ....engine.runs.run_folder import MANIFEST, read_manifest
 from ....report.interval_text import interval_cell
 from ....report.text import table
-from .item_line import ItemLine
+from .item_line import ItemLine, StepTotals
 from .kept_options import command_again, kept_options
 from .label import Label, Labeller
 from .record import Record as BaseRecord
 from .record import StepRecord, WholeLine
-from .totals import StepTotals
 
 if TYPE_CHECKING:
     from ....configuration.benchmark_options import RunOptions
@@ -41,8 +40,7 @@ if TYPE_CHECKING:
     from .item import Item, Wrong
     from .item_set import ItemSet
     from .judging import Judging
-    from .prepared_run import ItemsOfPilot, PreparedRun
-    from .run_basis import RunBasis
+    from .prepared_run import ItemsOfPilot, PreparedRun, RunBasis
     from .served_rows import ScoredRun
 
 

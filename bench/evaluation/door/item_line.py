@@ -1,16 +1,19 @@
-"""The fields of a journal line that the framework reads: who answered, which step it is, and what is counted.
+"""The fields of a journal line that the framework reads: who answered, which step it is, and what is counted; and
+these counts.
 
 A benchmark whose records have other field names extends `ItemLine`. Other fields are the benchmark's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from ....engine.call import Usage
-from ....engine.runs.pairs import PairCounts
+from ....engine.call import Usage, known_sum
+from ....engine.runs.pairs import Pair, PairCounts
 from ....engine.runs.proof import ANSWERED
 from .item import item_of
 from .outside import FromCache
@@ -77,3 +80,77 @@ class ItemLine(NamedLine, frozen=True, kw_only=True):
     def answered(self) -> Iterable[str]:
         """The lanes that must have answered for this record to exist."""
         return (self.model,)
+
+
+_NONE = Usage(0, 0)
+
+
+class JudgeTotals(Struct):
+    """Tokens and dollars of judging a pair's answers."""
+
+    input_tokens: int = 0
+    """Input tokens of calls that were sent, not of cached ones."""
+    output_tokens: int = 0
+    """Output tokens of calls that were sent, not of cached ones."""
+    cost: float | None = None
+    """Dollars; None: no line has a price."""
+
+
+class StepTotals(Struct):
+    """The counts of a run's steps so far."""
+
+    pairs: dict[Pair, PairCounts] = field(default_factory=dict)
+    """How the steps of each pair ended."""
+    judging: dict[Pair, JudgeTotals] = field(default_factory=dict)
+    """Tokens and dollars of judging each pair's answers."""
+    searches: dict[Pair, float] = field(default_factory=dict)
+    """The dollars of each pair's searches."""
+    roles: dict[Pair, dict[str, int]] = field(default_factory=dict)
+    """The number of failures of each pair, by the role of the failed call."""
+
+    def of(self, pair: Pair) -> PairCounts:
+        """Returns the counts of one pair; all 0 if it has no lines."""
+        return self.pairs.get(pair) or PairCounts()
+
+    def summary(
+        self, folder: Path, manifest: Mapping[str, Any], unpriced: Sequence[str]
+    ) -> tuple[Sequence[str], Mapping[str, Any]]:
+        """Returns sentences on the run in a folder beside its scores, and the same for programs. `unpriced`: its models
+        without a price."""
+        return (), {}
+
+    def add(self, pair: Pair, line: ItemLine) -> None:
+        """Adds one journal line to the counts of its pair."""
+        ended = self.pairs.setdefault(pair, PairCounts())
+        judging = self.judging.setdefault(pair, JudgeTotals())
+        if line.status == "ok":
+            ended.ok += 1
+        elif line.status == "refused":
+            ended.refused += 1
+        else:
+            ended.fail(line.status, line.error)
+            roles = self.roles.setdefault(pair, {})
+            roles[line.role] = roles.get(line.role, 0) + 1
+        line.name_in(ended)
+        ended.cached += line.cached
+        ended.truncated += line.truncated
+        ended.maybe_billed += line.maybe_billed
+        if line.cost_search is not None:
+            self.searches[pair] = self.searches.get(pair, 0.0) + line.cost_search
+        judging.cost = known_sum(judging.cost, line.cost_judge)
+        # Other programs' lines say only that they are cached.
+        stored = line.from_cache or (FromCache(line.usage, line.usage_judge) if line.cached else FromCache())
+        is_reported = True
+        for counts, usage, unsent in (
+            (ended, line.usage, stored.usage),
+            (judging, line.usage_judge, stored.usage_judge),
+        ):
+            if usage is not None:
+                counts.input_tokens += (usage.input or 0) - ((unsent or _NONE).input or 0)
+                counts.output_tokens += (usage.output or 0) - ((unsent or _NONE).output or 0)
+                is_reported = is_reported and usage.is_whole
+        ended.judge_tokens = judging.input_tokens + judging.output_tokens
+        ended.cost = known_sum(ended.cost, line.cost)
+        # An answer without any tokens, as of a server that reports none, is billed by an estimate too.
+        has_none = line.status in ANSWERED and line.usage is None and line.usage_judge is None
+        ended.at_worst += line.cost or 0.0 if has_none or not is_reported else 0.0

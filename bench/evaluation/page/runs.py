@@ -19,9 +19,9 @@ from ....engine.folder_file import line_at, open_to_read
 from ....engine.runs.journal import read_lines
 from ....engine.runs.pairs import Pair
 from ....engine.runs.run_folder import FAILURES, RECORDS
+from ..door.item_line import StepTotals
 from ..door.record import Record
 from ..door.served_rows import ONE_ROW_EACH, ScoredRun, ServedRows
-from ..door.totals import StepTotals
 from ..door.treatments import pairs_in
 from ..running.journals import RecordError
 from ..running.record_lines import record_lines

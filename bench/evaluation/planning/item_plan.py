@@ -15,9 +15,8 @@ from ....providers.search.access import is_search
 from ..door.benchmark import ItemBenchmark, Order
 from ..door.expected import Chain, Expected, Load, Span
 from ..door.judges import Judges, judge_note
-from ..door.prepared_run import ItemsOfPilot, PreparedRun
+from ..door.prepared_run import ItemsOfPilot, PreparedRun, RunBasis
 from ..door.registry import benchmark_named
-from ..door.run_basis import RunBasis
 from ..door.run_items import highest_limits, items_of, other_calls
 from ..door.treatments import specified_pairs
 from ..running.item_work import ItemWork, work_of

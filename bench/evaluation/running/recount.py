@@ -10,8 +10,7 @@ from typing import TypeVar
 
 from ....engine.runs.pairs import Pair, pair_of
 from ....engine.runs.proof import ANSWERED
-from ..door.item_line import ItemLine
-from ..door.totals import StepTotals
+from ..door.item_line import ItemLine, StepTotals
 from .journals import decoded
 
 _Counted = TypeVar("_Counted", bound=StepTotals)

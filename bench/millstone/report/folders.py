@@ -25,9 +25,9 @@ from ....metrics.millstone.silence import Silence
 from ....metrics.naming import row_names
 from ....report.labels import folder_labels
 from ....report.standings import AnswerStatus
+from ...evaluation.door.item_line import StepTotals
 from ...evaluation.door.kept_options import kept_options
 from ...evaluation.door.served_rows import ONE_ROW_EACH, ServedRows
-from ...evaluation.door.totals import StepTotals
 from ...evaluation.running.record_lines import record_lines
 from ...evaluation.running.recount import recount
 from ...evaluation.running.served import rows_in

@@ -11,7 +11,7 @@ from chameleon_outside import JUDGE, MODEL, OTHER, Page, ScriptedOutside, kind_o
 from chameleon_sweep import recount
 from chameleon_types import Asking, Lines, Making, Running, ids
 
-from millstream.bench.evaluation.door.totals import StepTotals
+from millstream.bench.evaluation.door.item_line import StepTotals
 from millstream.engine.call import Call, Failure, Reply, Usage
 from millstream.engine.runs.pairs import Pair
 

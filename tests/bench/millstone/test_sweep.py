@@ -13,7 +13,7 @@ import pytest
 from answered_run import specification_of
 from msgspec import structs
 
-from millstream.bench.evaluation.door.totals import StepTotals
+from millstream.bench.evaluation.door.item_line import StepTotals
 from millstream.bench.evaluation.running.call_items import CallSweep
 from millstream.bench.evaluation.running.journals import read_done
 from millstream.bench.evaluation.running.recount import recount

@@ -12,9 +12,8 @@ from msgspec import Struct, structs
 from millstream.bench.evaluation.door.benchmark import ItemBenchmark, Order
 from millstream.bench.evaluation.door.item import Item
 from millstream.bench.evaluation.door.item_set import ItemSet
-from millstream.bench.evaluation.door.prepared_run import PreparedRun
+from millstream.bench.evaluation.door.prepared_run import PreparedRun, RunBasis
 from millstream.bench.evaluation.door.record import Record
-from millstream.bench.evaluation.door.run_basis import RunBasis
 from millstream.bench.evaluation.planning.item_plan import general_run, pilot_items
 from millstream.bench.evaluation.running.item_work import work_of
 from millstream.configuration.benchmark_options import RunOptions

@@ -11,8 +11,8 @@ from evaluated import MODEL, OTHER, PAIRS, Answer, Lives, Talks
 from msgspec import structs
 
 from millstream.bench.evaluation.door.item import Item, steps_of
+from millstream.bench.evaluation.door.item_line import StepTotals
 from millstream.bench.evaluation.door.record import Record
-from millstream.bench.evaluation.door.totals import StepTotals
 from millstream.bench.evaluation.reading.proof import Provable, prove
 from millstream.bench.evaluation.running.recount import recount
 from millstream.engine.endpoint import Fault

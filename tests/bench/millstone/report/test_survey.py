@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from answered_run import ANSWERS, answered_run
 
-from millstream.bench.evaluation.door.totals import StepTotals
+from millstream.bench.evaluation.door.item_line import StepTotals
 from millstream.bench.evaluation.running.recount import recount
 from millstream.bench.millstone.options import Readings
 from millstream.bench.millstone.records import RecordError
