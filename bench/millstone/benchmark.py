@@ -30,11 +30,11 @@ from .work import (
 )
 
 if TYPE_CHECKING:
-    from ...engine.runs.proof import Proof
     from ...engine.runs.run_folder import WrongSpecification
     from ...report.sections import PageContents
     from ..evaluation.door.expected import Expected
     from ..evaluation.door.label import Labeller
+    from ..evaluation.door.listed_run import ListedRun
     from ..evaluation.door.prepared_run import PreparedRun, RunBasis
     from ..evaluation.door.served_rows import ScoredRun
     from .published_counts import CountsTable
@@ -182,10 +182,10 @@ class MillStone(ItemBenchmark[GridRecord]):
         tables = [run for run in runs if isinstance(run, CountsTable)]
         return page_contents(folders, GridReadings(**given), flags, tables)
 
-    def prove(self, folder: Path, manifest: dict[str, Any]) -> Proof:
-        from .proof import prove_grid
+    def listed(self, manifest: Mapping[str, Any]) -> ListedRun:
+        from .proof import listed_grid
 
-        return prove_grid(self, folder, manifest)
+        return listed_grid(manifest)
 
     def load_prompts(self, dataset: Path | None) -> LoadPrompts:
         from .load_prompts import load_prompts

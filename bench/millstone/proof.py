@@ -8,18 +8,13 @@ Digests and scores must equal those computed again. Reports, repairs nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from msgspec import structs
 
-from ...engine.runs.proof import Proof
 from ...metrics.millstone.stance import Reading, letter_of, stance_of
-from ..evaluation.door.benchmark import ItemBenchmark
 from ..evaluation.door.item import Item
-from ..evaluation.door.treatments import pairs_in
-from ..evaluation.reading.proof import Provable, prove
-from ..evaluation.running.scoring import scores_again
+from ..evaluation.door.listed_run import ListedRun
 from .dataset import DatasetError, IssueDataset, Side
 from .grid import CONFIGS, Grid
 from .records import Record
@@ -27,29 +22,20 @@ from .work import dataset_of
 
 # The orientation and the arguments of a prompt.
 _Shown = tuple[Side, tuple[str, ...]]
+_NOT_COMPARED = "arguments: the run's prompts can't be built here, so nobody compared what they showed"
 
 
-def prove_grid(benchmark: ItemBenchmark[Any], folder: Path, manifest: Mapping[str, Any]) -> Proof:
-    """Verifies a run and returns the findings. If its data set can't be read, its digest is not compared."""
+def listed_grid(manifest: Mapping[str, Any]) -> ListedRun:
+    """Returns the items of a run's grid, and how its records are checked. If its data set can't be read, its digest is
+    not compared."""
     specification, dataset = manifest["specification"], _dataset_if_there(manifest)
     shown = _shown(specification, dataset)
-    proof = prove(
-        folder,
-        manifest,
-        Provable(
-            name="millstone",
-            title="MillStone",
-            kind=Record,
-            pairs=pairs_in(specification),
-            items=map(Item, ids_of(specification)),
-            data=None if dataset is None else dataset.digest,
-            check=lambda record, item: _wrong_in(record, specification["stance"], shown),
-            scores=lambda: scores_again(benchmark, folder, manifest),
-        ),
+    return ListedRun(
+        items=map(Item, ids_of(specification)),
+        data=None if dataset is None else dataset.digest,
+        check=lambda record, item: _wrong_in(record, specification["stance"], shown),
+        unproven=() if shown is not None else (_NOT_COMPARED,),
     )
-    if shown is None:
-        proof.unproven.append("arguments: the run's prompts can't be built here, so nobody compared what they showed")
-    return proof
 
 
 def _dataset_if_there(manifest: Mapping[str, Any]) -> IssueDataset | None:

@@ -1,28 +1,27 @@
 """The items of a task and their records: every row once for each trial, asked, scored and judged.
 
-Owns the order of items and how an answer becomes a record. Without judges an item is one call; judges are asked once
-the answer is there. Knows no file.
+Owns the order of items and how an answer becomes a record. Knows no file.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, structs
 
-from ...engine.call import Call, Outcome, Reply
-from ...engine.runs.pairs import Pair
+from ...engine.attempts.estimate import OUTPUT_FIRST
+from ...engine.call import Call, Reply
 from ..evaluation.door.ask import Ask
 from ..evaluation.door.item import Item
+from ..evaluation.door.item_set import ItemSet
 from .judge import Judge
 from .judge_call import ask_judge, told
-from .questions import TaskQuestion
-from .records import JudgeCall, ToolRequest, scored, silence_of
-from .records import Record as TaskRecord
+from .questions import TaskQuestion, specification
+from .records import JudgeCall, Record, ToolRequest, scored, silence_of
 from .scorers import Score
 from .task import AnyScorer, Task
-from .task_records import TaskRecords
+
+_CHARS_A_TOKEN = 4
 
 
 class QuestionTrial(Struct, frozen=True):
@@ -34,61 +33,44 @@ class QuestionTrial(Struct, frozen=True):
     """The number of the trial, from 0."""
 
 
-def items_of(questions: Sequence[TaskQuestion], trials: int) -> Iterator[Item]:
-    """Yields an item for every question's first trial, then for every question's second, and so on, so that a run that
+class TaskItems(ItemSet):
+    """The items of a task: every question's first trial, then every question's second, and so on, so that a run that
     stops early has asked all questions."""
-    for number in range(trials):
-        for question in questions:
-            row = question.row
-            yield Item(f"{row.id}/{number}", QuestionTrial(question, number), group=row.group or "", of=row.id)
-
-
-class AskedTask(TaskRecords):
-    """One task as a benchmark: its items, and how their answers become records."""
 
     def __init__(self, task: Task, questions: Sequence[TaskQuestion]) -> None:
         self.task = task
         self.questions = questions
         self.scorers = task.scorers()
-        self.judges = judges_of(self.scorers)
-        # Set on the instance: every task has its own name.
-        self.name = self.title = task.name or "task"  # type: ignore[misc]
+        self.judgements = tuple(_longest_judgements(task, questions, self.scorers))
+        """For each judge the call about the longest question and answer."""
+        self.specified = specification(task, questions)
+        """What decides prompts, answers and scores."""
+        super().__init__(self._made, digest=self.specified["data"])
 
-    @property
-    def has_calls(self) -> bool:
-        return not self.judges
+    def sample(self, size: int) -> list[str]:
+        """Returns first trials of questions that are spread over the data, as far as there are enough."""
+        names, rows = list(self.steps), len(self.questions)
+        size = min(size, len(names))
+        return [names[at * (len(names) if size > rows else rows) // size] for at in range(size)]
 
-    def others(self, options: Any) -> Sequence[str]:
-        return self.judges
-
-    def items(self, options: Any) -> Iterable[Item]:
-        return items_of(self.questions, self.task.trials)
-
-    def call(self, item: Item, options: Any, pair: Pair) -> Call:
-        trial: QuestionTrial = item.data
-        return trial.question.call(self.task, pair, trial.number)
-
-    def record(self, item: Item, outcome: Outcome, options: Any) -> TaskRecord:
-        assert outcome.reply is not None
-        trial: QuestionTrial = item.data
-        return record_of(trial, outcome.reply, scores_of(self.scorers, outcome.reply, trial.question))
-
-    async def run(self, item: Item, ask: Ask, done: Mapping[int, TaskRecord]) -> AsyncIterator[TaskRecord]:
-        trial: QuestionTrial = item.data
-        reply = await ask(self.call(item, None, ask.pair))
-        found = scores_of(self.scorers, reply, trial.question)
-        judgements = []
-        for name, scorer in self.scorers.items():
-            if isinstance(scorer, Judge) and silence_of(reply) is None:
-                call = scorer.call(trial.question.asked, told(reply), trial.question.row)
-                judgement, found[name] = await ask_judge(name, scorer, call, ask)
-                judgements.append(judgement)
-        yield record_of(trial, reply, found, tuple(judgements))
+    def _made(self) -> Iterator[Item]:
+        for number in range(self.task.trials):
+            for question in self.questions:
+                row = question.row
+                yield Item(f"{row.id}/{number}", QuestionTrial(question, number), group=row.group or "", of=row.id)
 
 
-def judges_of(scorers: Mapping[str, AnyScorer]) -> tuple[str, ...]:
-    """Returns the names of the judge models, without repetition."""
-    return tuple(dict.fromkeys(scorer.model for scorer in scorers.values() if isinstance(scorer, Judge)))
+def _longest_judgements(
+    task: Task, questions: Sequence[TaskQuestion], scorers: Mapping[str, AnyScorer]
+) -> Iterator[Call]:
+    """Yields for each judge its call about the longest possible answer: `max_tokens`, or a usual maximum if there is
+    none. Its tag says where the task sets the judge's temperature."""
+    longest = max(questions, key=lambda question: len(question.asked))
+    answer = "x" * (_CHARS_A_TOKEN * (task.max_tokens or OUTPUT_FIRST))
+    for name, scorer in scorers.items():
+        if isinstance(scorer, Judge):
+            call = scorer.call(longest.asked, answer, longest.row)
+            yield structs.replace(call, tag=f"score {name}" if scorer.sets_temperature else None)
 
 
 def scores_of(scorers: Mapping[str, AnyScorer], reply: Reply, question: TaskQuestion) -> dict[str, Score]:
@@ -106,12 +88,24 @@ def scores_of(scorers: Mapping[str, AnyScorer], reply: Reply, question: TaskQues
     return found
 
 
+async def judged(items: TaskItems, trial: QuestionTrial, reply: Reply, ask: Ask) -> Record:
+    """Returns the record of an answer, once all judges have graded it."""
+    question, judgements = trial.question, []
+    scores = scores_of(items.scorers, reply, question)
+    for name, scorer in items.scorers.items():
+        if isinstance(scorer, Judge) and silence_of(reply) is None:
+            call = scorer.call(question.asked, told(reply), question.row)
+            judgement, scores[name] = await ask_judge(name, scorer, call, ask)
+            judgements.append(judgement)
+    return record_of(trial, reply, scores, tuple(judgements))
+
+
 def record_of(
     trial: QuestionTrial, reply: Reply, found: Mapping[str, Score], judgements: tuple[JudgeCall, ...] = ()
-) -> TaskRecord:
+) -> Record:
     """Returns the record of an answer with the task's own fields."""
     question = trial.question
-    return TaskRecord(
+    return Record(
         text=reply.text,
         trial=trial.number,
         row=question.row.as_json(),

@@ -2,34 +2,109 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
+from ...engine.call import Call, Outcome
+from ...engine.runs.pairs import Pair
 from ...format import command_text
-from ..evaluation.door.benchmark import LoadPrompts, Order
+from ..evaluation.door.ask import Ask
+from ..evaluation.door.benchmark import ItemBenchmark, LoadPrompts, Order
+from ..evaluation.door.item import Item
 from ..evaluation.door.kept_options import kept_options
-from .options import TITLE, Options
-from .task_records import TaskRecords
+from ..evaluation.door.treatments import specified_pairs
+from ..evaluation.planning.item_plan import general_run
+from .asking import QuestionTrial, TaskItems, judged, record_of, scores_of
+from .options import TITLE, Options, Readings
+from .records import Record as TaskRecord
+from .score_document import COLUMNS, NAME, NO_MANIFEST, own_readings, score_cells, scores_in
+from .task import several
+from .work import TaskSource, items_of, source_of
 
 if TYPE_CHECKING:
     from ...engine.runs.run_folder import WrongSpecification
     from ...report.sections import PageContents
     from ..evaluation.door.expected import Expected
-    from ..evaluation.door.prepared_run import ItemsOfPilot, PreparedRun
+    from ..evaluation.door.judging import Judging
+    from ..evaluation.door.label import Label, Labeller
+    from ..evaluation.door.listed_run import ListedRun
+    from ..evaluation.door.prepared_run import PreparedRun, RunBasis
 
 
-class TaskBenchmark(TaskRecords):
-    """The benchmark that runs any task; the run's options or its manifest name the task."""
+class TaskBenchmark(ItemBenchmark[TaskRecord]):
+    """The benchmark that runs any task. For a run it has the task's items. Without these it reads the records of any
+    task: the task's own program is not executed."""
 
-    name = "task"
+    name = NAME
     title = TITLE
+    unit = "question"
+    columns = COLUMNS
+    kept_instead = "the run's own scores; these are only shown"
     Options = Options
+    Readings = Readings
+    Record = TaskRecord
+
+    def __init__(self, asked: TaskItems | None = None) -> None:
+        self._asked = asked
+        if asked is not None:
+            self.title = asked.task.name or NAME
+            self.temperatures = asked.task.temperatures()
+            self.efforts = several(asked.task.reasoning_effort)
+
+    @property
+    def has_calls(self) -> bool:
+        return self._asked is not None and not self._asked.judgements
+
+    @property
+    def is_asked_once(self) -> bool:
+        return True
 
     def prepare(self, order: Order) -> PreparedRun:
-        from .work import prepare
+        return task_run(order, source_of(order.run.options, order.sending.config))
 
-        return prepare(order)
+    def items(self, options: Any) -> TaskItems:
+        assert self._asked is not None
+        return self._asked
+
+    def others(self, options: Any) -> Sequence[Call]:
+        return self.items(options).judgements
+
+    def max_tokens_of(
+        self, options: Any, pair: Pair, begun: Mapping[str, int | None], *, thinks: bool | None = None
+    ) -> int | None:
+        return self.items(options).task.max_tokens
+
+    def specification(self, run: RunBasis) -> dict[str, Any]:
+        items = self.items(run.options)
+        return {
+            "benchmark": NAME,
+            "task": items.task.name,
+            **specified_pairs(run.pairs),
+            "endpoints": dict(run.endpoints),
+            **items.specified,
+            "lines": items.lines,
+        }
+
+    def call(self, item: Item, options: Any, pair: Pair) -> Call:
+        trial: QuestionTrial = item.data
+        return trial.question.call(self.items(options).task, pair, trial.number)
+
+    def record(self, item: Item, outcome: Outcome, options: Any) -> TaskRecord:
+        assert outcome.reply is not None
+        trial: QuestionTrial = item.data
+        return record_of(trial, outcome.reply, scores_of(self.items(options).scorers, outcome.reply, trial.question))
+
+    async def run(self, item: Item, ask: Ask, done: Mapping[int, TaskRecord]) -> AsyncIterator[TaskRecord]:
+        reply = await ask(self.call(item, ask.options, ask.pair))
+        yield await judged(self.items(ask.options), item.data, reply, ask)
+
+    def forecast(self, prepared: PreparedRun, *, looks_into_cache: bool) -> Expected:
+        from .forecast import forecast
+
+        return forecast(prepared, self.items(None), looks_into_cache=looks_into_cache)
 
     def explain_other_run(self, folder: Path, dataset: Mapping[str, Any], error: WrongSpecification) -> str:
         if not all(name.startswith("score.") for name in error.asked):
@@ -37,11 +112,32 @@ class TaskBenchmark(TaskRecords):
         file = dataset.get("declared", {}).get("file", "FILE")
         return f"{error}, or score its answers anew without a call: {command_text('score', folder, '--task', file)}"
 
+    def listed(self, manifest: Mapping[str, Any]) -> ListedRun:
+        from .proof import listed_run
+
+        return listed_run(manifest)
+
     def owns(self, fields: Mapping[str, Any]) -> bool:
         return {"item", "row", "score"} <= fields.keys()
 
+    def score_records(
+        self, records: Iterable[TaskRecord], readings: Any, specification: Mapping[str, Any] | None
+    ) -> Mapping[str, Any]:
+        from .score_table import by_scorers_of
+
+        specification = specification or NO_MANIFEST
+        if readings.task is not None:
+            records, specification = by_scorers_of(readings.task, records, specification)
+        return scores_in(records, specification, readings)
+
+    def scores_name(self, specification: Mapping[str, Any] | None) -> str:
+        return str((specification or NO_MANIFEST)["task"])
+
     def has_answers(self, part: Mapping[str, Any]) -> bool:
         return any(entry["answers"] for entry in part["models"].values())
+
+    def cells(self, entry: Mapping[str, Any]) -> tuple[str, ...]:
+        return score_cells(entry)
 
     def score_table(self, source: str, scores: Mapping[str, Any]) -> str:
         from .score_table import told
@@ -57,9 +153,9 @@ class TaskBenchmark(TaskRecords):
         """Returns the general part on these runs, under the tasks' names."""
         from ..evaluation.page.part import general_part
 
-        names = dict.fromkeys(str((run.manifest or {}).get("specification", {}).get("task", "task")) for run in runs)
+        names = dict.fromkeys(str((run.manifest or {}).get("specification", {}).get("task", NAME)) for run in runs)
         named = TaskBenchmark()
-        named.title = ", ".join(names)  # type: ignore[misc]
+        named.title = ", ".join(names)
         return general_part(named, runs, given, flags)
 
     def command_of(self, manifest: Mapping[str, Any]) -> str:
@@ -69,25 +165,33 @@ class TaskBenchmark(TaskRecords):
         _, *options = super()._words_of({**kept, "file": None})
         return [Path(kept["file"]).name, *options]
 
-    def forecast(self, prepared: PreparedRun, *, looks_into_cache: bool) -> Expected:
-        from .forecast import forecast
-
-        return forecast(prepared, looks_into_cache=looks_into_cache)
-
     def load_prompts(self, dataset: Path | None) -> LoadPrompts:
         from .load_prompts import load_prompts
 
         return load_prompts(dataset)
 
-    def pilot_items(self, prepared: PreparedRun, size: int) -> ItemsOfPilot:
-        from .forecast import pilot_items
+    def label(self, record: Any) -> Label | None:
+        from .review import label_of
 
-        return pilot_items(prepared, size)
+        return label_of(record)
 
-    def prove(self, folder: Path, manifest: dict[str, Any]) -> Any:
-        from .proof import prove_folder
+    def labeller(self, manifest: Mapping[str, Any] | None, *, is_shown: bool) -> Labeller:
+        from .review import check_is_share
 
-        return prove_folder(self, folder, manifest)
+        check_is_share(manifest)
+        return super().labeller(manifest, is_shown=is_shown)
+
+    def judging(self, manifest: Mapping[str, Any]) -> Judging:
+        from .judging import GradeJudging
+
+        return GradeJudging(manifest, self.readings_of(manifest))
+
+
+def task_run(order: Order, source: TaskSource) -> PreparedRun:
+    """Checks a task's run completely and returns it ready to begin. Writes nothing."""
+    items = items_of(source, order.run.options)
+    run = structs.replace(order.run, readings=own_readings(order.run.readings, items.task))
+    return general_run(TaskBenchmark(items), structs.replace(order, run=run))
 
 
 BENCHMARK = TaskBenchmark()

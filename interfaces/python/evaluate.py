@@ -23,13 +23,14 @@ from ...bench.evaluation.planning.preparation import check_snapshot
 from ...bench.evaluation.running.execution import ExecutionOptions, RunResult, execute
 from ...bench.evaluation.running.journals import RecordError
 from ...bench.evaluation.running.stop_reasons import why
+from ...bench.task.benchmark import task_run
 from ...bench.task.files import check_not_loading
 from ...bench.task.options import Options, Readings
 from ...bench.task.result import Evaluation, models_of, pairs_of
 from ...bench.task.rows import TaskError
 from ...bench.task.score_document import NAME
 from ...bench.task.task import Task, several, temperatures_of
-from ...bench.task.work import TaskSource, prepare
+from ...bench.task.work import TaskSource
 from ...configuration.benchmark_options import RunOptions
 from ...configuration.configuration import read_configuration
 from ...configuration.errors import UsageError
@@ -171,7 +172,7 @@ def _prepared(task: Task, models: tuple[str, ...], out: Path, options: EvaluateO
         sending=sending,
         configuration=read_configuration(sending.config),
     )
-    prepared = prepare(order, TaskSource(task, Path.cwd(), {"by": "evaluate"}))
+    prepared = task_run(order, TaskSource(task, Path.cwd(), {"by": "evaluate"}))
     check_snapshot(prepared.settings)
     return prepared
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from ....configuration.configuration import Configuration
     from ....configuration.options import SendingOptions
     from ....engine.call import Call, Message, Outcome
-    from ....engine.runs.proof import Proof
     from ....engine.runs.run_folder import WrongSpecification
     from ....report.sections import PageContents
     from ....wiring import Settings
@@ -40,7 +39,8 @@ if TYPE_CHECKING:
     from .item import Item, Wrong
     from .item_set import ItemSet
     from .judging import Judging
-    from .prepared_run import ItemsOfPilot, PreparedRun, RunBasis
+    from .listed_run import ListedRun
+    from .prepared_run import PreparedRun, RunBasis
     from .served_rows import ScoredRun
 
 
@@ -77,7 +77,7 @@ class ItemBenchmark(Generic[_Record]):
 
     name: ClassVar[str]
     """Its name on the command line, and its key in scores.json."""
-    title: ClassVar[str]
+    title: str
     """Its name in a sentence."""
     Options: ClassVar[type[Struct]]
     """The options that decide prompts and answers: flags, run-file keys, help and the manifest's options are made from
@@ -109,24 +109,29 @@ class ItemBenchmark(Generic[_Record]):
     """The counts of a run's lines; another type for a benchmark that counts more, for the run's summary."""
     noun_of_line: ClassVar[str] = "id"
     """The word for a line in the findings of `verify`."""
-    temperatures: ClassVar[tuple[float | None, ...]] = ()
+    temperatures: tuple[float | None, ...] = ()
     """The temperatures of a run whose options have none; empty: none is sent."""
+    efforts: tuple[str, ...] = ()
+    """The reasoning efforts of calls whose run's options have none. They are parameters of the calls, in no record."""
     reads_pages: ClassVar[bool] = False
     """Whether items read pages: that this machine can is checked before anything is paid for."""
     items_per_rpm: ClassVar[float | None] = None
     """How many items of several calls run at once for each request a minute of a model under test, at most its calls in
     flight; None: as many as these."""
 
-    rebuilds_calls: ClassVar[bool] = True
-    """Whether `cache why` may make an item's call anew. Otherwise the cache keys of its record identify it."""
-
     def __repr__(self) -> str:
         return f"<ItemBenchmark {self.name}>"
 
     @property
     def has_calls(self) -> bool:
-        """Whether an item is one call."""
+        """Whether an item is one call, which `call` makes."""
         return type(self).run is ItemBenchmark.run
+
+    @property
+    def is_asked_once(self) -> bool:
+        """Whether the model under test is asked once for an item, by `call`, even if `run` asks others of its answer.
+        The calls of `others` are then the longest ones."""
+        return self.has_calls
 
     def items(self, options: Any) -> Iterable[Item] | ItemSet:
         """Yields the items, lazily, or returns an `ItemSet`, which the run keeps, so that their data are read once. The
@@ -158,7 +163,8 @@ class ItemBenchmark(Generic[_Record]):
         """Returns the names of the other models that are called, such as judges, and of search engines; empty: there
         are none. In place of a name there may be a call with the parameters of all calls to that model, which are
         checked before anything is sent; the `max_tokens` are what --max-cost reckons with. A mapping has these alone
-        (None, as for a name: the calls set none)."""
+        (None, as for a name: the calls set none). A text as the call's `tag` says where its temperature was set: that
+        the model takes none is then an error."""
         return ()
 
     def max_tokens_of(
@@ -184,9 +190,9 @@ class ItemBenchmark(Generic[_Record]):
         nothing."""
         return None
 
-    def listed(self, manifest: Mapping[str, Any]) -> Iterable[Item] | None:
+    def listed(self, manifest: Mapping[str, Any]) -> Iterable[Item] | ListedRun | None:
         """Returns the items that a run's manifest lists, for `verify` where their data can't be read; None: it lists
-        none."""
+        none. A `ListedRun` is all that `verify` needs: it asks for no `items` and for no `check`."""
         return None
 
     def check(self, record: _Record, item: Item) -> Wrong:
@@ -252,14 +258,6 @@ class ItemBenchmark(Generic[_Record]):
     def forecast(self, prepared: PreparedRun, *, looks_into_cache: bool) -> Expected | None:
         """Returns the calls and tokens that a run is expected to take on each lane; None: as for every benchmark.
         `looks_into_cache`: calls that the cache answers are left out."""
-        return None
-
-    def pilot_items(self, prepared: PreparedRun, size: int) -> ItemsOfPilot | None:
-        """Returns `size` of the run's own items; None: those that its items say."""
-        return None
-
-    def prove(self, folder: Path, manifest: dict[str, Any]) -> Proof | None:
-        """Checks a run's manifest and journals and returns the proof; None: in the way of every benchmark."""
         return None
 
     def explain_other_run(self, folder: Path, dataset: Mapping[str, Any], error: WrongSpecification) -> str:

@@ -37,6 +37,9 @@ from .preparation import (
 # Of a call whose model answers at its usual speed; one that thinks may take longer.
 _CALL_SECONDS = Span(2, 20)
 _OF_ANSWERS = "prompts are made of answers, so nobody knows their tokens before: --pilot N measures them"
+_NOT_PILOTED = (
+    "the pilot asks no judge: its tokens, cost and time leave judging out, of which the table above has the bounds"
+)
 # Options that older specifications do not have.
 _IF_SET = ("judge_reasoning_effort",)
 # Options that the specification has under names of its own.
@@ -63,14 +66,16 @@ def general_run(benchmark: ItemBenchmark[Any], order: Order) -> PreparedRun:
     others = other_calls(benchmark, options)
     temperatures = getattr(options, "temperature", ()) or benchmark.temperatures
     efforts = getattr(options, "reasoning_effort", ())
-    pairs, notes = pairs_of(options.model, temperatures, efforts, settings, order.out)
+    pairs, notes = pairs_of(options.model, temperatures, efforts or benchmark.efforts, settings, order.out)
+    if not efforts:
+        pairs = tuple(pair._replace(effort=None) for pair in pairs)
     begun = begun_with(order.out, benchmark.name, "max_tokens", "max_tokens")
     limits = {
         pair: benchmark.max_tokens_of(options, pair, begun, thinks=settings.facts_of(pair.model).thinks_at(pair.effort))
         for pair in pairs
     }
     highest = {name: limit for name, limit in highest_limits(limits, others).items() if name in models}
-    check_cost_is_bounded(highest, settings, has_option=not others)
+    check_cost_is_bounded(highest, settings, has_option=benchmark.is_asked_once or not others)
     items = items_of(benchmark, options)
     if not len(items):
         raise UsageError(f"{benchmark.title}: these options leave no item to ask")
@@ -89,7 +94,8 @@ def general_run(benchmark: ItemBenchmark[Any], order: Order) -> PreparedRun:
     for call in benchmark.others(options):
         if isinstance(call, Call):
             checked.append(Judges(settings).as_sent(call))
-            notes += judge_note(call.model, call.reasoning_effort, settings) if call.temperature is not None else ()
+            if call.temperature is not None:
+                notes += judge_note(call.model, call.reasoning_effort, settings, call.tag or "")
     check_models_take(checked, settings)
     path = getattr(options, "dataset", None) or f"those that come with {benchmark.title}"
     return PreparedRun(
@@ -122,10 +128,10 @@ def specification_of(benchmark: ItemBenchmark[Any], run: RunBasis) -> dict[str, 
     }
 
 
-def forecast(benchmark: ItemBenchmark[Any], prepared: PreparedRun, *, looks_into_cache: bool) -> Expected:
+def forecast(prepared: PreparedRun, *, looks_into_cache: bool) -> Expected:
     """Returns the calls and tokens that a run is expected to take on each lane. `looks_into_cache`: calls that the
     cache answers are left out."""
-    own = benchmark.forecast(prepared, looks_into_cache=looks_into_cache)
+    own = work_of(prepared).of.forecast(prepared, looks_into_cache=looks_into_cache)
     return general_forecast(prepared, looks_into_cache=looks_into_cache) if own is None else own
 
 
@@ -133,7 +139,7 @@ def general_forecast(prepared: PreparedRun, *, looks_into_cache: bool = True) ->
     """Returns what a run is expected to take. For items of several calls it assumes, for each step, one call of the
     model under test and one of every other model."""
     work = work_of(prepared)
-    if work.of.has_calls:
+    if work.of.is_asked_once:
         expected = expected_of(
             prepared,
             lambda pair: (call for _, call in work.calls(pair)),
@@ -155,21 +161,19 @@ def general_forecast(prepared: PreparedRun, *, looks_into_cache: bool = True) ->
     return expected
 
 
-def pilot_items(benchmark: ItemBenchmark[Any], prepared: PreparedRun, size: int) -> ItemsOfPilot:
+def pilot_items(prepared: PreparedRun, size: int) -> ItemsOfPilot:
     """Returns `size` of the run's items, which stand for all."""
-    if (own := benchmark.pilot_items(prepared, size)) is not None:
-        return own
     work = work_of(prepared)
     rank = {name: number for number, name in enumerate(work.item_set.sample(size))}
-    if not work.of.has_calls:
-        run, noun = (
-            structs.replace(prepared, work=structs.replace(work, item_set=work.item_set.only(rank))),
-            work.of.unit_name,
-        )
+    if not work.of.is_asked_once:
+        run = structs.replace(prepared, work=structs.replace(work, item_set=work.item_set.only(rank)))
+        noun = work.of.unit_name
         return ItemsOfPilot(run=run, items=len(rank), of=len(work.item_set), noun=noun, at_once=work.at_once)
     calls = {}
     for pair in work.limits:
         # In the sample's order, not the run's: the answers before a stop are then spread over the run too.
         chosen = sorted(work.calls(pair, lambda name: name not in rank), key=lambda each: rank[each[0]])
         calls[pair] = [call for _, call in chosen]
-    return ItemsOfPilot(run=prepared, items=len(rank), of=len(work.item_set), noun="prompt", calls=calls)
+    remark = "" if work.of.has_calls else _NOT_PILOTED
+    of = len(work.item_set)
+    return ItemsOfPilot(run=prepared, items=len(rank), of=of, noun="prompt", calls=calls, remark=remark)

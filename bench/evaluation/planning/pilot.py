@@ -35,7 +35,6 @@ from ....wiring.event_loop import run_in_loop
 from ....wiring.folder_budget import at_most_in
 from ....wiring.running import RunEnd, running
 from ..door.prepared_run import ItemsOfPilot, PreparedRun
-from ..door.registry import benchmark_named
 from ..door.watch import Watch, unwatched
 from ..running.steps import UNDER_WAY, UnderWay
 from ..running.sweep import StreamRunner, send_calls
@@ -176,8 +175,7 @@ def send_pilots(runs: Sequence[PreparedRun], size: int, watch: Watch = unwatched
     budget = _budget_of(runs)
     pilots: list[Pilot] = []
     for run in runs:
-        benchmark = benchmark_named(run.work.benchmark)
-        chosen = pilot_items(benchmark, with_settings(run, budget=budget), size)
+        chosen = pilot_items(with_settings(run, budget=budget), size)
         pilots.append(run_in_loop(_send(begin(chosen), watch)))
         if pilots[-1].end.signal is not None:
             break

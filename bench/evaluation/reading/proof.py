@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from msgspec import Struct
-
 from ....engine.runs.pairs import Pair
 from ....engine.runs.proof import OwnCalls, Proof, StatusRecord, compare_counts, compare_scores, proof_of, whole_records
 from ....engine.runs.run_folder import FAILURES, RECORDS
-from ..door.item import Item, Wrong
+from ..door.item import Item
+from ..door.listed_run import ListedRun
 from ..door.record import Record
 
 
@@ -87,7 +86,7 @@ class ProvableRecord(StatusRecord, Protocol):
         ...
 
 
-class Provable(Struct, frozen=True, kw_only=True):
+class Provable(ListedRun, frozen=True, kw_only=True):
     """The data and functions that verification needs from the benchmark."""
 
     name: str
@@ -100,12 +99,6 @@ class Provable(Struct, frozen=True, kw_only=True):
     """The word for a line in messages."""
     pairs: Iterable[Pair]
     """The pairs of the run."""
-    items: Iterable[Item] | None
-    """The items of the run; None: not known, since the benchmark's code is not available."""
-    data: str | None
-    """The digest of its data now; None: the data can't be reached."""
-    check: Callable[[Any, Item | None], Wrong]
-    """Returns what is wrong with a record by the benchmark's own rules; the item is None if not known."""
     scores: Callable[[], dict[str, Any]]
     """Computes and returns the contents of scores.json."""
 
@@ -140,6 +133,7 @@ def prove(folder: Path, manifest: Mapping[str, Any], of: Provable) -> Proof:
     compare_counts(manifest, proof)
     compare_costs(manifest, costs, proof)
     compare_scores(folder, manifest, of.name, of.scores, proof)
+    proof.unproven.extend(of.unproven)
     return proof
 
 

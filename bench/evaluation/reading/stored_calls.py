@@ -86,7 +86,7 @@ def _is_of(name: str, wanted: str) -> bool:
 def call_of(benchmark: ItemBenchmark[Any], line: RunLine) -> StoredCall | None:
     """Returns the call of a one-call item, built as `resume` builds it; None: the line's own cache keys identify its
     calls. Raises UsageError if the run has no such item."""
-    if not (benchmark.has_calls and benchmark.rebuilds_calls):
+    if not benchmark.has_calls:
         return None
     specification = line.manifest["specification"]
     pair = line.pair(pairs_in(specification))

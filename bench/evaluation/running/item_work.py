@@ -100,7 +100,8 @@ class ItemWork(Struct, frozen=True):
         return with_limit(self.options, self.limits[pair])
 
     def calls(self, pair: Pair, skip: Callable[[str], bool] = no_item) -> Iterator[tuple[str, Call]]:
-        """Yields a pair's calls with their items' ids, for items of one call; none of the items that are skipped."""
+        """Yields a pair's calls with their items' ids, where it is asked once for an item; none of the items that are
+        skipped."""
         options = self.options_of(pair)
         for item in self.item_set.left(skip):
             yield item.id, self.of.call(item, options, pair)
@@ -109,7 +110,7 @@ class ItemWork(Struct, frozen=True):
         """Yields a call to each pair with the parameters of all its calls."""
         first = next(iter(self.item_set))
         for pair, limit in self.limits.items():
-            if self.of.has_calls:
+            if self.of.is_asked_once:
                 with benchmark_code(f"{self.of.title}, item {first.id!r}"):
                     yield self.of.call(first, self.options_of(pair), pair)
             else:
@@ -124,11 +125,12 @@ class ItemWork(Struct, frozen=True):
         return worst_costs((call for lane in lanes for call in self._dearest_calls(lane)), settings)
 
     def _dearest_calls(self, lane: str) -> Iterator[Call]:
-        pairs = [pair for pair in self.limits if pair.model == lane]
-        if self.of.has_calls and pairs:
-            options = self.options_of(pairs[0])
-            longest = max(self.item_set.longest(), key=lambda item: chars_of(self.of.call(item, options, pairs[0])))
-            yield from (self.of.call(longest, self.options_of(pair), pair) for pair in pairs)
+        if self.of.is_asked_once:
+            if pairs := [pair for pair in self.limits if pair.model == lane]:
+                options = self.options_of(pairs[0])
+                longest = max(self.item_set.longest(), key=lambda item: chars_of(self.of.call(item, options, pairs[0])))
+                yield from (self.of.call(longest, self.options_of(pair), pair) for pair in pairs)
+            yield from (call for call in other_calls(self.of, self.options) if call.model == lane)
         else:
             limits = self.specification.get("prompt_tokens")
             tokens = (self.settings.window(lane) or WINDOW) if limits is None else limits.get(lane, 0)
@@ -170,7 +172,7 @@ class ItemWork(Struct, frozen=True):
             source=str(folder.records.path),
         )
         scores = scores_of(self.of, rows.lines(folder.records.read()), run)
-        part = scores[self.of.name]
+        part = scores[self.of.scores_name(run.specification)]
         prices = self.settings.price_table()
         unpriced = [lane for lane in self.lanes if not is_search(lane) and prices.get(lane) is None]
         sentences, details = counted.summary(folder.folder, folder.manifest, unpriced)
@@ -178,7 +180,7 @@ class ItemWork(Struct, frozen=True):
         return RunCounts(counted.pairs, scores, remarks, details, tuple(part["unmeasured"]))
 
     def score_cells(self, scores: Mapping[str, Any], pair: Pair) -> tuple[str, ...]:
-        return self.of.cells(entry_of(scores[self.of.name], pair))
+        return self.of.cells(entry_of(scores[self.of.scores_name(self.specification)], pair))
 
 
 def _plain_call(pair: Pair, limit: int | None) -> Call:

@@ -50,7 +50,6 @@ def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) ->
 
 
 def run(options: argparse.Namespace) -> int:
-    from ....bench.evaluation.door.registry import benchmark_named
     from ....bench.evaluation.planning.forecast import forecast_of, tell
     from ....bench.evaluation.planning.item_plan import forecast
     from ....wiring.lane_names import unused_lanes
@@ -63,8 +62,7 @@ def run(options: argparse.Namespace) -> int:
     pilots = _piloted(prepared, options) if has_pilot else []
     forecasts, plans, texts = [], [], []
     for each, pilot in zip_longest(prepared, pilots):
-        benchmark = benchmark_named(each.work.benchmark)
-        expected = forecast(benchmark, each, looks_into_cache=not options.no_cache_check)
+        expected = forecast(each, looks_into_cache=not options.no_cache_check)
         forecasts.append(forecast_of(each, expected))
         plans.append(forecasts[-1].as_json() | {"pilot": None})
         texts.append(tell(forecasts[-1]))

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from evaluated import JUDGE, MODEL, PAIRS, Lives, whole
 
-from millstream.bench.task.asking import AskedTask, judges_of
+from millstream.bench.task.asking import TaskItems
+from millstream.bench.task.benchmark import TaskBenchmark
 from millstream.bench.task.judge import judge
 from millstream.bench.task.questions import questions_of
 from millstream.bench.task.records import Record
@@ -26,9 +27,9 @@ def lives(tmp_path: Path) -> Lives:
     return Lives(tmp_path)
 
 
-def made(**fields: Any) -> AskedTask:
+def made(**fields: Any) -> TaskBenchmark:
     task = Task(**{"data": ROWS, "prompt": "Say {word}", "score": match("{word}", at="end"), "trials": 2, **fields})
-    return AskedTask(task, questions_of(task, Path()))
+    return TaskBenchmark(TaskItems(task, questions_of(task, Path())))
 
 
 def graded(prompt: str, at: float) -> str | None:
@@ -100,5 +101,6 @@ def test_a_silent_answer_is_not_judged(lives: Lives) -> None:
 
 
 def test_what_a_judge_reads_of_an_answer_holds_its_tool_calls() -> None:
-    assert judges_of(made(score={"a": judge("a/j", "x"), "b": judge("a/j", "y"), "c": match("z")}).scorers) == ("a/j",)
+    others = made(score={"a": judge("a/j", "x"), "b": judge("a/j", "y"), "c": match("z")}).others(None)
+    assert [call.model for call in others] == ["a/j", "a/j"]
     assert Record(text="").reply() == Reply("")

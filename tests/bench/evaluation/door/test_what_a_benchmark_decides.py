@@ -132,7 +132,7 @@ def test_a_pilot_takes_the_first_items_where_these_stand_for_all(walks: Walks, t
             return items
 
     def chosen(benchmark: Walks) -> Iterable[str]:
-        pilot = pilot_items(benchmark, prepared(benchmark, tmp_path), 2)
+        pilot = pilot_items(prepared(benchmark, tmp_path), 2)
         assert (pilot.items, pilot.of, pilot.noun) == (2, 8, "walk")
         return tuple(work_of(pilot.run).item_set.steps)
 
