@@ -22,6 +22,7 @@ from millstream.bench.evaluation.door.item_line import ItemLine
 from millstream.bench.evaluation.door.item_set import ItemSet
 from millstream.bench.evaluation.door.outside import PageOutcome, SearchOutcome
 from millstream.bench.evaluation.door.record import Record as BaseRecord
+from millstream.bench.evaluation.door.treatments import specified_pairs
 from millstream.bench.evaluation.running.call_items import CallSweep
 from millstream.bench.evaluation.running.item_run import Made
 from millstream.bench.evaluation.running.journals import read_done
@@ -38,6 +39,7 @@ from millstream.engine.sink import Sink
 
 MODEL, OTHER, JUDGE = "script/m", "script/other", "script/judge"
 PAIRS = (Pair(MODEL, 0.5), Pair(OTHER, None))
+SPECIFICATION = specified_pairs(PAIRS)
 Line = dict[str, Any]
 
 
@@ -154,7 +156,7 @@ class Lives:
             providers = dict.fromkeys((MODEL, OTHER, JUDGE), provider)
             price = Price(1000.0, 1000.0)
             async with engine_over(providers, self.folder / "cache", *lanes, price=price) as bench:
-                with RunFolder(self.folder / "run", {}, retry=retry) as folder:
+                with RunFolder(self.folder / "run", SPECIFICATION, retry=retry) as folder:
                     folder.write_manifest()
                     try:
                         async with asyncio.timeout(seconds):

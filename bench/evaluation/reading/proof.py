@@ -1,22 +1,15 @@
-"""Verifies a run: compares manifest, journals, data and scores.
-
-Every line must be intact, expected and unique, and none may follow a failed step; missing lines are pending; counts,
-costs and scores must equal those computed again. Reports, repairs nothing. The benchmark checks its own fields.
-"""
+"""The checklist of a run's lines, and of its costs: what `verify` compares records with. Reads no file."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from ....engine.runs.pairs import Pair
-from ....engine.runs.proof import OwnCalls, Proof, StatusRecord, compare_counts, compare_scores, proof_of, whole_records
+from ....engine.runs.proof import Proof, StatusRecord
 from ....engine.runs.run_folder import FAILURES, RECORDS
 from ..door.item import Item
-from ..door.listed_run import ListedRun
-from ..door.record import Record
 
 
 class Roll:
@@ -84,57 +77,6 @@ class ProvableRecord(StatusRecord, Protocol):
     def own_calls(self) -> tuple[tuple[object, ...], tuple[str, ...]]:
         """What the line is a repeat of, and the cache keys of its calls, which no other repeat has."""
         ...
-
-
-class Provable(ListedRun, frozen=True, kw_only=True):
-    """The data and functions that verification needs from the benchmark."""
-
-    name: str
-    """The benchmark's key in scores.json."""
-    title: str
-    """The benchmark's name in messages."""
-    kind: type[ProvableRecord]
-    """The type of a record."""
-    noun: str = "id"
-    """The word for a line in messages."""
-    pairs: Iterable[Pair]
-    """The pairs of the run."""
-    scores: Callable[[], dict[str, Any]]
-    """Computes and returns the contents of scores.json."""
-
-
-def prove(folder: Path, manifest: Mapping[str, Any], of: Provable) -> Proof:
-    """Verifies a run and returns the findings."""
-    proof = proof_of(manifest, of.data)
-    roll = None if of.items is None else Roll(of.pairs, of.items, proof, of.noun)
-    costs, calls = dict[Pair, float](), OwnCalls(proof)
-    # Failures that the framework makes have none of the benchmark's fields.
-    makes_failures = not issubclass(of.kind, Record)
-    for name, kind in ((RECORDS, of.kind), (FAILURES, of.kind if makes_failures else Record)):
-        for here, record in whole_records(folder, name, kind, of.title, proof):
-            costs[record.pair] = costs.get(record.pair, 0.0) + (record.cost or 0.0)
-            item = None
-            if roll is not None:
-                item = roll.add(here, record.pair, *record.place, is_failure=record.is_failure)
-            repeated, keys = record.own_calls
-            calls.add(here, (record.pair, *repeated), keys)
-            if isinstance(record, Record) and item is not None:
-                named = (record.item, record.group)
-                if named != (item.of or item.id, item.group):
-                    proof.add(f"{here}: id {record.id} has the item {record.item!r} and the group {record.group!r}")
-            if makes_failures or (name == RECORDS and not record.is_failure):
-                wrong = of.check(record, item)
-                for sentence in (wrong,) if isinstance(wrong, str) else wrong or ():
-                    proof.add(f"{here}: {sentence}")
-    if roll is None:
-        proof.unproven.append("items: the benchmark's code is not run here, so nobody looked for missing ones")
-    else:
-        roll.close()
-    compare_counts(manifest, proof)
-    compare_costs(manifest, costs, proof)
-    compare_scores(folder, manifest, of.name, of.scores, proof)
-    proof.unproven.extend(of.unproven)
-    return proof
 
 
 def compare_costs(manifest: Mapping[str, Any], costs: Mapping[Pair, float], proof: Proof) -> None:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
-from evaluated import MODEL, OTHER, PAIRS, Answer, Lives, Talks
-from msgspec import structs
+from evaluated import MODEL, OTHER, PAIRS, SPECIFICATION, Answer, Lives, Talks
+from msgspec import Struct
 
+from millstream.bench.evaluation.door.benchmark import ItemBenchmark
 from millstream.bench.evaluation.door.item import Item, steps_of
 from millstream.bench.evaluation.door.item_line import StepTotals
-from millstream.bench.evaluation.door.record import Record
-from millstream.bench.evaluation.reading.proof import Provable, prove
+from millstream.bench.evaluation.door.listed_run import ListedRun
+from millstream.bench.evaluation.door.treatments import specified_pairs
+from millstream.bench.evaluation.reading.proving import prove_run
 from millstream.bench.evaluation.running.recount import recount
 from millstream.engine.endpoint import Fault
 from millstream.engine.runs.journal import read_lines, sealed
-from millstream.engine.runs.pairs import Pair
 from millstream.engine.runs.proof import Proof
 from millstream.engine.runs.run_folder import FAILURES, RECORDS, RunFolder, read_manifest
 
@@ -36,13 +38,13 @@ def run(tmp_path: Path) -> Path:
     Lives(tmp_path).live(TALKS, script=script)
     folder = tmp_path / "run"
     counted = counted_in(folder)
-    with RunFolder(folder, {}) as opened:
+    with RunFolder(folder, SPECIFICATION) as opened:
         rows = []
         for pair, ended in counted.pairs.items():
             failed = dict(ended.failed)
             rows.append({**pair._asdict(), "ok": ended.ok, "refused": 0, "failed": failed, "cost": ended.cost})
         opened.write_manifest(ended="now", counts=rows)
-    (folder / "scores.json").write_bytes(orjson.dumps({"talks": {"models": {MODEL: 1}}}))
+    (folder / "scores.json").write_bytes(orjson.dumps({"talks": {"models": {MODEL: {"score": 1}}, "unmeasured": []}}))
     return folder
 
 
@@ -51,23 +53,29 @@ def counted_in(folder: Path) -> StepTotals:
     return recount(StepTotals(), journals, dict.fromkeys(PAIRS, STEPS))
 
 
-def proven(folder: Path) -> Proof:
-    def check(record: Record, item: Item | None) -> str | None:
-        assert item is None or record.step in range(1, item.steps + 1)
-        assert isinstance(record, Answer)
-        return None if record.score == len(f"answer to judge {record.text}") else "score: not the judge's"
+def check(record: Answer, item: Item | None) -> str | None:
+    assert item is None or record.step in range(1, item.steps + 1)
+    return None if record.score == len(f"answer to judge {record.text}") else "score: not the judge's"
 
-    of = Provable(
-        name="talks",
-        title="Talks",
-        kind=Answer,
-        pairs=PAIRS,
-        items=ITEMS,
-        data=None,
-        check=check,
-        scores=lambda: {"talks": {"models": {MODEL: 1}}},
-    )
-    return prove(folder, read_manifest(folder), of)
+
+class ScoredTalks(ItemBenchmark[Answer]):
+    """The talks, of which nobody has the data any more."""
+
+    name, title, Record = "talks", "Talks", Answer
+    Readings = Struct
+
+    def __init__(self, items: Sequence[Item] | None) -> None:
+        self._items = items
+
+    def listed(self, manifest: Mapping[str, Any]) -> ListedRun:
+        return ListedRun(items=self._items, data=None, check=check, unproven=("colours",))
+
+    def score_records(self, records: Iterable[Answer], readings: Any, specification: Any) -> Mapping[str, Any]:
+        return {"models": {MODEL: {"score": 1}}}
+
+
+def proven(folder: Path) -> Proof:
+    return prove_run(ScoredTalks(ITEMS), folder, read_manifest(folder))
 
 
 def test_each_pair_is_counted_as_its_lines_say(run: Path) -> None:
@@ -143,16 +151,13 @@ def test_whatever_is_changed_is_found(run: Path, tamper: Callable[[Path], None],
 
 
 def test_without_the_benchmarks_code_nobody_looks_for_missing_items_and_it_says_so(run: Path) -> None:
+    data, items, others = prove_run(ScoredTalks(None), run, read_manifest(run)).unproven
+    assert data.startswith("data set: not reachable") and others == "colours"
+    assert items.startswith("items: the benchmark's code is not run here")
+
+
+def test_lines_of_a_pair_that_is_not_in_the_run_are_found(run: Path) -> None:
     manifest = read_manifest(run)
-    of = Provable(
-        name="talks",
-        title="Talks",
-        kind=Answer,
-        pairs=PAIRS,
-        items=None,
-        data=None,
-        check=lambda record, item: None,
-        scores=lambda: {"talks": {"models": {MODEL: 1}}},
-    )
-    assert "items: the benchmark's code is not run here" in str(prove(run, manifest, of).unproven)
-    assert prove(run, manifest, structs.replace(of, items=ITEMS, pairs=[Pair(OTHER, None)])).wrongs == 17
+    manifest["specification"] = specified_pairs(PAIRS[1:])
+    before, now = proven(run).wrongs, prove_run(ScoredTalks(ITEMS), run, manifest)
+    assert before == 0 and sum("is not in this run" in wrong for wrong in now.wrong) == 17
