@@ -38,6 +38,12 @@ def test_the_first_task_has_at_most_twelve_lines() -> None:
     assert len(task.splitlines()) <= 12
 
 
+def test_the_class_of_the_page_is_the_one_whose_types_are_checked() -> None:
+    (firm,) = [block.text for block in SECTIONS["A benchmark of many steps"] if block.file == "firm/firm.py"]
+    checked = Path(__file__).parent / "bench/evaluation/door/firm_benchmark.py"
+    assert firm.strip() == checked.read_text("utf-8").strip()
+
+
 def test_every_section_has_a_snippet_and_every_link_on_the_page_leads_to_one() -> None:
     assert [title for title, blocks in SECTIONS.items() if not blocks] == []
     links = re.findall(r"\]\(#([\w-]+)\)", TEXT)
