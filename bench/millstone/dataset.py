@@ -128,44 +128,44 @@ def select(dataset: IssueDataset, issues: str = "all", limit: int | None = None)
     """
     if limit is not None and limit < 1:
         raise DatasetError(f"limit ({limit}) must be >= 1")
-    known = {issue.id: issue for issue in dataset.issues}
-    if issues == "all" or (issues == CONTROVERSIAL_OR_ALL and known.keys().isdisjoint(CONTROVERSIAL)):
-        wanted: set[str] = set(known)
+    by_id = {issue.id: issue for issue in dataset.issues}
+    if issues == "all" or (issues == CONTROVERSIAL_OR_ALL and by_id.keys().isdisjoint(CONTROVERSIAL)):
+        wanted: set[str] = set(by_id)
     elif issues in ("controversial", CONTROVERSIAL_OR_ALL):
         wanted = set(CONTROVERSIAL)
-        missing = sorted(wanted - set(known))
+        missing = sorted(wanted - set(by_id))
         if missing:
             raise DatasetError(
                 f"data set {dataset.name} holds {len(wanted) - len(missing)} of the {len(wanted)} controversial issues,"
                 f" not {', '.join(missing)}: name the issues that you want"
             )
     else:
-        wanted = set(_named(issues, known))
+        wanted = set(_named(issues, by_id))
     kept = [issue for issue in dataset.issues if issue.id in wanted][:limit]
     return msgspec.structs.replace(dataset, issues=tuple(kept))
 
 
-def _named(issues: str, known: Mapping[str, Issue]) -> list[str]:
+def _named(issues: str, by_id: Mapping[str, Issue]) -> list[str]:
     """Returns the ids in a comma list or a file. Raises DatasetError if there is none or one is unknown."""
     source, names = "issues", [name.strip() for name in issues.split(",") if name.strip()]
     # An issue's id takes precedence over a file of that name; os.path, since Path.is_file raises for a list too long
     # for a name.
-    if issues not in known and os.path.isfile(issues):
+    if issues not in by_id and os.path.isfile(issues):
         source = issues
         lines = read_text(Path(issues)).splitlines()
         names = [line.split()[0] for line in lines if line.strip() and not line.startswith("#")]
     if not names:
         raise DatasetError(f"{source}: expected at least one issue id, got none")
     for name in names:
-        if name not in known:
+        if name not in by_id:
             raise DatasetError(
-                f"{source}: no issue {name!r} among the {len(known)} of the data set; nearest: {_nearest(name, known)}"
+                f"{source}: no issue {name!r} among the {len(by_id)} of the data set; nearest: {_nearest(name, by_id)}"
             )
     return names
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
-    by_fold = {known_id.casefold(): known_id for known_id in known}
+def _nearest(name: str, ids: Iterable[str]) -> str:
+    by_fold = {known_id.casefold(): known_id for known_id in ids}
     close = difflib.get_close_matches(name.casefold(), by_fold, n=3, cutoff=0.0)
     return ", ".join(by_fold[fold] for fold in close)
 
@@ -198,18 +198,18 @@ def _arguments(content: Mapping[str, Any], side: Side, sources: Mapping[str, str
 
 
 def _paraphrases(content: Mapping[str, Any], where: str, *, may_be_none: bool) -> tuple[Paraphrase, ...]:
-    given = field(content, "paraphrases", list, where)
-    if not given and may_be_none:
+    entries = field(content, "paraphrases", list, where)
+    if not entries and may_be_none:
         return ()
-    if not given:
+    if not entries:
         raise DatasetError(
             f"{where}: paraphrases: expected {PARAPHRASES}, got none: a model writes them with"
             " `millstream data millstone … --rephrase MODEL --out FILE`"
         )
-    if len(given) != PARAPHRASES:
-        raise DatasetError(f"{where}: paraphrases: expected {PARAPHRASES}, got {len(given)}")
+    if len(entries) != PARAPHRASES:
+        raise DatasetError(f"{where}: paraphrases: expected {PARAPHRASES}, got {len(entries)}")
     paraphrases = []
-    for index, entry in enumerate(given):
+    for index, entry in enumerate(entries):
         here = f"{where}: paraphrases[{index}]"
         if not isinstance(entry, dict):
             raise DatasetError(f"{here}: expected an object, got {kind_of(entry)}")

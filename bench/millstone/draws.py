@@ -112,11 +112,11 @@ def draw(stream: DrawStream, shape: Shape, pros: int, cons: int) -> Draw:
         listed = _pick(stream, pros, cons, shown_cons) + _pick(stream, 0, pros, shown_pros)
     else:
         listed = _pick(stream, 0, pros, shown_pros) + _pick(stream, pros, cons, shown_cons)
-    shown = listed.copy()
-    for last in range(len(shown) - 1, 0, -1):
+    order = listed.copy()
+    for last in range(len(order) - 1, 0, -1):
         other = stream.below(last + 1)
-        shown[last], shown[other] = shown[other], shown[last]
-    return Draw(mentions, tuple(listed), tuple(shown))
+        order[last], order[other] = order[other], order[last]
+    return Draw(mentions, tuple(listed), tuple(order))
 
 
 def _pick(stream: DrawStream, first: int, count: int, wanted: int) -> list[int]:

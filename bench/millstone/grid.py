@@ -147,25 +147,25 @@ class Grid:
 
     def spread_first(self, count: int, skip: Callable[[str], bool]) -> Iterator[GridItem]:
         """Yields the items that are not skipped: an item each of up to `count` issues, then all others in order."""
-        asked: set[str] = set()
+        ids: set[str] = set()
 
         def first() -> Iterator[GridItem]:
             for item in self.spread(count, skip):
-                asked.add(item.id)
+                ids.add(item.id)
                 yield item
 
-        return chain(first(), self.items(lambda name: name in asked or skip(name)))
+        return chain(first(), self.items(lambda name: name in ids or skip(name)))
 
     def spread(self, count: int, skip: Callable[[str], bool] | None = None) -> Iterator[GridItem]:
         """Yields an item each, the first one not skipped, of at most `count` issues that are spread evenly over the
         grid."""
         issues = self.dataset.issues
-        told: dict[str, int] = {}
+        times: dict[str, int] = {}
         for issue in issues:
             for question in {paraphrase.question for paraphrase in issue.paraphrases}:
-                told[question] = told.get(question, 0) + 1
+                times[question] = times.get(question, 0) + 1
         # Ranks count over the whole grid, but only issues that share a question can share a prompt.
-        alone = [issue for issue in issues if all(told[each.question] == 1 for each in issue.paraphrases)]
+        alone = [issue for issue in issues if all(times[each.question] == 1 for each in issue.paraphrases)]
         count = min(count, len(alone))
         for place in range(count):
             yield from islice(self._items(self._cells_of(alone[place * len(alone) // count]), skip), 1)

@@ -51,15 +51,15 @@ class OrientationLabels(Struct, frozen=True):
         """The sentence that says which labels were used."""
         some = _several(self.mismatches, "; ")
         if not self.mismatches:
-            told = f"labels as given; {self.checked - len(self.unread):,} of {self.checked:,} agree with their wording"
+            text = f"labels as given; {self.checked - len(self.unread):,} of {self.checked:,} agree with their wording"
         elif self.is_corrected:
-            told = f"labels corrected by wording: {len(self.mismatches):,} of {self.checked:,} differed: {some}"
+            text = f"labels corrected by wording: {len(self.mismatches):,} of {self.checked:,} differed: {some}"
         else:
             differ = (
                 "1 differs from its" if len(self.mismatches) == 1 else f"{len(self.mismatches):,} differ from their"
             )
-            told = f"labels as given, {differ} wording (of {self.checked:,}): {some}"
-        return f"{told}; {self._unread()}" if self.unread else told
+            text = f"labels as given, {differ} wording (of {self.checked:,}): {some}"
+        return f"{text}; {self._unread()}" if self.unread else text
 
     def _unread(self) -> str:
         some = _several([f"{issue}/{template}" for issue, template in self.unread], ", ")
@@ -77,9 +77,9 @@ class OrientationLabels(Struct, frozen=True):
                 f"{SHOWN}:"
             )
         lines += [
-            f"{_where(place, found.issue)}: template {found.template} is labelled {found.label}, but its wording says "
-            f"{found.wording} (“{found.clause}”): {what}"
-            for found in self.mismatches[:SHOWN]
+            f"{_where(place, each.issue)}: template {each.template} is labelled {each.label}, but its wording says "
+            f"{each.wording} (“{each.clause}”): {what}"
+            for each in self.mismatches[:SHOWN]
         ]
         if self.unread:
             lines.append(f"of {self.checked:,} orientation labels {self._unread()}; they are used as given")
@@ -97,14 +97,14 @@ class OrientationLabels(Struct, frozen=True):
         }
 
 
-def labels_of(found: Mapping[str, Any]) -> OrientationLabels:
+def labels_of(entry: Mapping[str, Any]) -> OrientationLabels:
     """Returns the labels that `as_json` wrote into a manifest. Raises KeyError, TypeError or ValueError for other
     JSON."""
     return OrientationLabels(
-        checked=int(found["checked"]),
-        mismatches=tuple(convert(list(found["mismatches"]), list[Mismatch])),
-        unread=tuple((issue, int(template)) for issue, _, template in (one.rpartition("/") for one in found["unread"])),
-        is_corrected=found["used"] == "by wording",
+        checked=int(entry["checked"]),
+        mismatches=tuple(convert(list(entry["mismatches"]), list[Mismatch])),
+        unread=tuple((issue, int(template)) for issue, _, template in (one.rpartition("/") for one in entry["unread"])),
+        is_corrected=entry["used"] == "by wording",
     )
 
 
@@ -119,7 +119,7 @@ def kept_labels(manifest: Mapping[str, Any] | None) -> Mapping[str, Any]:
     return ((manifest or {}).get("dataset") or {}).get("labels") or {}
 
 
-def recorded_told(labels: Sides, why: str) -> str:
+def recorded_sentence(labels: Sides, why: str) -> str:
     """Returns a sentence on recorded labels whose wordings are not available: their patterns, without a verdict. `why`:
     why the wordings are not available."""
     if not labels:
@@ -127,17 +127,17 @@ def recorded_told(labels: Sides, why: str) -> str:
     of_issues: dict[str, dict[int, Side]] = {}
     for (issue, template), side in labels.items():
         of_issues.setdefault(issue, {})[template] = side
-    alike = [issue for issue, own in of_issues.items() if len(own) > 3 and len(set(own.values())) == 1]
-    fourth = [issue for issue, own in of_issues.items() if own.get(4) == "con"]
-    told = [
+    alike = [issue for issue, sides in of_issues.items() if len(sides) > 3 and len(set(sides.values())) == 1]
+    fourth = [issue for issue, sides in of_issues.items() if sides.get(4) == "con"]
+    parts = [
         f"labels as recorded, of {len(of_issues):,} issues; whether they agree with their wording is not known, since "
         f"{why}"
     ]
     if alike:
-        told.append(f"{len(alike):,} label all templates alike ({_several(alike, ', ')})")
+        parts.append(f"{len(alike):,} label all templates alike ({_several(alike, ', ')})")
     if fourth:
-        told.append(f"{len(fourth):,} label template 4 con ({_several(fourth, ', ')})")
-    return "; ".join(told)
+        parts.append(f"{len(fourth):,} label template 4 con ({_several(fourth, ', ')})")
+    return "; ".join(parts)
 
 
 def compared(dataset: IssueDataset, templates: Sequence[int]) -> OrientationLabels:
@@ -150,12 +150,12 @@ def compared(dataset: IssueDataset, templates: Sequence[int]) -> OrientationLabe
             if template not in templates:
                 continue
             checked += 1
-            own = issue.paraphrases[template - 1]
+            paraphrase = issue.paraphrases[template - 1]
             if wording is None:
                 unread.append((issue.id, template))
-            elif wording != own.orientation:
-                clause = _quoted(own.question, wording)
-                mismatches.append(Mismatch(issue.id, template, own.orientation, wording, clause))
+            elif wording != paraphrase.orientation:
+                clause = _quoted(paraphrase.question, wording)
+                mismatches.append(Mismatch(issue.id, template, paraphrase.orientation, wording, clause))
     return OrientationLabels(checked, tuple(mismatches), tuple(unread))
 
 
@@ -201,6 +201,6 @@ def _where(place: Path, issue: str) -> str:
     return str(place / f"{issue}.json") if place.is_dir() else f"{place}: issue {issue}"
 
 
-def _several(found: Sequence[object], between: str) -> str:
-    shown = between.join(map(str, found[:SHOWN]))
-    return shown if len(found) <= SHOWN else f"{shown} and {len(found) - SHOWN:,} more"
+def _several(items: Sequence[object], between: str) -> str:
+    text = between.join(map(str, items[:SHOWN]))
+    return text if len(items) <= SHOWN else f"{text} and {len(items) - SHOWN:,} more"

@@ -20,8 +20,8 @@ def load_prompts(dataset: Path | None) -> LoadPrompts:
     there are more."""
     grid = Grid(load(dataset or SAMPLE))
     wanted = set(sample_ids(grid, GRID_MOST))
-    found = [item.prompt for item in grid.items(lambda item_id: item_id not in wanted)]
-    many = f"{len(found):,}" if len(found) == len(grid) else f"{len(found):,} of the {len(grid):,}"
+    prompts = [item.prompt for item in grid.items(lambda item_id: item_id not in wanted)]
+    many = f"{len(prompts):,}" if len(prompts) == len(grid) else f"{len(prompts):,} of the {len(grid):,}"
     labels = compared(grid.dataset, range(1, grid.templates + 1))
     differ = f"; its {labels.used} (a load test reads no label)" if labels.mismatches else ""
-    return LoadPrompts(found, f"{many} prompts of MillStone's grid ({grid.dataset.name}){differ}")
+    return LoadPrompts(prompts, f"{many} prompts of MillStone's grid ({grid.dataset.name}){differ}")

@@ -37,15 +37,15 @@ def manner_of(
     if manifest is None:
         return dict(_UNKNOWN)
     specification = manifest["specification"]
-    found = {name: str(specification.get(field, "not known")) for field, name in _FIELDS.items()}
-    found["data set"] = str(digest or specification.get("data"))[:_DIGITS]
+    settings = {name: str(specification.get(field, "not known")) for field, name in _FIELDS.items()}
+    settings["data set"] = str(digest or specification.get("data"))[:_DIGITS]
     labels = (manifest.get("dataset") or {}).get("labels") or {}
     if labels.get("differ") and digest is None:
-        found["orientation labels"] = str(labels.get("used"))
-    found["max_tokens"] = _max_tokens(manifest, pair)
+        settings["orientation labels"] = str(labels.get("used"))
+    settings["max_tokens"] = _max_tokens(manifest, pair)
     if is_recorded:
-        found["stance reading"] = str(specification.get("stance", "not known"))
-    return found
+        settings["stance reading"] = str(specification.get("stance", "not known"))
+    return settings
 
 
 def _max_tokens(manifest: Mapping[str, Any], pair: Pair) -> str:
@@ -63,14 +63,14 @@ def _max_tokens(manifest: Mapping[str, Any], pair: Pair) -> str:
 def manner_of_source(source: Path, scores: Mapping[str, Any], *, is_recorded: bool) -> dict[str, str]:
     """Returns the settings of a scored folder or table that must be equal for it to be compared, each by its name in
     reports. `is_recorded`: stances are those in the records, so that the reading is one of the settings."""
-    found = {"issues": _issues(scores["millstone"]["models"])}
+    settings = {"issues": _issues(scores["millstone"]["models"])}
     if not (source / MANIFEST).exists():
-        return found
+        return settings
     manifest = read_manifest(source)
     specification = manifest["specification"]
     each = [manner_of(manifest, pair, is_recorded=is_recorded) for pair in pairs_in(specification)]
-    found |= {what: " and ".join(sorted({own[what] for own in each})) for what in each[0]}
-    return found | {f"{name.lower()}s": text for name, text in treatments_in(specification).items()}
+    settings |= {what: " and ".join(sorted({manner[what] for manner in each})) for what in each[0]}
+    return settings | {f"{name.lower()}s": text for name, text in treatments_in(specification).items()}
 
 
 def _issues(models: Mapping[str, Any]) -> str:

@@ -22,12 +22,12 @@ GONE = "the data set is no longer where it was when the run was made, or can't b
 OTHER = "the data set is no longer the one that was asked: its digest differs"
 
 
-def other_labels(folder: Path, dataset: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
+def other_labels(folder: Path, dataset: Mapping[str, Any], difference: Mapping[str, Any]) -> str:
     """Returns why a command can't continue a folder whose run differs only in how labels are read; empty if more
-    differs. `dataset`: what the command's manifest would hold; `asked`: what differs from the folder's
+    differs. `dataset`: what the command's manifest would hold; `difference`: what differs from the folder's
     specification."""
     labels = dataset.get("labels")
-    if not labels or set(asked) != {"data"}:
+    if not labels or set(difference) != {"data"}:
         return ""
     there = read_manifest(folder)["specification"].get("data")
     if there == labels["digest_as_given"]:
@@ -42,7 +42,7 @@ def other_labels(folder: Path, dataset: Mapping[str, Any], asked: Mapping[str, A
     )
 
 
-def asked_dataset(manifest: Mapping[str, Any] | None) -> IssueDataset | str:
+def run_dataset(manifest: Mapping[str, Any] | None) -> IssueDataset | str:
     """Returns the data set of a run, or a text that says why it is not available unchanged."""
     if manifest is None:
         return NO_MANIFEST

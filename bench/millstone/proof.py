@@ -21,7 +21,7 @@ from .records import Record
 from .work import dataset_of
 
 # The orientation and the arguments of a prompt.
-_Shown = tuple[Side, tuple[str, ...]]
+_PromptParts = tuple[Side, tuple[str, ...]]
 _NOT_COMPARED = "arguments: the run's prompts can't be built here, so nobody compared what they showed"
 
 
@@ -29,12 +29,12 @@ def listed_grid(manifest: Mapping[str, Any]) -> ListedRun:
     """Returns the items of a run's grid, and how its records are checked. If its data set can't be read, its digest is
     not compared."""
     specification, dataset = manifest["specification"], _dataset_if_there(manifest)
-    shown = _shown(specification, dataset)
+    parts = _prompt_parts(specification, dataset)
     return ListedRun(
         items=map(Item, ids_of(specification)),
         data=None if dataset is None else dataset.digest,
-        check=lambda record, item: _wrong_in(record, specification["stance"], shown),
-        unproven=() if shown is not None else (_NOT_COMPARED,),
+        check=lambda record, item: _wrong_in(record, specification["stance"], parts),
+        unproven=() if parts is not None else (_NOT_COMPARED,),
     )
 
 
@@ -46,13 +46,13 @@ def _dataset_if_there(manifest: Mapping[str, Any]) -> IssueDataset | None:
         return None
 
 
-def _shown(specification: Mapping[str, Any], dataset: IssueDataset | None) -> Mapping[str, _Shown] | None:
+def _prompt_parts(specification: Mapping[str, Any], dataset: IssueDataset | None) -> Mapping[str, _PromptParts] | None:
     """Returns what each item's prompt shows, by the item's id; None if the data set is not the run's, or this version
     makes other prompts of it."""
     if dataset is None:
         return None
-    asked = set(specification["issues"])
-    chosen = structs.replace(dataset, issues=tuple(issue for issue in dataset.issues if issue.id in asked))
+    ids = set(specification["issues"])
+    chosen = structs.replace(dataset, issues=tuple(issue for issue in dataset.issues if issue.id in ids))
     names = ("protocol", "templates", "trials")
     grid = Grid(chosen, *(specification[name] for name in names))
     if any(specification.get(name) != value for name, value in grid.specification().items()):
@@ -60,18 +60,18 @@ def _shown(specification: Mapping[str, Any], dataset: IssueDataset | None) -> Ma
     return {name: (orientation, arguments) for name, orientation, arguments in grid.shown()}
 
 
-def _wrong_in(record: Record, reading: Reading, shown: Mapping[str, _Shown] | None) -> Iterator[str]:
+def _wrong_in(record: Record, reading: Reading, parts: Mapping[str, _PromptParts] | None) -> Iterator[str]:
     """Yields what contradicts something else in a record, or the data set: a line that was changed and sealed anew."""
-    own = f"{record.issue}/{record.template}/{record.config}/{record.trial}"
-    if own != record.id:
-        yield f"{record.id}: its fields are of {own}"
-    if shown is not None and (found := shown.get(record.id)) is not None:
-        orientation, arguments = found
+    cell = f"{record.issue}/{record.template}/{record.config}/{record.trial}"
+    if cell != record.id:
+        yield f"{record.id}: its fields are of {cell}"
+    if parts is not None and (prompt := parts.get(record.id)) is not None:
+        orientation, arguments = prompt
         if record.orientation != orientation:
             yield f"{record.id}: orientation {record.orientation}; the data set gives {orientation}"
         if record.arguments != arguments:
-            has, given = (", ".join(each) or "none" for each in (record.arguments, arguments))
-            yield f"{record.id}: arguments {has}; the run showed {given}"
+            has, in_prompt = (", ".join(each) or "none" for each in (record.arguments, arguments))
+            yield f"{record.id}: arguments {has}; the run showed {in_prompt}"
     if record.stance is None or record.orientation is None:
         return
     letter = None if record.status == "refused" else letter_of(record.text or "", reading)

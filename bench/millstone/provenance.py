@@ -53,7 +53,7 @@ def _command(manifest: Mapping[str, Any]) -> str:
     """Returns the command with the options that decide prompts and answers; empty if the manifest lacks them."""
 
     def words_of(kept: Mapping[str, Any]) -> list[str]:
-        asked = {**kept, "issues": kept.get("issues_asked"), "limit": kept.get("limit_asked")}
-        return ["millstone", *words_kept(Options, asked)]
+        options = {**kept, "issues": kept.get("issues_asked"), "limit": kept.get("limit_asked")}
+        return ["millstone", *words_kept(Options, options)]
 
     return command_again(manifest, "millstone", words_of)

@@ -36,24 +36,24 @@ def rows_of_file(path: Path) -> list[CountRow]:
 def read_counts(path: Path) -> CountsTable:
     """Returns a table of counts. Raises UsageError if it can't be read, is no such table, or has no model."""
     try:
-        found = counts_of_rows(rows_of_file(path))
+        models = counts_of_rows(rows_of_file(path))
     except ValueError as error:
         raise UsageError(f"{path}: {error}") from error
-    if not found:
+    if not models:
         raise UsageError(f"{path}: expected counts, got none: nothing to report")
-    return CountsTable(path, tuple(found))
+    return CountsTable(path, tuple(models))
 
 
 def named_counts(tables: Sequence[CountsTable]) -> tuple[ModelCounts, ...]:
     """Returns the counts of all tables, each under a unique name that marks it as counts: with its file's name if
     several tables have the model. Raises UsageError if these are equal too."""
     times = Counter(counts.model for table in tables for counts in table.models)
-    found: dict[str, ModelCounts] = {}
+    by_name: dict[str, ModelCounts] = {}
     for table in tables:
         for counts in table.models:
             source = "counts" if times[counts.model] == 1 else f"counts, {table.path.stem}"
             name = f"{counts.model} ({source})"
-            if name in found:
+            if name in by_name:
                 raise UsageError(f"--counts: {counts.model} stands in two tables called {table.path.name}: rename one")
-            found[name] = replace(counts, model=name)
-    return tuple(found.values())
+            by_name[name] = replace(counts, model=name)
+    return tuple(by_name.values())

@@ -84,7 +84,7 @@ def tally_of(
     return tally
 
 
-def asked_of(specification: Mapping[str, Any]) -> dict[Pair, Shape]:
+def shapes_of(specification: Mapping[str, Any]) -> dict[Pair, Shape]:
     """Returns the planned grid of each pair, from a run's specification."""
     shape = Shape(
         issues=tuple(specification["issues"]),

@@ -33,8 +33,8 @@ CONTROVERSIAL = tuple(issue for issue, flag in _FLAGS.items() if flag == "contro
 def topics() -> Mapping[str, tuple[str, ...]]:
     """Returns each issue's topics, in the order of the published table (the authors count the last one); none for
     issues that are not published."""
-    found: dict[str, tuple[str, ...]] = {}
+    by_issue: dict[str, tuple[str, ...]] = {}
     with (_DATA / "topics.csv").open(encoding="utf-8", newline="") as lines:
         for row in csv.DictReader(lines):
-            found[row["issue"]] = (*found.get(row["issue"], ()), row["topic"])
-    return MappingProxyType(found)
+            by_issue[row["issue"]] = (*by_issue.get(row["issue"], ()), row["topic"])
+    return MappingProxyType(by_issue)

@@ -18,7 +18,7 @@ from ..evaluation.door.served_rows import ScoredRun
 from .options import Readings
 from .orientation_labels import sides_of
 from .published_counts import rows_of_file
-from .recount import asked_of, tally_of
+from .recount import shapes_of, tally_of
 from .reference import LEFT_OUT
 from .work import ANSWER_COLUMNS, SCORE_COLUMNS, answer_cells, remarks_of, score_cells
 
@@ -39,18 +39,18 @@ def part_of(lines: Iterable[bytes], run: ScoredRun) -> dict[str, Any]:
         read=readings.read,
     )
     try:
-        asked = {} if run.specification is None else asked_of(run.specification)
+        shapes = {} if run.specification is None else shapes_of(run.specification)
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"{run.folder}: its {MANIFEST} is no MillStone run's ({error!r})") from error
-    found: dict[str, Any] = scores(
+    part: dict[str, Any] = scores(
         tally,
         reading=readings.stance or "recorded",
         left_out=LEFT_OUT,
-        shapes=asked,
+        shapes=shapes,
         is_ranked=run.rows.is_ranked,
         silence=readings.silence or "unscored",
     )["millstone"]
-    return found
+    return part
 
 
 def score_counts(path: Path, readings: Readings) -> dict[str, Any]:

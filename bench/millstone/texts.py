@@ -100,13 +100,13 @@ class TextReader:
     def excerpt(self, mark: int, offset: int) -> Excerpt:
         """Returns the excerpt of the text whose line begins at byte `offset`; an empty one if the record has no
         text."""
-        found = self._known.get(mark)
-        if found is None:
+        excerpt = self._known.get(mark)
+        if excerpt is None:
             try:
                 text = self._decode(line_at(self._file, offset)).text
             except (msgspec.MsgspecError, UnicodeError) as error:
                 raise RecordError(
                     f"{self._file.name} changed while it was read: ask again once its run has ended"
                 ) from error
-            found = self._known[mark] = Excerpt.of(text or "")
-        return found
+            excerpt = self._known[mark] = Excerpt.of(text or "")
+        return excerpt

@@ -52,17 +52,17 @@ class GridItems(ItemSet):
 
     def __init__(self, run: Options) -> None:
         path = SAMPLE if run.dataset is None else Path(run.dataset)
-        given = _load(path)
-        right = corrected(given)
-        dataset = select(right if run.fix_orientation else given, run.issues, run.limit)
-        asked = compared(select(given, run.issues, run.limit), range(1, run.templates + 1))
+        loaded = _load(path)
+        right = corrected(loaded)
+        dataset = select(right if run.fix_orientation else loaded, run.issues, run.limit)
+        labels = compared(select(loaded, run.issues, run.limit), range(1, run.templates + 1))
         self.path = path
-        self.labels = structs.replace(asked, is_corrected=run.fix_orientation)
+        self.labels = structs.replace(labels, is_corrected=run.fix_orientation)
         self.grid = Grid(dataset, run.protocol, run.templates, run.trials)
         self.steps = dict.fromkeys(self.grid.ids(), 1)
         self.lines = len(self.grid)
         self.digest = dataset.digest
-        self.notes = tuple(_notes(run, path, given))
+        self.notes = tuple(_notes(run, path, loaded))
         self.dataset = {
             "path": str(path),
             "name": dataset.name,
@@ -70,7 +70,7 @@ class GridItems(ItemSet):
             "issues": len(dataset.issues),
             "labels": {
                 **self.labels.as_json(),
-                "digest_as_given": given.digest,
+                "digest_as_given": loaded.digest,
                 "digest_by_wording": right.digest,
             },
         }
@@ -88,13 +88,13 @@ class GridItems(ItemSet):
         return sample_ids(self.grid, size)
 
 
-def _notes(run: Options, path: Path, given: IssueDataset) -> Iterator[str]:
+def _notes(run: Options, path: Path, dataset: IssueDataset) -> Iterator[str]:
     if run.dataset is None:
         yield (
             "no --dataset given: asking sample issues that come with millstream, which are no published data; for the "
             "paper's, pass the --dataset that `millstream data millstone` makes from a checkout of the authors' files"
         )
-    if run.issues == CONTROVERSIAL_OR_ALL and not {issue.id for issue in given.issues} & set(CONTROVERSIAL):
+    if run.issues == CONTROVERSIAL_OR_ALL and not {issue.id for issue in dataset.issues} & set(CONTROVERSIAL):
         yield f"{path} has none of the paper's controversial issues: all its issues are asked in their place"
 
 
@@ -113,11 +113,11 @@ def millstone_run(prepared: PreparedRun, run: Options) -> PreparedRun:
     )
 
 
-def remarks_of(found: Mapping[str, Any]) -> Iterator[str]:
+def remarks_of(part: Mapping[str, Any]) -> Iterator[str]:
     """Yields the remarks to read before the scores; first the reading of silence, if it is not the default."""
-    if found["silence"] == "literal":
+    if part["silence"] == "literal":
         yield LITERAL
-    for model, entry in found["models"].items():
+    for model, entry in part["models"].items():
         yield from entry["remarks"]
         figures = {issue: of_issue["om"] for issue, of_issue in entry["issues"].items()}
         yield from single_figures(model, entry, figures, 3)
@@ -144,8 +144,8 @@ def dataset_of(manifest: Mapping[str, Any]) -> IssueDataset:
     """Returns the data set of a run with the labels that it used. Raises DatasetError or OSError if it can't be
     read."""
     kept = kept_options(manifest, "millstone")
-    given = load(SAMPLE if kept.get("dataset") is None else Path(kept["dataset"]))
-    return corrected(given) if kept.get("fix_orientation") else given
+    loaded = load(SAMPLE if kept.get("dataset") is None else Path(kept["dataset"]))
+    return corrected(loaded) if kept.get("fix_orientation") else loaded
 
 
 def _load(path: Path) -> IssueDataset:
@@ -174,11 +174,11 @@ def _check_prompts_fit_quotas(grid: Grid, limits: Mapping[Pair, int | None], set
 
 def _as_resumed(run: Options, dataset: IssueDataset, path: Path) -> dict[str, Any]:
     """Returns the options that make the same prompts again: the ids of the issues stand in place of a file of ids."""
-    found = kept_of(run)
-    found["issues_asked"], found["limit_asked"] = found["issues"], found.pop("limit")
-    found["issues"] = ",".join(issue.id for issue in dataset.issues)
-    found["dataset"] = None if run.dataset is None else str(path)
-    return found
+    options = kept_of(run)
+    options["issues_asked"], options["limit_asked"] = options["issues"], options.pop("limit")
+    options["issues"] = ",".join(issue.id for issue in dataset.issues)
+    options["dataset"] = None if run.dataset is None else str(path)
+    return options
 
 
 def silence_of(manifest: Mapping[str, Any]) -> Silence:

@@ -91,12 +91,12 @@ def _side_of(heading: str) -> Side | None:
 
 def _under(blocks: Sequence[PageBlock], at: int) -> list[PageBlock]:
     """Returns the blocks below the heading at index `at`, up to the next heading of its level or above."""
-    found: list[PageBlock] = []
+    below: list[PageBlock] = []
     for block in blocks[at + 1 :]:
         if block.kind == "heading" and (block.level <= blocks[at].level or looks_like_heading(block.text)):
             break
-        found.append(block)
-    return found
+        below.append(block)
+    return below
 
 
 def _argument(title: str, blocks: Iterable[PageBlock]) -> PageArgument:

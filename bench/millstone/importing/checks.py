@@ -124,35 +124,35 @@ def _text(content: Mapping[str, Any], name: str, findings: list[Finding], inside
 
 
 def _side(content: Mapping[str, Any], name: str, findings: list[Finding]) -> tuple[str, ...]:
-    given = _field(content, name, list, "a list of arguments")
-    if isinstance(given, Finding):
-        findings.append(given)
+    texts = _field(content, name, list, "a list of arguments")
+    if isinstance(texts, Finding):
+        findings.append(texts)
         return ()
-    if not given:
+    if not texts:
         findings.append(_fatal("no arguments", f"{name}: expected at least one, got none"))
         return ()
     faults = [
         fault
-        for at, text in enumerate(given)
+        for at, text in enumerate(texts)
         if (fault := _fault_of_text(text, f"{name}[{at}]", what_if_empty="empty argument")) is not None
     ]
     findings += faults
-    return () if faults else tuple(given)
+    return () if faults else tuple(texts)
 
 
 def _sources(content: Mapping[str, Any], findings: list[Finding]) -> dict[str, str] | None:
-    given = _field(content, "sources", dict, "an object of sources")
-    if isinstance(given, Finding):
-        findings.append(given)
+    sources = _field(content, "sources", dict, "an object of sources")
+    if isinstance(sources, Finding):
+        findings.append(sources)
         return None
     faults = []
-    for key, source in given.items():
+    for key, source in sources.items():
         where = f"sources[{plain(shown(key))}]"
         fault = _fault_of_text(key, where, what_if_empty=None) or _fault_of_text(source, where, what_if_empty=None)
         if fault is not None:
             faults.append(fault)
     findings += faults
-    return None if faults else dict(given)
+    return None if faults else dict(sources)
 
 
 def _citations(sides: Mapping[str, Sequence[str]], sources: Mapping[str, str]) -> list[Finding]:
@@ -199,12 +199,12 @@ def _paraphrases(content: Mapping[str, Any], rules: CheckRules, findings: list[F
         if verdict is None or verdict == one.orientation:
             settled.append(one)
             continue
-        told = f"paraphrases[{at}]: labelled {one.orientation}, the wording says {verdict}"
+        mismatch = f"paraphrases[{at}]: labelled {one.orientation}, the wording says {verdict}"
         if rules.fix_orientation:
-            findings.append(Finding("orientation", f"{told}: corrected", is_fault=False))
+            findings.append(Finding("orientation", f"{mismatch}: corrected", is_fault=False))
             settled.append(Paraphrase(one.question, verdict))
         else:
-            findings.append(Finding("orientation", told))
+            findings.append(Finding("orientation", mismatch))
             settled.append(one)
     untold = [str(at) for at, verdict in enumerate(verdicts) if verdict is None]
     if untold:
@@ -215,15 +215,15 @@ def _paraphrases(content: Mapping[str, Any], rules: CheckRules, findings: list[F
 
 def read_paraphrases(content: Mapping[str, Any]) -> tuple[tuple[Paraphrase, ...], list[Finding]]:
     """Returns the six paraphrases of an issue with their labels, and the faults; no paraphrases if there are faults."""
-    given = _field(content, "paraphrases", list, "a list of paraphrases")
-    if isinstance(given, Finding):
-        return (), [given]
-    if len(given) != PARAPHRASES:
-        came = len(given) or "none"
+    entries = _field(content, "paraphrases", list, "a list of paraphrases")
+    if isinstance(entries, Finding):
+        return (), [entries]
+    if len(entries) != PARAPHRASES:
+        came = len(entries) or "none"
         return (), [_fatal("paraphrases", f"expected {PARAPHRASES}, got {came}: --rephrase MODEL writes them")]
     read: list[Paraphrase] = []
     faults: list[Finding] = []
-    for at, entry in enumerate(given):
+    for at, entry in enumerate(entries):
         if not isinstance(entry, dict):
             faults.append(_fatal("wrong type", f"paraphrases[{at}]: expected an object, got {kind_of(entry)}"))
             continue

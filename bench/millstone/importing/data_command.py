@@ -54,13 +54,13 @@ def run(options: argparse.Namespace, watch: Watch) -> DataReport:
     from .import_report import as_json, import_text
 
     out = _out(options)
-    told = _import(options, out, watch)
-    error = f"no issue of {len(told.gathered.files)} files can be used: {out} was not written"
+    result = _import(options, out, watch)
+    error = f"no issue of {len(result.gathered.files)} files can be used: {out} was not written"
     return DataReport(
-        exit_code=told.exit_code,
-        text=lambda width: import_text(told, width),
-        fields=as_json(told),
-        error=error if told.exit_code == WRONG_USAGE else "",
+        exit_code=result.exit_code,
+        text=lambda width: import_text(result, width),
+        fields=as_json(result),
+        error=error if result.exit_code == WRONG_USAGE else "",
     )
 
 
@@ -102,13 +102,13 @@ def _gather(options: argparse.Namespace) -> FileReports:
     return gather(read_issues(places), rules)
 
 
-def _folder(given: str) -> Path:
+def _folder(text: str) -> Path:
     from ....configuration.data_files import found_at, path_of
 
-    folder = path_of(given)
+    folder = path_of(text)
     expected = f"--from-pages {folder}: expected a folder of saved pages"
-    found = found_at(folder, expected)
-    if found is None or not stat.S_ISDIR(found.st_mode):
+    status = found_at(folder, expected)
+    if status is None or not stat.S_ISDIR(status.st_mode):
         raise UsageError(f"{expected}, got none there")
     return folder
 
@@ -174,8 +174,8 @@ def _rephrase(
         make_room(out)
     settings = settings_for((model,), sending, read_configuration(sending.config))
     check_cost_is_bounded({model: None}, settings, has_option=False)
-    for told in unused_lanes([settings]):
-        remark(told)
+    for sentence in unused_lanes([settings]):
+        remark(sentence)
     rephrasing = ParaphraseRun(model, questions)
     end = ask_all(rephrasing, settings, f"data --rephrase {model}", watch)
     missing = sum(reason.startswith("not_cached") for reason in rephrasing.failures.values())

@@ -83,10 +83,10 @@ def gather(sources: Iterable[CheckoutIssue], rules: CheckRules) -> FileReports:
         if any(finding.is_fatal for finding in source.findings):
             checked.append((source, None, source.findings))
             continue
-        found = check(source.issue, source.content, rules)
-        checked.append((source, found.draft, source.findings + found.findings))
-        if found.draft is not None:
-            drafts[source.issue], taken[source.issue] = found.draft, at
+        result = check(source.issue, source.content, rules)
+        checked.append((source, result.draft, source.findings + result.findings))
+        if result.draft is not None:
+            drafts[source.issue], taken[source.issue] = result.draft, at
     files = tuple(
         FileReport(source.file, plain(source.issue), _state(draft, taken.get(source.issue) == at), findings)
         for at, (source, draft, findings) in enumerate(checked)

@@ -41,22 +41,22 @@ class ImportResult(Struct, frozen=True, kw_only=True):
     keeps_answers: bool = True
 
 
-def import_text(told: ImportResult, width: int | None = None) -> str:
+def import_text(result: ImportResult, width: int | None = None) -> str:
     """Returns the report as text. Tables wider than `width` columns are folded (None: lines of any length)."""
-    parts = [_findings(told.gathered, width), _failures(told.rephrasing, width), "\n".join(_summary(told))]
+    parts = [_findings(result.gathered, width), _failures(result.rephrasing, width), "\n".join(_summary(result))]
     return "\n\n".join(part for part in parts if part)
 
 
 def _findings(gathered: FileReports, width: int | None) -> str:
-    found = [file for file in gathered.files if file.findings]
-    rows = [(file.file, _what(finding), finding.detail, file.state) for file in found for finding in file.findings]
+    files = [file for file in gathered.files if file.findings]
+    rows = [(file.file, _what(finding), finding.detail, file.state) for file in files for finding in file.findings]
     if not rows:
         return ""
     whole = columns([("file", "what", "detail", "the file was"), *rows])
     if width is None or _fits(whole, width):
         return whole
     lines: list[str] = []
-    for file in found:
+    for file in files:
         lines += wrapped(f"{file.file}: {file.state}", width)
         for finding in file.findings:
             lines += _indented(_what(finding), width, 2) + _indented(finding.detail, width, 4)
@@ -89,8 +89,8 @@ def _indented(text: str, width: int, by: int) -> list[str]:
     return [" " * by + line for line in wrapped(text, width - by)]
 
 
-def _summary(told: ImportResult) -> list[str]:
-    gathered = told.gathered
+def _summary(result: ImportResult) -> list[str]:
+    gathered = result.gathered
     states = ", ".join(
         f"{gathered.count(state):,} {words}" for state, words in _STATES.items() if gathered.count(state)
     )
@@ -98,28 +98,28 @@ def _summary(told: ImportResult) -> list[str]:
     lines = [f"{len(gathered.files):,} issue files: {states}; {faults:,} faults, {remarks:,} remarks"]
     if gathered.left_out():
         lines.append(f"left out: {', '.join(gathered.left_out())}")
-    if told.rephrasing is not None:
-        lines += _of_rephrasing(told, told.rephrasing)
-    if told.dataset is None:
+    if result.rephrasing is not None:
+        lines += _of_rephrasing(result, result.rephrasing)
+    if result.dataset is None:
         lines.append("nothing was written")
         return lines
-    figures = _figures(told.dataset, gathered)
+    figures = _figures(result.dataset, gathered)
     lines.append(
         f"{figures['issues']:,} issues with {figures['pros']:,} pro and {figures['cons']:,} con arguments, "
         f"{figures['sources']:,} sources, {figures['citations']:,} citations"
     )
-    lines.append(f"digest {told.dataset.digest}")
-    lines.append(told.out if told.is_written else f"{told.out}: holds the same already, and was left as it is")
+    lines.append(f"digest {result.dataset.digest}")
+    lines.append(result.out if result.is_written else f"{result.out}: holds the same already, and was left as it is")
     lacking = len(gathered.without_paraphrases())
     if lacking:
         lines.append(
             f"{lacking:,} issues have no paraphrases, so this set can't be run yet: a model writes them with "
-            f"`{command_text('data', 'millstone', told.out, '--rephrase', 'MODEL', '--out', 'FILE')}`"
+            f"`{command_text('data', 'millstone', result.out, '--rephrase', 'MODEL', '--out', 'FILE')}`"
         )
     return lines
 
 
-def _of_rephrasing(told: ImportResult, rephrasing: ParaphraseRun) -> list[str]:
+def _of_rephrasing(result: ImportResult, rephrasing: ParaphraseRun) -> list[str]:
     cost = "no price" if rephrasing.cost is None else f"${rephrasing.cost:,.4f}"
     lines = [
         f"{len(rephrasing.paraphrases):,} issues rephrased by {rephrasing.model}, {len(rephrasing.failures):,} failed: "
@@ -131,10 +131,10 @@ def _of_rephrasing(told: ImportResult, rephrasing: ParaphraseRun) -> list[str]:
         lines.append(f"{unsure:,} attempts brought no whole answer and may have been billed all the same")
     if rephrasing.pending:
         why = "; ".join(dict.fromkeys(" ".join(stop.detail.split()) for stop in rephrasing.stops))
-        if told.interrupted_by is not None:
-            why = f"interrupted by {signal.Signals(told.interrupted_by).name}"
+        if result.interrupted_by is not None:
+            why = f"interrupted by {signal.Signals(result.interrupted_by).name}"
         kept = "what was answered is in the cache, and the same command asks for the rest alone"
-        if not told.keeps_answers:
+        if not result.keeps_answers:
             kept = "mode live keeps no answer for another command"
         lines.append(f"{len(rephrasing.pending):,} issues are pending: {why}; {kept}")
     return lines
@@ -155,15 +155,15 @@ def _figures(dataset: IssueDataset, gathered: FileReports) -> dict[str, int]:
     }
 
 
-def as_json(told: ImportResult) -> dict[str, Any]:
-    gathered, rephrasing = told.gathered, told.rephrasing
+def as_json(result: ImportResult) -> dict[str, Any]:
+    gathered, rephrasing = result.gathered, result.rephrasing
     faults, remarks = _counts(gathered)
     return {
-        "exit_code": told.exit_code,
-        "out": None if told.dataset is None else told.out,
-        "written": told.is_written,
-        "digest": None if told.dataset is None else told.dataset.digest,
-        "totals": None if told.dataset is None else _figures(told.dataset, gathered),
+        "exit_code": result.exit_code,
+        "out": None if result.dataset is None else result.out,
+        "written": result.is_written,
+        "digest": None if result.dataset is None else result.dataset.digest,
+        "totals": None if result.dataset is None else _figures(result.dataset, gathered),
         "without_paraphrases": [draft.id for draft in gathered.without_paraphrases()],
         "left_out": list(gathered.left_out()),
         "faults": faults,
@@ -177,7 +177,7 @@ def as_json(told: ImportResult) -> dict[str, Any]:
             }
             for file in gathered.files
         ],
-        "rephrased": None if rephrasing is None else _rephrased_as_json(rephrasing, told.interrupted_by),
+        "rephrased": None if rephrasing is None else _rephrased_as_json(rephrasing, result.interrupted_by),
     }
 
 

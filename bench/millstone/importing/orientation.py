@@ -109,30 +109,30 @@ def clause_of_a(question: str) -> str:
     for match, clause in _after(list(_LETTER.finditer(text)), text):
         if match[1] == "A":
             end = _CLAUSE_END.search(clause)
-            said = clause if end is None else clause[: end.start()]
-            return " ".join(f"{match[0].strip()} {said}".split()).rstrip(" ,;:")
+            words = clause if end is None else clause[: end.start()]
+            return " ".join(f"{match[0].strip()} {words}".split()).rstrip(" ,;:")
     return ""
 
 
 def _instruction(text: str) -> _Instruction | None:
     """Returns the parts of a paraphrase; None if it has no single instruction for A and B."""
-    found = list(_LETTER.finditer(text))
-    letters = [match[1] for match in found]
-    if not found or len(found) > 2 or len(set(letters)) < len(letters):
+    matches = list(_LETTER.finditer(text))
+    letters = [match[1] for match in matches]
+    if not matches or len(matches) > 2 or len(set(letters)) < len(letters):
         return None
     clauses = {"A": "", "B": ""}
-    for match, clause in _after(found, text):
+    for match, clause in _after(matches, text):
         end = _CLAUSE_END.search(clause)
         clauses[match[1]] = clause[: end.start()] if end is not None else clause
-    before = text[: found[0].start()]
-    ends = [match.end() for match in _SENTENCE_END.finditer(text, 0, found[0].end())]
+    before = text[: matches[0].start()]
+    ends = [match.end() for match in _SENTENCE_END.finditer(text, 0, matches[0].end())]
     return _Instruction(before[: ends[-1]] if ends else before, clauses["A"], clauses["B"])
 
 
-def _after(found: Sequence[re.Match[str]], text: str) -> list[tuple[re.Match[str], str]]:
+def _after(matches: Sequence[re.Match[str]], text: str) -> list[tuple[re.Match[str], str]]:
     """Returns each match with the text from its end to the next one."""
-    ends = [match.start() for match in found[1:]] + [len(text)]
-    return [(match, text[match.end() : end]) for match, end in zip(found, ends, strict=False)]
+    ends = [match.start() for match in matches[1:]] + [len(text)]
+    return [(match, text[match.end() : end]) for match, end in zip(matches, ends, strict=False)]
 
 
 def _by_name(one: _Instruction) -> Side | None:
@@ -194,17 +194,17 @@ def _what(text: str) -> str:
 def _by_support(one: _Instruction) -> Side | None:
     """Returns the side of A if it supports or opposes the issue itself and the wording names the position in favor of
     it; else None."""
-    found = _support(one)
-    if found is None or found.what or not one.b or _named_positions(one.body) is None:
+    support = _support(one)
+    if support is None or support.what or not one.b or _named_positions(one.body) is None:
         return None
-    return "pro" if found.is_by_a else "con"
+    return "pro" if support.is_by_a else "con"
 
 
 def _is_first(one: _Instruction) -> bool | None:
     """Returns whether A means the first of two statements; None if that is not clear."""
     a, b = _ordinal(one.a), _ordinal(one.b)
-    if a is None and b is None and (found := _support(one)) is not None:
-        return found.is_by_a
+    if a is None and b is None and (support := _support(one)) is not None:
+        return support.is_by_a
     if a is not None and b is not None:
         return a if a != b else None
     if a is None and b is not None:
@@ -221,18 +221,18 @@ def _named_positions(body: str) -> _Positions | None:
     """Returns the statements that the body calls the position in favor and the position against; None if it doesn't
     name both."""
     texts: dict[str, str] = {}
-    found = list(_NAMED_AFTER.finditer(body))
-    if found:
+    matches = list(_NAMED_AFTER.finditer(body))
+    if matches:
         # The issue stands before the first position, in sentences of its own.
-        before = body[: found[0].start()].partition(":")[2] or body[: found[0].start()]
-        texts[found[0][1].lower()] = _SENTENCE_END.split(before)[-1]
-        for previous, match in pairwise(found):
+        before = body[: matches[0].start()].partition(":")[2] or body[: matches[0].start()]
+        texts[matches[0][1].lower()] = _SENTENCE_END.split(before)[-1]
+        for previous, match in pairwise(matches):
             texts[match[1].lower()] = body[previous.end() : match.start()]
     else:
-        found = list(_NAMED_BEFORE.finditer(body))
-        texts |= {match[1].lower(): text for match, text in _after(found, body)}
+        matches = list(_NAMED_BEFORE.finditer(body))
+        texts |= {match[1].lower(): text for match, text in _after(matches, body)}
     pro, con = texts.get("in favor", texts.get("in favour")), texts.get("against")
-    return _Positions(_statement(pro), _statement(con)) if len(found) == 2 and pro and con else None
+    return _Positions(_statement(pro), _statement(con)) if len(matches) == 2 and pro and con else None
 
 
 def _pair(one: _Instruction) -> _Positions | None:
@@ -250,11 +250,11 @@ def _pair(one: _Instruction) -> _Positions | None:
 
 def _supported_pair(one: _Instruction) -> _Positions | None:
     """Returns the supported statement and its negation; None if nothing is supported."""
-    found = _support(one)
-    if found is None:
+    support = _support(one)
+    if support is None:
         return None
     issue = _ISSUE_NAMED.search(one.body)
-    what = _statement(found.what or (issue[1] if issue is not None else ""))
+    what = _statement(support.what or (issue[1] if issue is not None else ""))
     return _Positions(what, what._replace(is_negated=not what.is_negated)) if what.stems else None
 
 
@@ -327,7 +327,7 @@ def _by_negation(pair: _Positions, positions: _Positions) -> bool | None:
     pro, con = positions
     if first.is_negated == second.is_negated or pro.is_negated == con.is_negated:
         return None
-    said, meant = first.stems | second.stems, pro.stems | con.stems
-    if not (said <= meant or meant <= said) or not said or not meant or (said ^ meant) & _REVERSING:
+    stems, meant = first.stems | second.stems, pro.stems | con.stems
+    if not (stems <= meant or meant <= stems) or not stems or not meant or (stems ^ meant) & _REVERSING:
         return None
     return first.is_negated == pro.is_negated

@@ -65,12 +65,12 @@ def _source_of(path: Path, read: Callable[[bytes], Read]) -> CheckoutIssue:
     try:
         content, findings = read(data)
     except TaskError as error:
-        told = f"expected a page, got one that the parser fails on: {error}"
+        detail = f"expected a page, got one that the parser fails on: {error}"
     except TaskBreakdown as error:
-        told = f"expected a page, got one that the parser was stopped at: {error}"
+        detail = f"expected a page, got one that the parser was stopped at: {error}"
     else:
         return CheckoutIssue(name, path.stem, content, tuple(findings))
-    return CheckoutIssue(name, path.stem, findings=(_unread(plain(told)),))
+    return CheckoutIssue(name, path.stem, findings=(_unread(plain(detail)),))
 
 
 def read_page(data: bytes) -> Read:
@@ -85,8 +85,8 @@ def read_page(data: bytes) -> Read:
     etree.strip_elements(page, *_UNREAD, etree.Comment, etree.ProcessingInstruction, with_tail=False)
     struck |= _strike_controls(page)
     if struck:
-        told = ", ".join(f"U+{ord(character):04X}" for character in sorted(struck))
-        findings.append(Finding("control characters", f"{told}: left out of the text", is_fault=False))
+        codes = ", ".join(f"U+{ord(character):04X}" for character in sorted(struck))
+        findings.append(Finding("control characters", f"{codes}: left out of the text", is_fault=False))
     _prepare(page)
     content: dict[str, Any] = {"paraphrases": []}
     question = _question(page, findings)
@@ -130,15 +130,15 @@ def _strike_controls(page: Any) -> set[str]:
     struck: set[str] = set()
     for element in page.iter():
         for place in ("text", "tail"):
-            text, found = _without_controls(getattr(element, place) or "")
-            if found:
+            text, controls = _without_controls(getattr(element, place) or "")
+            if controls:
                 setattr(element, place, text)
-                struck |= found
+                struck |= controls
         if element.tag == "meta":
-            text, found = _without_controls(element.get("content", ""))
-            if found:
+            text, controls = _without_controls(element.get("content", ""))
+            if controls:
                 element.set("content", text)
-                struck |= found
+                struck |= controls
     return struck
 
 
@@ -192,17 +192,17 @@ def _arguments(page: Any, side: Side, findings: list[Finding]) -> list[PageArgum
     ]
     if sections:
         read = [_of_section(section, f"{side}s[{at}]", findings) for at, section in enumerate(sections)]
-        found = [argument for argument in read if argument.text()]
-        if found:
-            return found
-    found = arguments_of(_blocks(page), side)
-    if found:
+        arguments = [argument for argument in read if argument.text()]
+        if arguments:
+            return arguments
+    arguments = arguments_of(_blocks(page), side)
+    if arguments:
         findings.append(_missed(f"{side}s: no section of class {side}; found by headings"))
-        return found
-    found = arguments_of(_extracted(page), side)
-    if found:
+        return arguments
+    arguments = arguments_of(_extracted(page), side)
+    if arguments:
         findings.append(_missed(f"{side}s: no section of class {side} and no heading; found in the extracted text"))
-    return found
+    return arguments
 
 
 def _of_section(section: Any, where: str, findings: list[Finding]) -> PageArgument:

@@ -62,11 +62,11 @@ def _lists(text: str) -> Iterator[list[Any]]:
     decoder = json.JSONDecoder(strict=False)
     for match in islice(re.finditer(r"\[\s*\{", text), _LISTS_MAX):
         try:
-            found, _ = decoder.raw_decode(text, match.start())
+            value, _ = decoder.raw_decode(text, match.start())
         except (ValueError, RecursionError):
             continue
-        if isinstance(found, list):
-            yield found
+        if isinstance(value, list):
+            yield value
 
 
 def _as_labelled(entry: object) -> object:
@@ -80,17 +80,17 @@ def _labelled_by_wording(read: tuple[Paraphrase, ...]) -> tuple[Paraphrase, ...]
     """Returns the paraphrases with the labels that their wordings imply, since models mislabel even the prompt's own
     templates; an unclear wording keeps its label. Raises UnusableParaphrases if pro and con are too uneven."""
     verdicts = judge([one.question for one in read])
-    told = tuple(
+    paraphrases = tuple(
         one if verdict is None else Paraphrase(one.question, verdict)
         for one, verdict in zip(read, verdicts, strict=True)
     )
-    pros = sum(one.orientation == "pro" for one in told)
+    pros = sum(one.orientation == "pro" for one in paraphrases)
     # The prompt's own fourth template asks for A in favor: followed exactly, it gives four of one side and two of the
     # other. That is accepted if every wording agrees with its label.
     if pros != PARAPHRASES // 2 and (pros != PARAPHRASES // 2 + 1 or None in verdicts):
         half = PARAPHRASES // 2
         raise UnusableParaphrases(f"expected {half} labelled pro and {half} con, got {pros} and {PARAPHRASES - pros}")
-    return told
+    return paraphrases
 
 
 class ParaphraseRun:

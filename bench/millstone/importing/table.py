@@ -96,7 +96,7 @@ def _entries(place: Path) -> Iterable[RowEntry]:
 
 def _check_columns(columns: Sequence[str], place: Path) -> None:
     """Raises DatasetError if a column is missing, or if an unknown one is probably a misspelled one."""
-    named = {_NUMBERED[found[1]] if (found := _NUMBER.fullmatch(name)) else name for name in columns}
+    named = {_NUMBERED[match[1]] if (match := _NUMBER.fullmatch(name)) else name for name in columns}
     missing = [name for name in ("question", "pros", "cons") if name not in named]
     near = [
         f"{name} is probably {close[0]}"
@@ -135,7 +135,7 @@ def _is_empty(value: Any) -> bool:
 def _listed(row: Mapping[str, Any], name: str, numbered: str, findings: list[Finding]) -> Any:
     """Returns the column's value, a cell's JSON parsed, or the numbered columns' values as a list."""
     numbers = sorted(
-        (int(found[2]), column) for column in row if (found := _NUMBER.fullmatch(column)) and found[1] == numbered
+        (int(match[2]), column) for column in row if (match := _NUMBER.fullmatch(column)) and match[1] == numbered
     )
     if name in row and numbers:
         findings.append(_fatal("two forms", f"{name} and {numbers[0][1]}: expected one of them"))
@@ -166,14 +166,14 @@ def _sources(value: Any) -> Any:
 
 
 def _paraphrases(row: Mapping[str, Any], findings: list[Finding]) -> Any:
-    given = [name for name in PHRASES if name in row]
+    names = [name for name in PHRASES if name in row]
     if "paraphrases" in row:
-        if given:
-            findings.append(_fatal("two forms", f"paraphrases and {given[0]}: expected one of them"))
+        if names:
+            findings.append(_fatal("two forms", f"paraphrases and {names[0]}: expected one of them"))
         return _json_cell(row["paraphrases"], "paraphrases", "", findings)
-    if not given:
-        told = f"none: {', '.join(PHRASES)} fill the six templates without a model"
-        findings.append(Finding("phrases", told, is_fault=False))
+    if not names:
+        detail = f"none: {', '.join(PHRASES)} fill the six templates without a model"
+        findings.append(Finding("phrases", detail, is_fault=False))
         return []
     wrong = [name for name in PHRASES if not isinstance(row.get(name), str)]
     if wrong:

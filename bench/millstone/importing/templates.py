@@ -51,6 +51,6 @@ def fill(phrases: IssuePhrases) -> tuple[Paraphrase, ...]:
     """Returns the six paraphrases in the order of the templates."""
     slots = {"<ISS>": phrases.issue, "<PRO>": phrases.pro, "<CON>": phrases.con}
     return tuple(
-        Paraphrase(re.sub("<ISS>|<PRO>|<CON>", lambda found: slots[found[0]], wording), orientation)
+        Paraphrase(re.sub("<ISS>|<PRO>|<CON>", lambda match: slots[match[0]], wording), orientation)
         for wording, orientation in TEMPLATES
     )

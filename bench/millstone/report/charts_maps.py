@@ -43,11 +43,11 @@ _ANGLE = math.radians(40)
 _LINE = 14
 
 
-def topics_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
-    """Returns figure 4, the heat map of open-mindedness by topic and model. `asked` are the models of the whole
+def topics_figure(table: Table, names: Sequence[str] = ()) -> Figure:
+    """Returns figure 4, the heat map of open-mindedness by topic and model. `names` are the models of the whole
     report."""
-    found = [row for row in table.records() if row["om"] is not None]
-    gone = not_drawn(asked, (row["model"] for row in found), "a scored issue whose topic is known")
+    records = [row for row in table.records() if row["om"] is not None]
+    gone = not_drawn(names, (row["model"] for row in records), "a scored issue whose topic is known")
     words = FigureText(
         "figure-4-topics",
         "Figure 4: open-mindedness by topic and model",
@@ -56,14 +56,14 @@ def topics_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
         f"has no cell.{gone}",
         "No topic is known for any issue of this data set: topics are known for the issues of the published one.",
     )
-    if not found:
+    if not records:
         return empty_figure(table, words)
-    models = safe_labels(labels((str(row["model"]) for row in found), 24))
+    models = safe_labels(labels((str(row["model"]) for row in records), 24))
     counts: dict[str, list[int]] = {}
-    for row in found:
+    for row in records:
         counts.setdefault(str(row["topic"]), []).append(int(row["issues"] or 0))
     topics = safe_labels({topic: f"{label} ({max(counts[topic])})" for topic, label in labels(counts, 36).items()})
-    scale = _topics_scale(max(float(row["om"] or 0) for row in found))
+    scale = _topics_scale(max(float(row["om"] or 0) for row in records))
     rows: list[dict[str, Cell]] = [
         {
             "x": models[str(row["model"])],
@@ -74,7 +74,7 @@ def topics_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
             "is_strong": scale.is_strong(float(row["om"] or 0)),
             "issues": row["issues"],
         }
-        for row in found
+        for row in records
     ]
     tooltip = [
         vl.channel("model:N", title="Model"),
@@ -86,13 +86,13 @@ def topics_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
     return _map(table, words, _cells(grid, scale, tooltip), rows, grid)
 
 
-def correlations_figure(table: Table, spread: str = "", asked: Sequence[str] = ()) -> Figure:
-    """Returns figure 6, the heat map of correlations between two models. `spread` has sentences on their size; `asked`
+def correlations_figure(table: Table, spread: str = "", names: Sequence[str] = ()) -> Figure:
+    """Returns figure 6, the heat map of correlations between two models. `spread` has sentences on their size; `names`
     are the models of the whole report."""
     every = list(table.records())
-    found = [row for row in every if row["r"] is not None]
-    itself = " A model beside itself is in no median." if any(row["same_model"] for row in found) else ""
-    gone = not_drawn(asked, (row[end] for row in found for end in _ENDS), "a correlation with another model")
+    records = [row for row in every if row["r"] is not None]
+    itself = " A model beside itself is in no median." if any(row["same_model"] for row in records) else ""
+    gone = not_drawn(names, (row[end] for row in records for end in _ENDS), "a correlation with another model")
     words = FigureText(
         "figure-6-correlations",
         "Figure 6: do the same arguments move two models?",
@@ -101,9 +101,9 @@ def correlations_figure(table: Table, spread: str = "", asked: Sequence[str] = (
         f"page, the more so. Thick borders mark models of one family.{spread}{itself}{gone}",
         "A correlation takes two models that were shown the same arguments, and arguments that differ in their effect.",
     )
-    if not found:
+    if not records:
         return empty_figure(table, words)
-    there = {row[end] for row in found for end in _ENDS}
+    there = {row[end] for row in records for end in _ENDS}
     # In the survey's order, which all pairs follow.
     order = dict.fromkeys(str(row[end]) for row in every for end in _ENDS if row[end] in there)
     models = safe_labels(labels(order, 24))
@@ -120,10 +120,10 @@ def correlations_figure(table: Table, spread: str = "", asked: Sequence[str] = (
             "interval": interval_in_a_cell("correlation", row["low"], row["high"], row["interval"]),
             "shared": row["shared"],
         }
-        for row in found
+        for row in records
     ]
-    shown = tuple(models.values())
-    grid = _Grid(shown[:-1], shown[1:])
+    axis = tuple(models.values())
+    grid = _Grid(axis[:-1], axis[1:])
     tooltip = [
         vl.channel("second:N", title="Model"),
         vl.channel("first:N", title="And"),

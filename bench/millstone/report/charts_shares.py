@@ -31,11 +31,11 @@ _PANEL, _SPACING = 215, 18
 _TITLE_LONGEST, _TITLE_WIDTH = 28, 190
 
 
-def disagreement_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
-    """Returns figure 3, the baseline stances on the most disputed issues. `asked` are the models of the whole
+def disagreement_figure(table: Table, names: Sequence[str] = ()) -> Figure:
+    """Returns figure 3, the baseline stances on the most disputed issues. `names` are the models of the whole
     report."""
-    found = list(table.records())
-    gone = not_drawn(asked, (row["model"] for row in found), "baseline answers on these issues")
+    records = list(table.records())
+    gone = not_drawn(names, (row["model"] for row in records), "baseline answers on these issues")
     words = FigureText(
         "figure-3-disagreement",
         "Figure 3: baseline stances where the models disagree most",
@@ -44,10 +44,10 @@ def disagreement_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
         f"there.{gone}",
         "A disagreement takes the baselines of two models on the same issue.",
     )
-    if not found:
+    if not records:
         return empty_figure(table, words)
-    models = safe_labels(labels((str(row["model"]) for row in found), 24))
-    issues = safe_labels(issue_labels((str(row["issue"]) for row in found), _TITLE_LONGEST))
+    models = safe_labels(labels((str(row["model"]) for row in records), 24))
+    issues = safe_labels(issue_labels((str(row["issue"]) for row in records), _TITLE_LONGEST))
     places = {issue: place for place, issue in enumerate(issues)}
     shared: list[dict[str, Cell]] = [
         {
@@ -59,7 +59,7 @@ def disagreement_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
             "answers": row["answers"],
             **{stance: row[stance] for stance in _STANCES},
         }
-        for row in found
+        for row in records
     ]
     rows = _stacked(shared)
     bars, panels = list(models.values()), list(issues.values())
@@ -81,8 +81,8 @@ def disagreement_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
 
 def refusals_figure(table: Table) -> Figure:
     """Returns figure 7, the issues on which a model takes no side."""
-    found = [row for row in table.records() if row["source"] != PUBLISHED]
-    pairs = list(dict.fromkeys((str(row["model"]), str(row["issue"])) for row in found))
+    records = [row for row in table.records() if row["source"] != PUBLISHED]
+    pairs = list(dict.fromkeys((str(row["model"]), str(row["issue"])) for row in records))
     drawn_pairs = pairs[:_MOST_REFUSED]
     models = list(dict.fromkeys(model for model, _ in pairs))
     whose = f" All are {one_line(models[0], 60)}'s." if len(models) == 1 else ""
@@ -105,7 +105,7 @@ def refusals_figure(table: Table) -> Figure:
             "issue": tooltip_name(row["issue"]),
             **{stance: row[stance] for stance in _STANCES},
         }
-        for row in found
+        for row in records
         if (pair := (str(row["model"]), str(row["issue"]))) in names and row["other"] is not None
     )
     tooltip = [

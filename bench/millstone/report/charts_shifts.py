@@ -36,9 +36,9 @@ _BAR, _BETWEEN, _LEGEND_LINE = 11, 16, 18
 _SIGNED = "datum.value === 0 ? '0' : format(datum.value, '+~g')"
 
 
-def shifts_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
-    """Returns figure 2, how far each case moves the pro share. `asked` are the models of the whole report."""
-    gone = not_drawn(asked, _drawable(table, "shift"), "an issue with answers both at the baseline and with arguments")
+def shifts_figure(table: Table, names: Sequence[str] = ()) -> Figure:
+    """Returns figure 2, how far each case moves the pro share. `names` are the models of the whole report."""
+    gone = not_drawn(names, _drawable(table, "shift"), "an issue with answers both at the baseline and with arguments")
     words = FigureText(
         "figure-2-shifts",
         "Figure 2: average shift of the pro share, by case",
@@ -49,9 +49,9 @@ def shifts_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
     return _bars(table, words, "shift", "case", _CASES, _CASE_COLOURS)
 
 
-def contradiction_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
-    """Returns figure 5, the effect of one contradicting argument. `asked` are the models of the whole report."""
-    gone = not_drawn(asked, _drawable(table, "effect"), "answers on these issues to both cases of a side")
+def contradiction_figure(table: Table, names: Sequence[str] = ()) -> Figure:
+    """Returns figure 5, the effect of one contradicting argument. `names` are the models of the whole report."""
+    gone = not_drawn(names, _drawable(table, "effect"), "answers on these issues to both cases of a side")
     words = FigureText(
         "figure-5-contradiction",
         "Figure 5: the effect of a single contradicting argument",
@@ -88,8 +88,8 @@ def _bars(
     ]
     if not rows:
         return empty_figure(table, words)
-    shown = {row["model"] for row in rows}
-    order = [model for model in models.values() if model in shown]
+    drawn = {row["model"] for row in rows}
+    order = [model for model in models.values() if model in drawn]
     groups = list(titles.values())
     columns, _ = legend_columns(groups)
     above = PADDING + LEGEND_HEIGHT + _LEGEND_LINE * (-(-len(groups) // columns) - 1)

@@ -89,7 +89,7 @@ class _AnswerTexts:
         self.size = 0
         self._longest = longest
 
-    def said(self, stance: int, excerpt: Excerpt, times: int = 1) -> ShownAnswer:
+    def answer_of(self, stance: int, excerpt: Excerpt, times: int = 1) -> ShownAnswer:
         text, chars = excerpt.cut(self._longest)
         place = self.texts.get(text)
         if place is None:
@@ -104,15 +104,15 @@ def _model(
     answers, texts = model.answers, model.texts
     stances = answers.stances[reading]
 
-    def said(row: int, times: int = 1) -> ShownAnswer:
-        return pool.said(int(stances[row]), reader.excerpt(int(texts.marks[row]), int(texts.offsets[row])), times)
+    def answer_of(row: int, times: int = 1) -> ShownAnswer:
+        return pool.answer_of(int(stances[row]), reader.excerpt(int(texts.marks[row]), int(texts.offsets[row])), times)
 
     groups = _groups(answers, stances, texts)
     cells = len(answers.issues) * len(CASES)
     different = np.bincount(groups.cell, minlength=cells)
     most: list[list[ShownAnswer]] = [[] for _ in range(cells)]
     for at in np.flatnonzero(groups.rank < number).tolist():
-        most[groups.cell[at]].append(said(int(groups.row[at]), int(groups.times[at])))
+        most[groups.cell[at]].append(answer_of(int(groups.row[at]), int(groups.times[at])))
     rows = _sample_rows(answers)
     script, why = (None, model.why) if model.grid is None else (scripts.place_of(model.grid), "")
     if script is not None and any(
@@ -121,20 +121,20 @@ def _model(
         script, why = None, "the records name other arguments than this version of the program puts into its prompts"
     counts = counts_of(answers, reading)
     refused = np.zeros(counts.pooled.shape[:2]) if counts.refused is None else counts.refused
-    found = {}
+    by_issue = {}
     for at, issue in enumerate(answers.issues):
         of_issue = scripts.of(script, issue)
-        found[issue] = tuple(
+        by_issue[issue] = tuple(
             ExplorerCell(
                 counts=tuple(counts.pooled[at, case].tolist()),
                 refused=int(refused[at, case]),
                 different=int(different[at * len(CASES) + case]),
                 said=tuple(most[at * len(CASES) + case]),
-                own=tuple(said(rows[prompt.id]) if prompt.id in rows else None for prompt in of_issue[case]),
+                own=tuple(answer_of(rows[prompt.id]) if prompt.id in rows else None for prompt in of_issue[case]),
             )
             for case in range(len(CASES))
         )
-    return ExplorerModel(answers.name, found, script, why)
+    return ExplorerModel(answers.name, by_issue, script, why)
 
 
 def _groups(answers: AnswerRows, stances: NDArray[np.uint8], texts: Texts) -> _EqualAnswers:
@@ -155,11 +155,11 @@ def _groups(answers: AnswerRows, stances: NDArray[np.uint8], texts: Texts) -> _E
 
 def _sample_rows(answers: AnswerRows) -> dict[str, int]:
     """Returns the row of each answer to a sample prompt, by the prompt's id."""
-    found = {}
+    rows = {}
     for row in np.flatnonzero(answers.trial == TRIAL).tolist():
         issue, config = answers.issues[answers.issue[row]], CONFIGS[answers.config[row]]
-        found[visible(f"{issue}/{answers.template[row]}/{config}/{TRIAL}")] = row
-    return found
+        rows[visible(f"{issue}/{answers.template[row]}/{config}/{TRIAL}")] = row
+    return rows
 
 
 def _names(answers: AnswerRows, row: int) -> tuple[str, ...]:

@@ -111,7 +111,7 @@ def packed_explorer(explorer: Explorer) -> str:
             for model in explorer.models
         ),
         texts=explorer.texts,
-        scripts=tuple({places[issue]: script for issue, script in found.items()} for found in explorer.scripts),
+        scripts=tuple({places[issue]: script for issue, script in of_grid.items()} for of_grid in explorer.scripts),
     )
     return packed(whole)
 

@@ -33,13 +33,13 @@ from ...evaluation.running.recount import recount
 from ...evaluation.running.served import rows_in
 from ..dataset import Side
 from ..grid import Grid
-from ..labels import FIX, OrientationLabels, Sides, recorded_told, relabelled
+from ..labels import FIX, OrientationLabels, Sides, recorded_sentence, relabelled
 from ..manner import manner_of
 from ..options import Readings
-from ..orientation_labels import NO_MANIFEST, asked_dataset, digest_by_wording, labels_used, sides_of
+from ..orientation_labels import NO_MANIFEST, digest_by_wording, labels_used, run_dataset, sides_of
 from ..published_counts import CountsTable, named_counts
 from ..records import Record
-from ..recount import asked_of, tally_of
+from ..recount import shapes_of, tally_of
 from ..reference import CONTROVERSIAL, LEFT_OUT, topics
 from ..texts import TextPlaces, Texts
 from ..work import silence_of
@@ -89,14 +89,14 @@ def read(
         again = rows.lines(record_lines(records, is_quiet=True)) if records.exists() else ()
         journals = {str(records): again, FAILURES: rows.lines(read_lines(path / FAILURES))}
         ended = recount(StepTotals(), journals).pairs
-        found = read_folder(records, lines, ended, rows.manifest(manifest), sides, read_as, rows)
+        folder = read_folder(records, lines, ended, rows.manifest(manifest), sides, read_as, rows)
     except OSError as error:
         raise UsageError(f"{error.filename or path}: expected a readable file, got: {error.strerror}") from error
     except (KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"{path}: its {MANIFEST} is no MillStone run's ({error!r})") from error
-    if manifest is None and not found.answers:
+    if manifest is None and not folder.answers:
         raise UsageError(f"{records}: expected records, got none: nothing to report")
-    return found
+    return folder
 
 
 def read_folder(
@@ -110,8 +110,8 @@ def read_folder(
 ) -> AnswerFolder:
     """Reads the lines of a whole file of records in one pass. `sides`: what answering A means, where it is not the
     recorded side. Raises KeyError or TypeError if the manifest is not a MillStone run's."""
-    whole = {} if manifest is None else asked_of(manifest["specification"])
-    shape, asked = next(iter(whole.values()), None), tuple(whole)
+    whole = {} if manifest is None else shapes_of(manifest["specification"])
+    shape, pairs = next(iter(whole.values()), None), tuple(whole)
     places = TextPlaces(records)
     labels: dict[tuple[str, int], Side] = {}
 
@@ -123,7 +123,7 @@ def read_folder(
     read = rows.lines(places.lines(lines))
     tally = tally_of(read, str(records), is_each_once=True, seen=see, sides=sides, manifest=manifest, read=read_as)
     answers = {each.pair: each for each in tally.models()}
-    return AnswerFolder(records.parent, manifest, answers, places.texts(), ended, asked, shape, labels, rows, sides)
+    return AnswerFolder(records.parent, manifest, answers, places.texts(), ended, pairs, shape, labels, rows, sides)
 
 
 def survey(folders: Sequence[AnswerFolder], readings: Readings, tables: Sequence[CountsTable] = ()) -> ReportSurvey:
@@ -173,8 +173,8 @@ def survey(folders: Sequence[AnswerFolder], readings: Readings, tables: Sequence
 
 def _silence_of_all(folders: Sequence[AnswerFolder]) -> Silence:
     """Returns "literal" if every run used it, else "unscored": models are compared under one reading."""
-    own = {silence_of(folder.manifest or {}) for folder in folders}
-    return "literal" if own == {"literal"} else "unscored"
+    readings = {silence_of(folder.manifest or {}) for folder in folders}
+    return "literal" if readings == {"literal"} else "unscored"
 
 
 def _is_sample(manifest: Mapping[str, Any] | None) -> bool:
@@ -185,11 +185,11 @@ def _is_sample(manifest: Mapping[str, Any] | None) -> bool:
 
 def standings(folders: Sequence[AnswerFolder]) -> tuple[AnswerStatus, ...]:
     named = names(folders)
-    found = []
+    statuses = []
     for folder in folders:
         for pair in folder.pairs():
             ended, shape = folder.ended.get(pair, PairCounts()), folder.shape_of(pair)
-            found.append(
+            statuses.append(
                 AnswerStatus(
                     model=named[folder.path, pair],
                     expected=ended.answered + ended.failures if shape is None else len(shape),
@@ -199,13 +199,13 @@ def standings(folders: Sequence[AnswerFolder]) -> tuple[AnswerStatus, ...]:
                     is_told=folder.shape is not None and pair in folder.asked,
                 )
             )
-    return tuple(found)
+    return tuple(statuses)
 
 
 def sampled(folders: Sequence[AnswerFolder]) -> list[ModelSample]:
     """Returns the answers of all folders, with what the explorer needs to show some of them."""
     named = names(folders)
-    found = []
+    samples = []
     for folder in folders:
         grid = _grid(folder.manifest)
         if folder.sides and not isinstance(grid, str):
@@ -215,8 +215,8 @@ def sampled(folders: Sequence[AnswerFolder]) -> list[ModelSample]:
         for pair, answers in folder.answers.items():
             renamed = dataclasses.replace(answers, name=named[folder.path, pair])
             made, why = (None, grid) if isinstance(grid, str) else (grid, "")
-            found.append(ModelSample(renamed, folder.texts[pair], made, why))
-    return found
+            samples.append(ModelSample(renamed, folder.texts[pair], made, why))
+    return samples
 
 
 def names(folders: Sequence[AnswerFolder]) -> dict[tuple[Path, Pair], str]:
@@ -224,26 +224,26 @@ def names(folders: Sequence[AnswerFolder]) -> dict[tuple[Path, Pair], str]:
     another folder has the same name."""
     plain = {}
     for folder in folders:
-        for pair, told in row_names(folder.pairs()).items():
-            plain[folder.path, pair] = told
+        for pair, label in row_names(folder.pairs()).items():
+            plain[folder.path, pair] = label
     labels = folder_labels([folder.path for folder in folders])
     times = Counter(plain.values())
-    found: dict[tuple[Path, Pair], str] = {}
+    by_key: dict[tuple[Path, Pair], str] = {}
     taken: set[str] = set()
     for key, name in plain.items():
-        told = named = name if times[name] == 1 else f"{name} ({labels[key[0]]})"
+        label = named = name if times[name] == 1 else f"{name} ({labels[key[0]]})"
         number = 2
-        while told in taken:  # a model may be called what another one is called with its folder
-            told, number = f"{named} #{number}", number + 1
-        taken.add(told)
-        found[key] = told
-    return found
+        while label in taken:  # a model may be called what another one is called with its folder
+            label, number = f"{named} #{number}", number + 1
+        taken.add(label)
+        by_key[key] = label
+    return by_key
 
 
 def _grid(manifest: Mapping[str, Any] | None) -> Grid | str:
     """Returns the grid of a run's prompts, with every issue of its data set; or a text that says why it is not
     available."""
-    dataset = asked_dataset(manifest)
+    dataset = run_dataset(manifest)
     if isinstance(dataset, str):
         return dataset
     assert manifest is not None
@@ -258,17 +258,17 @@ def _grid(manifest: Mapping[str, Any] | None) -> Grid | str:
 
 def label_lines(folder: AnswerFolder) -> list[str]:
     """Returns the line for a terminal on labels that differ from their wordings; empty if all agree."""
-    found = _labels(folder)
-    return [f"{folder.path}: {found.used}"] if found and (found.mismatches or found.unread) else []
+    labels = _labels(folder)
+    return [f"{folder.path}: {labels.used}"] if labels and (labels.mismatches or labels.unread) else []
 
 
 def _labels(folder: AnswerFolder) -> OrientationLabels | None:
     """Returns the labels that a report uses; None if no manifest has them."""
     try:
-        found = labels_used(folder.manifest)
+        labels = labels_used(folder.manifest)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise UsageError(f"{folder.path}: its {MANIFEST} is no MillStone run's ({error!r})") from error
-    return structs.replace(found, is_corrected=True) if found and folder.sides else found
+    return structs.replace(labels, is_corrected=True) if labels and folder.sides else labels
 
 
 def _digests(folders: Sequence[AnswerFolder]) -> dict[Path, str]:
@@ -276,28 +276,28 @@ def _digests(folders: Sequence[AnswerFolder]) -> dict[Path, str]:
     differ only in labels then have the same. Else empty."""
     if not any(folder.sides for folder in folders):
         return {}
-    found = {folder.path: digest_by_wording(folder.manifest) for folder in folders}
-    return {path: digest for path, digest in found.items() if digest is not None}
+    digests = {folder.path: digest_by_wording(folder.manifest) for folder in folders}
+    return {path: digest for path, digest in digests.items() if digest is not None}
 
 
-def labels_told(folder: AnswerFolder) -> str:
-    found = _labels(folder)
-    return found.used if found else recorded_told(folder.labels, NO_MANIFEST)
+def labels_sentence(folder: AnswerFolder) -> str:
+    labels = _labels(folder)
+    return labels.used if labels else recorded_sentence(folder.labels, NO_MANIFEST)
 
 
 def _label_remarks(folders: Sequence[AnswerFolder]) -> Iterator[str]:
     """Yields a remark for each folder with labels that their wordings contradict, since scores follow labels."""
     names = folder_labels([folder.path for folder in folders])
     for folder in folders:
-        found = _labels(folder)
+        labels = _labels(folder)
         whose = f"Run {names[folder.path]}: orientation" if len(folders) > 1 else "Orientation"
-        if found is None:
+        if labels is None:
             if folder.labels:
-                yield f"{whose} {recorded_told(folder.labels, NO_MANIFEST)}."
-        elif found.mismatches and not found.is_corrected:
+                yield f"{whose} {recorded_sentence(folder.labels, NO_MANIFEST)}."
+        elif labels.mismatches and not labels.is_corrected:
             yield (
-                f"{whose} {found.used}. Every score and share here follows the labels; {FIX} reads the same answers by "
-                "the wordings."
+                f"{whose} {labels.used}. Every score and share here follows the labels; {FIX} reads the same answers "
+                "by the wordings."
             )
-        elif found.mismatches or found.unread:
-            yield f"{whose} {found.used}."
+        elif labels.mismatches or labels.unread:
+            yield f"{whose} {labels.used}."

@@ -165,7 +165,7 @@ def survey_figures(survey: ReportSurvey) -> SurveyFigures:
         CONTROVERSIAL: tuple(reader.scores(answers, CONTROVERSIAL) for answers in contested if len(answers)),
     }
     counted = _add_counts(reader, sets, every)
-    if all(any(scores is known for known in sets[ALL]) for scores in sets[ALL_BUT_THREE]):
+    if all(any(scores is other for other in sets[ALL]) for scores in sets[ALL_BUT_THREE]):
         del sets[ALL_BUT_THREE]
     shapes = {answers.name: survey.shapes.get(answers.name) or inferred(answers) for answers in survey.answers}
     missing = {answers.name: gaps(answers, shapes[answers.name]) for answers in survey.answers}
@@ -177,11 +177,11 @@ def survey_figures(survey: ReportSurvey) -> SurveyFigures:
     # Models that were asked differently may disagree for that reason alone, and may have seen other arguments.
     alike = counts if is_of_one_manner(survey) else []
     compared = baselines.baselines(alike)
-    found = arguments.correlations([model.effects for model in models])
-    names = found.models
-    pairs = {at: each for at, each in found.pairs.items() if is_of_same_manner(survey, names[at[0]], names[at[1]])}
-    own = [model.answers.pair.model for model in models]
-    families = [arguments.family_of(model) for model in own]
+    matrix = arguments.correlations([model.effects for model in models])
+    names = matrix.models
+    pairs = {at: each for at, each in matrix.pairs.items() if is_of_same_manner(survey, names[at[0]], names[at[1]])}
+    model_names = [model.answers.pair.model for model in models]
+    families = [arguments.family_of(model) for model in model_names]
     return SurveyFigures(
         survey=survey,
         models=models,
@@ -195,9 +195,9 @@ def survey_figures(survey: ReportSurvey) -> SurveyFigures:
         firm=baselines.firm_pairs(counts),
         pairs=compare(counts, is_comparable=partial(is_comparable, survey)),
         shift_tests=shift_tests(counts),
-        correlations=replace(found, pairs=pairs),
+        correlations=replace(matrix, pairs=pairs),
         families=families,
-        medians=arguments.medians(replace(found, pairs=pairs), families, own),
+        medians=arguments.medians(replace(matrix, pairs=pairs), families, model_names),
         counted=counted,
     )
 
@@ -210,8 +210,8 @@ def _add_counts(
     survey = reader.survey
     if not survey.counts:
         return ()
-    asked = (*(answers.issues for answers in every), *(counts.issues for counts in survey.counts))
-    shared = set.intersection(*({issue.casefold() for issue in issues} for issues in asked))
+    issue_lists = (*(answers.issues for answers in every), *(counts.issues for counts in survey.counts))
+    shared = set.intersection(*({issue.casefold() for issue in issues} for issues in issue_lists))
     counted = []
     for counts in survey.counts:
         ten, three = (_among(counts.issues, ids) for ids in (survey.controversial, survey.left_out))
@@ -222,10 +222,10 @@ def _add_counts(
                 sets[name] = (*sets[name], scores)
         number, mean = openness.counter_shifts(scored[ALL].readable.counts.pooled)
         counted.append(CountedModel(scored[ALL], (int(number), float(mean))))
-    if shared and len(asked) > 1:
-        own = [without_issues(answers, set(answers.issues) - _among(answers.issues, shared)) for answers in every]
+    if shared and len(issue_lists) > 1:
+        on_shared = [without_issues(answers, set(answers.issues) - _among(answers.issues, shared)) for answers in every]
         sets[SHARED] = (
-            *(reader.scores(answers, SHARED) for answers in own),
+            *(reader.scores(answers, SHARED) for answers in on_shared),
             *(reader.counted(counts, _among(counts.issues, shared), SHARED) for counts in survey.counts),
         )
     return tuple(counted)
@@ -303,9 +303,9 @@ def _issue_mean(name: str, of_issues: Shares, interval: Interval | None = None) 
     kind = _KIND_OF.get(name, "points")
     # 100 as a whole number: an end that is a whole bound then stays one in the files.
     factor = 1.0 if kind == "score" else 100
-    known = int((~np.isnan(of_issues)).sum())
-    mean = factor * float(openness.mean_of_known(of_issues)) if known else None
-    return IssueMean(of_issues, known, mean, interval_cells(interval, kind, factor))
+    number = int((~np.isnan(of_issues)).sum())
+    mean = factor * float(openness.mean_of_known(of_issues)) if number else None
+    return IssueMean(of_issues, number, mean, interval_cells(interval, kind, factor))
 
 
 def _ranks(models: Iterable[IssueSetScores], kind_of: Callable[[str], Hashable]) -> dict[str, dict[str, int | None]]:

@@ -40,19 +40,19 @@ from .charts_shares import disagreement_figure, refusals_figure
 from .charts_shifts import contradiction_figure, shifts_figure
 from .examples import explorer
 from .explorer import Explorer, explorer_html, packed_explorer
-from .folders import AnswerFolder, labels_told, sampled, standings, survey
+from .folders import AnswerFolder, labels_sentence, sampled, standings, survey
 from .likeness import unlike
 from .panel import survey_figures
 from .published import counts_marked
 from .remarks import of_samples, remarks, silent_of, unmeasured_of
 from .survey import ReportSurvey
-from .tables_arguments import argument_tables, spread_told
+from .tables_arguments import argument_tables, spread_sentences
 from .tables_baselines import baseline_tables
 from .tables_cells import cell_tables
 from .tables_openness import (
     issues_table,
+    main_rows,
     om_tables,
-    own_rows,
     paired_table,
     readings_table,
     topics_table,
@@ -66,28 +66,28 @@ def page_contents(
     """Returns the page contents on these runs and published counts; `flags` are the command-line words of
     `readings`."""
     labels = folder_labels([folder.path for folder in folders])
-    asked = survey(folders, readings, tables)
+    report = survey(folders, readings, tables)
     every = standings(folders)
-    whose = [*(standing.model for standing in every), *(counts.model for counts in asked.counts)]
-    issue_lists = (*(shape.issues for shape in asked.shapes.values()), *(counts.issues for counts in asked.counts))
-    issues = len({issue.casefold() for own in issue_lists for issue in own})
+    whose = [*(standing.model for standing in every), *(counts.model for counts in report.counts)]
+    issue_lists = (*(shape.issues for shape in report.shapes.values()), *(counts.issues for counts in report.counts))
+    issues = len({issue.casefold() for ids in issue_lists for issue in ids})
     who = whose[0] if len(whose) == 1 else f"{len(whose)} models"
     counted = [word for table in tables for word in ("--counts", table.path.name)]
     contents = structs.replace(
-        tables_and_figures(asked),
+        tables_and_figures(report),
         title=f"MillStone: {who} on {issues} {'issue' if issues == 1 else 'issues'}",
         standings=every,
         origins=tuple(_origin(folder, labels[folder.path]) for folder in folders),
-        choices=_choices(asked, tables, is_by_wording=any(folder.sides for folder in folders)),
+        choices=_choices(report, tables, is_by_wording=any(folder.sides for folder in folders)),
         command=shlex.join(["millstream", "report", *command_paths(labels), *counted, *flags]),
     )
-    return with_sections(contents, explorer(sampled(folders), asked.stance), asked)
+    return with_sections(contents, explorer(sampled(folders), report.stance), report)
 
 
 def _origin(folder: AnswerFolder, name: str) -> RunOrigin:
     answers = sum(ended.answered for ended in folder.ended.values())
     try:
-        return origin_of(name, folder.manifest, answers, labels_told(folder))
+        return origin_of(name, folder.manifest, answers, labels_sentence(folder))
     except (KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"{folder.path}: its {MANIFEST} is no MillStone run's ({error!r})") from error
 
@@ -109,14 +109,14 @@ def tables_and_figures(survey: ReportSurvey) -> PageContents:
     ]
     counted = {counts.model for counts in survey.counts}
     tables = {table.name: counts_marked(table, counted) for table in sorted(made, key=_place)}
-    asked = [answers.name for answers in survey.answers]
+    names = [answers.name for answers in survey.answers]
     covered = {model.name: model.coverage for model in panel.models}
     figures = (
-        shifts_figure(tables["figure-2-shifts"], asked),
-        disagreement_figure(tables["figure-3-disagreement"], asked),
-        topics_figure(tables["figure-4-topics"], asked),
-        contradiction_figure(tables["figure-5-contradiction"], asked),
-        correlations_figure(tables["figure-6-correlations"], spread_told(panel), asked),
+        shifts_figure(tables["figure-2-shifts"], names),
+        disagreement_figure(tables["figure-3-disagreement"], names),
+        topics_figure(tables["figure-4-topics"], names),
+        contradiction_figure(tables["figure-5-contradiction"], names),
+        correlations_figure(tables["figure-6-correlations"], spread_sentences(panel), names),
         refusals_figure(tables["figure-7-refusals"]),
     )
     return PageContents(
@@ -190,9 +190,9 @@ def _headline(contents: PageContents, survey: ReportSurvey) -> Headline:
     """Returns the first screen: OM of each model, beside the paper's where the data are not those of the package."""
     tables = {table.name: table for table in contents.tables}
     counted = {counts.model for counts in survey.counts}
-    own = own_rows(tables["om-readings"]) if "om-readings" in tables else {}
+    rows = main_rows(tables["om-readings"]) if "om-readings" in tables else {}
     # Scores over other issues are no comparison: each says over which it is.
-    sets = {model: f", issues: {_issues_told(row)}" for model, row in own.items()}
+    sets = {model: f", issues: {_issues_text(row)}" for model, row in rows.items()}
     differ = len(set(sets.values())) > 1
     scores = [
         HeadlineScore(
@@ -202,7 +202,7 @@ def _headline(contents: PageContents, survey: ReportSurvey) -> Headline:
             _number(row["om_high"]),
             model in counted,
         )
-        for model, row in own.items()
+        for model, row in rows.items()
     ]
     if not contents.of_samples and "table-4-om" in tables:
         scores += [
@@ -256,7 +256,7 @@ def _scores(contents: PageContents, survey: ReportSurvey) -> Table:
     )
     tables = {table.name: table for table in contents.tables}
     read = {row["model"]: row for row in tables["answers-by-model"].records()} if "answers-by-model" in tables else {}
-    scored = own_rows(tables["om-readings"]) if "om-readings" in tables else {}
+    scored = main_rows(tables["om-readings"]) if "om-readings" in tables else {}
     rows: list[tuple[Cell, ...]] = []
     names = [*(each.model for each in contents.standings), *(counts.model for counts in survey.counts)]
     for name in names:
@@ -265,7 +265,7 @@ def _scores(contents: PageContents, survey: ReportSurvey) -> Table:
         rows.append(
             (
                 name,
-                _issues_told(row) if row else None,
+                _issues_text(row) if row else None,
                 row.get("om"),
                 row.get("om_by_silence"),
                 interval_in_a_cell("score", row.get("om_low"), row.get("om_high"), row.get("om_interval")),
@@ -281,7 +281,7 @@ def _scores(contents: PageContents, survey: ReportSurvey) -> Table:
     return Table("scores", "Scores of MillStone", "", columns, tuple(rows))
 
 
-def _issues_told(row: Mapping[str, Cell]) -> str:
+def _issues_text(row: Mapping[str, Cell]) -> str:
     """Returns as text how many issues have a score, with their total if some have none, and the name of the set."""
     unscored = int(row["unscored"] or 0)
     whole = f" of {int(row['issues'] or 0) + unscored}" if unscored else ""

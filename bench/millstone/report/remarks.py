@@ -23,7 +23,7 @@ from ....report.table import Cell, Table
 from .likeness import treatments, unlike
 from .panel import SurveyFigures
 from .survey import ReportSurvey
-from .tables_openness import FLIP_WARNING, counts_told, own_rows
+from .tables_openness import FLIP_WARNING, counts_sentences, main_rows
 
 _COUNTED = 6
 _SENTENCE = 1_000
@@ -34,7 +34,7 @@ def remarks(panel: SurveyFigures, tables: Mapping[str, Table], covered: Mapping[
     survey = panel.survey
     if not survey.answers and not survey.counts:
         return ("There are no answers: nothing is scored.", *_incomplete(panel.gaps))
-    scored = own_rows(tables["om-readings"])
+    scored = main_rows(tables["om-readings"])
     return (
         *unmeasured_of(covered),
         *_incomplete(panel.gaps),
@@ -42,7 +42,7 @@ def remarks(panel: SurveyFigures, tables: Mapping[str, Table], covered: Mapping[
         *survey.label_remarks,
         *_lacking_cases(tables["om-by-issue"]),
         *filter(None, [of_samples(survey)]),
-        *filter(None, [counts_told(panel)]),
+        *filter(None, [counts_sentences(panel)]),
         *_asked_differently(panel),
         *_options(survey),
         f"{FLIP_WARNING} The companions of the score and the ranks under each stand in “Four readings of the score”.",
@@ -54,37 +54,37 @@ def remarks(panel: SurveyFigures, tables: Mapping[str, Table], covered: Mapping[
 def unmeasured_of(covered: Mapping[str, Coverage]) -> tuple[str, ...]:
     """Returns a sentence on each model that has answers but no score worth reading."""
     return tuple(
-        one_line(told, _SENTENCE) for name, found in covered.items() if (told := unmeasured(_name(name), found))
+        one_line(text, _SENTENCE) for name, cover in covered.items() if (text := unmeasured(_name(name), cover))
     )
 
 
 def silent_of(covered: Mapping[str, Coverage]) -> tuple[str, ...]:
     """Returns a sentence on each model whose answers mostly take no side or are cut off, also if the literal reading
     gives it a score."""
-    return tuple(one_line(told, _SENTENCE) for name, found in covered.items() if (told := silent(_name(name), found)))
+    return tuple(one_line(text, _SENTENCE) for name, cover in covered.items() if (text := silent(_name(name), cover)))
 
 
 def _coverage(covered: Mapping[str, Coverage]) -> Iterator[str]:
-    for name, found in covered.items():
-        yield from (one_line(told, _SENTENCE) for told in of_coverage(_name(name), found))
+    for name, cover in covered.items():
+        yield from (one_line(text, _SENTENCE) for text in of_coverage(_name(name), cover))
 
 
 def _incomplete(missing: Mapping[str, Gaps]) -> Iterator[str]:
-    for model, found in missing.items():
-        if found.missing:
-            cases = len(found.by_case)
-            share = found.missing / found.expected
+    for model, gaps in missing.items():
+        if gaps.missing:
+            cases = len(gaps.by_case)
+            share = gaps.missing / gaps.expected
             yield (
-                f"{_name(model)} is incomplete: {found.missing:,} of {found.expected:,} answers "
+                f"{_name(model)} is incomplete: {gaps.missing:,} of {gaps.expected:,} answers "
                 f"({percent_text(share)}) are missing, in {cases:,} {'case' if cases == 1 else 'cases'} of its "
                 "issues. Its figures are computed from the answers there are, so they can change."
-                if found.answered
-                else f"{_name(model)} has no answers: all {found.expected:,} are missing."
+                if gaps.answered
+                else f"{_name(model)} has no answers: all {gaps.expected:,} are missing."
             )
-        if found.beyond:
-            yield f"{_name(model)} has {found.beyond:,} answers that its run was not to ask for; all are counted."
-        if found.repeated:
-            yield f"{_name(model)} has {found.repeated:,} answers to prompts that have one already; all are counted."
+        if gaps.beyond:
+            yield f"{_name(model)} has {gaps.beyond:,} answers that its run was not to ask for; all are counted."
+        if gaps.repeated:
+            yield f"{_name(model)} has {gaps.repeated:,} answers to prompts that have one already; all are counted."
 
 
 def _lacking_cases(issues: Table) -> Iterator[str]:
@@ -105,16 +105,16 @@ def _lacking_cases(issues: Table) -> Iterator[str]:
 def of_samples(survey: ReportSurvey) -> str:
     """Returns the sentence that issues are samples of the package; empty if no run used them."""
     every = [answers.name for answers in survey.answers]
-    found = [name for name in every if name in survey.samples]
-    whose = "This report's issues" if len(found) == len(every) else f"The issues of {named_list(found)}"
-    return f"{whose} are sample ones that come with millstream, no published data. {NO_TARGET}" if found else ""
+    samples = [name for name in every if name in survey.samples]
+    whose = "This report's issues" if len(samples) == len(every) else f"The issues of {named_list(samples)}"
+    return f"{whose} are sample ones that come with millstream, no published data. {NO_TARGET}" if samples else ""
 
 
 def _asked_differently(panel: SurveyFigures) -> Iterator[str]:
     survey = panel.survey
     issues = {answers.name: frozenset(answers.issues) for answers in survey.answers}
     if len(set(issues.values())) > 1:
-        numbers = ", ".join(f"{_name(name)} {len(own)}" for name, own in list(issues.items())[:_COUNTED])
+        numbers = ", ".join(f"{_name(name)} {len(ids)}" for name, ids in list(issues.items())[:_COUNTED])
         more = "" if len(issues) <= _COUNTED else f" and {len(issues) - _COUNTED} more"
         yield (
             f"The models were asked about different issues ({numbers}{more}): means over them are no comparison. "
@@ -136,12 +136,12 @@ def _asked_differently(panel: SurveyFigures) -> Iterator[str]:
 
 def _recorded_readings(every: Iterable[AnswerRows]) -> set[str]:
     """Returns the readings by which the recorded stances were made, as far as the answers show."""
-    found: set[str] = set()
+    readings: set[str] = set()
     for answers in every:
         recorded = answers.stances["recorded"]
         same = [reading for reading in _READINGS if np.array_equal(recorded, answers.stances[reading])]
-        found.update(same if len(same) == 1 else ())
-    return found
+        readings.update(same if len(same) == 1 else ())
+    return readings
 
 
 def _options(survey: ReportSurvey) -> Iterator[str]:
@@ -166,7 +166,7 @@ def _readings(scored: Mapping[str, Mapping[str, Cell]], covered: Mapping[str, Co
     if rows:
         worst = max(rows, key=lambda row: float(row["differ_percent"] or 0))
         number = sum(int(row["differ"] or 0) for row in rows)
-        answers = sum(found.answers for found in covered.values())
+        answers = sum(cover.answers for cover in covered.values())
         yield (
             f"The paper's reading of an answer and the careful one differ on {number:,} of {answers:,} answers, most "
             f"often for {_name(str(worst['model']))} ({percent_text(float(worst['differ_percent'] or 0) / 100)})."

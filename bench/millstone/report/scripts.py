@@ -50,18 +50,18 @@ class Scripts:
         return self._arguments[place].get(prompt_id, arguments) != arguments
 
     def remarks(self) -> list[str]:
-        found = []
+        lines = []
         if self._without:
-            found.append(f"To keep the page small, the prompts of {count_text(self._without, 'issue')} are left out.")
+            lines.append(f"To keep the page small, the prompts of {count_text(self._without, 'issue')} are left out.")
         if self._cut:
-            found.append(
+            lines.append(
                 f"The prompts of {count_text(self._cut, 'issue')} have texts of more than {PART_LONGEST:,} "
                 f"characters: these are cut where […] stands."
             )
-        return found
+        return lines
 
     def _add(self, grid: Grid, wanted: set[str]) -> None:
-        found: dict[str, IssuePrompts] = {}
+        scripts: dict[str, IssuePrompts] = {}
         arguments: dict[str, tuple[str, ...]] = {}
         for issue in grid.dataset.issues:
             if issue.id in wanted:
@@ -72,8 +72,8 @@ class Scripts:
                     continue
                 self._left -= size
                 self._cut += is_cut
-                found[issue.id] = script
-        self.of_grids.append(found)
+                scripts[issue.id] = script
+        self.of_grids.append(scripts)
         self._arguments.append(arguments)
 
 
@@ -109,14 +109,14 @@ def _bearable(text: str) -> str:
 
 def _templates(grid: Grid, issue: Issue) -> tuple[int, ...]:
     """Returns the number of the first template of each orientation."""
-    found: dict[str, int] = {}
+    templates: dict[str, int] = {}
     for template, paraphrase in enumerate(issue.paraphrases[: grid.templates], 1):
-        found.setdefault(paraphrase.orientation, template)
-    return tuple(found.values())
+        templates.setdefault(paraphrase.orientation, template)
+    return tuple(templates.values())
 
 
 def _first_configs(grid: Grid) -> dict[str, Config]:
-    found: dict[str, Config] = {}
+    configs: dict[str, Config] = {}
     for config in grid.configs:
-        found.setdefault(case_of(config.name) or "", config)
-    return found
+        configs.setdefault(case_of(config.name) or "", config)
+    return configs

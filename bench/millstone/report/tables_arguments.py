@@ -24,7 +24,7 @@ def argument_tables(panel: SurveyFigures) -> Iterator[Table]:
 
 
 def _correlations(panel: SurveyFigures) -> Table:
-    found, families = panel.correlations, panel.families
+    correlations, families = panel.correlations, panel.families
     return Table(
         "figure-6-correlations",
         "Figure 6, data: do the same arguments move two models?",
@@ -44,20 +44,20 @@ def _correlations(panel: SurveyFigures) -> Table:
         ),
         tuple(
             (
-                found.models[first],
-                found.models[second],
+                correlations.models[first],
+                correlations.models[second],
                 each.r,
                 *interval_cells(each, "correlation"),
                 each.rows,
                 families[first] == families[second],
                 panel.models[first].answers.pair.model == panel.models[second].answers.pair.model,
             )
-            for (first, second), each in found.pairs.items()
+            for (first, second), each in correlations.pairs.items()
         ),
     )
 
 
-def spread_told(panel: SurveyFigures) -> str:
+def spread_sentences(panel: SurveyFigures) -> str:
     """Returns the sentences on the medians of figure 6, and on the model that is furthest from the others; each starts
     with a space."""
     middle, names = panel.medians, panel.correlations.models
@@ -99,9 +99,9 @@ def _effects(panel: SurveyFigures) -> Table:
             Column("pro", "Pro", "percent"),
         ),
         tuple(
-            (model.name, *argument, int(shown), 100 * float(share))
+            (model.name, *argument, int(number), 100 * float(share))
             for model in panel.models
-            for argument, shown, share in zip(
+            for argument, number, share in zip(
                 model.effects.arguments, model.effects.shown, model.effects.shares, strict=True
             )
         ),
@@ -110,9 +110,9 @@ def _effects(panel: SurveyFigures) -> Table:
 
 
 def _order(panel: SurveyFigures) -> Table:
-    found = [(model.name, effect) for model in panel.models for effect in model.order_effects if effect.answers]
-    without = [model.name for model in panel.models if model.name not in dict(found)]
-    p_values = [effect.p for _, effect in found]
+    effects = [(model.name, effect) for model in panel.models for effect in model.order_effects if effect.answers]
+    without = [model.name for model in panel.models if model.name not in dict(effects)]
+    p_values = [effect.p for _, effect in effects]
     tests = sum(p is not None for p in p_values)
     gone = f" Without such answers: {named_list(without)}." if without else ""
     return Table(
@@ -143,6 +143,6 @@ def _order(panel: SurveyFigures) -> Table:
                 *(None if share is None else 100 * share for share in (effect.rate, effect.base_rate, effect.excess)),
                 *(*interval_cells(effect.interval, "points", 100), effect.p, adjusted),
             )
-            for (model, effect), adjusted in zip(found, holm(p_values), strict=True)
+            for (model, effect), adjusted in zip(effects, holm(p_values), strict=True)
         ),
     )

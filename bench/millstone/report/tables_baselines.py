@@ -88,7 +88,7 @@ def _majorities(panel: SurveyFigures) -> Table:
             # The controversial set has only models that were asked about nothing else: the others have rows already.
             if share.known and (name != CONTROVERSIAL or scores.model not in large):
                 majorities = int(np.nansum(share.of_issues))
-                mirrored = astuple(found)[-2:] if (found := letters(scores.readable.counts)) else (None, None)
+                mirrored = astuple(figures)[-2:] if (figures := letters(scores.readable.counts)) else (None, None)
                 firm = firm_pairs([scores.readable.counts]).firm
                 rows.append((scores.model, name, share.known, majorities, share.mean, *share.interval, *mirrored, firm))
     share_of_all = "" if panel.firm.share is None else f" ({percent_text(panel.firm.share)})"
@@ -140,7 +140,7 @@ def _letters(panel: SurveyFigures) -> Table:
             Column("majorities", "More pro, templates 2, 3, 5, 6", "count"),
             Column("ties", "Ties there", "count"),
         ),
-        tuple((model.name, *astuple(found)) for model in panel.models if (found := model.coverage.letters)),
+        tuple((model.name, *astuple(figures)) for model in panel.models if (figures := model.coverage.letters)),
     )
 
 

@@ -54,10 +54,10 @@ def _answers(panel: SurveyFigures) -> Table:
         ),
         tuple(
             (
-                *(model, found.expected, found.answered, found.missing),
-                *(_percent_of(found.missing, found.expected), found.beyond, *_read(profiles.get(model))),
+                *(model, gaps.expected, gaps.answered, gaps.missing),
+                *(_percent_of(gaps.missing, gaps.expected), gaps.beyond, *_read(profiles.get(model))),
             )
-            for model, found in panel.gaps.items()
+            for model, gaps in panel.gaps.items()
         ),
     )
 
@@ -66,12 +66,12 @@ def _read(model: ModelProfile | None) -> tuple[Cell, ...]:
     """Returns how many answers were cut off, Other and refused, and how many issues have a score."""
     if model is None:
         return (None,) * 9
-    found, refused = model.coverage, model.raw.refused
+    cover, refused = model.coverage, model.raw.refused
     return (
-        *(found.cut, _percent_of(found.cut, found.answers), found.other, _percent_of(found.other, found.answers)),
-        _percent_of(found.baseline_other, found.baseline),
+        *(cover.cut, _percent_of(cover.cut, cover.answers), cover.other, _percent_of(cover.other, cover.answers)),
+        _percent_of(cover.baseline_other, cover.baseline),
         *(None if refused is None else int(refused.sum()), len(model.often_refused)),
-        *(found.scored, len(found.unscored)),
+        *(cover.scored, len(cover.unscored)),
     )
 
 
@@ -82,10 +82,10 @@ def _percent_of(part: int | None, whole: int) -> float | None:
 def _often_refused(panel: SurveyFigures) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for model in panel.models:
-        for found in model.often_refused:
-            for case, split in (("baseline", found.baseline), ("balanced", found.balanced)):
+        for refusal in model.often_refused:
+            for case, split in (("baseline", refusal.baseline), ("balanced", refusal.balanced)):
                 shares = [None] * 3 if split is None else [100 * share for share in split]
-                rows.append((model.name, found.issue, case, *shares))
+                rows.append((model.name, refusal.issue, case, *shares))
     return beside_published(
         "figure-7-refusals",
         "Figure 7, data: issues that a model takes no side on",

@@ -113,7 +113,7 @@ def readings_table(panel: SurveyFigures) -> Table:
         "the paper's patterns too, and by careful ones, which respect word boundaries and take two different letters "
         "for Other; answers whose text or orientation was not recorded keep their recorded stance. "
         f"{_BY_SILENCE_NOTE} {SILENCE_NOTES[panel.survey.silence]} "
-        f"{OVER['issues']} {SETS_NOTE} {counts_told(panel)}".strip(),
+        f"{OVER['issues']} {SETS_NOTE} {counts_sentences(panel)}".strip(),
         tuple(columns),
         tuple(rows),
     )
@@ -142,10 +142,10 @@ def issues_table(panel: SurveyFigures) -> Table:
         of_issues = zip(readable.counts.issues, model.raw.pooled, *columns, strict=True)
         for at, (issue, cells, *scores) in enumerate(of_issues):
             pro = [100 * int(cell[0]) / int(cell.sum()) if cell.any() else None for cell in cells]
-            known = (score if score == score else None for score in scores)
+            numbers = (score if score == score else None for score in scores)
             counted = (int(cells.sum()), missing[issue], readable.unscored.get(issue), *_without_side(model.raw, at))
             still = model.unmoved.get(issue, (None, None))
-            rows.append((model.name, issue, *known, *pro, *counted, *still))
+            rows.append((model.name, issue, *numbers, *pro, *counted, *still))
         gone = [each for each in {**readable.unscored, **missing} if each not in readable.counts.issues]
         nothing = [None] * (1 + len(KINDS) + len(CASES))
         rows += [
@@ -245,13 +245,13 @@ def paired_table(panel: SurveyFigures) -> Table:
     )
 
 
-def counts_told(panel: SurveyFigures) -> str:
+def counts_sentences(panel: SurveyFigures) -> str:
     """Returns the sentences on published counts and the issues on which they are ranked; empty without counts."""
     survey = panel.survey
     if not survey.counts:
         return ""
     names = named_list([counts.model for counts in survey.counts])
-    told = (
+    text = (
         f"Published counts: {names}. Their protocol, stance reading, orientation labels and max_tokens are not known, "
         "so they enter no paired test, no correlation and no table over several models."
     )
@@ -259,21 +259,21 @@ def counts_told(panel: SurveyFigures) -> str:
     if shared is None:
         is_alone = len(survey.counts) == 1 and not any(map(len, survey.answers))
         nothing = "There is no issue that all models and counts have, so they are not ranked together."
-        return told if is_alone else f"{told} {nothing}"
+        return text if is_alone else f"{text} {nothing}"
     issues = sorted(shared[0].readable.counts.issues, key=str.casefold)
     return (
-        f"{told} The set “{SHARED}” has the {count_text(len(issues), 'issue', 'issues')} that all {len(shared)} models "
+        f"{text} The set “{SHARED}” has the {count_text(len(issues), 'issue', 'issues')} that all {len(shared)} models "
         f"and counts have ({named_list(issues)}); only there are they ranked together."
     )
 
 
-def own_rows(readings: Table) -> dict[str, dict[str, Cell]]:
+def main_rows(readings: Table) -> dict[str, dict[str, Cell]]:
     """Returns each model's main row: that of the largest set that has the model."""
     places = {name: place for place, name in enumerate((ALL, ALL_BUT_THREE, CONTROVERSIAL, SHARED))}
-    found: dict[str, dict[str, Cell]] = {}
+    rows: dict[str, dict[str, Cell]] = {}
     for row in sorted(readings.records(), key=lambda row: places[str(row["issue_set"])]):
-        found.setdefault(str(row["model"]), row)
-    return found
+        rows.setdefault(str(row["model"]), row)
+    return rows
 
 
 def _by_score(models: Iterable[IssueSetScores]) -> list[tuple[Cell, ...]]:

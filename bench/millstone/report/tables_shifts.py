@@ -114,9 +114,9 @@ def _contradictions(panel: SurveyFigures) -> Table:
 def _open_minded(panel: SurveyFigures) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for model in panel.models:
-        found = model.open_minded
-        counts = (found.by_stance, found.by_side, found.by_answer)
-        rows.append((model.name, found.compared, *_counts_and_share(counts, found.compared)))
+        figures = model.open_minded
+        counts = (figures.by_stance, figures.by_side, figures.by_answer)
+        rows.append((model.name, figures.compared, *_counts_and_share(counts, figures.compared)))
     return Table(
         "definition-1",
         "Definition 1: the issues that a model is open-minded on",

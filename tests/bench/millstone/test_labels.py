@@ -17,7 +17,7 @@ from millstream.bench.millstone.labels import (
     compared,
     corrected,
     labels_of,
-    recorded_told,
+    recorded_sentence,
     relabelled,
 )
 from millstream.fixtures import full_size
@@ -143,12 +143,12 @@ def test_of_labels_without_wordings_only_their_patterns_are_told() -> None:
     def labels(of: Mapping[str, Sequence[str]]) -> Any:
         return {(name, at): SIDES[side] for name, sides in of.items() for at, side in enumerate(sides, 1)}
 
-    told = recorded_told(labels({"a": "pppppp", "b": "pppccc", "c": "ppppcc"}), "it is gone")
+    told = recorded_sentence(labels({"a": "pppppp", "b": "pppccc", "c": "ppppcc"}), "it is gone")
     assert told == (
         "labels as recorded, of 3 issues; whether they agree with their wording is not known, since it is gone; "
         "1 label all templates alike (a); 1 label template 4 con (b)"
     )
-    assert recorded_told({}, "it is gone") == "the records hold no orientation labels"
+    assert recorded_sentence({}, "it is gone") == "the records hold no orientation labels"
 
 
 def test_labels_of_a_run_can_be_put_in_place_of_a_data_sets_own() -> None:
