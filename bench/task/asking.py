@@ -6,6 +6,7 @@ Owns the order of items and how an answer becomes a record. Knows no file.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from msgspec import UNSET, Struct, structs
 
@@ -73,38 +74,29 @@ def _longest_judgements(
             yield structs.replace(call, tag=f"score {name}" if scorer.sets_temperature else None)
 
 
-def scores_of(scorers: Mapping[str, AnyScorer], reply: Reply, question: TaskQuestion) -> dict[str, Score]:
-    """Returns each scorer's score of a reply, by name. A judge's score has no value yet, since the judge must be
-    asked."""
-    silence = silence_of(reply)
-    found = {}
-    for name, scorer in scorers.items():
-        if silence is not None:
-            found[name] = Score(None, problem=silence)
-        elif isinstance(scorer, Judge):
-            found[name] = Score(None, problem="not judged")
-        else:
-            found[name] = scorer.score(reply, question.row)
-    return found
-
-
 async def judged(items: TaskItems, trial: QuestionTrial, reply: Reply, ask: Ask) -> Record:
     """Returns the record of an answer, once all judges have graded it."""
-    question, judgements = trial.question, []
-    scores = scores_of(items.scorers, reply, question)
+    question, grades = trial.question, dict[str, tuple[JudgeCall, Score]]()
     for name, scorer in items.scorers.items():
         if isinstance(scorer, Judge) and silence_of(reply) is None:
             call = scorer.call(question.asked, told(reply), question.row)
-            judgement, scores[name] = await ask_judge(name, scorer, call, ask)
-            judgements.append(judgement)
-    return record_of(trial, reply, scores, tuple(judgements))
+            grades[name] = await ask_judge(name, scorer, call, ask)
+    return record_of(items, trial, reply, grades)
 
 
 def record_of(
-    trial: QuestionTrial, reply: Reply, found: Mapping[str, Score], judgements: tuple[JudgeCall, ...] = ()
+    items: TaskItems,
+    trial: QuestionTrial,
+    reply: Reply,
+    grades: Mapping[str, tuple[JudgeCall, Score]] = MappingProxyType({}),
 ) -> Record:
-    """Returns the record of an answer with the task's own fields."""
-    question = trial.question
+    """Returns the record of an answer with the task's own fields. `grades`: the judges' calls and scores, by scorer."""
+    question, silence, scores = trial.question, silence_of(reply), dict[str, Score]()
+    for name, scorer in items.scorers.items():
+        if silence is not None:
+            scores[name] = Score(None, problem=silence)
+        else:
+            scores[name] = grades[name][1] if isinstance(scorer, Judge) else scorer.score(reply, question.row)
     return Record(
         text=reply.text,
         trial=trial.number,
@@ -112,6 +104,6 @@ def record_of(
         prompt=question.prompt_json(),
         tool_calls=tuple(ToolRequest(each.id, each.name, each.arguments) for each in reply.tool_calls) or UNSET,
         logprobs=reply.logprobs or UNSET,
-        judge=judgements or UNSET,
-        **scored(found),
+        judge=tuple(call for call, _ in grades.values()) or UNSET,
+        **scored(scores),
     )

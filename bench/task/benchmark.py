@@ -17,7 +17,7 @@ from ..evaluation.door.item import Item
 from ..evaluation.door.kept_options import kept_options
 from ..evaluation.door.treatments import specified_pairs
 from ..evaluation.planning.item_plan import general_run
-from .asking import QuestionTrial, TaskItems, judged, record_of, scores_of
+from .asking import QuestionTrial, TaskItems, judged, record_of
 from .options import TITLE, Options, Readings
 from .records import Record as TaskRecord
 from .score_document import COLUMNS, NAME, NO_MANIFEST, own_readings, score_cells, scores_in
@@ -62,8 +62,11 @@ class TaskBenchmark(ItemBenchmark[TaskRecord]):
     def is_asked_once(self) -> bool:
         return True
 
-    def prepare(self, order: Order) -> PreparedRun:
-        return task_run(order, source_of(order.run.options, order.sending.config))
+    def prepare(self, order: Order, source: TaskSource | None = None) -> PreparedRun:
+        """Checks a run completely. `source` None: the options name the file of the task."""
+        items = items_of(source or source_of(order.run.options, order.sending.config), order.run.options)
+        run = structs.replace(order.run, readings=own_readings(order.run.readings, items.task))
+        return general_run(TaskBenchmark(items), structs.replace(order, run=run))
 
     def items(self, options: Any) -> TaskItems:
         assert self._asked is not None
@@ -94,8 +97,7 @@ class TaskBenchmark(ItemBenchmark[TaskRecord]):
 
     def record(self, item: Item, outcome: Outcome, options: Any) -> TaskRecord:
         assert outcome.reply is not None
-        trial: QuestionTrial = item.data
-        return record_of(trial, outcome.reply, scores_of(self.items(options).scorers, outcome.reply, trial.question))
+        return record_of(self.items(options), item.data, outcome.reply)
 
     async def run(self, item: Item, ask: Ask, done: Mapping[int, TaskRecord]) -> AsyncIterator[TaskRecord]:
         reply = await ask(self.call(item, ask.options, ask.pair))
@@ -185,13 +187,6 @@ class TaskBenchmark(ItemBenchmark[TaskRecord]):
         from .judging import GradeJudging
 
         return GradeJudging(manifest, self.readings_of(manifest))
-
-
-def task_run(order: Order, source: TaskSource) -> PreparedRun:
-    """Checks a task's run completely and returns it ready to begin. Writes nothing."""
-    items = items_of(source, order.run.options)
-    run = structs.replace(order.run, readings=own_readings(order.run.readings, items.task))
-    return general_run(TaskBenchmark(items), structs.replace(order, run=run))
 
 
 BENCHMARK = TaskBenchmark()

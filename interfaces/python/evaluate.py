@@ -23,7 +23,7 @@ from ...bench.evaluation.planning.preparation import check_snapshot
 from ...bench.evaluation.running.execution import ExecutionOptions, RunResult, execute
 from ...bench.evaluation.running.journals import RecordError
 from ...bench.evaluation.running.stop_reasons import why
-from ...bench.task.benchmark import task_run
+from ...bench.task.benchmark import BENCHMARK
 from ...bench.task.files import check_not_loading
 from ...bench.task.options import Options, Readings
 from ...bench.task.result import Evaluation, models_of, pairs_of
@@ -172,7 +172,7 @@ def _prepared(task: Task, models: tuple[str, ...], out: Path, options: EvaluateO
         sending=sending,
         configuration=read_configuration(sending.config),
     )
-    prepared = task_run(order, TaskSource(task, Path.cwd(), {"by": "evaluate"}))
+    prepared = BENCHMARK.prepare(order, TaskSource(task, Path.cwd(), {"by": "evaluate"}))
     check_snapshot(prepared.settings)
     return prepared
 
