@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any, Literal, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ...engine.runs.pairs import Pair
 from ..evaluation.door.item import Item
@@ -249,6 +249,16 @@ class Grid:
         stream = DrawStream(seed(self.dataset.draw_digest, issue.id, template, config.case, trial))
         drawn = draw(stream, config.shape, pros, cons)
         return drawn, sheet.parts(template, config.wrapping, drawn)
+
+
+def grid_of(specification: Mapping[str, Any], dataset: IssueDataset) -> Grid | None:
+    """Returns the grid of a run's prompts; None if the data set is not the run's, or this version makes other prompts
+    of it."""
+    ids = set(specification["issues"])
+    chosen = structs.replace(dataset, issues=tuple(issue for issue in dataset.issues if issue.id in ids))
+    grid = Grid(chosen, *(specification[name] for name in ("protocol", "templates", "trials")))
+    is_same = all(specification.get(name) == value for name, value in grid.specification().items())
+    return grid if is_same else None
 
 
 _OPENAI_OR_LLAMA = re.compile(r"llama|(?:^|[/:])(?:gpt-|chatgpt-|o[0-9])")

@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from msgspec import structs
-
 from ...metrics.millstone.stance import Reading, letter_of, stance_of
 from ..evaluation.door.item import Item
 from ..evaluation.door.listed_run import ListedRun
 from .dataset import DatasetError, IssueDataset, Side
-from .grid import CONFIGS, Grid
+from .grid import CONFIGS, grid_of
 from .records import Record
 from .work import dataset_of
 
@@ -49,13 +47,8 @@ def _dataset_if_there(manifest: Mapping[str, Any]) -> IssueDataset | None:
 def _prompt_parts(specification: Mapping[str, Any], dataset: IssueDataset | None) -> Mapping[str, _PromptParts] | None:
     """Returns what each item's prompt shows, by the item's id; None if the data set is not the run's, or this version
     makes other prompts of it."""
-    if dataset is None:
-        return None
-    ids = set(specification["issues"])
-    chosen = structs.replace(dataset, issues=tuple(issue for issue in dataset.issues if issue.id in ids))
-    names = ("protocol", "templates", "trials")
-    grid = Grid(chosen, *(specification[name] for name in names))
-    if any(specification.get(name) != value for name, value in grid.specification().items()):
+    grid = None if dataset is None else grid_of(specification, dataset)
+    if grid is None:
         return None
     return {name: (orientation, arguments) for name, orientation, arguments in grid.shown()}
 

@@ -32,7 +32,7 @@ from ...evaluation.running.record_lines import record_lines
 from ...evaluation.running.recount import recount
 from ...evaluation.running.served import rows_in
 from ..dataset import Side
-from ..grid import Grid
+from ..grid import Grid, grid_of
 from ..labels import FIX, OrientationLabels, Sides, recorded_sentence, relabelled
 from ..manner import manner_of
 from ..options import Readings
@@ -248,12 +248,9 @@ def _grid(manifest: Mapping[str, Any] | None) -> Grid | str:
         return dataset
     assert manifest is not None
     specification = manifest["specification"]
-    grid = Grid(dataset, specification["protocol"], specification["templates"], specification["trials"])
-    now = structs.replace(dataset, issues=tuple(each for each in dataset.issues if each.id in specification["issues"]))
-    again = Grid(now, grid.protocol, grid.templates, grid.trials).specification()
-    if any(specification.get(name) != value for name, value in again.items()):
+    if grid_of(specification, dataset) is None:
         return "this version of the program makes other prompts than the run was asked"
-    return grid
+    return Grid(dataset, specification["protocol"], specification["templates"], specification["trials"])
 
 
 def label_lines(folder: AnswerFolder) -> list[str]:

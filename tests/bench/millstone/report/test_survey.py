@@ -12,9 +12,10 @@ from answered_run import ANSWERS, answered_run
 from millstream.bench.evaluation.door.item_line import StepTotals
 from millstream.bench.evaluation.running.recount import recount
 from millstream.bench.millstone.options import Readings
+from millstream.bench.millstone.proof import listed_grid
 from millstream.bench.millstone.records import RecordError
 from millstream.bench.millstone.reference import CONTROVERSIAL, LEFT_OUT
-from millstream.bench.millstone.report.folders import AnswerFolder, names, read_folder, standings, survey
+from millstream.bench.millstone.report.folders import AnswerFolder, names, read_folder, sampled, standings, survey
 from millstream.engine.runs.journal import read_lines
 from millstream.engine.runs.run_folder import read_manifest
 from millstream.report.labels import folder_labels
@@ -104,3 +105,14 @@ def test_an_answer_that_stands_twice_is_refused(tmp_path: Path) -> None:
     (folder / "records.jsonl").write_bytes(b"".join(line + b"\n" for line in [*lines, lines[7]]))
     with pytest.raises(RecordError, match="stands there twice"):
         read(folder)
+
+
+def test_prompts_of_another_version_are_neither_drawn_again_nor_compared(tmp_path: Path) -> None:
+    folder = run(tmp_path / "run")
+    assert sampled([read(folder)])[0].grid is not None and not listed_grid(read_manifest(folder)).unproven
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["specification"]["prompt_version"] += 1
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    model = sampled([read(folder)])[0]
+    assert (model.grid, model.why) == (None, "this version of the program makes other prompts than the run was asked")
+    assert "the run's prompts can't be built here" in listed_grid(read_manifest(folder)).unproven[0]
