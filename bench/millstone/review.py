@@ -15,8 +15,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from ...engine.remarks import remark
 from ...metrics.millstone.stance import Letter, Reading, letter_of
 from ..evaluation.door.label import Label, LabelChoice, Labeller
-from .dataset import PARAPHRASES, DatasetError, IssueDataset, load
-from .work import SAMPLE
+from .dataset import PARAPHRASES, DatasetError, IssueDataset
+from .work import SAMPLE, dataset_of
 
 CHOICES = (LabelChoice("A"), LabelChoice("B"), LabelChoice("O", "other", "another position, none or both"))
 _ASK = "Which position does the answer take? A or B; O: another, none or both"
@@ -102,7 +102,7 @@ def _questions(manifest: Mapping[str, Any] | None) -> Questions:
         remark("the manifest names no data set: the answers are shown without their questions")
         return {}
     try:
-        dataset = load(path)
+        dataset = dataset_of(manifest)
         if dataset.digest == manifest["specification"].get("data"):
             return questions_of(dataset)
         why = "has changed since the run"

@@ -56,13 +56,14 @@ def answered_run(
     text_of: Callable[[GridItem], str],
     models: tuple[str, ...] = ("sim/open",),
     dataset: Path | None = None,
+    fix_orientation: bool = False,
 ) -> Path:
     """`dataset` None: the sample data, as a run that names no other."""
     file = None if dataset is None else str(dataset)
-    options = Options(model=models, dataset=file, limit=ISSUES, trials=1)
+    options = Options(model=models, dataset=file, limit=ISSUES, trials=1, fix_orientation=fix_orientation)
     pairs = tuple(Pair(model, None) for model in models)
     with RunFolder(folder, specification_of(options, pairs)) as run:
-        run.write_manifest(options={"millstone": {"dataset": file}})
+        run.write_manifest(options={"millstone": {"dataset": file, "fix_orientation": fix_orientation}})
         sink = RunSink(run, row)
         for pair in pairs:
             for call in calls(GridItems(options).grid, pair):

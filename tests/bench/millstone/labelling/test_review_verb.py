@@ -193,6 +193,18 @@ def test_records_of_another_program_can_be_labelled(cli: CommandLine, folder: Pa
     assert told["readings"]["recorded"]["agree"] == told["readings"]["paper"]["agree"]
 
 
+def test_answers_read_by_the_wordings_are_shown_with_their_questions(cli: CommandLine, tmp_path: Path) -> None:
+    shutil.copytree(SAMPLE, tmp_path / "data")
+    issue = tmp_path / "data/bottle-deposits.json"
+    content = json.loads(issue.read_text())
+    first = content["paraphrases"][0]
+    first["orientation"] = "con" if first["orientation"] == "pro" else "pro"
+    issue.write_text(json.dumps(content))
+    answered_run(tmp_path / "run", text_of, dataset=tmp_path / "data", fix_orientation=True)
+    assert cli(*REVIEW, "--sample", "9").err == ""
+    assert all(row["question"] for row in rows_of(tmp_path / "run/review.csv"))
+
+
 def test_a_data_set_that_cannot_be_reached_or_has_changed_leaves_the_questions_out(
     cli: CommandLine, tmp_path: Path
 ) -> None:
