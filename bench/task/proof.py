@@ -35,6 +35,7 @@ def listed_run(manifest: Mapping[str, Any]) -> ListedRun:
         # The data themselves are not needed: every record is compared with the questions that the manifest lists.
         data=specified["data"] if is_whole else "",
         check=lambda record, item: _wrong_in(record, item, scorers, specified["score"]),
+        title=specified["task"],
         unproven=() if scorers is not None else (_TRUSTED,),
     )
 

@@ -20,5 +20,7 @@ class ListedRun(Struct, frozen=True, kw_only=True):
     """The digest of its data now; None: the data can't be reached."""
     check: Callable[[Any, Item | None], Wrong]
     """Returns what is wrong with a record by the benchmark's own rules; the item is None if not known."""
+    title: str = ""
+    """The name of the records' owner in messages; empty: the benchmark's title."""
     unproven: tuple[str, ...] = ()
     """Sentences on what could not be checked."""

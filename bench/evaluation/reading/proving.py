@@ -38,9 +38,8 @@ def prove_run(benchmark: ItemBenchmark[Any], folder: Path, manifest: dict[str, A
         RECORDS: record_kind,
         FAILURES: record_kind if makes_failures else Record,
     }
-    title = benchmark.title if scored_as == benchmark.name else scored_as
     for name, kind in kinds.items():
-        for here, record in whole_records(folder, name, kind, title, proof):
+        for here, record in whole_records(folder, name, kind, run.title or benchmark.title, proof):
             costs[record.pair] = costs.get(record.pair, 0.0) + (record.cost or 0.0)
             item = None
             if roll is not None:

@@ -68,7 +68,7 @@ class ScoredTalks(ItemBenchmark[Answer]):
         self._items = items
 
     def listed(self, manifest: Mapping[str, Any]) -> ListedRun:
-        return ListedRun(items=self._items, data=None, check=check, unproven=("colours",))
+        return ListedRun(items=self._items, data=None, check=check, title="Long Talks", unproven=("colours",))
 
     def score_records(self, records: Iterable[Answer], readings: Any, specification: Any) -> Mapping[str, Any]:
         return {"models": {MODEL: {"score": 1}}}
@@ -140,7 +140,7 @@ def after_a_failure(folder: Path) -> None:
         (edited(lambda line: line.update(status="timeout")), "status timeout does not belong in this file"),
         (edited(lambda line: line.update(status="ok"), FAILURES), "status ok does not belong in this file"),
         (edited(lambda line: line.update(cost=5.0)), "failures.jsonl hold $5."),
-        (edited(lambda line: line.update(score="high")), "no record of Talks"),
+        (edited(lambda line: line.update(score="high")), "no record of Long Talks"),
         (twice, "stands there twice"),
         (after_a_failure, "t2 of script/m @ 0.5: step 2 failed, and 1 later steps were asked"),
     ],
