@@ -49,15 +49,15 @@ def entries_of_folder(folder: Path, subset: str | None = None, split: str | None
         yield from entries_of_file(file)
 
 
-def _chosen(what: str, name: str | None, found: Sequence[str], folder: Path) -> str:
-    known = list(dict.fromkeys(found))
-    if name is None and len(known) == 1:
-        return known[0]
-    if name is None and what == "subset" and _ONE_SUBSET in known:
+def _chosen(what: str, name: str | None, names: Sequence[str], folder: Path) -> str:
+    choices = list(dict.fromkeys(names))
+    if name is None and len(choices) == 1:
+        return choices[0]
+    if name is None and what == "subset" and _ONE_SUBSET in choices:
         return _ONE_SUBSET
-    if name not in known:
+    if name not in choices:
         got = "none is named" if name is None else f"got {shown(name)}"
-        raise TaskError(f'{folder}: {what}: expected one of {", ".join(known)}; {got}: set {what}="…" in the task')
+        raise TaskError(f'{folder}: {what}: expected one of {", ".join(choices)}; {got}: set {what}="…" in the task')
     return name
 
 
@@ -83,10 +83,10 @@ def _saved_files(folder: Path) -> tuple[Path, ...]:
 
 
 def _of_json(path: Path, name: str) -> list[Any]:
-    found = parse(read_text(path), str(path))
-    if not isinstance(found, dict) or not isinstance(found.get(name), list):
+    content = parse(read_text(path), str(path))
+    if not isinstance(content, dict) or not isinstance(content.get(name), list):
         raise TaskError(f"{path}: expected an object with a list {name}, got something else")
-    listed: list[Any] = found[name]
+    listed: list[Any] = content[name]
     return listed
 
 
@@ -99,10 +99,10 @@ def _configs_of(folder: Path) -> list[dict[str, Any]]:
     if match is None:
         return []
     try:
-        found = yaml.safe_load(match[1])
+        content = yaml.safe_load(match[1])
     except yaml.YAMLError as error:
         raise TaskError(f"{path}: expected YAML at its beginning, got something else: {_one_line(error)}") from error
-    configs = found.get("configs") if isinstance(found, dict) else None
+    configs = content.get("configs") if isinstance(content, dict) else None
     return [each for each in configs or () if isinstance(each, dict) and ("data_files" in each or "data_dir" in each)]
 
 
@@ -122,28 +122,28 @@ def _declared_parts(folder: Path, config: Mapping[str, Any]) -> Iterator[Dataset
             yield DatasetSplit(subset, str(split), _matching(base, patterns))
     else:
         matched = _matching(base, files)
-        for split, found in _by_split(base, matched).items():
-            yield DatasetSplit(subset, split, found)
+        for split, paths in _by_split(base, matched).items():
+            yield DatasetSplit(subset, split, paths)
 
 
 def _matching(base: Path, patterns: Any) -> tuple[Path, ...]:
     listed = patterns if isinstance(patterns, list) else [patterns]
-    found: list[Path] = []
+    paths: list[Path] = []
     for pattern in listed:
         if not isinstance(pattern, str) or "://" in pattern or pattern.startswith("/") or ".." in Path(pattern).parts:
             raise TaskError(f"{base}: data_files: expected a path inside the folder, got {shown(pattern)}")
         matched = sorted(path for path in base.glob(pattern) if path.is_file())
         if not matched:
             raise TaskError(f"{base}: data_files: no file matches {shown(pattern)}: is the data set whole here?")
-        found += matched
-    return tuple(dict.fromkeys(found))
+        paths += matched
+    return tuple(dict.fromkeys(paths))
 
 
 def _guessed_parts(folder: Path) -> list[DatasetSplit]:
     """Returns the splits of a folder without a declaration: a file belongs to the split that is a word of its name,
     else of its folder's name."""
     files = sorted(path for path in folder.rglob("*") if _is_data(path, folder))
-    return [DatasetSplit(_ONE_SUBSET, split, found) for split, found in _by_split(folder, files).items()]
+    return [DatasetSplit(_ONE_SUBSET, split, paths) for split, paths in _by_split(folder, files).items()]
 
 
 def _is_data(path: Path, folder: Path) -> bool:
@@ -157,7 +157,7 @@ def _by_split(base: Path, files: Sequence[Path]) -> dict[str, tuple[Path, ...]]:
     splits: dict[str, list[Path]] = {}
     for file in files:
         splits.setdefault(_split_of(file.relative_to(base)), []).append(file)
-    return {split: tuple(found) for split, found in splits.items()}
+    return {split: tuple(paths) for split, paths in splits.items()}
 
 
 def _split_of(inner: Path) -> str:

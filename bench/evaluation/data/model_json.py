@@ -30,7 +30,7 @@ def _values(text: str, begin: re.Pattern[str]) -> Iterator[Any]:
         if match.start() < end:
             continue
         try:
-            found, end = _DECODER.raw_decode(text, match.start())
+            value, end = _DECODER.raw_decode(text, match.start())
         except (ValueError, RecursionError):
             continue
-        yield found
+        yield value

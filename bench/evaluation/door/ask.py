@@ -220,11 +220,11 @@ class Ask:
         return outcome.reply
 
     async def _search(self, call: Call, step: int) -> Reply:
-        found = await self._outside.search(call.model, str(call.input), SEARCH_COUNT)
-        self._spent(step).add_search(found)
-        if found.failure is not None:
-            raise CallFailed(call, "search", step, found.failure)
-        return Reply("\n".join(found.remarks), hits=tuple(found.hits))
+        outcome = await self._outside.search(call.model, str(call.input), SEARCH_COUNT)
+        self._spent(step).add_search(outcome)
+        if outcome.failure is not None:
+            raise CallFailed(call, "search", step, outcome.failure)
+        return Reply("\n".join(outcome.remarks), hits=tuple(outcome.hits))
 
     async def _read(self, call: Call, step: int) -> Reply:
         page = await self._outside.read(str(call.input))

@@ -242,9 +242,9 @@ class ItemBenchmark(Generic[_Record]):
 
     def score_table(self, source: str, scores: Mapping[str, Any]) -> str:
         """Returns scores as a table for people, with the name of their source above."""
-        found = scores[self.name]
-        rows = [("model", *self.columns), *((model, *self.cells(entry)) for model, entry in found["models"].items())]
-        return "\n".join((source, table(rows), *self.remarks(found), *found["unmeasured"]))
+        part = scores[self.name]
+        rows = [("model", *self.columns), *((model, *self.cells(entry)) for model, entry in part["models"].items())]
+        return "\n".join((source, table(rows), *self.remarks(part), *part["unmeasured"]))
 
     def manner(self, source: Path, scores: Mapping[str, Any], given: Mapping[str, Any]) -> Mapping[str, str]:
         """Returns how a source's records were made, as names with texts; sources that differ in one are not compared.

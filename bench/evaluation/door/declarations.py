@@ -32,15 +32,15 @@ def declarations() -> dict[str, Declaration]:
 def of_folders(folders: Iterable[str]) -> dict[str, Declaration]:
     """Returns the built-in declarations and those of the benchmarks whose runs these folders hold. Skips an unreadable
     manifest; the verb that needs it reports the error."""
-    found = declarations()
+    by_name = declarations()
     for folder in folders:
         try:
             name = json.loads(read_whole(Path(folder) / "manifest.json"))["specification"]["benchmark"]
         except (OSError, LocalFault, ValueError, LookupError, TypeError):
             continue
-        if isinstance(name, str) and name not in found and (other := find(name)) is not None:
-            found[name] = other
-    return found
+        if isinstance(name, str) and name not in by_name and (other := find(name)) is not None:
+            by_name[name] = other
+    return by_name
 
 
 def find(name: str) -> Declaration | None:
@@ -63,8 +63,8 @@ def of_word(word: str) -> tuple[Declaration, dict[str, Any]] | None:
         return named, {}
     for name in BUILT_IN:
         options_of_word = getattr(import_module(f"...{name}.options", __package__), "options_of_word", None)
-        if options_of_word is not None and (given := options_of_word(word)) is not None:
-            return _declaration(name), given
+        if options_of_word is not None and (options := options_of_word(word)) is not None:
+            return _declaration(name), options
     return None
 
 
@@ -94,17 +94,17 @@ def _checked(name: str, made: Any) -> Declaration:
     """Validates the benchmark that an installed package offers and returns its declaration."""
     structs: list[type[Struct]] = []
     for part in ("Options", "Readings"):
-        found = getattr(made, part, None)
-        if not (isinstance(found, type) and issubclass(found, Struct)):
-            raise UsageError(f"benchmark {name}: its {part} must be a msgspec.Struct, got {found!r}")
-        structs.append(found)
+        kind = getattr(made, part, None)
+        if not (isinstance(kind, type) and issubclass(kind, Struct)):
+            raise UsageError(f"benchmark {name}: its {part} must be a msgspec.Struct, got {kind!r}")
+        structs.append(kind)
     for part in ("title", "prompts"):
         if not isinstance(getattr(made, part, None), str):
             raise UsageError(f"benchmark {name}: its {part} must be a text, got {getattr(made, part, None)!r}")
     data = getattr(made, "data", None)
     if not isinstance(data, DataCommand | None):
         raise UsageError(f"benchmark {name}: its data must be a DataCommand, got {data!r}")
-    if (own := getattr(made, "name", None)) != name:
-        raise UsageError(f"benchmark {name}: its name is {own!r}: give its entry point the same")
+    if (offered_name := getattr(made, "name", None)) != name:
+        raise UsageError(f"benchmark {name}: its name is {offered_name!r}: give its entry point the same")
     options, readings = structs
     return Declaration(name, made.title, options, readings, made.prompts, data)

@@ -24,10 +24,10 @@ def defect_of(error: BaseException, title: str, item: str | None = None) -> Benc
     if isinstance(error, BenchmarkDefect):
         return error
     where = title if item is None else f"{title}, item {item!r}"
-    said = " ".join(str(error).split())
+    message = " ".join(str(error).split())
     frames = extract_tb(error.__traceback__)
     at = f" ({Path(frames[-1].filename).name} line {frames[-1].lineno})" if frames else ""
-    return BenchmarkDefect(f"{where}: its code raised {type(error).__name__}{f': {said}' if said else ''}{at}")
+    return BenchmarkDefect(f"{where}: its code raised {type(error).__name__}{f': {message}' if message else ''}{at}")
 
 
 @contextmanager

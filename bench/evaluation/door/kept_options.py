@@ -10,8 +10,8 @@ from typing import Any
 
 def kept_options(manifest: Mapping[str, Any] | None, part: str) -> Mapping[str, Any]:
     """Returns the options under a name, a benchmark's or `sending`; empty if the manifest has none."""
-    found: Mapping[str, Any] = ((manifest or {}).get("options") or {}).get(part) or {}
-    return found
+    options: Mapping[str, Any] = ((manifest or {}).get("options") or {}).get(part) or {}
+    return options
 
 
 def command_again(

@@ -77,8 +77,8 @@ class Label(Struct, frozen=True, kw_only=True):
     """The confidence of the first reading, from 0 to 1; None: it has none. People don't see it."""
 
     def __post_init__(self) -> None:
-        said = [word for choice in self.choices for word in {choice.letter.casefold(), choice.name.casefold()}]
-        if not said or len(said) > len(set(said)):
+        words = [word for choice in self.choices for word in {choice.letter.casefold(), choice.name.casefold()}]
+        if not words or len(words) > len(set(words)):
             raise ValueError(f"a label needs choices with different letters and names, got {listed(self.choices)}")
         taken = _COLUMNS & {name.casefold() for name in self.about}
         if taken:
@@ -104,12 +104,12 @@ class Labeller(Struct, frozen=True):
 def choices_of(labels: Iterable[Label]) -> list[LabelChoice]:
     """Returns the choices of all labels, one for each letter; if labels give a letter different meanings, it has none
     here."""
-    found: dict[str, LabelChoice] = {}
+    by_letter: dict[str, LabelChoice] = {}
     for choice in (choice for label in labels for choice in label.choices):
-        known = found.setdefault(choice.letter, choice)
-        if known != choice:
-            found[choice.letter] = LabelChoice(choice.letter)
-    return list(found.values())
+        first = by_letter.setdefault(choice.letter, choice)
+        if first != choice:
+            by_letter[choice.letter] = LabelChoice(choice.letter)
+    return list(by_letter.values())
 
 
 def listed(choices: Iterable[LabelChoice]) -> str:
@@ -122,8 +122,8 @@ def listed(choices: Iterable[LabelChoice]) -> str:
 
 def explained(choices: Sequence[LabelChoice]) -> str:
     """Returns the choices with their meanings: `A, B or O (another position)`."""
-    told = [f"{choice.letter} ({words})" if (words := _words(choice)) else choice.letter for choice in choices]
-    return " or ".join(filter(None, (", ".join(told[:-1]), told[-1])))
+    parts = [f"{choice.letter} ({words})" if (words := _words(choice)) else choice.letter for choice in choices]
+    return " or ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
 
 
 def _words(choice: LabelChoice) -> str:
@@ -132,12 +132,12 @@ def _words(choice: LabelChoice) -> str:
 
 def question_to(label: Label) -> str:
     """Returns the question as the beginning of a sentence."""
-    asked = label.ask or f"Which label fits the answer? {explained(label.choices)}"
+    question = label.ask or f"Which label fits the answer? {explained(label.choices)}"
     if not label.certainties:
-        return asked
+        return question
     steps = ", ".join(f"{each.digit} {each.name} ({each.value:g})" for each in label.certainties)
     first = label.choices[0].letter + label.certainties[0].digit
-    return f"{asked}; how certain, typed after the letter as {first}, or left out: {steps}"
+    return f"{question}; how certain, typed after the letter as {first}, or left out: {steps}"
 
 
 def history_text(history: Sequence[Exchange]) -> str:

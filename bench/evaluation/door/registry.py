@@ -48,8 +48,8 @@ def benchmark_of(folder: Path) -> ItemBenchmark[Any]:
     if (folder / MANIFEST).exists():
         name = str(read_manifest(folder)["specification"].get("benchmark"))
         if find(name) is None:
-            known = listed(list(declarations()), "or")
-            raise UsageError(f"{folder / MANIFEST}: expected a run of {known}, got one of {name}")
+            names = listed(list(declarations()), "or")
+            raise UsageError(f"{folder / MANIFEST}: expected a run of {names}, got one of {name}")
         return benchmark_named(name)
     path = folder / RECORDS
     if not path.is_file():

@@ -38,9 +38,9 @@ class RunLine(Struct, frozen=True, kw_only=True):
         or is ambiguous."""
         named = {"model": self.model or UNSET, "effort": self.effort or UNSET, "temperature": self.temperature}
         left = list(pairs)
-        for field, given in named.items():
-            known = list(dict.fromkeys(getattr(pair, field) for pair in left))
-            one = one_of(_FLAGS[field], given, known)
+        for field, value in named.items():
+            values = list(dict.fromkeys(getattr(pair, field) for pair in left))
+            one = one_of(_FLAGS[field], value, values)
             left = [pair for pair in left if getattr(pair, field) == one]
         return left[0]
 
@@ -54,12 +54,12 @@ class StoredCall(Struct, frozen=True):
     """Sentences that a reader of the call must know."""
 
 
-def one_of(option: str, given: Any, known: Sequence[Any]) -> Any:
-    if given is UNSET and len(known) == 1:
-        return known[0]
-    if given not in known:
-        listed = ", ".join("none" if one is None else str(one) for one in known)
-        if given is UNSET:
+def one_of(option: str, value: Any, values: Sequence[Any]) -> Any:
+    if value is UNSET and len(values) == 1:
+        return values[0]
+    if value not in values:
+        listed = ", ".join("none" if one is None else str(one) for one in values)
+        if value is UNSET:
             raise UsageError(f"{option} is missing: give one of the run's ({listed})")
-        raise UsageError(f"{option}: expected one of the run's ({listed}), got {'none' if given is None else given}")
-    return given
+        raise UsageError(f"{option}: expected one of the run's ({listed}), got {'none' if value is None else value}")
+    return value

@@ -58,8 +58,8 @@ class ServedRows(Struct, frozen=True):
 
     def scores(self, scores: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the contents of scores.json with who answered, as far as servers state it."""
-        told = {"answers": self.served, "remarks": list(self.remarks), "unmeasured": list(self.unmeasured)}
-        return {**scores, **({"served": told} if self.served else {})}
+        served = {"answers": self.served, "remarks": list(self.remarks), "unmeasured": list(self.unmeasured)}
+        return {**scores, **({"served": served} if self.served else {})}
 
     def lines(self, lines: Iterable[bytes]) -> Iterator[bytes]:
         return filter(None, map(self.line, lines)) if self.names else iter(lines)

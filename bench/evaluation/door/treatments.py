@@ -17,10 +17,10 @@ def specified_pairs(pairs: Sequence[Pair]) -> dict[str, Any]:
     """Returns the part of a specification that names the run's pairs."""
     models = list(dict.fromkeys(pair.model for pair in pairs))
     temperatures = list(dict.fromkeys(pair.temperature for pair in pairs))
-    found: dict[str, Any] = {"models": models, "temperatures": temperatures}
+    fields: dict[str, Any] = {"models": models, "temperatures": temperatures}
     if list(pairs) != [Pair(*each) for each in product(models, temperatures)]:
-        found["pairs"] = [as_list(pair) for pair in pairs]
-    return found
+        fields["pairs"] = [as_list(pair) for pair in pairs]
+    return fields
 
 
 def as_list(pair: Pair) -> list[Any]:
@@ -41,5 +41,5 @@ def treatments_in(specification: Mapping[str, Any]) -> dict[str, str]:
     pairs = pairs_in(specification)
     sent = ("not sent" if pair.temperature is None else f"{pair.temperature:g}" for pair in pairs)
     efforts = filter(None, (pair.effort for pair in pairs))
-    found = {"Temperature": ", ".join(dict.fromkeys(sent)), "Reasoning effort": ", ".join(dict.fromkeys(efforts))}
-    return {name: text for name, text in found.items() if text}
+    texts = {"Temperature": ", ".join(dict.fromkeys(sent)), "Reasoning effort": ", ".join(dict.fromkeys(efforts))}
+    return {name: text for name, text in texts.items() if text}

@@ -97,10 +97,10 @@ class BenchmarkRun(Protocol):
         ...
 
 
-def entry_of(found: Mapping[str, Any], pair: Pair) -> Mapping[str, Any]:
+def entry_of(scores: Mapping[str, Any], pair: Pair) -> Mapping[str, Any]:
     """Returns a pair's scores, empty if it has none. A model with a single treatment has an entry under its
     name alone; under that name there may also be an entry for each treatment."""
-    models = found["models"]
+    models = scores["models"]
     entry: Mapping[str, Any] = models.get(treated_name(pair)) or models.get(pair.model) or {}
     nested = entry.get(pair.treatment)
     return nested if isinstance(nested, Mapping) else entry

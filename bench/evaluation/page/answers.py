@@ -28,21 +28,21 @@ def answers_html(runs: Sequence[ReadRun], names: Mapping[Path, str], kind: type[
     items = _in_order(runs)
     if not items:
         return '<p class="empty">There is no answer to look into.</p>'
-    shown: list[str] = []
+    boxes: list[str] = []
     left = _CHARS
     for item in items[:_ITEMS]:
         box = _item(item, runs, names, kind)
         left -= len(box)
-        if shown and left < 0:
+        if boxes and left < 0:
             break
-        shown.append(box)
-    more = len(items) - len(shown)
+        boxes.append(box)
+    more = len(items) - len(boxes)
     rest = f" {more:,} more are in records.jsonl." if more else ""
     order = "those where models differ most first" if any(run.figures for run in runs) else "in the order of the run"
-    return f'<p class="note">{len(shown):,} of {len(items):,} items, {order}.{rest}</p>{"".join(shown)}'
+    return f'<p class="note">{len(boxes):,} of {len(items):,} items, {order}.{rest}</p>{"".join(boxes)}'
 
 
-def asked_of(runs: Sequence[ReadRun], item: str, kind: type[Record]) -> str | None:
+def prompt_of(runs: Sequence[ReadRun], item: str, kind: type[Record]) -> str | None:
     """Returns the first 80 characters of an item's prompt; None if no record has one."""
     for run in runs:
         for record in records_of(run, item, kind):
@@ -55,27 +55,27 @@ def _in_order(runs: Sequence[ReadRun]) -> list[str]:
     items = dict.fromkeys(item for run in runs for item in run.places)
 
     def spread(item: str) -> float:
-        known = [mean.value for run in runs for mean in run.figures.get(item, {}).values()]
-        return max(known) - min(known) if known else 0.0
+        means = [mean.value for run in runs for mean in run.figures.get(item, {}).values()]
+        return max(means) - min(means) if means else 0.0
 
     return sorted(items, key=spread, reverse=True)
 
 
 def _item(item: str, runs: Sequence[ReadRun], names: Mapping[Path, str], kind: type[Record]) -> str:
     """Returns the HTML of one item: its prompt, then each different answer once, with the trials that gave it."""
-    said: dict[_ShownReply, list[int]] = {}
+    replies: dict[_ShownReply, list[int]] = {}
     for run in runs:
         for record in records_of(run, item, kind):
             trial = getattr(record, "trial", None)
-            said.setdefault(_said(record, names[run.path]), []).extend([] if trial is None else [trial])
+            replies.setdefault(_reply_of(record, names[run.path]), []).extend([] if trial is None else [trial])
     parts: list[str] = []
     prompt = ""
-    for each, trials in said.items():
+    for each, trials in replies.items():
         if each.prompt and each.prompt != prompt:
             prompt = each.prompt
             parts.append(f"<h4>Prompt</h4><pre>{in_html(prompt)}</pre>")
         parts.append(_answer_html(each, sorted(trials)))
-    first = " ".join(next((each.prompt for each in said if each.prompt), "").split())
+    first = " ".join(next((each.prompt for each in replies if each.prompt), "").split())
     title = f"{item}: {first[:_TITLE]}{'…' if len(first) > _TITLE else ''}" if first else item
     return f'<details class="data"><summary>{in_html(title)}</summary>{"".join(parts)}</details>'
 
@@ -87,15 +87,15 @@ class _ShownReply(NamedTuple):
     facts: tuple[tuple[str, str], ...]
 
 
-def _said(record: Any, where: str) -> _ShownReply:
+def _reply_of(record: Any, where: str) -> _ShownReply:
     who = f"{where}: {record.pair}" if where else str(record.pair)
     step = f", step {record.step}" if record.step > 1 else ""
     return _ShownReply(who + step, _prompt(record), _text(record.text or ""), tuple(_own(record)))
 
 
-def _answer_html(said: _ShownReply, trials: Sequence[int]) -> str:
+def _answer_html(reply: _ShownReply, trials: Sequence[int]) -> str:
     facts = [
-        *said.facts,
+        *reply.facts,
         *([("trial" if len(trials) == 1 else "trials", ", ".join(map(str, trials)))] if trials else []),
     ]
     brief = "; ".join(f"{name} {value}" for name, value in facts if len(value) <= _BRIEF and "\n" not in value)
@@ -104,8 +104,8 @@ def _answer_html(said: _ShownReply, trials: Sequence[int]) -> str:
         for name, value in facts
         if len(value) > _BRIEF or "\n" in value
     )
-    text = f"<pre>{in_html(said.text)}</pre>" if said.text else '<p class="empty">No text.</p>'
-    return f'<h4>{in_html(said.who)}</h4>{text}<p class="note">{in_html(brief)}</p>{long}'
+    text = f"<pre>{in_html(reply.text)}</pre>" if reply.text else '<p class="empty">No text.</p>'
+    return f'<h4>{in_html(reply.who)}</h4>{text}<p class="note">{in_html(brief)}</p>{long}'
 
 
 def _own(record: Any) -> Iterator[tuple[str, str]]:

@@ -36,8 +36,8 @@ def with_changes(contents: PageContents, prefix: str, changes: Sequence[RunChang
         return contents
     why = _UNLIKE if contents.unlike else _CHANCE
     tables = [table for table in (_by_model(prefix, changes, why), _by_unit(prefix, changes, why)) if table.rows]
-    told = "".join(f"<p>{in_html(_sentence(change, unit))}</p>" for change in changes)
-    section = Section(f"{prefix}-changed", "What changed", told + "".join(map(table_section, tables)))
+    sentences = "".join(f"<p>{in_html(_sentence(change, unit))}</p>" for change in changes)
+    section = Section(f"{prefix}-changed", "What changed", sentences + "".join(map(table_section, tables)))
     first, *rest = contents.sections
     return replace(contents, sections=(first, section, *rest), tables=(*contents.tables, *tables))
 
@@ -47,15 +47,15 @@ def _sentence(change: RunChange, unit: str) -> str:
     if not change.compared:
         return f"{name}: the runs share no answer, so nothing can be compared."
     moved = sum(bool(unit.changed) for unit in change.units)
-    told = (
+    text = (
         f"{name}: {change.changed:,} of {change.compared:,} answers are read otherwise "
         f"({change.changed / change.compared:.1%}), in {moved:,} of {count_text(len(change.units), unit)}."
     )
     if change.changed:
         (before, after), number = min(change.ways.items(), key=lambda way: (-way[1], way[0]))
-        told += f" Most often: {before} to {after} ({number:,})."
+        text += f" Most often: {before} to {after} ({number:,})."
     alone = change.alone_before + change.alone_after
-    return told + (f" {alone:,} answers are in one of the two alone, and are not compared." if alone else "")
+    return text + (f" {alone:,} answers are in one of the two alone, and are not compared." if alone else "")
 
 
 def _by_model(prefix: str, changes: Sequence[RunChange], why: str) -> Table:

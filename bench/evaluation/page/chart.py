@@ -26,16 +26,16 @@ _WIDTH = 900
 def scores_figure(table: Table, name: str, title: str, most: float | None) -> Figure:
     """Returns the figure: a point and an interval for each model that has a score; an empty one if none has. Its axis
     reaches `most`, the largest score possible; None: it is not known."""
-    found = [row for row in table.records() if isinstance(row["score"], int | float)]
+    scored = [row for row in table.records() if isinstance(row["score"], int | float)]
     words = FigureText(
         f"{name}-figure-scores",
         title,
         "The score of each model, and its 95% interval over items where there is one.",
         "No model has a score.",
     )
-    if not found:
+    if not scored:
         return empty_figure(table, words)
-    names = safe_labels(labels([str(row["model"]) for row in found]))
+    names = safe_labels(labels([str(row["model"]) for row in scored]))
     rows: list[dict[str, Cell]] = [
         {
             "label": names[str(row["model"])],
@@ -45,7 +45,7 @@ def scores_figure(table: Table, name: str, title: str, most: float | None) -> Fi
             "high": row["high"],
             "interval": interval_in_a_cell("small", row["low"], row["high"], "over items"),
         }
-        for row in found
+        for row in scored
     ]
     order = [str(row["label"]) for row in rows]
     height = _STEP * len(rows)

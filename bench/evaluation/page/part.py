@@ -20,7 +20,7 @@ from ....report.sections import PageContents, Section, figure_html, remarks_html
 from ....report.standings import AnswerStatus, RunOrigin, origins_html, standings_html, state_html
 from ....report.table import Cell, Column, Table
 from ..door.treatments import treatments_in
-from .answers import answers_html, asked_of
+from .answers import answers_html, prompt_of
 from .chart import scores_figure
 from .provenance import NO_MANIFEST, command_paths, times_and_versions
 from .runs import ReadRun
@@ -33,13 +33,13 @@ _DIFFERING = 100
 
 
 def general_part(
-    benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], given: Mapping[str, Any], flags: Sequence[str]
+    benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], readings: Mapping[str, Any], flags: Sequence[str]
 ) -> PageContents:
-    """Returns the report that every benchmark has on these runs. `given` are the readings; `flags` are the words that
+    """Returns the report that every benchmark has on these runs. `readings` are those given; `flags` are the words that
     `report` was given, for the command that makes the page again."""
     labels = folder_labels([run.path for run in runs])
     difference = unlike(
-        {labels[run.path]: benchmark.manner(run.path, {benchmark.name: run.scores}, given) for run in runs}
+        {labels[run.path]: benchmark.manner(run.path, {benchmark.name: run.scores}, readings) for run in runs}
     )
     names = {run.path: labels[run.path] if len(runs) > 1 else "" for run in runs}
     standings = tuple(standing for run in runs for standing in _standings(run, names[run.path]))
@@ -88,9 +88,9 @@ def _most(runs: Sequence[ReadRun]) -> float | None:
     """Returns the largest possible score of these runs; None if it is not known."""
     bounds = [run.scores.get("within") for run in runs]
     # The benchmark owns its scores: it may use this name for something else.
-    known = [bound[1] for bound in bounds if isinstance(bound, list) and len(bound) == 2]
-    whole = len(known) == len(runs) and all(isinstance(each, int | float) for each in known)
-    return max(known) if known and whole else None
+    limits = [bound[1] for bound in bounds if isinstance(bound, list) and len(bound) == 2]
+    whole = len(limits) == len(runs) and all(isinstance(each, int | float) for each in limits)
+    return max(limits) if limits and whole else None
 
 
 def _headline(benchmark: ItemBenchmark[Any], drawn: Table, most: float | None) -> Headline:
@@ -141,7 +141,7 @@ def _remarks(run: ReadRun) -> Iterator[str]:
 
 def _tables(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapping[Any, str]) -> list[Table]:
     """Returns the table of scores, then those of the other tables that have rows."""
-    found = [_scores(benchmark, runs, names)]
+    tables = [_scores(benchmark, runs, names)]
     others = (
         _named_scores(benchmark, runs, names),
         _groups(benchmark, runs, names),
@@ -149,7 +149,7 @@ def _tables(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mappi
         _differing(benchmark, runs, names),
         _answers(benchmark, runs, names),
     )
-    return found + [table for table in others if table.rows]
+    return tables + [table for table in others if table.rows]
 
 
 def _entries(runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -252,15 +252,15 @@ def _differing(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Ma
     every = [(run, pair) for run in runs for pair in run.pairs]
     rows: list[tuple[Cell, ...]] = []
     for item in dict.fromkeys(item for run in runs for item in run.figures):
-        own = [
-            found.value if (found := run.figures.get(item, {}).get(pair)) is not None else None for run, pair in every
+        means = [
+            mean.value if (mean := run.figures.get(item, {}).get(pair)) is not None else None for run, pair in every
         ]
-        known = [value for value in own if value is not None]
-        if len(known) > 1 and (spread := max(known) - min(known)) > 0:
+        numbers = [value for value in means if value is not None]
+        if len(numbers) > 1 and (spread := max(numbers) - min(numbers)) > 0:
             group = next((run.groups[item] for run in runs if item in run.groups), None)
-            rows.append((item, group, spread, *own))
+            rows.append((item, group, spread, *means))
     rows.sort(key=lambda row: (-float(row[2] or 0), str(row[0])))
-    shown = tuple((row[0], asked_of(runs, str(row[0]), benchmark.Record), *row[1:]) for row in rows[:_DIFFERING])
+    top_rows = tuple((row[0], prompt_of(runs, str(row[0]), benchmark.Record), *row[1:]) for row in rows[:_DIFFERING])
     columns = (
         Column("item", "Item"),
         Column("asked", "Asked"),
@@ -269,7 +269,7 @@ def _differing(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Ma
         *(Column(f"model_{at}", _named(pair, names[run.path]), "small") for at, (run, pair) in enumerate(every, 1)),
     )
     note = f"The mean score of each model on an item; at most {_DIFFERING} items, those with the largest difference."
-    return Table(f"{benchmark.name}-differing", "Items where models differ", note, columns, shown)
+    return Table(f"{benchmark.name}-differing", "Items where models differ", note, columns, top_rows)
 
 
 def _answers(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
@@ -326,6 +326,6 @@ def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "Model", f"{model} at {endpoint}"
     yield from treatments_in(specification).items()
     for option, value in (specification.get("options") or {}).items():
-        told = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-        yield option.replace("_", " ").capitalize(), "not given" if value in (None, []) else told
+        text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        yield option.replace("_", " ").capitalize(), "not given" if value in (None, []) else text
     yield from times_and_versions(manifest)

@@ -30,22 +30,22 @@ def times_and_versions(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]
 def run_facts(manifests: Iterable[Mapping[str, Any] | None]) -> str:
     """Returns when runs took place, how long they took from start to end, and what they cost; empty if no manifest says
     so. The cost of models without a price is told as unknown."""
-    known = [manifest for manifest in manifests if manifest is not None and manifest.get("started")]
-    if not known:
+    dated = [manifest for manifest in manifests if manifest is not None and manifest.get("started")]
+    if not dated:
         return ""
-    days = sorted({str(manifest["started"])[:10] for manifest in known})
+    days = sorted({str(manifest["started"])[:10] for manifest in dated})
     parts = [days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"]
-    spans = [_minutes(manifest) for manifest in known]
+    spans = [_minutes(manifest) for manifest in dated]
     if None not in spans:
         parts.append(f"{rough_minutes(sum(span or 0.0 for span in spans))} from start to end")
-    costs = [row.get("cost") for manifest in known for row in manifest.get("counts") or ()]
+    costs = [row.get("cost") for manifest in dated for row in manifest.get("counts") or ()]
     paid = sum(cost for cost in costs if cost is not None)
     if None not in costs:
         parts.append(f"cost {dollars(paid)}" if costs else "cost not known yet")
     else:
         unpriced = "cost not known, since no model has a price"
         parts.append(f"cost {dollars(paid)} and more, since some models have no price" if any(costs) else unpriced)
-    return "; ".join([*parts, *_retirements(known)])
+    return "; ".join([*parts, *_retirements(dated)])
 
 
 def _retirements(manifests: Iterable[Mapping[str, Any]]) -> list[str]:

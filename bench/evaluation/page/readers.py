@@ -79,10 +79,10 @@ def _with_interval(name: str, title: str, kind: Kind) -> tuple[Column, Column, C
     return Column(name, title, kind), Column(f"{name}_low", "From", kind), Column(f"{name}_high", "To", kind)
 
 
-def _agreed(found: Agreement | StratifiedAgreement) -> Row:
+def _agreed(agreement: Agreement | StratifiedAgreement) -> Row:
     """Returns the cells of a share and of kappa, each with its interval; None where there is none."""
-    share, kappa = found.share_interval or (None, None), found.kappa_interval or (None, None)
-    return found.share, *share, found.kappa, *kappa
+    share, kappa = agreement.share_interval or (None, None), agreement.kappa_interval or (None, None)
+    return agreement.share, *share, agreement.kappa, *kappa
 
 
 _AGREEMENT = (*_with_interval("share", "Agree", "share"), *_with_interval("kappa", "Kappa", "correlation"))
@@ -178,8 +178,8 @@ def _label_tables(prefix: str, runs: Sequence[CheckedRun]) -> list[Table]:
             (_RATER, *_CERTAINTY, _NOTE),
             lambda run: (
                 (rater, *row, note_on(row.labelled))
-                for rater, found in run.comparison.raters.items()
-                for row in found.certainties
+                for rater, comparison in run.comparison.raters.items()
+                for row in comparison.certainties
             ),
         ),
     ]
@@ -332,7 +332,7 @@ def _judge_tables(prefix: str, runs: Sequence[JudgedRun]) -> list[Table]:
             "Agreement of the judges",
             f"{_ALPHA}{_VOTES if by_label else ''}{_UNREAD}",
             _ALL_JUDGES,
-            lambda run: (_alpha(found, run.panel) for found in run.panel.agreement),
+            lambda run: (_alpha(agreement, run.panel) for agreement in run.panel.agreement),
         ),
         _table(
             runs,
@@ -365,10 +365,10 @@ def _judge_tables(prefix: str, runs: Sequence[JudgedRun]) -> list[Table]:
     ]
 
 
-def _alpha(found: PanelAgreement, panel: Panel) -> Row:
-    votes = (found.majority, found.ties) if panel.labels else (None, None)
-    alpha = found.alpha
-    return found.model, found.answers, alpha.units, found.by_all, alpha.value, *votes, alpha.note
+def _alpha(agreement: PanelAgreement, panel: Panel) -> Row:
+    votes = (agreement.majority, agreement.ties) if panel.labels else (None, None)
+    alpha = agreement.alpha
+    return agreement.model, agreement.answers, alpha.units, agreement.by_all, alpha.value, *votes, alpha.note
 
 
 def _pair(pair: JudgePair, by_label: bool, by_grade: bool) -> Row:

@@ -76,8 +76,8 @@ class WrittenReport(Struct, frozen=True):
 def distinct(folders: Sequence[str]) -> list[Path]:
     """Returns the absolute paths of the folders, each once, however they were written. Raises UsageError if one can't
     be reported on, or holds the same run as another."""
-    found = {Path(folder).resolve(): Path(folder).absolute() for folder in folders}
-    for path in found.values():
+    paths = {Path(folder).resolve(): Path(folder).absolute() for folder in folders}
+    for path in paths.values():
         if not (path / RECORDS).is_file() and not (path / MANIFEST).is_file():
             inside = sorted({each.parent.name for each in path.glob(f"*/{RECORDS}")}) if path.is_dir() else []
             if inside:
@@ -85,8 +85,8 @@ def distinct(folders: Sequence[str]) -> list[Path]:
                 raise UsageError(f"{path} holds several runs: name them, as {several}")
             expected = f"{path}: expected a folder with {RECORDS}, or one with load.json, got neither there"
             raise UsageError(no_folder_at(path) or expected)
-    check_hold_different_runs(found.values())
-    return list(found.values())
+    check_hold_different_runs(paths.values())
+    return list(paths.values())
 
 
 def check_hold_different_runs(folders: Iterable[Path]) -> None:
@@ -112,11 +112,11 @@ def place_of(folders: Sequence[Path], out: str | None) -> Path:
     return parents.pop()
 
 
-def read(path: Path, given: Mapping[str, Any] = MappingProxyType({})) -> BenchmarkFolder:
+def read(path: Path, chosen: Mapping[str, Any] = MappingProxyType({})) -> BenchmarkFolder:
     """Reads one folder's records. A manifest is optional, but must be whole if there is one."""
     manifest = read_manifest(path) if (path / MANIFEST).exists() else None
     benchmark = benchmark_of(path)
-    readings = benchmark.own_readings(given)
+    readings = benchmark.own_readings(chosen)
     records = benchmark.read_run(path, manifest, readings)
     if records is None:
         from .runs import read_run
@@ -162,13 +162,13 @@ def _contents(runs: Sequence[BenchmarkFolder], chosen: ReadingChoice) -> list[Pa
 
     every = []
     for benchmark in sorted({run.benchmark for run in runs}, key=rank_of):
-        own = [run for run in runs if run.benchmark is benchmark]
-        records, readings = [run.records for run in own], benchmark.own_readings(chosen.given)
+        folders = [run for run in runs if run.benchmark is benchmark]
+        records, readings = [run.records for run in folders], benchmark.own_readings(chosen.given)
         contents = benchmark.report(records, readings, chosen.flags)
         if contents is None:
             contents = general_part(benchmark, records, readings, chosen.flags)
-        shown = _with_labels(_with_served(_with_facts(contents, own), benchmark, own), benchmark, own)
-        every.append(_with_changes(_with_panels(shown, benchmark, own), benchmark, own))
+        part = _with_labels(_with_served(_with_facts(contents, folders), benchmark, folders), benchmark, folders)
+        every.append(_with_changes(_with_panels(part, benchmark, folders), benchmark, folders))
     return every
 
 
@@ -189,17 +189,17 @@ def _with_served(
     from ....report.sections import Section, remarks_html
     from ..running.served import names_text, rows_in
 
-    found = [rows_in(run.path, run.manifest) for run in runs]
-    said = [line for rows in found for line in (*rows.remarks, *rows.unmeasured)]
-    told = [f"{pair}: {names_text(served)}" for rows in found for pair, served in rows.served.items()]
-    told = told or ["No server states a model's name: which model answered is not known."]
-    section = Section(f"{benchmark.name}-served", "Who answered", remarks_html([*said, *told]))
+    run_rows = [rows_in(run.path, run.manifest) for run in runs]
+    remarks = [line for rows in run_rows for line in (*rows.remarks, *rows.unmeasured)]
+    answers = [f"{pair}: {names_text(served)}" for rows in run_rows for pair, served in rows.served.items()]
+    answers = answers or ["No server states a model's name: which model answered is not known."]
+    section = Section(f"{benchmark.name}-served", "Who answered", remarks_html([*remarks, *answers]))
     first, *rest = contents.sections
-    unmeasured = tuple(line for rows in found for line in rows.unmeasured)
+    unmeasured = tuple(line for rows in run_rows for line in rows.unmeasured)
     return structs.replace(
         contents,
         sections=(first, section, *rest),
-        remarks=(*contents.remarks, *(line for rows in found for line in rows.remarks)),
+        remarks=(*contents.remarks, *(line for rows in run_rows for line in rows.remarks)),
         unmeasured=(*contents.unmeasured, *unmeasured),
     )
 
@@ -271,8 +271,8 @@ def _with_changes(
         for name, run in _runs_with(RECORDS, runs)
         if _models_of(run) & again
     }
-    found = changes_between(answers, benchmark.unit_of)
-    return with_changes(contents, benchmark.name, found, benchmark.unit_name)
+    changes = changes_between(answers, benchmark.unit_of)
+    return with_changes(contents, benchmark.name, changes, benchmark.unit_name)
 
 
 def _models_of(run: BenchmarkFolder) -> set[str]:

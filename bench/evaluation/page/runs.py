@@ -85,10 +85,10 @@ class ReadRun(Struct, kw_only=True):
 
 
 def read_run(
-    benchmark: ItemBenchmark[Any], path: Path, manifest: Mapping[str, Any] | None, given: Mapping[str, Any]
+    benchmark: ItemBenchmark[Any], path: Path, manifest: Mapping[str, Any] | None, readings: Mapping[str, Any]
 ) -> ReadRun:
-    """Reads and scores one folder, by the run's readings and those that are `given` in their place."""
-    scored, records = scored_run(benchmark, path, manifest, given), path / RECORDS
+    """Reads and scores one folder, by the run's readings; `readings` replace some of these."""
+    scored, records = scored_run(benchmark, path, manifest, readings), path / RECORDS
     run = counted_run(scored, benchmark.Record)
     run.scores = part_of(benchmark, scored.rows.lines(record_lines(records) if records.exists() else ()), scored)
     return run

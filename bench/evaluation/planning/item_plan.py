@@ -131,8 +131,8 @@ def specification_of(benchmark: ItemBenchmark[Any], run: RunBasis) -> dict[str, 
 def forecast(prepared: PreparedRun, *, looks_into_cache: bool) -> Expected:
     """Returns the calls and tokens that a run is expected to take on each lane. `looks_into_cache`: calls that the
     cache answers are left out."""
-    own = work_of(prepared).of.forecast(prepared, looks_into_cache=looks_into_cache)
-    return general_forecast(prepared, looks_into_cache=looks_into_cache) if own is None else own
+    expected = work_of(prepared).of.forecast(prepared, looks_into_cache=looks_into_cache)
+    return general_forecast(prepared, looks_into_cache=looks_into_cache) if expected is None else expected
 
 
 def general_forecast(prepared: PreparedRun, *, looks_into_cache: bool = True) -> Expected:

@@ -167,7 +167,7 @@ def as_json(pilot: Pilot, figures: Sequence[PilotFigures]) -> dict[str, Any]:
     }
 
 
-def _figures(strata: Sequence[Stratum], pilot: Pilot, missing: Missing, asked: tuple[str, ...]) -> PilotFigures:
+def _figures(strata: Sequence[Stratum], pilot: Pilot, missing: Missing, run_lanes: tuple[str, ...]) -> PilotFigures:
     chosen, rng = pilot.chosen, np.random.default_rng(SEED)
     prices = chosen.run.settings.price_table()
     left = [_left(stratum, missing) for stratum in strata]
@@ -175,7 +175,7 @@ def _figures(strata: Sequence[Stratum], pilot: Pilot, missing: Missing, asked: t
     measured = [[item for item in items if item.is_measured] for items in whole]
     items = list(chain.from_iterable(measured))
     used = dict.fromkeys(lane for item in items for lane in item.lanes)
-    lanes = tuple(dict.fromkeys([*asked, *used]))
+    lanes = tuple(dict.fromkeys([*run_lanes, *used]))
     unpriced = tuple(lane for lane in lanes if lane in used and lane != WEB and prices.get(lane) is None)
     is_known = all(items or not rest.prompts for items, rest in zip(measured, left, strict=True))
     rest = _Rest(zip(measured, left, strict=True), lanes, rng) if is_known else None

@@ -42,8 +42,8 @@ def begun_with(out: Path, benchmark: str, option: str, decided: str) -> Mapping[
     """Returns what was decided by the table of models for the run that has begun in a folder, by its name in the
     specification: a run keeps it. Empty if none has begun, or if `option` had decided."""
     manifest = begun_manifest(out)
-    found = (manifest.get("specification") or {}).get(decided)
-    return found if kept_options(manifest, benchmark).get(option) is None and isinstance(found, dict) else {}
+    decision = (manifest.get("specification") or {}).get(decided)
+    return decision if kept_options(manifest, benchmark).get(option) is None and isinstance(decision, dict) else {}
 
 
 def begun_manifest(out: Path) -> Mapping[str, Any]:

@@ -110,12 +110,12 @@ def panel_json(panel: Panel) -> dict[str, Any]:
 # The agreement of two, whoever they are
 
 
-def _agreed(found: Agreement | StratifiedAgreement) -> tuple[str, ...]:
+def _agreed(agreement: Agreement | StratifiedAgreement) -> tuple[str, ...]:
     """Returns the cells of a share and of kappa, each with its interval; `-` where there is none."""
-    share = _share(found.share, found.share_interval)
-    if found.kappa is None or found.kappa_interval is None:
-        return *share, "-" if found.share is None else "undefined", "-"
-    return *share, f"{found.kappa:.3f}", "{:.3f} to {:.3f}".format(*found.kappa_interval)
+    share = _share(agreement.share, agreement.share_interval)
+    if agreement.kappa is None or agreement.kappa_interval is None:
+        return *share, "-" if agreement.share is None else "undefined", "-"
+    return *share, f"{agreement.kappa:.3f}", "{:.3f} to {:.3f}".format(*agreement.kappa_interval)
 
 
 def _share(share: float | None, interval: Interval | None) -> tuple[str, str]:
@@ -125,10 +125,10 @@ def _share(share: float | None, interval: Interval | None) -> tuple[str, str]:
     return f"{100 * share:.1f}%", f"{low} to {high}%"
 
 
-def _agreed_json(found: Agreement | StratifiedAgreement) -> dict[str, Any]:
+def _agreed_json(agreement: Agreement | StratifiedAgreement) -> dict[str, Any]:
     return {
-        **_figure("share", found.share, found.share_interval),
-        **_figure("kappa", found.kappa, found.kappa_interval),
+        **_figure("share", agreement.share, agreement.share_interval),
+        **_figure("kappa", agreement.kappa, agreement.kappa_interval),
     }
 
 
@@ -144,9 +144,9 @@ def _agreements(title: str, rows: Iterable[tuple[str, AgreementFigures]]) -> Ite
     plain: list[Sequence[str]] = [(title, "labelled", "agree", "share", _INTERVAL, *_KAPPA, "note")]
     in_run: list[Sequence[str]] = [(f"{title}, in the run", "answers", "share", _INTERVAL, *_KAPPA, "note")]
     for name, figures in rows:
-        found, run, note = figures.labelled, figures.in_run, note_on(figures.labelled.count) or ""
+        labelled, run, note = figures.labelled, figures.in_run, note_on(figures.labelled.count) or ""
         answers = f"{run.covered:,}" + (f" of {run.population:,}" if run.covered < run.population else "")
-        plain.append((name, f"{found.count:,}", f"{found.agreed:,}", *_agreed(found), note))
+        plain.append((name, f"{labelled.count:,}", f"{labelled.agreed:,}", *_agreed(labelled), note))
         in_run.append((name, answers, *_agreed(run), note))
     yield table(plain, (0, 7))
     yield table(in_run, (0, 6))
@@ -161,9 +161,9 @@ def _rater_parts(rater: RaterComparison) -> Iterator[str]:
         if len(of.models) > 1:
             yield from _agreements(f"{name}, by model", of.models.items())
         yield _by_label(name, of.whole)
-        found = of.whole.labelled
-        confusion = ((label, *map(str, row)) for label, row in zip(found.labels, found.table, strict=True))
-        yield table([(f"label \\ {name}", *found.labels), *confusion])
+        labelled = of.whole.labelled
+        confusion = ((label, *map(str, row)) for label, row in zip(labelled.labels, labelled.table, strict=True))
+        yield table([(f"label \\ {name}", *labelled.labels), *confusion])
     if rater.certainties:
         rows = [(f"{row.certainty:g}", f"{row.labelled:,}", f"{row.confidence:.3f}") for row in rater.certainties]
         yield table([("certainty", "labelled", "judge's mean confidence"), *rows])
@@ -195,12 +195,12 @@ def _readings(rater: RaterComparison) -> dict[str, Any]:
 
 
 def _numbers(figures: AgreementFigures) -> dict[str, Any]:
-    found, run = figures.labelled, figures.in_run
+    labelled, run = figures.labelled, figures.in_run
     return {
-        "labelled": found.count,
-        "agree": found.agreed,
-        **_agreed_json(found),
-        "few_labels": note_on(found.count) is not None,
+        "labelled": labelled.count,
+        "agree": labelled.agreed,
+        **_agreed_json(labelled),
+        "few_labels": note_on(labelled.count) is not None,
         "in_run": {
             "answers": run.population,
             "covered": run.covered,
@@ -215,14 +215,14 @@ def _numbers(figures: AgreementFigures) -> dict[str, Any]:
             },
         },
         "confusion": {
-            label: dict(zip(found.labels, row, strict=True))
-            for label, row in zip(found.labels, found.table, strict=True)
+            label: dict(zip(labelled.labels, row, strict=True))
+            for label, row in zip(labelled.labels, labelled.table, strict=True)
         },
     }
 
 
-def _side(found: WeightedShare) -> dict[str, Any]:
-    return {"labelled": found.count, **_figure("share", found.share, found.interval)}
+def _side(side: WeightedShare) -> dict[str, Any]:
+    return {"labelled": side.count, **_figure("share", side.share, side.interval)}
 
 
 # Judges

@@ -42,15 +42,15 @@ def answers_in(
 def _with_judges(labeller: Labeller, folder: Path, judging: Judging) -> Labeller:
     from .judging.folder_panel import lines_of
 
-    lines = {judge: own for judge, own in lines_of(folder, judging).items() if judge != judging.own}
+    lines = {judge: by_key for judge, by_key in lines_of(folder, judging).items() if judge != judging.own}
 
     def label(record: Any) -> Label | None:
         made = labeller.label(record)
         if made is None or not judging.is_judged(record):
             return made
         readings = dict(made.readings)
-        for judge, own in lines.items():
-            line = own.get(key_of(record))
+        for judge, by_key in lines.items():
+            line = by_key.get(key_of(record))
             if line is None or not line.holds_for(record.text):
                 continue
             again = labeller.label(judging.applied(record, line))

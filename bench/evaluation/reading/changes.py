@@ -64,18 +64,18 @@ def changes_between(runs: Mapping[str, AnswerFile], unit_of: Callable[[str], str
     """Returns a change for each model that two or more runs have. `runs`: the answers of each run, by its name, in the
     order in which they are compared; `unit_of` gives a record's unit from its id."""
     first: dict[Pair, tuple[str, dict[str, str]]] = {}
-    found = []
+    changes = []
     for name, answers in runs.items():
         readings: dict[Pair, dict[str, str]] = {}
         for key, reading in answers.first_readings():
             readings.setdefault(key.pair, {})[key.id] = reading
-        for pair, own in readings.items():
+        for pair, by_id in readings.items():
             if pair not in first:
-                first[pair] = name, own
+                first[pair] = name, by_id
             else:
                 before, earlier = first[pair]
-                found.append(_change(pair, (before, earlier), (name, own), unit_of))
-    return found
+                changes.append(_change(pair, (before, earlier), (name, by_id), unit_of))
+    return changes
 
 
 def _change(
@@ -91,9 +91,9 @@ def _change(
             if later[name] != reading:
                 ways.setdefault(unit, Counter())[reading, later[name]] += 1
     units = [
-        UnitChange(unit, number, sum(own.values()), tuple(sorted(own.items(), key=lambda way: (-way[1], way[0]))))
+        UnitChange(unit, number, sum(moves.values()), tuple(sorted(moves.items(), key=lambda way: (-way[1], way[0]))))
         for unit, number in compared.items()
-        for own in (ways.get(unit, Counter[tuple[str, str]]()),)
+        for moves in (ways.get(unit, Counter[tuple[str, str]]()),)
     ]
     units.sort(key=lambda each: (-each.changed / each.compared, -each.changed, each.unit))
     shared = sum(compared.values())

@@ -85,6 +85,6 @@ def compare_costs(manifest: Mapping[str, Any], costs: Mapping[Pair, float], proo
         return
     for row in manifest.get("counts") or ():
         pair = Pair(row["model"], row["temperature"], row.get("effort"))
-        noted, found = row.get("cost") or 0.0, costs.get(pair, 0.0)
-        if not math.isclose(noted, found, rel_tol=1e-9, abs_tol=1e-9):
-            proof.add(f"manifest.json: {pair} cost ${noted:,.6f}; {RECORDS} and {FAILURES} hold ${found:,.6f}")
+        noted, sum_of_lines = row.get("cost") or 0.0, costs.get(pair, 0.0)
+        if not math.isclose(noted, sum_of_lines, rel_tol=1e-9, abs_tol=1e-9):
+            proof.add(f"manifest.json: {pair} cost ${noted:,.6f}; {RECORDS} and {FAILURES} hold ${sum_of_lines:,.6f}")

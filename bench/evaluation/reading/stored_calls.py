@@ -54,21 +54,21 @@ class KeyedLine(Struct, frozen=True):
 def keyed_lines(line: RunLine) -> list[KeyedLine]:
     """Returns the lines with the given id, all of one pair, failures last; empty if none is written yet. Raises
     UsageError if several pairs have such lines and none was named."""
-    known: Sequence[str] = getattr(line.options, "model", ())
-    if line.model is not None and known and line.model not in known:
-        one_of("--model", line.model, known)
+    models: Sequence[str] = getattr(line.options, "model", ())
+    if line.model is not None and models and line.model not in models:
+        one_of("--model", line.model, models)
     paths = [line.folder / name for name in (RECORDS, FAILURES)]
-    found = [
+    lines = [
         each
         for path in paths
         if path.exists()
         for each in decoded(record_lines(path), KeyedLine, str(path))
         if _is_of(each.id, line.id) and line.model in (None, each.model)
     ]
-    if not found:
+    if not lines:
         return []
-    pair = line.pair(list(dict.fromkeys(each.pair for each in found)))
-    return [each for each in found if each.pair == pair]
+    pair = line.pair(list(dict.fromkeys(each.pair for each in lines)))
+    return [each for each in lines if each.pair == pair]
 
 
 def first_id(folder: Path) -> str:

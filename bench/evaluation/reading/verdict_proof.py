@@ -61,7 +61,7 @@ def _prove_judgements(folder: Path, manifest: dict[str, Any], judging: Judging, 
         proof.unproven.append(f"{JUDGEMENTS}: not compared with the records: {error}")
         return
     seen: set[tuple[str, Key, str]] = set()
-    found: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     for name in (FILES.records, FILES.failures):
         for here, line in whole_lines(folder / name, judging.Line, "judgement", proof):
             if line is None:
@@ -70,13 +70,13 @@ def _prove_judgements(folder: Path, manifest: dict[str, Any], judging: Judging, 
             if place in seen:
                 proof.add(f"{here}: {line.judge} judged {line.answer} twice")
             seen.add(place)
-            found[name, line.judge] += 1
+            counts[name, line.judge] += 1
             if wrong := _wrong_in(line, name, answers, judging):
                 proof.add(f"{here}: {wrong}")
-    _compare_counts(noted, found, proof)
+    _compare_counts(noted, counts, proof)
 
 
-def _compare_counts(noted: Mapping[str, Any], found: Mapping[tuple[str, str], int], proof: Proof) -> None:
+def _compare_counts(noted: Mapping[str, Any], counts: Mapping[tuple[str, str], int], proof: Proof) -> None:
     """Adds a finding for each judge with fewer lines than the manifest counts. More are not wrong: judgements of an
     earlier text stay, and are not counted."""
     if noted.get("ended") is None:
@@ -86,7 +86,7 @@ def _compare_counts(noted: Mapping[str, Any], found: Mapping[tuple[str, str], in
             (FILES.records, row["ok"] + row["refused"]),
             (FILES.failures, sum(row["failed"].values())),
         ):
-            held = found.get((name, row["model"]), 0)
+            held = counts.get((name, row["model"]), 0)
             if held < count:
                 proof.add(f"{name}: {held:,} lines of {row['model']}; {FILES.manifest} counts {count:,}")
 
@@ -94,14 +94,14 @@ def _compare_counts(noted: Mapping[str, Any], found: Mapping[tuple[str, str], in
 def _prove_manifest(folder: Path, manifest: dict[str, Any], proof: Proof) -> Mapping[str, Any]:
     """Returns the judgements' own manifest; an empty one if it can't be read or was changed."""
     try:
-        own = read_manifest(folder, FILES.manifest)
+        noted = read_manifest(folder, FILES.manifest)
     except LocalFault as fault:
         proof.add(str(fault))
         return {}
-    is_unchanged = check_hashes(own, FILES.manifest, proof)
-    if own["specification"].get("run") != manifest.get("specification_hash"):
+    is_unchanged = check_hashes(noted, FILES.manifest, proof)
+    if noted["specification"].get("run") != manifest.get("specification_hash"):
         proof.add(f"{FILES.manifest}: these are judgements of another run")
-    return own if is_unchanged else {}
+    return noted if is_unchanged else {}
 
 
 def _wrong_in(line: Judgement, name: str, answers: KeptAnswers, judging: Judging) -> str | None:

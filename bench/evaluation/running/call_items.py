@@ -56,15 +56,15 @@ class CallSweep:
         return self._folder.fault
 
     def write(self, outcome: Outcome) -> None:
-        asked: _ItemTag | Item = outcome.call.tag
+        tag: _ItemTag | Item = outcome.call.tag
         try:
-            if isinstance(asked, Item):
+            if isinstance(tag, Item):
                 record = self._benchmark.line_of(outcome, self._options)
             else:
-                record = self._filled(asked, outcome)
+                record = self._filled(tag, outcome)
             line = encode(record)
         except (Exception, SystemExit) as error:  # noqa: BLE001 (a border: the code is somebody else's)
-            item = asked if isinstance(asked, Item) else asked.item
+            item = tag if isinstance(tag, Item) else tag.item
             self._end(defect_of(error, self._benchmark.title, item.id))
             return
         (self._folder.records if record.status in ANSWERED else self._folder.failures).append(line)
@@ -98,16 +98,14 @@ class CallSweep:
             check_pair(call, pair, f"{self._benchmark.title}, item {item.id!r}")
         return call if call.tag is item else structs.replace(call, tag=_ItemTag(item, pair))
 
-    def _filled(self, asked: _ItemTag, outcome: Outcome) -> WholeLine:
-        spent, place = StepSpent(), StepPlace(asked.item, 1, asked.pair)
+    def _filled(self, tag: _ItemTag, outcome: Outcome) -> WholeLine:
+        spent, place = StepSpent(), StepPlace(tag.item, 1, tag.pair)
         spent.add_answer(outcome)
         if outcome.failure is not None:
             return failed_call(outcome.failure, "subject").as_written(place, spent)
-        record, kind = self._benchmark.record(asked.item, outcome, self._options), self._benchmark.Record
+        record, kind = self._benchmark.record(tag.item, outcome, self._options), self._benchmark.Record
         if not isinstance(record, kind):
-            raise self._defect_in(
-                asked.item, f"record() must make a {kind.__name__}, it made a {type(record).__name__}"
-            )
+            raise self._defect_in(tag.item, f"record() must make a {kind.__name__}, it made a {type(record).__name__}")
         line: WholeLine = record.as_written(place, spent)
         return line
 

@@ -31,8 +31,8 @@ def in_flight_under_limit(prepared: PreparedRun) -> list[dict[str, Any]]:
     ]
 
 
-def lines(found: Sequence[dict[str, Any]]) -> Iterator[str]:
-    for each in found:
+def lines(bounds: Sequence[dict[str, Any]]) -> Iterator[str]:
+    for each in bounds:
         name, most, concurrency = each["lane"], each["in_flight"], each["concurrency"]
         limit = f"--max-cost ${each['max_cost']:,.4f}"
         can_bear = f"{name}: a call may cost ${each['worst_call']:,.4f} at worst, so {limit} bears"

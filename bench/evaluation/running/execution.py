@@ -140,8 +140,8 @@ def _opened(prepared: PreparedRun, manner: ExecutionOptions) -> RunFolder:
         )
     except WrongSpecification as error:
         benchmark = benchmark_named(prepared.work.benchmark)
-        told = benchmark.explain_other_run(prepared.out, prepared.dataset, error)
-        raise WrongSpecification(told, error.asked) from error
+        message = benchmark.explain_other_run(prepared.out, prepared.dataset, error)
+        raise WrongSpecification(message, error.asked) from error
 
 
 async def _send(
@@ -199,8 +199,8 @@ def _conclude(folder: RunFolder, prepared: PreparedRun, end: RunEnd, already: in
     counted = prepared.work.count(folder)
     if (retried := cost_of_retried(folder.folder, folder.files)) > 0:
         aside = folder.files.failures.replace(".jsonl", "-1.jsonl")
-        told = f"${retried:,.4f} more were paid for what failed and was asked again ({aside} and on)"
-        counted = structs.replace(counted, remarks=(*counted.remarks, told))
+        sentence = f"${retried:,.4f} more were paid for what failed and was asked again ({aside} and on)"
+        counted = structs.replace(counted, remarks=(*counted.remarks, sentence))
     rows = served_rows(counted.ended, folder.manifest["answers_as"], folder.records.read)
     counted = structs.replace(
         counted,
@@ -250,10 +250,10 @@ def counts_of(result: RunResult) -> list[dict[str, Any]]:
 
 
 def _versions() -> dict[str, str]:
-    found = {"millstream": VERSION, "python": platform.python_version()}
+    versions = {"millstream": VERSION, "python": platform.python_version()}
     for name in _PACKAGES:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return versions

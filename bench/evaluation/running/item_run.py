@@ -196,9 +196,9 @@ class ItemRun:
     def _error_of(self, raised: BaseException) -> _Known:
         """Returns an exception of the item's code as one of the framework's errors. Of a group it is the gravest: a
         defect, a fault of this machine, a stop, then the failure of the first step."""
-        return min((self._known(each) for each in _leaves(raised)), key=_weight)
+        return min((self._reported(each) for each in _leaves(raised)), key=_weight)
 
-    def _known(self, error: BaseException) -> _Known:
+    def _reported(self, error: BaseException) -> _Known:
         if isinstance(error, LocalFault | Stopped | StepFailed):
             return error
         return defect_of(error, self._items.benchmark.title, self._item.id)

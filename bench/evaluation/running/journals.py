@@ -111,8 +111,8 @@ class OpenItems:
         places: dict[tuple[Pair, str], array[int]] = {}
         begin = 0
         for line in folder.records.read():
-            found = decode(line)
-            key = (pair_of(found), found.item)
+            fields = decode(line)
+            key = (pair_of(fields), fields.item)
             places.setdefault(key, array("q")).append(begin)
             begin += len(line) + 1
         self._places = {key: at for key, at in places.items() if len(at) < steps.get(key[1], 0)}

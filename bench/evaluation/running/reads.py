@@ -34,15 +34,15 @@ def with_reads(
 
     scores = dict(score(noted()))
     for pair in reads.pairs() if isinstance(scores.get("models"), Mapping) else ():
-        found, entry = reads.of(pair), entry_of(scores, pair)
+        part, entry = reads.of(pair), entry_of(scores, pair)
         names = [name for name, other in scores["models"].items() if other is entry]
-        if found is None or not names:
+        if part is None or not names:
             continue
-        entry = {**(_without_figures(entry) if found.is_unread else entry), "read_in_part": to_builtins(found)}
+        entry = {**(_without_figures(entry) if part.is_unread else entry), "read_in_part": to_builtins(part)}
         scores["models"] = {**scores["models"], names[0]: entry}
-        kind = "unmeasured" if found.is_unread else "remarks"
-        scores[kind] = [*scores.get(kind, ()), *filter(None, [found.told(names[0])])]
-        if found.is_unread:
+        kind = "unmeasured" if part.is_unread else "remarks"
+        scores[kind] = [*scores.get(kind, ()), *filter(None, [part.told(names[0])])]
+        if part.is_unread:
             scores["pairs"] = [each for each in scores.get("pairs", ()) if names[0] not in (each["a"], each["b"])]
             scores["compared"] = [each for each in scores.get("compared", ()) if names[0] not in each]
     return scores

@@ -62,29 +62,29 @@ def scored_run(
     benchmark: ItemBenchmark[Any],
     folder: Path,
     manifest: Mapping[str, Any] | None,
-    given: Mapping[str, Any] = MappingProxyType({}),
+    chosen: Mapping[str, Any] = MappingProxyType({}),
     *,
     is_each_once: bool = True,
 ) -> ScoredRun:
-    """Returns the run in a folder, ready to be scored. `given`: the readings that replace the run's own."""
+    """Returns the run in a folder, ready to be scored. `chosen`: the readings that replace the run's own."""
     rows = rows_in(folder, manifest)
     return ScoredRun(
         folder=folder,
         manifest=rows.manifest(manifest),
-        readings=structs.replace(benchmark.readings_of(manifest), **given),
+        readings=structs.replace(benchmark.readings_of(manifest), **chosen),
         rows=rows,
         source=str(folder / RECORDS),
         is_each_once=is_each_once,
     )
 
 
-def score_folder(benchmark: ItemBenchmark[Any], folder: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+def score_folder(benchmark: ItemBenchmark[Any], folder: Path, chosen: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     """Scores a folder's records with the given readings and returns the contents of scores.json, and what that file
     keeps in their place, for a remark (empty: these are the run's own readings)."""
     path = folder / RECORDS
     manifest = read_manifest(folder) if (folder / MANIFEST).exists() else None
     try:
-        run = scored_run(benchmark, folder, manifest, given)
+        run = scored_run(benchmark, folder, manifest, chosen)
         scores = scores_of(benchmark, run.rows.lines(record_lines(path)), run)
     except OSError as error:
         raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error

@@ -50,11 +50,11 @@ def served_rows(
     for counts in ended.values():
         for judge, names_of_judge in counts.judges.items():
             judges.setdefault(judge, Counter()).update(names_of_judge)
-    asked: list[tuple[Pair, Mapping[str, int], str]] = [(pair, counts.served, "") for pair, counts in ended.items()]
-    asked += [(Pair(judge, None), served, "the judge ") for judge, served in sorted(judges.items())]
+    answered: list[tuple[Pair, Mapping[str, int], str]] = [(pair, counts.served, "") for pair, counts in ended.items()]
+    answered += [(Pair(judge, None), served, "the judge ") for judge, served in sorted(judges.items())]
     rows = row_names(pair for pair, counts in ended.items() if counts.answered)
     stated: dict[str, Mapping[str, int]] = {}
-    for pair, served, role in asked:
+    for pair, served, role in answered:
         row = rows.get(pair, pair.model)
         if served and not role:
             unnamed = ended[pair].answered - sum(served.values())
@@ -65,20 +65,20 @@ def served_rows(
         is_other = expected is not None and not models.keys() <= {bare_name(expected), bare_name(pair.model)}
         if not role and (is_other or len(models) > 1):
             names[pair] = {bare: f"{pair.model} ({name})" for bare, name in models.items()}
-        told = f"{role}{row} was answered by {names_text(served)}"
+        fact = f"{role}{row} was answered by {names_text(served)}"
         if len(models) > 1:
             has_two_judges = has_two_judges or bool(role)
             for_row = "no one model was measured, and none of its rows has a rank"
-            unmeasured.append(f"{told}: {'two models judged under one name: no model has a rank' if role else for_row}")
+            unmeasured.append(f"{fact}: {'two models judged under one name: no model has a rank' if role else for_row}")
         elif is_other:
             remarks.append(
-                f"{told}, another model than was asked{'' if role else ': it stands beside no published row'}; "
+                f"{fact}, another model than was asked{'' if role else ': it stands beside no published row'}; "
                 f'if the name stands for it, say so with answers_as under [models."{pair.model}"]'
             )
         elif len(served) > 1:
-            remarks.append(f"{told}, snapshots of one model")
+            remarks.append(f"{fact}, snapshots of one model")
         elif expected is not None and any(is_other_snapshot(expected, name) for name in served):
-            remarks.append(f"{told}, another snapshot than was asked")
+            remarks.append(f"{fact}, another snapshot than was asked")
     several = {pair for pair, models_of in names.items() if len(models_of) > 1}
     divided = _divided_items(records(), several) if several else frozenset[tuple[Pair, str]]()
     return ServedRows(names, tuple(remarks), tuple(unmeasured), stated, has_two_judges, divided)
@@ -158,14 +158,14 @@ def compared_names(models: Iterable[str], settings: Settings) -> dict[str, str |
     else its own. None for a deployment, and for a name at a server of one's own that the table of models lacks."""
     table = bundled_models()
     public = {*table.vendors, *table.offering, *table.same} - {"azure", *settings.providers}
-    found: dict[str, str | None] = {}
+    names: dict[str, str | None] = {}
     for model in models:
         provider = model.partition("/")[0]
         variable = getattr(PROVIDERS.get(provider), "url_variable", None)
         is_own = settings.base_url is not None or bool(variable and settings.variables.get(variable, "").strip())
         is_known = table.row(model) is not None or (not is_own and provider in public)
-        found[model] = settings.facts_of(model).answers_as or (model if is_known else None)
-    return found
+        names[model] = settings.facts_of(model).answers_as or (model if is_known else None)
+    return names
 
 
 def names_text(served: Mapping[str, int]) -> str:

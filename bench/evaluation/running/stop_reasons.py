@@ -63,10 +63,10 @@ def meaning_of(code: int, number: int | None, *, has_failures: bool = True) -> I
     """Yields a line with the meaning of an exit code, none for 0. `number`: the signal that ended the run, None: no
     signal did. `has_failures`: whether calls failed; if not, code 3 means that something was not measured."""
     if code:
-        said = _MEANINGS[code] if number is None else f"interrupted by {signal.Signals(number).name}"
+        meaning = _MEANINGS[code] if number is None else f"interrupted by {signal.Signals(number).name}"
         if code == refusal.WITH_FAILURES and not has_failures:
-            said = "finished, but not everything was measured; the reason stands above"
-        yield f"exit code {code}: {said}"
+            meaning = "finished, but not everything was measured; the reason stands above"
+        yield f"exit code {code}: {meaning}"
 
 
 def failures_as_json(failed: Failed) -> dict[str, Any]:

@@ -25,8 +25,8 @@ def read_panel(folder: Path, judging: Judging) -> Panel | None:
         return None
     answers = KeptAnswers(folder / RECORDS, judging)
     lines = {
-        judge: {key: line for key, line in own.items() if answers.are_of(line)}
-        for judge, own in lines_of(folder, judging).items()
+        judge: {key: line for key, line in by_key.items() if answers.are_of(line)}
+        for judge, by_key in lines_of(folder, judging).items()
     }
     others = tuple(judge for judge in lines if judge != judging.own)
     judges = (judging.own, *others)
@@ -38,8 +38,8 @@ def read_panel(folder: Path, judging: Judging) -> Panel | None:
         return judging.scores(_records(judging, answers, read_by_all, applied))
 
     def under(judge: str) -> Any:
-        own = lines.get(judge, {})
-        return scored(lambda record, _: judging.applied(record, own[key_of(record)]))
+        by_key = lines.get(judge, {})
+        return scored(lambda record, _: judging.applied(record, by_key[key_of(record)]))
 
     scores = {judging.own: scored(lambda record, _: record)}
     scores |= {judge: under(judge) for judge in others}
@@ -76,8 +76,8 @@ def _judged_answers(
             continue
         key = key_of(record)
         verdicts = {judging.own: judging.verdict(record)}
-        for judge, own in lines.items():
-            if (line := own.get(key)) is not None:
+        for judge, by_key in lines.items():
+            if (line := by_key.get(key)) is not None:
                 verdicts[judge] = judging.verdict(judging.applied(record, line))
         judged.append(JudgedAnswer(key, verdicts))
     return judged

@@ -155,10 +155,10 @@ class Panel(Struct, frozen=True, dict=True):
         of_pairs: dict[Pair, list[JudgedAnswer]] = {}
         for answer in self.readable:
             of_pairs.setdefault(answer.key.pair, []).append(answer)
-        found = [_agreement(ALL_MODELS, self.readable, self)]
+        agreements = [_agreement(ALL_MODELS, self.readable, self)]
         if len(of_pairs) > 1:
-            found += [_agreement(str(pair), answers, self) for pair, answers in of_pairs.items()]
-        return found
+            agreements += [_agreement(str(pair), answers, self) for pair, answers in of_pairs.items()]
+        return agreements
 
     @cached_property
     def pairs(self) -> list[JudgePair]:
@@ -240,9 +240,9 @@ def _biases(answers: Sequence[JudgedAnswer], panel: Panel) -> Iterable[JudgeBias
             else fmean(each.verdicts[judge].label == label for each in answers)
             for judge in panel.judges
         }
-        for judge, own in means.items():
+        for judge, value in means.items():
             others = fmean(mean for other, mean in means.items() if other != judge)
-            yield JudgeBias(judge, label, len(answers), own, others)
+            yield JudgeBias(judge, label, len(answers), value, others)
 
 
 def _by_all(answers: Iterable[JudgedAnswer], panel: Panel) -> list[JudgedAnswer]:

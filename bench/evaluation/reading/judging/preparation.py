@@ -104,17 +104,17 @@ def _servers(folder: Path, judges: Sequence[str], work: JudgingWork) -> dict[str
     before: Mapping[str, Any] = {}
     if (folder / FILES.manifest).exists():
         before = read_manifest(folder, FILES.manifest).get("options", {}).get("judges", {})
-    asked = {}
+    servers = {}
     for judge in judges:
         effort, server = work.judging.effort_of(judge), access_to(judge, work.settings).target.specified
-        asked[judge] = server if effort is None else f"{server}, effort {effort}"
-    for judge, server in asked.items():
+        servers[judge] = server if effort is None else f"{server}, effort {effort}"
+    for judge, server in servers.items():
         if before.get(judge, server) != server:
             raise UsageError(
                 f"{folder}: {judge} judged at {before[judge]} before, and would judge at {server} now: give that "
                 f"--base-url and --judge-reasoning-effort, or move {FILES.manifest} and {JUDGEMENTS} away"
             )
-    return {**before, **asked}
+    return {**before, **servers}
 
 
 def _notes(folder: Path, judges: Sequence[str], own: str, manifest: Mapping[str, Any]) -> tuple[str, ...]:

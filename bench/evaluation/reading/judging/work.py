@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from .....wiring.engine import Engine
 
 
-class _AskedGroup(NamedTuple):
+class _UnjudgedGroup(NamedTuple):
     """A conversation, the judge that reads it, and the answers of which its judgements are missing."""
 
     judge: AnswerJudge
@@ -132,20 +132,20 @@ class JudgingWork(Struct, frozen=True):
         def groups(pair: Pair) -> Iterator[ItemRun]:
             judge = self.judging.judge(pair.model, self.settings)
             for group, missing in self._missing(pair, done):
-                asked = _AskedGroup(judge, group, missing)
-                yield ItemRun(shared, Item(group.name, asked, steps=len(missing)), pair, [])
+                unjudged = _UnjudgedGroup(judge, group, missing)
+                yield ItemRun(shared, Item(group.name, unjudged, steps=len(missing)), pair, [])
 
         at_once = at_once_of((self.settings.concurrency_of(judge), None) for judge in self.judges)
         return await sweep.run({pair: groups(pair) for pair in self.pairs()}, at_once)
 
     async def run(self, item: Item, ask: Ask, done: Mapping[int, Any]) -> AsyncIterator[Judgement]:
         """Yields a judge's judgements of one conversation, one after the other, also those that failed."""
-        asked: _AskedGroup = item.data
-        records = self.answers.records_of(asked.group)
-        for at in _places(records, asked.missing):
+        unjudged: _UnjudgedGroup = item.data
+        records = self.answers.records_of(unjudged.group)
+        for at in _places(records, unjudged.missing):
             key = key_of(records[at])
             try:
-                made = await asked.judge.judged(records, at, ask)
+                made = await unjudged.judge.judged(records, at, ask)
             except CallFailed as error:
                 made = Judgement(status=error.failure.kind, error=error.failure.detail)
             text = self.answers.texts[key]

@@ -106,7 +106,7 @@ def compared_in(path: Path, answers: AnswerFile) -> LabelComparison:
 def compare(labels: UsableLabels, sizes: StratumSizes) -> LabelComparison:
     """Returns the agreement of each rater with each reading, and of each two raters. `sizes` are those of the run."""
     entries = labels.entries
-    raters = {name: compare_rater(own, entries, sizes) for name, own in labels.raters.items()}
+    raters = {name: compare_rater(verdicts, entries, sizes) for name, verdicts in labels.raters.items()}
     pairs = []
     for (first, firsts), (second, seconds) in combinations(labels.raters.items(), 2):
         both = {key: (str(firsts[key].label), str(seconds[key].label)) for key in firsts if key in seconds}
@@ -161,10 +161,10 @@ def _figures(
     return AgreementFigures(plain, stratified_agreement(strata), labels)
 
 
-def _certainties(given: Mapping[Key, Verdict], entries: Mapping[Key, SampleEntry]) -> list[CertaintyRow]:
-    found: dict[float, list[float]] = {}
-    for key, label in given.items():
+def _certainties(verdicts: Mapping[Key, Verdict], entries: Mapping[Key, SampleEntry]) -> list[CertaintyRow]:
+    steps: dict[float, list[float]] = {}
+    for key, label in verdicts.items():
         confidence = entries[key].label.confidence
         if label.confidence is not None and confidence is not None:
-            found.setdefault(label.confidence, []).append(confidence)
-    return [CertaintyRow(step, len(own), sum(own) / len(own)) for step, own in sorted(found.items(), reverse=True)]
+            steps.setdefault(label.confidence, []).append(confidence)
+    return [CertaintyRow(step, len(some), sum(some) / len(some)) for step, some in sorted(steps.items(), reverse=True)]

@@ -78,7 +78,7 @@ class LabelSheet:
     def is_of_text(self, at: int, label: Label) -> bool:
         """Returns whether row `at`, from 0, is about this label's text; also if the file doesn't say which text it
         shows."""
-        return self.cell(at, "text_sha256") in ("", _shown_hash(label))
+        return self.cell(at, "text_sha256") in ("", _short_hash(label))
 
     def _key(self, at: int) -> Key:
         temperature = self.cell(at, "temperature")
@@ -103,9 +103,9 @@ class LabelSheet:
 def labels_in(sheet: LabelSheet, labels: Sequence[Label]) -> list[Verdict | None]:
     """Returns the label of each row; None: not labelled, or given to a text that is no longer the answer's. `labels`
     gives each row's choices. Raises UsageError for a cell that is none of them."""
-    given = [_read(sheet, at, label) for at, label in enumerate(labels)]
+    marks = [_read(sheet, at, label) for at, label in enumerate(labels)]
     return [
-        one if sheet.is_of_text(at, label) else None for at, (one, label) in enumerate(zip(given, labels, strict=True))
+        one if sheet.is_of_text(at, label) else None for at, (one, label) in enumerate(zip(marks, labels, strict=True))
     ]
 
 
@@ -133,8 +133,8 @@ def _certainty(sheet: LabelSheet, at: int, label: Label) -> float | None:
     for step in label.certainties:
         if cell.casefold() in (step.name.casefold(), f"{step.value:g}", f"{step.value:g}".replace(".", ",")):
             return step.value
-    known = ", ".join(f"{step.value:g} ({step.name})" for step in label.certainties)
-    raise UsageError(f"{sheet.where(at)}: certainty: expected {known} or nothing, got {_short(cell)}")
+    steps = ", ".join(f"{step.value:g} ({step.name})" for step in label.certainties)
+    raise UsageError(f"{sheet.where(at)}: certainty: expected {steps} or nothing, got {_short(cell)}")
 
 
 def begin(path: Path, sample: Sequence[SampleEntry], labels: Mapping[Key, Verdict] = MappingProxyType({})) -> None:
@@ -161,21 +161,21 @@ def begin(path: Path, sample: Sequence[SampleEntry], labels: Mapping[Key, Verdic
         raise LocalFault(f"{path} can't be written ({error.strerror}): {first}name another file with --csv") from error
 
 
-def _cells(entry: SampleEntry, about: Sequence[str], given: Verdict | None) -> dict[str, str]:
+def _cells(entry: SampleEntry, about: Sequence[str], verdict: Verdict | None) -> dict[str, str]:
     """Returns the row of an answer, by column."""
     (pair, name), label = entry
-    certainty = None if given is None else given.confidence
+    certainty = None if verdict is None else verdict.confidence
     return {
         "model": pair.model,
         "temperature": "" if pair.temperature is None else repr(pair.temperature),
         "id": name,
-        "text_sha256": _shown_hash(label),
+        "text_sha256": _short_hash(label),
         "effort": pair.effort or "",
         **{each: label.about.get(each, "") for each in about},
         "history": history_text(label.history),
         "question": label.question,
         "text": label.text,
-        "label": "" if given is None else given.label or "",
+        "label": "" if verdict is None else verdict.label or "",
         "certainty": "" if certainty is None else f"{certainty:g}",
     }
 
@@ -202,11 +202,11 @@ def read(path: Path) -> LabelSheet:
 def fill_in(sample: Sequence[SampleEntry]) -> str:
     """Returns what a person does with a sheet."""
     choices = explained(choices_of(label for _, label in sample))
-    asked = f"fill in `label` with {choices}, leave blank what is not labelled"
+    words = f"fill in `label` with {choices}, leave blank what is not labelled"
     steps = {step.value: step.name for _, label in sample for step in label.certainties}
     if not steps:
-        return asked
-    return f"{asked}; `certainty` with {', '.join(f'{value:g} ({name})' for value, name in steps.items())}, or nothing"
+        return words
+    return f"{words}; `certainty` with {', '.join(f'{value:g} ({name})' for value, name in steps.items())}, or nothing"
 
 
 def inert_cell(text: str) -> str:
@@ -260,7 +260,7 @@ def _rows(path: Path, text: str, delimiter: str) -> Iterator[_LabelRow]:
         line = reader.line_num + 1
 
 
-def _shown_hash(label: Label) -> str:
+def _short_hash(label: Label) -> str:
     """Returns the beginning of the hash of an answer's text; a spreadsheet takes it for no number."""
     return f"sha256:{text_hash(label.text)[:16]}"
 

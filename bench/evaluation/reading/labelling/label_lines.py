@@ -167,12 +167,12 @@ class RaterLabels:
             self._labels[at] = label
 
     def _line(self, at: int, label: Verdict | None) -> LabelLine:
-        key, asked = self._sample[at]
+        key, question = self._sample[at]
         size, seed = self.asked
         return LabelLine(
             **key.pair._asdict(),
             id=key.id,
-            text_sha256=text_hash(asked.text),
+            text_sha256=text_hash(question.text),
             rater=self.rater,
             label=None if label is None else label.label,
             certainty=None if label is None else label.confidence,

@@ -179,12 +179,12 @@ def draw(
             heapq.heapreplace(heap, entry)
     pairs: dict[Pair, list[tuple[int, int, int, _Answer]]] = {}
     for place, heap in kept.items():
-        own = pairs.setdefault(place.pair, [])
-        own += [(turn, -rank, -number, each) for turn, (rank, number, each) in enumerate(sorted(heap, reverse=True))]
+        ranked = pairs.setdefault(place.pair, [])
+        ranked += [(turn, -rank, -number, each) for turn, (rank, number, each) in enumerate(sorted(heap, reverse=True))]
     turns = [
         (turn, rank, number, answer)
-        for own in pairs.values()
-        for turn, (_, rank, number, answer) in enumerate(sorted(own))
+        for ranked in pairs.values()
+        for turn, (_, rank, number, answer) in enumerate(sorted(ranked))
     ]
     drawn = [answer for *_, answer in sorted(turns)[:size]]
     _check_keys_differ(key_of(answer) for answer in drawn)
@@ -194,9 +194,9 @@ def draw(
 def find(answers: Iterable[_Answer], keys: Sequence[Key]) -> dict[Key, _Answer]:
     """Returns the answers with these keys; keys without an answer are left out."""
     wanted = set(keys)
-    found = [answer for answer in answers if key_of(answer) in wanted]
-    _check_keys_differ(key_of(answer) for answer in found)
-    return {key_of(answer): answer for answer in found}
+    matches = [answer for answer in answers if key_of(answer) in wanted]
+    _check_keys_differ(key_of(answer) for answer in matches)
+    return {key_of(answer): answer for answer in matches}
 
 
 def _rank(key: Key, seed: int) -> int:
