@@ -35,13 +35,13 @@ _UNEXPECTED = re.compile(r"(?:(\w+)\(\) got an u|U)nexpected keyword argument '(
 def task_from(table: Mapping[str, Any], where: str) -> Task:
     """Returns the task of a `[task]` table. `score` is a scorer's name with `expected` beside it, a scorer's table, or
     a table of such tables by name. `where` begins error messages."""
-    given = dict(table)
-    check_known(given, _KEYS, where)
+    fields = dict(table)
+    check_known(fields, _KEYS, where)
     for name in ("data", "prompt", "score"):
-        if name not in given:
+        if name not in fields:
             raise TaskError(f"{where}: {name}: expected it, got none")
-    expected, score = given.pop("expected", None), given.pop("score")
-    if isinstance(given["data"], Mapping):
+    expected, score = fields.pop("expected", None), fields.pop("score")
+    if isinstance(fields["data"], Mapping):
         raise TaskError(f"{where}: data: expected a path or a list of rows, got a table")
     if isinstance(score, str):
         score = {"scorer": score} if expected is None else {"scorer": score, "expected": expected}
@@ -49,7 +49,7 @@ def task_from(table: Mapping[str, Any], where: str) -> Task:
         raise TaskError(f"{where}: expected stands in the table of its scorer where score is a table")
     scoring = _scoring(score, f"{where}: score")
     try:
-        return Task(**given, score=scoring)
+        return Task(**fields, score=scoring)
     except TaskError as error:
         raise TaskError(f"{where}: {error}") from error
 
@@ -68,15 +68,15 @@ def scorer_from(table: Mapping[str, Any], where: str) -> AnyScorer:
     if not isinstance(name, str) or name not in _SCORERS:
         near = nearest(name, _SCORERS) if isinstance(name, str) else ""
         raise TaskError(f"{where}: expected one of {', '.join(_SCORERS)}, got {shown(name)}{near}")
-    make, known = _SCORERS[name]
+    make, keys = _SCORERS[name]
     # A None of a manifest is a value that was chosen, such as a temperature that is not sent.
     options = {key: value for key, value in table.items() if key not in _NOTED}
-    check_known(options, known, f"{where}: {name}")
+    check_known(options, keys, f"{where}: {name}")
     if name == "match":
-        given = options.pop("expected", ())
-        expected = [given] if isinstance(given, str) else given
+        texts = options.pop("expected", ())
+        expected = [texts] if isinstance(texts, str) else texts
         if not isinstance(expected, list | tuple) or not all(isinstance(each, str) for each in expected):
-            raise TaskError(f"{where}: match: expected: expected a text or a list of texts, got {shown(given)}")
+            raise TaskError(f"{where}: match: expected: expected a text or a list of texts, got {shown(texts)}")
         return match(*expected, **options)
     if name == "judge" and options.get("scale") is not None:
         options["scale"] = tuple(options["scale"])

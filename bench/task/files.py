@@ -103,8 +103,8 @@ def _executed(source: bytes, path: Path) -> ModuleType:
         except TaskError:
             raise
         except (Exception, SystemExit) as error:  # a user's program: any error is reported with its line
-            said = f"{type(error).__name__}: {_one_line(error)}{_what_to_do(error)}"
-            raise TaskError(f"{path}{_line_of(error, path)}: {said}") from error
+            message = f"{type(error).__name__}: {_one_line(error)}{_what_to_do(error)}"
+            raise TaskError(f"{path}{_line_of(error, path)}: {message}") from error
         finally:
             _LOADING.reset(token)
     return module

@@ -94,13 +94,13 @@ class Judge(Struct, frozen=True):
         if reply.refused:
             return Grade(Score(None, problem="the judge refused to grade"), "")
         problem = "it holds no JSON object"
-        for found in objects_in(reply.text):
-            given = found.get("grade")
-            value = self._value(given)
+        for fields in objects_in(reply.text):
+            grade = fields.get("grade")
+            value = self._value(grade)
             if value is not None:
-                reason = found.get("reason")
-                return Grade(Score(value, str(given)), reason.strip() if isinstance(reason, str) else "")
-            problem = f"its grade is {shown(given)}" if "grade" in found else "its object has no grade"
+                reason = fields.get("reason")
+                return Grade(Score(value, str(grade)), reason.strip() if isinstance(reason, str) else "")
+            problem = f"its grade is {shown(grade)}" if "grade" in fields else "its object has no grade"
         return Grade(Score(None, problem=f"the judge's reply cannot be read: {problem}"), "")
 
     def describe(self) -> dict[str, Any]:
@@ -170,27 +170,27 @@ def judge(
     A reply without a valid grade is asked for once more; after that, the answer has no score. The judge's calls are
     cached, priced and recorded as any other, and an answer that was judged before is not judged again.
     """
-    asked = template(rubric, "rubric")
+    rubric_template = template(rubric, "rubric")
     if not rubric.strip():
         raise TaskError("judge: the rubric is empty: say what a good answer is")
     if grades is not None and scale is not None:
         raise TaskError("judge: give grades or a scale, not both")
     if scale is not None and not (len(scale) == 2 and all(map(math.isfinite, scale)) and scale[0] < scale[1]):
         raise TaskError(f"judge: scale: expected a smaller and a larger number, as (1, 5), got {shown(scale)}")
-    found = dict(GRADES if grades is None else grades)
-    if len({name.strip().casefold() for name in found}) != len(found) or len(set(found.values())) < 2:
+    by_name = dict(GRADES if grades is None else grades)
+    if len({name.strip().casefold() for name in by_name}) != len(by_name) or len(set(by_name.values())) < 2:
         raise TaskError(
             f"judge: grades: expected two or more different names with different scores, got {shown(grades)}"
         )
     sent: Any = 0.0 if temperature is UNSET else None if temperature == NONE else temperature
-    values = {name.strip(): float(value) for name, value in found.items()}
+    values = {name.strip(): float(value) for name, value in by_name.items()}
     try:
         # The call checks the model's name, the temperature and the tokens.
         Call(model, rubric, temperature=sent, max_tokens=max_tokens, reasoning_effort=reasoning_effort)
     except (TypeError, ValueError) as error:
         raise TaskError(f"judge: {error}") from error
     bounds = None if scale is None else (float(scale[0]), float(scale[1]))
-    return Judge(model, asked, values, bounds, sent, max_tokens, temperature is not UNSET, reasoning_effort)
+    return Judge(model, rubric_template, values, bounds, sent, max_tokens, temperature is not UNSET, reasoning_effort)
 
 
 def _one_of(grades: Mapping[str, float]) -> str:

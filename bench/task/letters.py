@@ -28,9 +28,9 @@ def letter_in(text: str, letters: str, options: tuple[str, ...] = ()) -> str | N
     if len(named) == 1:
         return named[0]
     for find in (_boxed, _stated, _last_line, _beginning):
-        found = find(text, letters)
-        if found is not None:
-            return found or None
+        choice = find(text, letters)
+        if choice is not None:
+            return choice or None
     return None
 
 
@@ -56,10 +56,10 @@ def _stated(text: str, letters: str) -> str | None:
         rf"(?:(?i:is|would\s+be|should\s+be|must\s+be)\b\s*:?|[:=])|(?i:i\s+(?:choose|pick|select|go\s+with))\b)\s*{_OPEN}\s*(?i:{_BEFORE}){_OPEN}([{letters}])(?![\w'’])"
         rf"({_CLOSE}\s*(?:,|/|&|(?i:or|and))\s*(?i:{_BEFORE}){_OPEN}[{letters}](?!\w))?"
     )
-    found = list(statement.finditer(text))
-    if not found:
+    statements = list(statement.finditer(text))
+    if not statements:
         return None
-    return "" if found[-1][2] else found[-1][1]
+    return "" if statements[-1][2] else statements[-1][1]
 
 
 def _last_line(text: str, letters: str) -> str | None:

@@ -58,8 +58,8 @@ def number_in(text: str, decimal: Decimal = ".", which: Which = "answer") -> Num
     """
     text = text.translate(_WIDE)
     if which != "answer":
-        found = _numbers(text, decimal)
-        return found[0 if which == "first" else -1] if found else None
+        read = _numbers(text, decimal)
+        return read[0 if which == "first" else -1] if read else None
     stated = list(_STATED.finditer(text))
     if stated:
         last = next(part for part in stated[-1].groups() if part is not None)
@@ -68,7 +68,7 @@ def number_in(text: str, decimal: Decimal = ".", which: Which = "answer") -> Num
         if _numbers(last, decimal):
             return _only(last, decimal)
     lines = [line for line in text.splitlines() if line.strip()]
-    if lines and (found := _numbers(lines[-1], decimal)):
+    if lines and (read := _numbers(lines[-1], decimal)):
         return _only(lines[-1], decimal)
     return _only(text, decimal)
 

@@ -61,17 +61,19 @@ def prompts(
 ) -> Prompts:
     """Returns a task's prompt, checked and parsed. `shots` are pairs of texts, or rows whose answer is filled into the
     template `shot_answer`."""
-    asked: Template | PromptFunction
+    question: Template | PromptFunction
     if isinstance(ask, str):
-        asked = template(ask, "prompt")
+        question = template(ask, "prompt")
     elif callable(ask):
-        asked = ask
+        question = ask
     else:
         raise TaskError(f"prompt: expected a text, or a function of the row, got {shown(ask)}")
-    return Prompts(asked, None if system is None else template(system, "system"), _turns(asked, shots, shot_answer))
+    return Prompts(
+        question, None if system is None else template(system, "system"), _turns(question, shots, shot_answer)
+    )
 
 
-def _turns(asked: Template | PromptFunction, shots: Shots, shot_answer: str | None) -> tuple[Message, ...]:
+def _turns(ask: Template | PromptFunction, shots: Shots, shot_answer: str | None) -> tuple[Message, ...]:
     answers = None if shot_answer is None else template(shot_answer, "shot_answer")
     turns: list[Message] = []
     for number, shot in enumerate(shots, 1):
@@ -87,7 +89,7 @@ def _turns(asked: Template | PromptFunction, shots: Shots, shot_answer: str | No
         if answers is None:
             raise TaskError(f'{where}: a shot that is a row needs its answer: set shot_answer="{{column}}"')
         row = TaskRow(where, dict(entry.content), where)
-        question = _question(asked, row)
+        question = _question(ask, row)
         turns += (Message("user", question),) if isinstance(question, str) else question
         turns.append(Message("assistant", answers.fill(row)))
     return tuple(turns)
@@ -97,14 +99,16 @@ def _question(ask: Template | PromptFunction, row: TaskRow) -> Input:
     if isinstance(ask, Template):
         return _not_empty(ask.fill(row), row)
     try:
-        found = ask(row.copied())
+        prompt = ask(row.copied())
     except (Exception, SystemExit) as error:  # a user's function: any error is reported with its row
         raise TaskError(f"prompt: the function raised {type(error).__name__} for {row.where}: {error}") from error
-    if isinstance(found, str):
-        return _not_empty(found, row)
-    if not isinstance(found, Sequence) or not found:
-        raise TaskError(f"prompt: expected the function to give a text or messages for {row.where}, got {shown(found)}")
-    return tuple(_message(each, row) for each in found)
+    if isinstance(prompt, str):
+        return _not_empty(prompt, row)
+    if not isinstance(prompt, Sequence) or not prompt:
+        raise TaskError(
+            f"prompt: expected the function to give a text or messages for {row.where}, got {shown(prompt)}"
+        )
+    return tuple(_message(each, row) for each in prompt)
 
 
 def _not_empty(text: str, row: TaskRow) -> str:

@@ -85,26 +85,26 @@ def questions_of(task: Task, base: Path, limit: int | None = None) -> tuple[Task
         for scorer in scorers.values():
             scorer.check(row)
         made.append((row, *prompts.of(row)))
-    keys = [hashlib.sha256(canonical(_input_key(given))).digest() for _, given, _ in made]
+    keys = [hashlib.sha256(canonical(_input_key(prompt))).digest() for _, prompt, _ in made]
     copies, ranks = Counter(keys), Counter[bytes]()
-    found = []
-    for key, (row, given, asked) in zip(keys, made, strict=True):
-        found.append(TaskQuestion(row, given, asked, copies[key], ranks[key]))
+    questions = []
+    for key, (row, prompt, words) in zip(keys, made, strict=True):
+        questions.append(TaskQuestion(row, prompt, words, copies[key], ranks[key]))
         ranks[key] += 1
-    return tuple(found)
+    return tuple(questions)
 
 
 def specification(task: Task, questions: Iterable[TaskQuestion]) -> dict[str, Any]:
     """Returns the values that decide a task's prompts, answers and scores, for the manifest."""
-    asked = list(questions)
-    digests = {question.row.id: question.digest() for question in asked}
-    shown = {"text": task.prompt} if isinstance(task.prompt, str) else {"function": source_of(task.prompt)["name"]}
+    listed = list(questions)
+    digests = {question.row.id: question.digest() for question in listed}
+    prompt = {"text": task.prompt} if isinstance(task.prompt, str) else {"function": source_of(task.prompt)["name"]}
     return {
         "items": len(digests),
-        "data": digest_of(question.row for question in asked),
+        "data": digest_of(question.row for question in listed),
         "questions": items_digest(digests),
         "trials": task.trials,
-        "prompt": {**shown, "system": task.system},
+        "prompt": {**prompt, "system": task.system},
         "parameters": json_of(task.parameters()),
         "score": {name: scorer.describe() for name, scorer in task.scorers().items()},
     }

@@ -125,13 +125,13 @@ class Evaluation(Struct, frozen=True, kw_only=True):
     def _lines(self) -> Iterator[str]:
         width = max(map(len, self.models), default=0)
         yield f"{self.name}: {self.folder}"
-        for model, found in self.models.items():
-            left = f", {found.without_score:,} without a score" if found.without_score else ""
-            yield f"  {model:{width}}  {found.score}  ({found.score.items:,} items, {found.answers:,} answers{left})"
-            for group, figure in found.groups.items():
+        for model, result in self.models.items():
+            left = f", {result.without_score:,} without a score" if result.without_score else ""
+            yield f"  {model:{width}}  {result.score}  ({result.score.items:,} items, {result.answers:,} answers{left})"
+            for group, figure in result.groups.items():
                 yield f"    {group}: {figure} ({figure.items:,} items)"
         yield from (f"  {pair}" for pair in self.pairs)
-        yield from (f"  {remark}" for found in self.models.values() for remark in found.remarks)
+        yield from (f"  {remark}" for result in self.models.values() for remark in result.remarks)
         yield from (f"  {sentence}" for sentence in self.unmeasured)
         if self.failures:
             yield f"  {self.failures:,} questions failed for good: {self.folder / FAILURES}"

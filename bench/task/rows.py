@@ -122,8 +122,8 @@ def json_value(value: Any, where: str) -> Any:
             return f"<{len(value):,} bytes, sha256 {hashlib.sha256(value).hexdigest()[:_HASH_DIGITS]}>"
     # Numbers and arrays of numpy and the like.
     plain = getattr(value, "tolist", None)
-    if callable(plain) and type(found := plain()) is not type(value):
-        return json_value(found, where)
+    if callable(plain) and type(listed := plain()) is not type(value):
+        return json_value(listed, where)
     raise TaskError(f"{where}: a {type(value).__name__} cannot be written as JSON: give texts, numbers or lists")
 
 

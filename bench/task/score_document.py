@@ -52,16 +52,16 @@ def scores_in(records: Iterable[Record], specified: Mapping[str, Any], readings:
         within=bounds_of(specified["score"]),
         items=specified["items"],
     )
-    found = scores_of(model_answers(records, pairs, specified["trials"]), manner)
-    has_trials = any(entry["trials"] > 1 for entry in found["models"].values())
+    part = scores_of(model_answers(records, pairs, specified["trials"]), manner)
+    has_trials = any(entry["trials"] > 1 for entry in part["models"].values())
     remarks = [_COMBINED[manner.combine]] if has_trials and manner.combine in _COMBINED else []
-    remarks += [remark for entry in found["models"].values() for remark in entry["remarks"]]
-    if left_out := found["pairs_left_out"]:
+    remarks += [remark for entry in part["models"].values() for remark in entry["remarks"]]
+    if left_out := part["pairs_left_out"]:
         remarks.append(
             f"Of more than {ALL_PAIRS_MOST} models each is compared with the next one alone, in the order of their "
             f"means; {left_out:,} other pairs are left out, in scores.json too: ms.compare compares any two."
         )
-    return {**found, "remarks": remarks, "compared": list(_compared(found["pairs"]))}
+    return {**part, "remarks": remarks, "compared": list(_compared(part["pairs"]))}
 
 
 def bounds_of(described: Mapping[str, Mapping[str, Any]]) -> tuple[float, float] | None:

@@ -49,32 +49,32 @@ def rescored(
         reply, row = record.reply(), record.as_row()
         silence = silence_of(reply)
         graded = {each.scorer: each for each in record.judge or ()}
-        found: dict[str, Score] = {}
+        values: dict[str, Score] = {}
         for name, scorer in scorers.items():
             if silence is not None:
-                found[name] = Score(None, problem=silence)
+                values[name] = Score(None, problem=silence)
             elif isinstance(scorer, Judge):
                 judged = graded.get(name)
                 problem = None if judged is not None and judged.score is not None else "not judged"
-                found[name] = Score(None if judged is None else judged.score, problem=problem)
+                values[name] = Score(None if judged is None else judged.score, problem=problem)
             else:
-                found[name] = scorer.score(reply, row)
-        yield structs.replace(record, **scored(found))
+                values[name] = scorer.score(reply, row)
+        yield structs.replace(record, **scored(values))
 
 
 def told(source: str, scores: Mapping[str, Any]) -> str:
     """Returns scores as tables and sentences for people."""
-    (name, found), *_ = scores.items()
+    (name, part), *_ = scores.items()
     rows: list[tuple[str, ...]] = [("model", *COLUMNS)]
-    rows += [(model, *score_cells(entry)) for model, entry in found["models"].items()]
+    rows += [(model, *score_cells(entry)) for model, entry in part["models"].items()]
     groups = [
         (model, group, *score_cells({**entry, "items_scored": entry["items"]})[:2], f"{entry['items']:,}")
-        for model, of_model in found["models"].items()
+        for model, of_model in part["models"].items()
         for group, entry in of_model["groups"].items()
     ]
     named = [
         (model, scorer, *score_cells({**entry, "items_scored": entry["items"]})[:2])
-        for model, of_model in found["models"].items()
+        for model, of_model in part["models"].items()
         for scorer, entry in of_model.get("scores", {}).items()
     ]
     parts = [f"{source}: {name}", table(rows)]
@@ -82,7 +82,7 @@ def told(source: str, scores: Mapping[str, Any]) -> str:
         parts.append(table([("model", "score", "mean", COLUMNS[1]), *named]))
     if groups:
         parts.append(table([("model", "group", *COLUMNS[:2], "items"), *groups]))
-    return "\n".join((*parts, *found.get("remarks", ()), *found.get("compared", ()), *found["unmeasured"]))
+    return "\n".join((*parts, *part.get("remarks", ()), *part.get("compared", ()), *part["unmeasured"]))
 
 
 def manner_of(folder: Path) -> dict[str, str]:

@@ -90,8 +90,8 @@ class Match(Scorer, frozen=True):
 
     def score(self, reply: Reply, row: TaskRow) -> Score:
         text = reply.text if self.exact else normalised(reply.text)
-        found = _PLACES[self.at]
-        return Score(float(any(found(wanted, text) for wanted in self._wanted(row))))
+        stands = _PLACES[self.at]
+        return Score(float(any(stands(wanted, text) for wanted in self._wanted(row))))
 
     def describe(self) -> dict[str, Any]:
         expected = [each.text for each in self.expected]
@@ -206,9 +206,9 @@ class Numeric(Scorer, frozen=True):
             return Score(None, problem="the answer gives no number for certain")
         if self.percent == "same" and read.is_percent != wanted.is_percent:
             return Score(None, read.text, "a percent sign stands in one of answer and expected number alone")
-        found, right = self._value(read), self._value(wanted)
+        value, right = self._value(read), self._value(wanted)
         allowed = max(_exact(self.tolerance), _exact(self.relative) * abs(right))
-        return Score(float(abs(found - right) <= allowed), read.text)
+        return Score(float(abs(value - right) <= allowed), read.text)
 
     def describe(self) -> dict[str, Any]:
         names = ("tolerance", "relative", "percent", "decimal", "which")
@@ -240,12 +240,12 @@ class Function(Scorer, frozen=True):
 
     def score(self, reply: Reply, row: TaskRow) -> Score:
         try:
-            found = self.function(reply, row.copied())
+            result = self.function(reply, row.copied())
         except (Exception, SystemExit) as error:  # noqa: BLE001  (a user's function: the answer is paid for, and is kept)
             return Score(None, problem=f"{FUNCTION_RAISED} {type(error).__name__}{_place_of(error)}: {error}")
-        if not isinstance(found, Mapping):
-            return _score_of(found)
-        parts = {str(name): _score_of(value) for name, value in found.items()}
+        if not isinstance(result, Mapping):
+            return _score_of(result)
+        parts = {str(name): _score_of(value) for name, value in result.items()}
         if not parts:
             return Score(None, problem="the score function gave no score")
         main = parts.get("score") or next(iter(parts.values()))
@@ -334,13 +334,13 @@ def numeric(
     for name, value in (("tolerance", tolerance), ("relative", relative)):
         if not (isinstance(value, int | float) and math.isfinite(value) and value >= 0):
             raise TaskError(f"numeric: {name}: expected a number of 0 or more, got {shown(value)}")
-    for name, word, known in (
+    for name, word, words in (
         ("percent", percent, ("same", "hundredths", "ignored")),
         ("decimal", decimal, (".", ",")),
         ("which", which, ("answer", "first", "last")),
     ):
-        if word not in known:
-            raise TaskError(f"numeric: {name}: expected one of {', '.join(known)}, got {shown(word)}")
+        if word not in words:
+            raise TaskError(f"numeric: {name}: expected one of {', '.join(words)}, got {shown(word)}")
     return Numeric(template(expected, "score"), tolerance, relative, percent, decimal, which)
 
 

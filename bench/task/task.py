@@ -116,9 +116,9 @@ class Task(Struct, frozen=True, kw_only=True):
         if self.combine not in get_args(Combine):
             raise TaskError(f"combine: expected one of {', '.join(get_args(Combine))}, got {shown(self.combine)}")
         for name in ("stop", "tools"):
-            given = getattr(self, name)
-            if given is not None and not isinstance(given, str):
-                force_setattr(self, name, tuple(given))
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                force_setattr(self, name, tuple(value))
         self.prompts()
         self.scorers()
         for temperature in self.temperatures() or (None,):
@@ -133,20 +133,20 @@ class Task(Struct, frozen=True, kw_only=True):
 
     def scorers(self) -> dict[str, AnyScorer]:
         """Returns the scorers by name; the first is the main one."""
-        given = self.score if isinstance(self.score, Mapping) else {MAIN: self.score}
-        if not given:
+        named = self.score if isinstance(self.score, Mapping) else {MAIN: self.score}
+        if not named:
             raise TaskError("score: expected at least one scorer, got an empty mapping")
-        found: dict[str, AnyScorer] = {}
-        for name, scorer in given.items():
+        checked: dict[str, AnyScorer] = {}
+        for name, scorer in named.items():
             if not isinstance(name, str) or not NAME.fullmatch(name):
                 raise TaskError(f"score: expected a name of letters, digits, - and _, got {shown(name)}")
             if isinstance(scorer, Scorer | Judge):
-                found[name] = scorer
+                checked[name] = scorer
             elif callable(scorer):
-                found[name] = Function(scorer)
+                checked[name] = Function(scorer)
             else:
                 raise _no_scorer(scorer)
-        return found
+        return checked
 
     def temperatures(self) -> tuple[float | None, ...]:
         """Returns the temperatures to ask at; empty: calls set none."""

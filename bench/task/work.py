@@ -40,8 +40,8 @@ def source_of(run: Options, config: str | None) -> TaskSource:
             "this run's task was declared by a program, with evaluate(): run that program again to go on; --file FILE "
             "names a file that declares one"
         )
-    found = load_task(*split_name(file))
-    return TaskSource(found.task, found.base, {"file": str(found.path), "sha256": found.sha256})
+    loaded = load_task(*split_name(file))
+    return TaskSource(loaded.task, loaded.base, {"file": str(loaded.path), "sha256": loaded.sha256})
 
 
 def items_of(source: TaskSource, run: Options) -> TaskItems:
