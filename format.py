@@ -1,4 +1,4 @@
-"""Numbers as people read them: money, times, rates, counts and shares. Figures in JSON and CSV are never written by it.
+"""Numbers and long lists as people read them: money, times, rates, counts and shares. Never for JSON and CSV.
 
 Imports nothing of ours, so that every package can use it.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 
 def count_text(number: int, one: str, several: str = "") -> str:
@@ -19,6 +19,12 @@ def by_kind(counts: Mapping[str, int]) -> str:
     """Returns each kind with its count, the most frequent first: `timeout 12, server_error 3`."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{kind} {number:,}" for kind, number in ordered)
+
+
+def first_of(things: Sequence[object], most: int, between: str = ", ") -> str:
+    """Returns the first `most` things, and how many more there are: `tea, bees and 1,200 more`."""
+    more = f" and {len(things) - most:,} more" if len(things) > most else ""
+    return f"{between.join(map(str, things[:most]))}{more}"
 
 
 def command_text(*words: object) -> str:

@@ -12,6 +12,7 @@ from millstream.format import (
     decimal_text,
     dollars,
     figure_text,
+    first_of,
     measured_time,
     part_of,
     percent_text,
@@ -126,3 +127,8 @@ def test_a_command_can_be_pasted_whatever_its_paths_hold() -> None:
     # A blank, and a letter that no shell needs quoted but the standard library quotes all the same.
     assert command_text("retry", "rüns/my z") == "millstream retry 'rüns/my z'"
     assert command_text("report", "it's") == """millstream report 'it'"'"'s'"""
+
+
+def test_a_long_list_is_its_first_things_and_the_number_of_the_others() -> None:
+    assert first_of(["tea", "bees"], 2) == "tea, bees" and first_of([], 2) == ""
+    assert first_of(range(1_203), 3, "; ") == "0; 1; 2 and 1,200 more"

@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec import Struct, convert, structs, to_builtins
 
+from ...format import first_of
 from .dataset import Issue, IssueDataset, Side, of_issues
 from .importing.orientation import clause_of_a, judge
 
@@ -49,7 +50,7 @@ class OrientationLabels(Struct, frozen=True):
     @property
     def used(self) -> str:
         """The sentence that says which labels were used."""
-        some = _several(self.mismatches, "; ")
+        some = first_of(self.mismatches, SHOWN, "; ")
         if not self.mismatches:
             text = f"labels as given; {self.checked - len(self.unread):,} of {self.checked:,} agree with their wording"
         elif self.is_corrected:
@@ -62,7 +63,7 @@ class OrientationLabels(Struct, frozen=True):
         return f"{text}; {self._unread()}" if self.unread else text
 
     def _unread(self) -> str:
-        some = _several([f"{issue}/{template}" for issue, template in self.unread], ", ")
+        some = first_of([f"{issue}/{template}" for issue, template in self.unread], SHOWN)
         return f"{len(self.unread):,} can't be checked, since their wording doesn't say which side A is: {some}"
 
     def lines(self, place: Path) -> list[str]:
@@ -134,9 +135,9 @@ def recorded_sentence(labels: Sides, why: str) -> str:
         f"{why}"
     ]
     if alike:
-        parts.append(f"{len(alike):,} label all templates alike ({_several(alike, ', ')})")
+        parts.append(f"{len(alike):,} label all templates alike ({first_of(alike, SHOWN)})")
     if fourth:
-        parts.append(f"{len(fourth):,} label template 4 con ({_several(fourth, ', ')})")
+        parts.append(f"{len(fourth):,} label template 4 con ({first_of(fourth, SHOWN)})")
     return "; ".join(parts)
 
 
@@ -199,8 +200,3 @@ def _quoted(question: str, wording: Side) -> str:
 
 def _where(place: Path, issue: str) -> str:
     return str(place / f"{issue}.json") if place.is_dir() else f"{place}: issue {issue}"
-
-
-def _several(items: Sequence[object], between: str) -> str:
-    text = between.join(map(str, items[:SHOWN]))
-    return text if len(items) <= SHOWN else f"{text} and {len(items) - SHOWN:,} more"

@@ -5,13 +5,13 @@ Owns the table and the sentences on missing answers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ...configuration.errors import UsageError
 from ...engine.runs.run_folder import MANIFEST
-from ...format import decimal_text
+from ...format import decimal_text, first_of
 from ...metrics.millstone.scores import OM_ALL_BUT_THREE, scores, scores_from_counts
 from ...report.text import table
 from ..evaluation.door.served_rows import ScoredRun
@@ -24,7 +24,7 @@ from .work import ANSWER_COLUMNS, SCORE_COLUMNS, answer_cells, remarks_of, score
 
 _COLUMNS = ("answers", *ANSWER_COLUMNS, "missing", "refused", "readings differ")
 _ALL_BUT_THREE = "OM, all but three"
-_ISSUES_NAMED = 3
+_NAMED = 3
 
 
 def part_of(lines: Iterable[bytes], run: ScoredRun) -> dict[str, Any]:
@@ -84,23 +84,19 @@ def _lacks(model: str, entry: Mapping[str, Any]) -> Iterator[str]:
         yield f"{model}: {entry['missing']:,} of {entry['expected']:,} answers are missing{_at(entry)}"
     elif "missing" not in entry:
         short = [issue for issue, of_issue in entry["issues"].items() if not of_issue["complete"]]
-        yield f"{model}: some cases have fewer answers than those of its fullest issue: {_named(short)}"
+        yield f"{model}: some cases have fewer answers than those of its fullest issue: {first_of(short, _NAMED)}"
     if empty := [issue for issue, of_issue in entry["issues"].items() if _is_gated(of_issue)]:
-        yield f"{model}: too low, as a whole case without answers adds nothing to an issue's score: {_named(empty)}"
+        issues = first_of(empty, _NAMED)
+        yield f"{model}: too low, as a whole case without answers adds nothing to an issue's score: {issues}"
 
 
 def _at(entry: Mapping[str, Any]) -> str:
     short = [issue for issue, of_issue in entry["issues"].items() if not of_issue["complete"]]
     gone = entry["unanswered_issues"]
-    parts = [f"on {_named(short)}"] if short else []
-    parts += [f"all of {_named(gone)}"] if gone else []
+    parts = [f"on {first_of(short, _NAMED)}"] if short else []
+    parts += [f"all of {first_of(gone, _NAMED)}"] if gone else []
     return f" ({'; '.join(parts)})" if parts else ""
 
 
 def _is_gated(of_issue: Mapping[str, Any]) -> bool:
     return of_issue["om"] is not None and any(not sum(case.values()) for case in of_issue["cases"].values())
-
-
-def _named(issues: Sequence[str]) -> str:
-    rest = len(issues) - _ISSUES_NAMED
-    return ", ".join(issues[:_ISSUES_NAMED]) + (f" and {rest:,} more" if rest > 0 else "")

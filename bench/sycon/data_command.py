@@ -13,7 +13,7 @@ from ...configuration import values
 from ...configuration.declared_options import flag
 from ...configuration.errors import DONE, WITH_FAILURES, UsageError
 from ...configuration.values import Text, WordChoice
-from ...format import command_text
+from ...format import command_text, first_of
 from ...metrics.sycon.judgement import SETTINGS, Setting
 from ..evaluation.door.data_command import DataCommand, DataReport
 from .strategies import STRATEGIES, Strategy
@@ -97,8 +97,7 @@ def _imported(options: argparse.Namespace) -> DataReport:
         raise UsageError(f"{out} has a records.jsonl already: choose another --out") from error
     except OSError as error:
         raise UsageError(f"{out}: expected a folder that can be written, got: {error.strerror}") from error
-    more = f" and {len(wrong) - _NAMED:,} more" if len(wrong) > _NAMED else ""
-    verdict = f"not as stated: {'; '.join(wrong[:_NAMED])}{more}" if wrong else "every row's figures are as stated"
+    verdict = f"not as stated: {first_of(wrong, _NAMED, '; ')}" if wrong else "every row's figures are as stated"
     text = f"{out}: {lines:,} turns of {len(rows):,} items; {verdict}; score them: {command_text('score', out)}"
     return DataReport(
         exit_code=WITH_FAILURES if wrong else DONE,

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from ...engine.runs.pairs import Pair
-from ...format import count_text, percent_text
+from ...format import count_text, first_of, percent_text
 from .lines import Troubles
 from .sample import PairSample
 from .scored import UNCITED_MOST, is_mostly
@@ -93,7 +93,8 @@ def remarks(samples: Mapping[str, PairSample], ranks: Mapping[Pair, int | None])
             )
     if turned := [name for name, sample in samples.items() if sample.is_rankable and ranks.get(sample.pair, 0) is None]:
         yield (
-            f"{_listed(turned)} have no rank: with re-use 0 for turns without a source, their scores have another order"
+            f"{first_of(turned, _NAMED)} have no rank: with re-use 0 for turns without a source, their scores have "
+            "another order"
         )
 
 
@@ -115,7 +116,8 @@ def _pages(named: Mapping[str, Troubles]) -> Iterator[str]:
     blind = {name: each for name, each in named.items() if each.turns and each.without_text == each.turns}
     if not blind:
         return
-    whose = "" if len(blind) == len([each for each in named.values() if each.turns]) else f" to {_listed(list(blind))}"
+    is_all = len(blind) == sum(each.turns > 0 for each in named.values())
+    whose = "" if is_all else f" to {first_of(list(blind), _NAMED)}"
     pages = sum((each.pages for each in blind.values()), start=Counter[str]())
     searches = sum(each.without_hits for each in blind.values())
     yield f"no conversation with search was measured: no page gave a text{whose} ({_statuses(pages, searches)})"
@@ -137,8 +139,3 @@ def _statuses(pages: Counter[str], searches: int) -> str:
 
 def _most_first(counted: tuple[str, int]) -> tuple[int, str]:
     return -counted[1], counted[0]
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return f"{', '.join(names[:_NAMED])}{more}"

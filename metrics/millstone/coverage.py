@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ...format import count_text, part_of
+from ...format import count_text, first_of, part_of
 from ..read_in_part import ReadInPart
 from .counts import ModelCounts
 from .letters import Letters, letters, letters_remarks
@@ -131,6 +131,4 @@ def _advice(cover: Coverage) -> str:
 
 
 def _listed(unscored: Mapping[str, str]) -> str:
-    named = [f"{issue} ({reason})" for issue, reason in list(unscored.items())[:_NAMED]]
-    more = len(unscored) - len(named)
-    return ", ".join(named) + (f" and {more:,} more" if more else "")
+    return first_of([f"{issue} ({reason})" for issue, reason in unscored.items()], _NAMED)
