@@ -10,16 +10,18 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from signal import Signals
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ...configuration.errors import UsageError
 from ...engine.fault import LocalFault
 from ...engine.lanes.ledger import BURST_SHARE
 from ...format import count_text
 from ...report.text import inert, table
-from .result import FoundQuota, ProbeResult
+from ...wiring.running import RunEnd
+from .result import FoundQuota
 
 FOLDER = "probes"
 # In file names every other character of a model's name becomes a hyphen.
@@ -38,39 +40,47 @@ class Way(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """Everything that is written about a probe: on the terminal, as JSON and in the lanes file. `probed`: the quotas
-    found, the calls and their cost; `ways`: how each model was reached; `unpriced`: models without a known price;
-    `untold`: models whose answers report no usage; `at_once`: for each model the most calls that were admitted
-    together; `ended`: date and time (UTC) of the end; `why`: what ended it early (empty: nothing)."""
+    """Everything that is written about a probe: on the terminal, as JSON and in the lanes file. `lanes`: what was found
+    of each model; `calls`, `cost`: the calls sent and the dollars spent (None: a model has no known price); `ways`: how
+    each model was reached; `end`: how the probe ended; `ended`: date and time (UTC)."""
 
-    probed: ProbeResult
+    lanes: Mapping[str, FoundQuota]
+    calls: int
+    cost: float | None
     ways: Mapping[str, Way]
-    unpriced: Sequence[str] = ()
-    untold: Sequence[str] = ()
-    at_once: Mapping[str, int] = {}
+    end: RunEnd = field(default_factory=RunEnd)
     ended: str = ""
-    why: str = ""
 
     @property
-    def cost(self) -> float | None:
-        return None if self.unpriced else self.probed.cost
+    def exit_code(self) -> int:
+        found = self.lanes.values()
+        return self.end.exit_code(
+            is_pending=any(each.ended for each in found), has_failures=any(each.is_empty for each in found)
+        )
+
+    @property
+    def why(self) -> str:
+        """What ended the probe early; empty: nothing."""
+        if self.end.fault is not None:
+            return str(self.end.fault)
+        return "" if self.end.signal is None else f"interrupted by {Signals(self.end.signal).name}"
 
 
 def as_json(report: Report) -> dict[str, Any]:
-    return {**report.probed.as_json(), "cost": None if report.cost is None else round(report.cost, 6)}
+    lanes = {model: found.as_lane() for model, found in report.lanes.items()}
+    return {"lanes": lanes, "calls": report.calls, "cost": None if report.cost is None else round(report.cost, 6)}
 
 
 def tell(report: Report) -> str:
-    lanes = report.probed.lanes
-    rows = [_COLUMNS, *(_row(model, found) for model, found in lanes.items())]
-    told = ((model, line) for model, found in lanes.items() for line in _lines(report, model, found))
-    said = [f"{model}: {line.removeprefix(f'{model}: ')}" for model, line in told]
-    return "\n".join([table(rows, lean=(0, 4)), "", *said, spent_line(report)])
+    rows = [_COLUMNS, *(_row(model, found) for model, found in report.lanes.items())]
+    lines = ((model, line) for model, found in report.lanes.items() for line in _lines(report.ways.get(model), found))
+    sentences = [f"{model}: {line.removeprefix(f'{model}: ')}" for model, line in lines]
+    return "\n".join([table(rows, lean=(0, 4)), "", *sentences, spent_line(report)])
 
 
 def spent_line(report: Report) -> str:
-    cost = "at a cost that is not known" if report.cost is None else f"for ${report.cost:.6f}"
-    return f"{count_text(report.probed.calls, 'call')} {cost}"
+    cost = "cost unknown" if report.cost is None else f"${report.cost:.6f}"
+    return f"{count_text(report.calls, 'call')}, {cost}"
 
 
 def _row(model: str, found: FoundQuota) -> tuple[str, ...]:
@@ -79,17 +89,16 @@ def _row(model: str, found: FoundQuota) -> tuple[str, ...]:
     return (model, *numbers[:3], lane["window"] or "-", numbers[3])
 
 
-def _lines(report: Report, model: str, found: FoundQuota) -> Iterator[str]:
+def _lines(way: Way | None, found: FoundQuota) -> Iterator[str]:
     yield from found.lines()
-    if found.concurrency is None:
-        at_once = report.at_once.get(model, 0)
-        met = f"no ceiling met; {at_once:,} at once were admitted" if at_once else "not measured: no call was admitted"
-        yield f"calls in flight: {met}"
-    if model in report.untold:
+    if found.concurrency is None and found.at_once:
+        yield f"calls in flight: no ceiling met; {found.at_once:,} at once were admitted"
+    elif found.concurrency is None:
+        yield "calls in flight: not measured: no call was admitted"
+    if not found.has_usage:
         yield "its answers name no usage, so tokens a minute were not looked for"
-    left = report.ways[model].keys_left if model in report.ways else 0
-    if left:
-        yield f"found with the key in {report.ways[model].key}; its lane has {left:,} more, which were not probed"
+    if way is not None and way.keys_left:
+        yield f"found with the key in {way.key}; its lane has {way.keys_left:,} more, which were not probed"
 
 
 # The lanes file
@@ -143,12 +152,12 @@ def write_new(path: Path, text: str, *, may_rename: bool) -> Path:
 def lanes_text(report: Report, carried: Mapping[str, Any]) -> str:
     """Returns the lanes file as TOML, or an empty text if nothing was found that a lane can declare. `carried` is the
     configuration that was in force: its content is repeated, so that the new file can replace it."""
-    lanes = {model: found for model, found in report.probed.lanes.items() if _of_lane(found)}
+    lanes = {model: found for model, found in report.lanes.items() if _of_lane(found)}
     if not lanes:
         return ""
     head = [
         f"# What `millstream probe` found, {report.ended}: {spent_line(report)}.",
-        "# Numbers lie at most 3% below what was enforced then. For --config.",
+        "# No number is above what was enforced then, if nobody else used the quota nearly all of it. For --config.",
         *([f"# It was cut short: {inert(' '.join(report.why.split()))}"] if report.why else []),
     ]
     parts = ["\n".join(head)]

@@ -22,7 +22,7 @@ from ...wiring import Settings, family_of
 from ...wiring.engine import Engine
 from ..made_prompts.lengths import TOKENS_MIN, FixedLength
 from ..made_prompts.prompts import CallParameters, by_length, calls
-from .steps import Answer
+from .answers import Answer
 
 # The least output that can be asked for: some providers count `max_tokens` against the quota of tokens, whatever the
 # answer's length.

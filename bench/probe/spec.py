@@ -22,25 +22,22 @@ from ...providers.models import WINDOW, prompt_tokens
 from ...providers.retrieval import is_page
 from ...providers.search.access import is_search
 from ...wiring import Settings, accesses_to
+from .calls import Bounds
 from .caps import IN_FLIGHT, MAX_COST, MINUTES, TIMEOUT_S
 from .lanes_file import Way
 from .provider import Costs, output_of
-from .run import Bounds, forecast
 
 
 class ProbeSpec(Struct, frozen=True, kw_only=True):
-    """Which models are probed, how they are reached, and within which caps."""
+    """Which models are probed, one after the other, and within which `bounds`. `settings`: of an engine that measures:
+    no retry, and no lane holds a call back; `costs`: the most dollars that a call can cost; `ways`: where each model is
+    reached, and with which API key."""
 
     models: tuple[str, ...]
-    """The models, probed one after the other."""
     settings: Settings
-    """The settings of an engine that measures: no retry, and no lane holds a call back."""
     bounds: Bounds
-    """The most that the probe may use."""
     costs: Costs
-    """The most dollars that a call of each model can cost."""
     ways: Mapping[str, Way]
-    """Where each model is reached, and with which API key."""
 
 
 def spec_of(models: tuple[str, ...], sending: SendingOptions, max_calls: int) -> ProbeSpec:
@@ -98,12 +95,11 @@ def announced(spec: ProbeSpec) -> Iterator[str]:
     """Yields the lines printed before a probe: the most calls and dollars, the usual minutes, and for each model its
     address, API key and the most that a call can cost."""
     unpriced = [model for model in spec.models if spec.costs.price(model) is None]
-    expected = forecast(spec.models, spec.costs, spec.bounds)
-    if len(unpriced) < len(spec.models):
-        yield expected.line()
-    else:
-        yield f"a probe sends at most {count_text(expected.calls, 'call')}; most end far below"
-    yield f"it takes {MINUTES} minutes a model as a rule, with one for rest at the end; slow answers make it longer"
+    dearest = max(spec.costs.worst_cost(model, spec.bounds.tokens_a_call) for model in spec.models)
+    cost = min(spec.bounds.max_cost, spec.bounds.max_calls * dearest)
+    spends = f" and spends at most ${cost:,.4f}" if len(unpriced) < len(spec.models) else ""
+    yield f"a probe sends at most {count_text(spec.bounds.max_calls, 'call')}{spends}; most end far below"
+    yield f"it takes {MINUTES} minutes a model as a rule; slow answers make it longer"
     for model in spec.models:
         yield f"{model} at {spec.ways[model].address}: {', '.join(_said_of(model, spec))}"
 
@@ -111,7 +107,7 @@ def announced(spec: ProbeSpec) -> Iterator[str]:
 def _said_of(model: str, spec: ProbeSpec) -> Iterator[str]:
     way, costs = spec.ways[model], spec.costs
     if costs.price(model) is None:
-        yield "it has no price, so what it costs is not known and --max-calls alone guards"
+        yield "it has no price, so its cost is unknown and limited only by --max-calls"
     else:
         least, most = costs.worst_cost(model, 1), costs.worst_cost(model, spec.bounds.tokens_a_call)
         yield f"a call costs at most ${least:.6f}, the largest of {spec.bounds.tokens_a_call:,} tokens ${most:.6f}"

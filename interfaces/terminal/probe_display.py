@@ -9,8 +9,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TextIO
 
+from ...bench.probe.answers import SMALL, TimedAnswer
+from ...bench.probe.calls import Watcher
 from ...bench.probe.caps import MINUTES
-from ...bench.probe.steps import SMALL, TimedAnswer
 from ...format import clock, count_text, dollars
 from ...report.text import cut, inert
 from .painter import Painter, TextPiece, packed
@@ -19,7 +20,7 @@ _TOLD_FROM_S = 1.0
 _DETAIL_MAX = 160
 
 
-class ProbeDisplay:
+class ProbeDisplay(Watcher):
     """The display of a probe, with the time of each model so far. `spent` returns its calls and dollars (None: not
     known). `stream` None: shows nothing."""
 
@@ -30,7 +31,6 @@ class ProbeDisplay:
         self._line = ""
         self._began = 0.0
         self._until: float | None = None
-        self._why = ""
         self._timer: asyncio.TimerHandle | None = None
 
     def __repr__(self) -> str:
@@ -44,15 +44,14 @@ class ProbeDisplay:
     def got(self, model: str, seen: Sequence[TimedAnswer], unsent: int) -> None:
         self._show(round_line(seen, unsent))
 
-    def waits(self, model: str, seconds: float, *, is_at_end: bool) -> None:
+    def waits(self, model: str, seconds: float) -> None:
         if seconds < _TOLD_FROM_S:
             return
-        self._why = ", until what was used has come back" if is_at_end else ""
         if self._painter.is_screen:
             self._until = asyncio.get_running_loop().time() + seconds
             self._tick()
         else:
-            self._show(f"waits {seconds:,.0f} s{self._why}")
+            self._show(f"waits {seconds:,.0f} s")
 
     def close(self) -> None:
         """Removes the line and leaves the stream to others."""
@@ -65,7 +64,7 @@ class ProbeDisplay:
         left_s = (self._until or 0.0) - loop.time()
         if self._until is None or left_s < 0:
             return
-        self._paint(f"waits {left_s:,.0f} s{self._why}")
+        self._paint(f"waits {left_s:,.0f} s")
         self._timer = loop.call_later(1.0, self._tick)
 
     def _stop_counting(self) -> None:

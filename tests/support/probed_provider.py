@@ -8,11 +8,18 @@ import random
 from typing import Any, Literal
 
 from msgspec import Struct
+from virtual_time import run_virtually
 
-from millstream.bench.probe.steps import Answer
+from millstream.bench.probe.answers import Answer
+from millstream.bench.probe.calls import Bounds, Outside, Watcher
+from millstream.bench.probe.run import Probe
 from millstream.engine.limits import Limit
 from millstream.fixtures.provider.quotas import Account, AccountQuota, Decision
 
+MODEL = "mylab/m"
+WIDE = Bounds(max_calls=100_000, max_cost=1_000.0)
+# No tokens are probed: not even the smallest call may be sent for them.
+REQUESTS = Bounds(max_calls=100_000, max_cost=1_000.0, tokens=1)
 PER_TOKEN = 1e-6
 STALL_S = 0.1
 
@@ -171,3 +178,14 @@ class ProbedProvider:
                 Limit("tokens", 60.0, tokens.limit * self.manners.told, tokens.remaining(now), tokens.reset_s(now))
             )
         return tuple(found)
+
+
+def probed(outside: Outside, bounds: Bounds = WIDE, watcher: Watcher | None = None) -> Probe:
+    """A probe of one model, at its end in virtual time."""
+
+    async def main() -> Probe:
+        probe = Probe(outside, bounds, watcher)
+        await probe.run([MODEL])
+        return probe
+
+    return run_virtually(main())

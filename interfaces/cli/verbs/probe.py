@@ -1,4 +1,4 @@
-"""`millstream probe`: finds a provider's quotas by sending calls, under hard caps, and writes them as a lanes file.
+"""`millstream probe`: finds a provider's quotas by sending calls, under hard caps, and write them as a lanes file.
 
 Owns the arguments and the announcement. How quotas are found: bench/probe.
 """
@@ -13,7 +13,7 @@ from ....configuration.declared_options import flag
 from ....configuration.options import add_output, add_sending
 from ...terminal.output import note, note_error, say, say_json
 
-HELP = "finds a provider's quotas under a spending cap, and writes them as a lanes file"
+HELP = "find a provider's quotas under a spending cap, and write them as a lanes file"
 EXAMPLES = ("probe openai/gpt-6-luna --max-cost 0.20 --out lanes.toml",)
 
 
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     import sys
     from functools import partial
 
-    from ....bench.probe.execution import carry_out, report_of
+    from ....bench.probe.execution import carry_out
     from ....bench.probe.lanes_file import as_json, check_place, lanes_text, tell, write_new
     from ....bench.probe.spec import announced, carried, spec_of
     from ...terminal.probe_display import ProbeDisplay
@@ -70,18 +70,17 @@ def run(options: argparse.Namespace) -> int:
     for line in announced(spec):
         note(f"millstream: {line}")
     # A process started with stderr closed has none.
-    ended = carry_out(spec, partial(ProbeDisplay, None if options.no_progress else sys.stderr))
-    report = report_of(spec, ended)
+    report = carry_out(spec, partial(ProbeDisplay, None if options.no_progress else sys.stderr))
     if options.json:
         say_json(as_json(report))
     else:
         say(tell(report))
-    if ended.end.fault is not None:
-        note_error(f"millstream: {ended.end.fault}")
+    if report.end.fault is not None:
+        note_error(f"millstream: {report.end.fault}")
     text = lanes_text(report, carried(sending.config))
     if text:
         place = write_new(place, text, may_rename=options.out is None)
         note(f"millstream: written to {place}, which --config reads")
     else:
         note("millstream: nothing was found that a lanes file could hold, so none was written")
-    return ended.exit_code
+    return report.exit_code

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from millstream.bench.probe.lanes_file import Report, Way, as_json, check_place, lanes_text, tell, write_new
-from millstream.bench.probe.result import FoundQuota, ProbeResult
+from millstream.bench.probe.result import FoundQuota
 from millstream.configuration.configuration import read_configuration
 from millstream.configuration.errors import UsageError
 from millstream.engine.fault import LocalFault
+from millstream.wiring.running import RunEnd
 
-FOUND = FoundQuota(rpm=499.2, tpm=198_000.7, burst=499, window="sliding", concurrency=40, told_rpm=500, promises_kept=3)
+FOUND = FoundQuota(rpm=499.2, tpm=198_000.7, burst=499, window="sliding", concurrency=40, header_rpm=500)
 CONFIGURATION = """
 [lanes."lab/m 1"]
 rpm = 10
@@ -43,9 +44,10 @@ output = 1e-3
 
 def report(**changes: Any) -> Report:
     given: dict[str, Any] = {
-        "probed": ProbeResult({"lab/m": FOUND, "lab/none": FoundQuota()}, 731, 0.0312345678),
+        "lanes": {"lab/m": FOUND, "lab/none": FoundQuota(at_once=7)},
+        "calls": 731,
+        "cost": 0.0312345678,
         "ways": {"lab/m": Way("http://127.0.0.1:9/v1", "LAB_KEY"), "lab/none": Way("http://127.0.0.1:9/v1")},
-        "at_once": {"lab/m": 40, "lab/none": 7},
         "ended": "2026-11-21 14:05 UTC",
     }
     return Report(**{**given, **changes})
@@ -60,18 +62,18 @@ def test_the_object_printed_has_these_fields_and_null_for_what_is_not_known() ->
         "calls": 731,
         "cost": 0.031235,
     }
-    assert as_json(report(unpriced=("lab/m",)))["cost"] is None
+    assert as_json(report(cost=None))["cost"] is None
 
 
 def test_a_person_reads_the_numbers_and_how_far_the_missing_ones_were_looked_for() -> None:
-    told = tell(report(untold=("lab/none",)))
+    told = tell(report(lanes={"lab/m": FOUND, "lab/none": FoundQuota(at_once=7, has_usage=False)}))
     rows = [line.split() for line in told.splitlines()]
     assert ["lab/m", "499", "198,000", "499", "sliding", "40"] in rows
     assert ["lab/none", "-", "-", "-", "-", "-"] in rows
-    assert "lab/m: Retry-After was long enough 3 of 3 times" in told
+    assert "lab/m: headers say 500 requests a minute; at least 499 are admitted" in told
     assert "lab/none: calls in flight: no ceiling met; 7 at once were admitted" in told
     assert "lab/none: its answers name no usage" in told
-    assert told.endswith("731 calls for $0.031235")
+    assert told.endswith("731 calls, $0.031235")
 
 
 def test_the_file_is_a_configuration_of_the_lanes_that_were_found(tmp_path: Path) -> None:
@@ -87,7 +89,7 @@ def test_what_the_configuration_held_is_in_the_file_too_so_that_it_can_take_its_
     before = tmp_path / "before.toml"
     before.write_text(CONFIGURATION, "utf-8")
     carried = tomllib.loads(CONFIGURATION)
-    found = report(probed=ProbeResult({"lab/m 1": FOUND}, 1, 0.0), ways={"lab/m 1": Way("http://127.0.0.1:9/v1")})
+    found = report(lanes={"lab/m 1": FOUND}, ways={"lab/m 1": Way("http://127.0.0.1:9/v1")})
     after = write_new(tmp_path / "after.toml", lanes_text(found, carried), may_rename=False)
     expected = tomllib.loads(CONFIGURATION)
     expected["lanes"]["lab/m 1"] |= {"rpm": 499, "tpm": 198_000, "burst": 499, "concurrency": 40}
@@ -97,18 +99,18 @@ def test_what_the_configuration_held_is_in_the_file_too_so_that_it_can_take_its_
 
 def test_what_a_server_said_stays_in_its_comment(tmp_path: Path) -> None:
     said = FoundQuota(rpm=60, ended='lab/m: 400: first\n[lanes."evil/m"]\rrpm = 1\u2028# \x1b[31m')
-    text = lanes_text(report(probed=ProbeResult({"lab/m": said}, 1, 0), why="\x7f\nrpm = 1"), {})
+    text = lanes_text(report(lanes={"lab/m": said}, end=RunEnd(fault=LocalFault("\x7f\nrpm = 1"))), {})
     path = write_new(tmp_path / "lanes.toml", text, may_rename=False)
     assert [lane.model for lane in read_configuration(str(path)).lanes] == ["lab/m"]
 
 
 def test_nothing_found_makes_no_file_and_a_lane_of_less_than_one_a_minute_is_none() -> None:
-    assert lanes_text(report(probed=ProbeResult({"lab/none": FoundQuota(rpm=0.4)}, 3, 0)), {}) == ""
+    assert lanes_text(report(lanes={"lab/none": FoundQuota(rpm=0.4)}), {}) == ""
 
 
 def test_a_bucket_that_holds_less_than_a_lane_may_send_at_once_is_told() -> None:
     small = FoundQuota(rpm=600, burst=2, window="bucket")
-    assert "may send 4 at once, more than that" in lanes_text(report(probed=ProbeResult({"lab/m": small}, 1, 0)), {})
+    assert "may send 4 at once, more than that" in lanes_text(report(lanes={"lab/m": small}), {})
     assert "at once, more than that" not in lanes_text(report(), {})
 
 
@@ -138,6 +140,6 @@ def test_a_file_that_came_meanwhile_is_not_overwritten_either(tmp_path: Path) ->
 
 
 def test_a_model_that_admitted_no_call_was_not_measured_rather_than_found_without_a_limit() -> None:
-    told = tell(report(at_once={"lab/m": 40}))
+    told = tell(report(lanes={"lab/m": FOUND, "lab/none": FoundQuota()}))
     assert "lab/none: calls in flight: not measured: no call was admitted" in told
     assert "lab/none: requests a minute: not found; no step was finished" in told and " 0 at once" not in told

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from virtual_time import run_virtually
 
-from millstream.bench.probe.steps import Answer, TimedAnswer
+from millstream.bench.probe.answers import Answer, TimedAnswer
 from millstream.interfaces.terminal.probe_display import ProbeDisplay, round_line
 
 ADMITTED, REFUSED = Answer("admitted", 20), Answer("refused", retry_after_s=23.4)
@@ -62,22 +62,20 @@ def shown(stream: io.StringIO, steps: Callable[[ProbeDisplay], None], seconds: f
 def test_a_log_has_a_line_for_each_thing_and_none_for_a_moment() -> None:
     def steps(display: ProbeDisplay) -> None:
         display.got("lab/m", seen(ADMITTED, ADMITTED), 0)
-        display.waits("lab/m", 0.4, is_at_end=False)
-        display.waits("lab/m", 23.4, is_at_end=False)
-        display.waits("", 62.0, is_at_end=True)
+        display.waits("lab/m", 0.4)
+        display.waits("lab/m", 23.4)
 
     assert shown(io.StringIO(), steps).splitlines() == [
-        "lab/m: begins with one call (12 calls, $0.0034, 0:00 of usually 3 to 6 min)",
-        "lab/m: a burst of 2: 2 admitted (12 calls, $0.0034, 0:00 of usually 3 to 6 min)",
-        "lab/m: waits 23 s (12 calls, $0.0034, 0:00 of usually 3 to 6 min)",
-        "lab/m: waits 62 s, until what was used has come back (12 calls, $0.0034, 0:00 of usually 3 to 6 min)",
+        "lab/m: begins with one call (12 calls, $0.0034, 0:00 of usually 2 to 5 min)",
+        "lab/m: a burst of 2: 2 admitted (12 calls, $0.0034, 0:00 of usually 2 to 5 min)",
+        "lab/m: waits 23 s (12 calls, $0.0034, 0:00 of usually 2 to 5 min)",
     ]
 
 
 def test_on_a_terminal_one_line_is_redrawn_counts_down_and_is_cut_to_the_width(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "40")
-    text = shown(Terminal(), lambda display: display.waits("lab/m", 5.0, is_at_end=False), seconds=3.5)
+    text = shown(Terminal(), lambda display: display.waits("lab/m", 5.0), seconds=3.5)
     painted = [frame.removeprefix("\r").removesuffix("\x1b[K") for frame in text.split("\x1b[J")[:-1]]
     assert "\n" not in text
     assert [line.split(" (")[0] for line in painted[1:]] == [f"lab/m: waits {left} s" for left in (5, 4, 3, 2)]
@@ -87,9 +85,9 @@ def test_on_a_terminal_one_line_is_redrawn_counts_down_and_is_cut_to_the_width(m
 def test_the_time_of_a_model_so_far_is_shown_beside_the_usual(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "100")
-    text = shown(Terminal(), lambda display: display.waits("lab/m", 90.0, is_at_end=False), seconds=83.5)
+    text = shown(Terminal(), lambda display: display.waits("lab/m", 90.0), seconds=83.5)
     # The last second that is counted down before 83.5 s is the 83rd: 1:23.
-    assert text.rpartition("waits ")[2].startswith("7 s (12 calls, $0.0034, 1:23 of usually 3 to 6 min)")
+    assert text.rpartition("waits ")[2].startswith("7 s (12 calls, $0.0034, 1:23 of usually 2 to 5 min)")
 
 
 def test_what_a_server_says_is_inert_in_it() -> None:

@@ -1,11 +1,10 @@
-"""The steps of a probe and their answers: the values that pass between the code that decides and the code that sends.
+"""What a probe's calls are answered: the values that pass between the search for a quota and the code that sends.
 
 Values only: knows no clock, no provider and no quota.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import Literal
 
 from msgspec import Struct
@@ -16,18 +15,6 @@ Verdict = Literal["admitted", "refused", "failed"]
 Window = Literal["fixed", "sliding", "bucket"]
 # The smallest size of a call, in tokens of prompt.
 SMALL = 1
-
-
-class Ask(Struct, frozen=True):
-    """A step of a probe: calls to send at once; each size is the tokens of one call's prompt."""
-
-    sizes: tuple[int, ...]
-
-
-class Wait(Struct, frozen=True):
-    """A step of a probe: nothing is sent until the clock shows `until_s`."""
-
-    until_s: float
 
 
 class Answer(Struct, frozen=True):
@@ -60,12 +47,3 @@ class TimedAnswer(Struct, frozen=True):
     @property
     def is_refused(self) -> bool:
         return self.answer.verdict == "refused"
-
-
-Step = Ask | Wait
-Steps = Generator[Step, list[TimedAnswer], None]
-
-
-def told_wait_s(seen: list[TimedAnswer]) -> float | None:
-    """Returns the longest Retry-After of the answers in seconds; None if there is none."""
-    return max((one.answer.retry_after_s for one in seen if one.answer.retry_after_s is not None), default=None)

@@ -1,0 +1,475 @@
+"""Finds one quota of a model, requests or tokens: a burst to the first refusal, then a minute of polls to more of them.
+
+Owns when how much is sent. What follows from the answers: least. Knows no caps, no money and no provider.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from .answers import SMALL, TimedAnswer
+from .least import MINUTE_S, Least, Use, late_s, least
+
+# The seconds between a first call and the burst where no header names the limit: a sliding minute gives this call back
+# alone, a fixed one does not.
+APART_S = 4.0
+# The first poll comes so long after a refusal, and each later one after twice the time, up to a seventh of a minute. A
+# bucket that holds less is polled more often once a poll gives less than its share.
+_FIRST_S, _LONGEST_S, _NEARLY = 1.0, 8.0, 0.9
+# A bucket's rate is as precise as this, or is polled on, for two minutes at the most. A header's limit is confirmed by
+# nearly as much: both and the jitter of a call stay within 5% of the truth.
+_PRECISE, _CONFIRMED, _POLLS_MOST_S = 0.04, 0.96, 2 * MINUTE_S
+# A window gives all back at once: if so much of the header's limit is back after a minute, it is no hour's.
+_BACK = 0.25
+# A burst grows by a third of itself, so that few of its calls are refused; if a minute has few calls, it doubles.
+_GROWTH, _FEW_CALLS, _MANY_CALLS = 1 / 3, 60, 240
+# What tokens are refused is tried again at a quarter, down to steps of 2% of what was admitted.
+_CLOSER, _STEP, _CLOSE, _TRIES = 1 / 4, 0.02, 1.5, 3
+# Where a pause came between, the next burst goes through what was refused in so many parts.
+_PARTS, _CLOSER_TIMES = 12, 2
+# From this size on a call shows how a provider counts tokens.
+_LARGE = 200
+# The search for tokens needs about so many calls a minute, and leaves a fifth of those that may be sent.
+_CALLS, _SHARE = 300, 0.8
+# All of a burst is back within so many seconds where a refusal that names no wait was for the calls in flight.
+_FLIGHT_S = 8.0
+# A bucket refills steadily: refusals after which some spans gave back this many times as much as all together were for
+# another reason.
+_UNSTEADY = 1.6
+# A refusal that asks for a longer wait ends the burst.
+_PATIENCE_S = 8.0
+# How much later than a minute a call has left it for sure.
+_SPARE_S = 0.1
+
+
+class Sender(Protocol):
+    """The interface of what sends calls to one model. `send` begins calls together and returns whether more may follow:
+    none of the burst was refused or failed yet. `answers` waits for all calls in flight and returns what was answered
+    since the last time. `seen`: all answers so far; `earliest_s`: when the provider's pause is over."""
+
+    seen: list[TimedAnswer]
+
+    @property
+    def earliest_s(self) -> float: ...
+
+    def now(self) -> float: ...
+
+    async def wait(self, until_s: float) -> None: ...
+
+    async def send(self, sizes: Sequence[int]) -> bool: ...
+
+    async def answers(self) -> list[TimedAnswer]: ...
+
+
+class Burst(NamedTuple):
+    """What one burst showed: the amount admitted, and the least that was refused (None: nothing was)."""
+
+    admitted: float
+    refused: float | None
+
+
+class Search(ABC):
+    """The search for one quota. `header`, `left`: the limit a minute and what is left of it, as headers report (None:
+    they don't); no minute is sent more than `most`.
+    `low`: the least limit under each rule; `burst`: what is admitted at once after a rest."""
+
+    may_be_flight = False
+    # The share of an amount by which the provider's count may differ from the one that it reports.
+    unsure = 0.0
+
+    def __init__(self, sender: Sender, header: float | None, most: float, left: float | None = None) -> None:
+        self._sender = sender
+        self._before = len(sender.seen)
+        self._left = math.inf if left is None else max(1.0, left)
+        self._header = None if header is None or header > most else header
+        self._most = most
+        # What the first burst admitted, or is expected to admit.
+        self._full = 0.0
+        # In these parts a burst goes beyond it (0: in doubling steps).
+        self._part = 0.0
+        # When a minute is over since the burst's first call, and since its last.
+        self._minute_s = self._last_s = math.inf
+        self._is_met = False
+        # Whether something came back before a minute was over, more than once.
+        self.refills = False
+        self.low = Least(0.0, 0.0, 0.0, 0.0)
+        self.first = self.burst = 0.0
+        self.limit = math.inf
+        self.is_for_flight = False
+
+    @property
+    def tested(self) -> int:
+        """The most that was admitted within a minute."""
+        return int(least(self.uses()).sliding)
+
+    @abstractmethod
+    def step(self) -> float:
+        """Returns the smallest amount worth sending."""
+
+    @abstractmethod
+    def sizes(self, amount: float) -> list[int]:
+        """Returns the prompt sizes of calls that use about this amount; none if it is below the smallest call."""
+
+    def note_failures(self, sizes: list[int]) -> None:
+        """Notes the prompt sizes of calls that failed."""
+        return
+
+    @abstractmethod
+    def amount_of_size(self, size: int) -> float:
+        """Returns what a call of this prompt size probably uses."""
+
+    def amount_of(self, one: TimedAnswer) -> float:
+        """Returns what the call used, or would have used if it was refused."""
+        return self.amount_of_size(one.size)
+
+    @property
+    def is_short_of_calls(self) -> bool:
+        """Whether more can be sent soon, when calls are free again."""
+        return False
+
+    @abstractmethod
+    async def begin(self) -> float:
+        """Prepares the first burst where no header names a limit; returns the amount to begin with."""
+
+    @property
+    def growth(self) -> float:
+        return _GROWTH
+
+    def _milestones(self, begun_s: float, ended_s: float, late: float) -> tuple[float, ...]:
+        """Returns when polls are due: before a minute is over since the burst began, and after that of its end."""
+        return begun_s + MINUTE_S - late, ended_s + MINUTE_S + late
+
+    def _due(self, at_s: float, times: Sequence[float]) -> float:
+        """Returns when to send the poll that could go at `at_s`."""
+        return at_s
+
+    def refusals(self) -> list[TimedAnswer]:
+        return [one for one in self._sender.seen[self._before :] if one.is_refused]
+
+    def uses(self) -> list[Use]:
+        seen = [one for one in self._sender.seen if one.is_admitted] + self.refusals()
+        return [Use(one.sent_s, one.done_s, self.amount_of(one), one.is_admitted) for one in seen]
+
+    async def run(self) -> float | None:
+        """Returns the limit a minute; None if it was not found."""
+        sender = self._sender
+        begun_s = burst_s = sender.now()
+        if self._header is None:
+            amount = await self.begin()
+            burst_s = sender.now()
+            first = await self._burst(amount)
+        else:
+            self._full = self._header
+            first = await self._burst(min(self._header - self._used(), self._left))
+        for _ in range(_CLOSER_TIMES):
+            if first.refused is None or not first.admitted or first.refused <= 2 * self.step():
+                break
+            # The provider asked for a pause before the burst had come close: after a rest it begins anew.
+            await sender.wait(sender.now() + MINUTE_S + late_s(self.uses()) + _SPARE_S)
+            begun_s = burst_s = sender.now()
+            self._full, self._part = first.admitted, first.refused / _PARTS
+            first = await self._burst(first.admitted)
+        self.low = least(self.uses())
+        self.first = first.admitted
+        if first.refused is None:
+            return None
+        ended_s = max((one.sent_s for one in sender.seen if one.is_admitted), default=burst_s)
+        lasted_s = min(one.sent_s for one in self.refusals() if one.sent_s >= burst_s) - burst_s
+        if self._header is not None:
+            refilled = self.low.sliding * lasted_s / MINUTE_S
+            self._is_met = self._header - first.refused <= self.low.sliding <= 1.05 * self._header + refilled
+        self._full = max(self._full, first.admitted) if self._is_met else first.admitted
+        self.may_be_flight = self.may_be_flight and sender.earliest_s <= sender.now()
+        await self._poll(begun_s, ended_s)
+        if self.is_for_flight or (self.refills and self.low.bucket > _UNSTEADY * self._average):
+            return None
+        self.limit = limit = self._header if self._header is not None and self._is_confirmed else self.low.of_all
+        if not self._is_confirmed:
+            self.limit = limit = limit * (1 - self.unsure)
+        # What a bucket got while the burst lasted, by the most that its rate can be.
+        refilled = limit * (lasted_s + late_s(self.uses())) / MINUTE_S / (1 - _PRECISE)
+        self.burst = min(limit, first.admitted - refilled if self.refills else self.low.sliding)
+        return limit if limit >= 1 else None
+
+    # What is sent
+
+    def _used(self) -> float:
+        """Returns what was admitted in the last minute."""
+        since_s = self._sender.now() - MINUTE_S
+        return sum(self.amount_of(one) for one in self._sender.seen if one.is_admitted and one.done_s > since_s)
+
+    def _next(self, sent: float, first: float) -> float:
+        """Returns how much a burst that has sent so much sends next: with doubling steps up to the amount that is
+        expected, and with doubling steps again beyond it."""
+        if not self._full:
+            return max(self.step(), sent * self.growth)
+        if sent < self._full:
+            return max(self.step(), min(sent - first, self._full - sent))
+        return max(self.step(), self._part or sent - self._full)
+
+    async def _burst(self, first: float, *, is_poll: bool = False) -> Burst:
+        """Sends `first` and then more until it is refused, and then less until a step is refused; or until a poll shows
+        enough."""
+        sender, amount, admitted, refused, tries = self._sender, first, 0.0, math.inf, 0
+        in_flight, left = 0.0, self._most - self._used()
+        while True:
+            sizes = self.sizes(min(amount, left - admitted - in_flight))
+            if not sizes:
+                if left - admitted - in_flight < self.step() or not self.is_short_of_calls:
+                    break
+                await sender.wait(sender.now() + _FIRST_S)
+                continue
+            if await sender.send(sizes) and not (is_poll and self._is_stepwise):
+                in_flight += sum(self.amount_of_size(size) for size in sizes)
+            else:
+                in_flight = 0.0
+                answers = await sender.answers()
+                admitted += sum(self.amount_of(one) for one in answers if one.is_admitted)
+                self.note_failures([one.size for one in answers if one.answer.verdict == "failed"])
+                over = min((self.amount_of(one) for one in answers if one.is_refused), default=math.inf)
+                refused = min(refused, over)
+                if over <= _CLOSE * self.step() or (is_poll and self._is_stepwise and self._is_enough()):
+                    break
+                tries += over < math.inf
+                if tries > _TRIES or sender.earliest_s > sender.now() + _PATIENCE_S:
+                    break
+                await sender.wait(sender.earliest_s)
+                if over < math.inf:
+                    amount = max(self.step(), _CLOSER * over)
+                    continue
+            # Once refused, a burst doubles what was admitted, so that it is never slower than a bucket refills.
+            amount = self._next(admitted + in_flight, first) if refused == math.inf else 2 * amount
+        admitted += sum(self.amount_of(one) for one in await sender.answers() if one.is_admitted)
+        return Burst(admitted, None if refused == math.inf else refused)
+
+    async def _poll(self, begun_s: float, ended_s: float) -> None:
+        """Polls until a minute after the first burst, or until its answers show enough."""
+        sender, gap_s, longest_s = self._sender, _FIRST_S, _LONGEST_S
+        late = late_s(self.uses()) + _SPARE_S
+        times = self._milestones(begun_s, ended_s, late)
+        self._minute_s, self._last_s = times[0], times[-1]
+        since_s, is_window_over = ended_s, False
+        while True:
+            now_s = sender.now()
+            at_s = max(sender.earliest_s, min(each for each in (now_s + gap_s, *times) if each > now_s))
+            await sender.wait(self._due(at_s, times))
+            poll = await self._burst(self._expected(sender.now() - since_s), is_poll=True)
+            passed_s, since_s = sender.now() - since_s, sender.now()
+            if self.may_be_flight and passed_s < _FLIGHT_S and poll.admitted >= max(2.0, self._full):
+                self.is_for_flight = True
+                return
+            self.may_be_flight = False
+            if self._is_enough() or since_s > ended_s + _POLLS_MOST_S:
+                return
+            if since_s >= self._last_s + _PATIENCE_S and self._is_tight:
+                return
+            if is_window_over and not poll.admitted and not self.refills:
+                return
+            gap_s = _FIRST_S if since_s >= self._last_s > now_s else min(2 * gap_s, longest_s)
+            if poll.refused is not None and poll.admitted >= (1 - _PRECISE) * self._full:
+                # All came back at once. After a window's end nothing more does.
+                if sender.earliest_s > since_s + _PATIENCE_S:
+                    return
+                is_window_over, gap_s = True, _FIRST_S
+            elif poll.admitted + self.step() < _NEARLY * self.low.bucket * passed_s / MINUTE_S:
+                # A bucket was full again.
+                longest_s = gap_s = max(_FIRST_S, gap_s / 2)
+
+    def _expected(self, waited_s: float) -> float:
+        """Returns how much is probably back: what a bucket gives meanwhile, or all after a minute."""
+        if self.low.is_fixed_excluded:
+            return max(self.step(), self.low.bucket * waited_s / MINUTE_S)
+        return self._back() if self._sender.now() >= self._last_s else self.step()
+
+    def _back(self) -> float:
+        """Returns how much to send first when a window must have given all back: what confirms a header's limit."""
+        if not self._is_met or self._header is None:
+            return self.step()
+        return _BACK * self._header * (self._sender.now() - self._minute_s + MINUTE_S) / MINUTE_S + 2 * self.step()
+
+    # When it ends
+
+    @property
+    def _is_stepwise(self) -> bool:
+        """Whether a poll may end before it is refused: what comes back from a window only confirms the burst."""
+        if self.refills:
+            return False
+        return self._is_met or (self.low.is_fixed_excluded and self._sender.now() >= self._minute_s)
+
+    @property
+    def _is_confirmed(self) -> bool:
+        """Whether the limit that headers report was admitted, no more was, and it comes back within a minute."""
+        share = _CONFIRMED if self.low.is_fixed_excluded else _BACK
+        return self._is_met and self._header is not None and self.low.bucket >= share * self._header
+
+    @property
+    def _is_tight(self) -> bool:
+        """Whether polling longer would show no more: of a window, or of a bucket's rate."""
+        return not self.refills or (self.low.bucket == self.low.of_all and self._precision <= _PRECISE)
+
+    @property
+    def _average(self) -> float:
+        """What was admitted a minute since the first refusal."""
+        since_s = min(one.sent_s for one in self.refusals())
+        amount = sum(self.amount_of(one) for one in self._sender.seen if one.is_admitted and one.sent_s > since_s)
+        return MINUTE_S * amount / (self._sender.now() - since_s)
+
+    @property
+    def _precision(self) -> float:
+        """The share by which a bucket's rate may be above what was found."""
+        ended = [one.sent_s for one in self.refusals()]
+        passed_s = self._sender.now() - min(ended)
+        given = self.low.bucket * passed_s / MINUTE_S
+        return self.step() / given + late_s(self.uses()) / passed_s if given else math.inf
+
+    def _is_enough(self) -> bool:
+        """Notes what follows from the answers so far, and returns whether polling longer would show no more."""
+        self.low = least(self.uses())
+        if self._is_confirmed:
+            return True
+        if not self.low.is_fixed_excluded:
+            return False
+        # Before a minute is over, a window that was unused gives nothing back.
+        self.refills = self.refills or self._sender.now() < self._minute_s
+        if self.refills:
+            return self._is_tight
+        return self.low.bucket >= self.low.sliding
+
+
+class RequestSearch(Search):
+    """The search for requests a minute, with calls of a few tokens. It ends early (`is_for_flight`) if as much as
+    in the burst is admitted again at once after a refusal that names no wait: that was for the calls in flight."""
+
+    may_be_flight = True
+
+    def step(self) -> float:
+        return 1.0
+
+    def sizes(self, amount: float) -> list[int]:
+        return [SMALL] * math.floor(amount + 1e-6)
+
+    def amount_of_size(self, size: int) -> float:
+        return 1.0
+
+    def _milestones(self, begun_s: float, ended_s: float, late: float) -> tuple[float, ...]:
+        # A sliding minute gives back the first call alone, and later half of the burst: a fixed one ends once.
+        half_s = (begun_s + APART_S + ended_s) / 2 + MINUTE_S
+        return begun_s + MINUTE_S - late, begun_s + MINUTE_S + late, half_s, ended_s + MINUTE_S + late
+
+    @property
+    def calls_free(self) -> float:
+        """How many calls a bucket has at `free_s`."""
+        return _SHARE * min(_CALLS, self.burst)
+
+    def free_s(self) -> float:
+        """Returns when so many calls are free again as the tokens' search needs."""
+        limit, now_s = self.limit, self._sender.now()
+        if self.refills:
+            return now_s + self.calls_free * MINUTE_S / max(1.0, limit)
+        wanted = min(_CALLS, _SHARE * limit)
+        done = sorted(one.done_s for one in self._sender.seen if one.is_admitted)
+        too_many = 0 if math.isinf(limit) else len(done) - math.floor(limit - wanted)
+        return done[too_many - 1] + MINUTE_S + _SPARE_S if too_many > 0 else now_s
+
+    async def begin(self) -> float:
+        until_s = self._sender.now() + APART_S
+        await self._sender.send([SMALL])
+        await self._sender.answers()
+        await self._sender.wait(until_s)
+        return 1.0
+
+
+class TokenSearch(Search):
+    """The search for tokens a minute, with few and large calls. `largest`: the tokens of one prompt at the most;
+    `requests`: the search for requests, which came first."""
+
+    # Where input alone is limited, the usage of a call of hundreds of tokens has one of output too many.
+    unsure = 0.002
+
+    def __init__(
+        self,
+        sender: Sender,
+        header: float | None,
+        most: float,
+        left: float | None,
+        *,
+        largest: int,
+        requests: RequestSearch,
+    ) -> None:
+        super().__init__(sender, header, most, left)
+        self._largest = largest
+        self._requests = requests
+        self._calls_most = _SHARE * requests.limit
+        small = [one.answer.tokens - one.size for one in sender.seen if one.is_admitted]
+        self._beside = max(small, default=0)
+
+    @property
+    def growth(self) -> float:
+        return _GROWTH if self._calls_most >= _FEW_CALLS else 1.0
+
+    @property
+    def _ratio(self) -> float:
+        """The tokens that a provider counts for one of ours, by the largest call that was admitted."""
+        seen = [one for one in self._sender.seen[self._before :] if one.is_admitted and one.size >= _LARGE]
+        largest = max(seen, key=lambda one: one.size, default=None)
+        return 1.0 if largest is None else max(0.1, (largest.answer.tokens - self._beside) / largest.size)
+
+    @property
+    def small(self) -> float:
+        """The tokens of the smallest call."""
+        return self.amount_of_size(SMALL)
+
+    def step(self) -> float:
+        return max(self.small, _STEP * max(self._full, self._used(), self.low.bucket if self.refills else 0.0))
+
+    def amount_of_size(self, size: int) -> float:
+        return self._ratio * size + self._beside
+
+    def amount_of(self, one: TimedAnswer) -> float:
+        return float(one.answer.tokens) if one.is_admitted else self.amount_of_size(one.size)
+
+    def note_failures(self, sizes: list[int]) -> None:
+        # A model's context may be smaller than was assumed.
+        self._largest = max(SMALL, min(self._largest, *(size // 2 for size in sizes))) if sizes else self._largest
+
+    @property
+    def is_short_of_calls(self) -> bool:
+        return self._requests.refills and self._calls_left() < 1
+
+    def sizes(self, amount: float) -> list[int]:
+        most, left = self.amount_of_size(self._largest), self._calls_left()
+        if amount < self.small or left < 1:
+            return []
+        count = int(min(left, math.ceil(amount / most)))
+        each = min(most, amount / count)
+        parts = [each] * count
+        if each > _CLOSE * self.step() and self._calls_most >= _MANY_CALLS and left > count + 5:
+            # In halves, so that the smallest that is refused is small, though the provider may ask for a long pause.
+            parts[-1:] = [each / 2, each / 4, each / 8, each / 16, each / 32, each / 32]
+        return [max(SMALL, math.floor((part - self._beside) / self._ratio)) for part in parts]
+
+    def _calls_left(self) -> float:
+        """Returns how many calls may go, so that none is refused for their number."""
+        now_s, seen = self._sender.now(), self._sender.seen
+        if not self._requests.refills:
+            return self._requests.limit - 1 - sum(one.is_admitted and one.done_s > now_s - MINUTE_S for one in seen)
+        level = at_once = self._requests.calls_free
+        at_s = now_s if len(seen) == self._before else seen[self._before].sent_s
+        for one in seen[self._before :]:
+            level = min(at_once, level + (one.sent_s - at_s) * self._calls_most / MINUTE_S) - 1
+            at_s = one.sent_s
+        return level + (now_s - at_s) * self._calls_most / MINUTE_S
+
+    def _due(self, at_s: float, times: Sequence[float]) -> float:
+        # Where a part of the burst would be back, all of it soon is.
+        return at_s if at_s <= self._minute_s else min((each for each in times if each >= at_s), default=at_s)
+
+    def _back(self) -> float:
+        # At once, since a bucket would refill meanwhile.
+        return self._full
+
+    async def begin(self) -> float:
+        return max(self._used() / 2, 10 * self.step())
