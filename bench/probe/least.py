@@ -87,17 +87,15 @@ def least(uses: list[Use]) -> Least:
 
 
 def _returns(calls: _Calls) -> list[tuple[float, float]]:
-    """Returns the spans in which something came back: from the last refusal before it to the first admission after."""
-    spans = []
+    """Returns the spans in which something came back: from a refusal until as much was admitted as it had asked for,
+    which cannot have been left; of spans with the same end only the shortest."""
+    shortest: dict[float, float] = {}
     for refusal in calls.refused:
         first = int(np.searchsorted(calls.at, refusal.done_s, "left"))
-        # A smaller call may have found room that was left.
-        later = range(first, len(calls.at))
-        after = next((place for place in later if calls.admitted[place].amount >= refusal.amount), None)
-        if after is not None:
-            spans.append((refusal.sent_s, float(calls.by[after])))
-    latest = {to_s: from_s for from_s, to_s in spans}
-    return [(from_s, to_s) for to_s, from_s in latest.items()]
+        last = int(np.searchsorted(calls.sums, calls.sums[first] + refusal.amount, "left")) - 1
+        if last < len(calls.by):
+            shortest[float(calls.by[last])] = refusal.sent_s
+    return [(from_s, to_s) for to_s, from_s in shortest.items()]
 
 
 def _fixed(calls: _Calls, window_s: float) -> float:

@@ -16,8 +16,8 @@ from .least import MINUTE_S, Least, Use, late_s, least
 # The seconds between a first call and the burst where no header names the limit: a sliding minute gives this call back
 # alone, a fixed one does not.
 APART_S = 4.0
-# The first poll comes so long after a refusal, and each later one after twice the time, up to a seventh of a minute. A
-# bucket that holds less is polled more often once a poll gives less than its share.
+# The first poll comes so long after a refusal, or when a step may be back, and each later one after twice the time, up
+# to a seventh of a minute. A bucket that holds less is polled more often once a poll gives less than its share.
 _FIRST_S, _LONGEST_S, _NEARLY = 1.0, 8.0, 0.9
 # A bucket's rate is as precise as this, or is polled on, for two minutes at the most. A header's limit is confirmed by
 # nearly as much: both and the jitter of a call stay within 5% of the truth.
@@ -36,6 +36,8 @@ _LARGE = 200
 _CALLS, _SHARE = 300, 0.8
 # All of a burst is back within so many seconds where a refusal that names no wait was for the calls in flight.
 _FLIGHT_S = 8.0
+# After a poll that was given nothing, a bucket gives no more than two or three steps.
+_SUDDEN = 8
 # A bucket refills steadily: refusals after which some spans gave back this many times as much as all together were for
 # another reason.
 _UNSTEADY = 1.6
@@ -93,6 +95,8 @@ class Search(ABC):
         # When a minute is over since the burst's first call, and since its last.
         self._minute_s = self._last_s = math.inf
         self._is_met = False
+        # What this poll was given, and whether the one before it was given nothing.
+        self._given, self._is_silent = 0.0, False
         # Whether something came back before a minute was over, more than once.
         self.refills = False
         self.low = Least(0.0, 0.0, 0.0, 0.0)
@@ -227,7 +231,7 @@ class Search(ABC):
             else:
                 in_flight = 0.0
                 answers = await sender.answers()
-                admitted += sum(self.amount_of(one) for one in answers if one.is_admitted)
+                self._given = admitted = admitted + sum(self.amount_of(one) for one in answers if one.is_admitted)
                 self.note_failures([one.size for one in answers if one.answer.verdict == "failed"])
                 over = min((self.amount_of(one) for one in answers if one.is_refused), default=math.inf)
                 refused = min(refused, over)
@@ -247,16 +251,19 @@ class Search(ABC):
 
     async def _poll(self, begun_s: float, ended_s: float) -> None:
         """Polls until a minute after the first burst, or until its answers show enough."""
-        sender, gap_s, longest_s = self._sender, _FIRST_S, _LONGEST_S
+        sender, longest_s = self._sender, _LONGEST_S
+        gap_s = min(_LONGEST_S, max(_FIRST_S, MINUTE_S * self.step() / self._full)) if self._full else _FIRST_S
         late = late_s(self.uses()) + _SPARE_S
         times = self._milestones(begun_s, ended_s, late)
         self._minute_s, self._last_s = times[0], times[-1]
-        since_s, is_window_over = ended_s, False
+        since_s, is_window_over, is_empty = ended_s, False, False
         while True:
             now_s = sender.now()
             at_s = max(sender.earliest_s, min(each for each in (now_s + gap_s, *times) if each > now_s))
             await sender.wait(self._due(at_s, times))
+            self._is_silent = is_empty or sender.now() > since_s + _PATIENCE_S
             poll = await self._burst(self._expected(sender.now() - since_s), is_poll=True)
+            is_empty = not poll.admitted
             passed_s, since_s = sender.now() - since_s, sender.now()
             if self.may_be_flight and passed_s < _FLIGHT_S and poll.admitted >= max(2.0, self._full):
                 self.is_for_flight = True
@@ -274,7 +281,7 @@ class Search(ABC):
                 if sender.earliest_s > since_s + _PATIENCE_S:
                     return
                 is_window_over, gap_s = True, _FIRST_S
-            elif poll.admitted + self.step() < _NEARLY * self.low.bucket * passed_s / MINUTE_S:
+            elif self.refills and poll.admitted + self.step() < _NEARLY * self.low.bucket * passed_s / MINUTE_S:
                 # A bucket was full again.
                 longest_s = gap_s = max(_FIRST_S, gap_s / 2)
 
@@ -297,7 +304,9 @@ class Search(ABC):
         """Whether a poll may end before it is refused: what comes back from a window only confirms the burst."""
         if self.refills:
             return False
-        return self._is_met or (self.low.is_fixed_excluded and self._sender.now() >= self._minute_s)
+        if self.low.is_fixed_excluded:
+            return self._is_met or self._sender.now() >= self._minute_s
+        return self._is_met or self._is_silent
 
     @property
     def _is_confirmed(self) -> bool:
@@ -331,7 +340,9 @@ class Search(ABC):
         if self._is_confirmed:
             return True
         if not self.low.is_fixed_excluded:
-            return False
+            # So much at once after nothing at all is a window's end, and the burst was all of a window.
+            is_end = self._is_silent and self._given >= _SUDDEN * self.step()
+            return is_end and self.low.bucket >= self.low.fixed >= (1 - _PRECISE) * self._full
         # Before a minute is over, a window that was unused gives nothing back.
         self.refills = self.refills or self._sender.now() < self._minute_s
         if self.refills:
