@@ -12,8 +12,9 @@ from .answers import SMALL
 from .calls import Bounds, Caps, ModelCalls, ModelEnd, Outside, Watcher, peak
 from .headers import is_unused, left_of, limit_of, window_of
 from .least import MINUTE_S
+from .request_search import RequestSearch
 from .result import FoundQuota
-from .search import RequestSearch, TokenSearch
+from .token_search import TokenSearch
 
 # A minute and the way of a call.
 _REST_S = MINUTE_S + 1.0

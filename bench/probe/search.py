@@ -10,12 +10,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from .answers import SMALL, TimedAnswer
+from .answers import TimedAnswer
 from .least import MINUTE_S, Least, Use, late_s, least
 
-# The seconds between a first call and the burst where no header names the limit: a sliding minute gives this call back
-# alone, a fixed one does not.
-APART_S = 4.0
 # The first poll comes so long after a refusal, or when a step may be back, and each later one after twice the time, up
 # to a seventh of a minute. A bucket that holds less is polled more often once a poll gives less than its share.
 _FIRST_S, _LONGEST_S, _NEARLY = 1.0, 8.0, 0.9
@@ -24,16 +21,12 @@ _FIRST_S, _LONGEST_S, _NEARLY = 1.0, 8.0, 0.9
 _PRECISE, _CONFIRMED, _POLLS_MOST_S = 0.04, 0.96, 2 * MINUTE_S
 # A window gives all back at once: if so much of the header's limit is back after a minute, it is no hour's.
 _BACK = 0.25
-# A burst grows by a third of itself, so that few of its calls are refused; if a minute has few calls, it doubles.
-_GROWTH, _FEW_CALLS, _MANY_CALLS = 1 / 3, 60, 240
+# A burst grows by a third of itself, so that few of its calls are refused.
+GROWTH = 1 / 3
 # What tokens are refused is tried again at a quarter, down to steps of 2% of what was admitted.
-_CLOSER, _STEP, _CLOSE, _TRIES = 1 / 4, 0.02, 1.5, 3
+_CLOSER, STEP, CLOSE, _TRIES = 1 / 4, 0.02, 1.5, 3
 # Where a pause came between, the next burst goes through what was refused in so many parts.
 _PARTS, _CLOSER_TIMES = 12, 2
-# From this size on a call shows how a provider counts tokens.
-_LARGE = 200
-# The search for tokens needs about so many calls a minute, and leaves a fifth of those that may be sent.
-_CALLS, _SHARE = 300, 0.8
 # All of a burst is back within so many seconds where a refusal that names no wait was for the calls in flight.
 _FLIGHT_S = 8.0
 # After a poll that was given nothing, a bucket gives no more than two or three steps.
@@ -44,7 +37,7 @@ _UNSTEADY = 1.6
 # A refusal that asks for a longer wait ends the burst.
 _PATIENCE_S = 8.0
 # How much later than a minute a call has left it for sure.
-_SPARE_S = 0.1
+SPARE_S = 0.1
 
 
 class Sender(Protocol):
@@ -140,7 +133,7 @@ class Search(ABC):
 
     @property
     def growth(self) -> float:
-        return _GROWTH
+        return GROWTH
 
     def _milestones(self, begun_s: float, ended_s: float, late: float) -> tuple[float, ...]:
         """Returns when polls are due: before a minute is over since the burst began, and after that of its end."""
@@ -172,7 +165,7 @@ class Search(ABC):
             if first.refused is None or not first.admitted or first.refused <= 2 * self.step():
                 break
             # The provider asked for a pause before the burst had come close: after a rest it begins anew.
-            await sender.wait(sender.now() + MINUTE_S + late_s(self.uses()) + _SPARE_S)
+            await sender.wait(sender.now() + MINUTE_S + late_s(self.uses()) + SPARE_S)
             begun_s = burst_s = sender.now()
             self._full, self._part = first.admitted, first.refused / _PARTS
             first = await self._burst(first.admitted)
@@ -235,7 +228,7 @@ class Search(ABC):
                 self.note_failures([one.size for one in answers if one.answer.verdict == "failed"])
                 over = min((self.amount_of(one) for one in answers if one.is_refused), default=math.inf)
                 refused = min(refused, over)
-                if over <= _CLOSE * self.step() or (is_poll and self._is_stepwise and self._is_enough()):
+                if over <= CLOSE * self.step() or (is_poll and self._is_stepwise and self._is_enough()):
                     break
                 tries += over < math.inf
                 if tries > _TRIES or sender.earliest_s > sender.now() + _PATIENCE_S:
@@ -253,7 +246,7 @@ class Search(ABC):
         """Polls until a minute after the first burst, or until its answers show enough."""
         sender, longest_s = self._sender, _LONGEST_S
         gap_s = min(_LONGEST_S, max(_FIRST_S, MINUTE_S * self.step() / self._full)) if self._full else _FIRST_S
-        late = late_s(self.uses()) + _SPARE_S
+        late = late_s(self.uses()) + SPARE_S
         times = self._milestones(begun_s, ended_s, late)
         self._minute_s, self._last_s = times[0], times[-1]
         since_s, is_window_over, is_empty = ended_s, False, False
@@ -348,139 +341,3 @@ class Search(ABC):
         if self.refills:
             return self._is_tight
         return self.low.bucket >= self.low.sliding
-
-
-class RequestSearch(Search):
-    """The search for requests a minute, with calls of a few tokens. It ends early (`is_for_flight`) if as much as
-    in the burst is admitted again at once after a refusal that names no wait: that was for the calls in flight."""
-
-    may_be_flight = True
-
-    def step(self) -> float:
-        return 1.0
-
-    def sizes(self, amount: float) -> list[int]:
-        return [SMALL] * math.floor(amount + 1e-6)
-
-    def amount_of_size(self, size: int) -> float:
-        return 1.0
-
-    def _milestones(self, begun_s: float, ended_s: float, late: float) -> tuple[float, ...]:
-        # A sliding minute gives back the first call alone, and later half of the burst: a fixed one ends once.
-        half_s = (begun_s + APART_S + ended_s) / 2 + MINUTE_S
-        return begun_s + MINUTE_S - late, begun_s + MINUTE_S + late, half_s, ended_s + MINUTE_S + late
-
-    @property
-    def calls_free(self) -> float:
-        """How many calls a bucket has at `free_s`."""
-        return _SHARE * min(_CALLS, self.burst)
-
-    def free_s(self) -> float:
-        """Returns when so many calls are free again as the tokens' search needs."""
-        limit, now_s = self.limit, self._sender.now()
-        if self.refills:
-            return now_s + self.calls_free * MINUTE_S / max(1.0, limit)
-        wanted = min(_CALLS, _SHARE * limit)
-        done = sorted(one.done_s for one in self._sender.seen if one.is_admitted)
-        too_many = 0 if math.isinf(limit) else len(done) - math.floor(limit - wanted)
-        return done[too_many - 1] + MINUTE_S + _SPARE_S if too_many > 0 else now_s
-
-    async def begin(self) -> float:
-        until_s = self._sender.now() + APART_S
-        await self._sender.send([SMALL])
-        await self._sender.answers()
-        await self._sender.wait(until_s)
-        return 1.0
-
-
-class TokenSearch(Search):
-    """The search for tokens a minute, with few and large calls. `largest`: the tokens of one prompt at the most;
-    `requests`: the search for requests, which came first."""
-
-    # Where input alone is limited, the usage of a call of hundreds of tokens has one of output too many.
-    unsure = 0.002
-
-    def __init__(
-        self,
-        sender: Sender,
-        header: float | None,
-        most: float,
-        left: float | None,
-        *,
-        largest: int,
-        requests: RequestSearch,
-    ) -> None:
-        super().__init__(sender, header, most, left)
-        self._largest = largest
-        self._requests = requests
-        self._calls_most = _SHARE * requests.limit
-        small = [one.answer.tokens - one.size for one in sender.seen if one.is_admitted]
-        self._beside = max(small, default=0)
-
-    @property
-    def growth(self) -> float:
-        return _GROWTH if self._calls_most >= _FEW_CALLS else 1.0
-
-    @property
-    def _ratio(self) -> float:
-        """The tokens that a provider counts for one of ours, by the largest call that was admitted."""
-        seen = [one for one in self._sender.seen[self._before :] if one.is_admitted and one.size >= _LARGE]
-        largest = max(seen, key=lambda one: one.size, default=None)
-        return 1.0 if largest is None else max(0.1, (largest.answer.tokens - self._beside) / largest.size)
-
-    @property
-    def small(self) -> float:
-        """The tokens of the smallest call."""
-        return self.amount_of_size(SMALL)
-
-    def step(self) -> float:
-        return max(self.small, _STEP * max(self._full, self._used(), self.low.bucket if self.refills else 0.0))
-
-    def amount_of_size(self, size: int) -> float:
-        return self._ratio * size + self._beside
-
-    def amount_of(self, one: TimedAnswer) -> float:
-        return float(one.answer.tokens) if one.is_admitted else self.amount_of_size(one.size)
-
-    def note_failures(self, sizes: list[int]) -> None:
-        # A model's context may be smaller than was assumed.
-        self._largest = max(SMALL, min(self._largest, *(size // 2 for size in sizes))) if sizes else self._largest
-
-    @property
-    def is_short_of_calls(self) -> bool:
-        return self._requests.refills and self._calls_left() < 1
-
-    def sizes(self, amount: float) -> list[int]:
-        most, left = self.amount_of_size(self._largest), self._calls_left()
-        if amount < self.small or left < 1:
-            return []
-        count = int(min(left, math.ceil(amount / most)))
-        each = min(most, amount / count)
-        parts = [each] * count
-        if each > _CLOSE * self.step() and self._calls_most >= _MANY_CALLS and left > count + 5:
-            # In halves, so that the smallest that is refused is small, though the provider may ask for a long pause.
-            parts[-1:] = [each / 2, each / 4, each / 8, each / 16, each / 32, each / 32]
-        return [max(SMALL, math.floor((part - self._beside) / self._ratio)) for part in parts]
-
-    def _calls_left(self) -> float:
-        """Returns how many calls may go, so that none is refused for their number."""
-        now_s, seen = self._sender.now(), self._sender.seen
-        if not self._requests.refills:
-            return self._requests.limit - 1 - sum(one.is_admitted and one.done_s > now_s - MINUTE_S for one in seen)
-        level = at_once = self._requests.calls_free
-        at_s = now_s if len(seen) == self._before else seen[self._before].sent_s
-        for one in seen[self._before :]:
-            level = min(at_once, level + (one.sent_s - at_s) * self._calls_most / MINUTE_S) - 1
-            at_s = one.sent_s
-        return level + (now_s - at_s) * self._calls_most / MINUTE_S
-
-    def _due(self, at_s: float, times: Sequence[float]) -> float:
-        # Where a part of the burst would be back, all of it soon is.
-        return at_s if at_s <= self._minute_s else min((each for each in times if each >= at_s), default=at_s)
-
-    def _back(self) -> float:
-        # At once, since a bucket would refill meanwhile.
-        return self._full
-
-    async def begin(self) -> float:
-        return max(self._used() / 2, 10 * self.step())

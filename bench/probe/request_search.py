@@ -1,0 +1,61 @@
+"""Finds the requests a minute of a model, with calls of a few tokens.
+
+Owns what such a call is and when polls are due. The order of a search: search.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .answers import SMALL
+from .least import MINUTE_S
+from .search import SPARE_S, Search
+
+# The seconds between a first call and the burst where no header names the limit: a sliding minute gives this call back
+# alone, a fixed one does not.
+APART_S = 4.0
+# The search for tokens needs about so many calls a minute, and leaves a fifth of those that may be sent.
+CALLS, SHARE = 300, 0.8
+
+
+class RequestSearch(Search):
+    """The search for requests a minute, with calls of a few tokens. It ends early (`is_for_flight`) if as much as
+    in the burst is admitted again at once after a refusal that names no wait: that was for the calls in flight."""
+
+    may_be_flight = True
+
+    def step(self) -> float:
+        return 1.0
+
+    def sizes(self, amount: float) -> list[int]:
+        return [SMALL] * math.floor(amount + 1e-6)
+
+    def amount_of_size(self, size: int) -> float:
+        return 1.0
+
+    def _milestones(self, begun_s: float, ended_s: float, late: float) -> tuple[float, ...]:
+        # A sliding minute gives back the first call alone, and later half of the burst: a fixed one ends once.
+        half_s = (begun_s + APART_S + ended_s) / 2 + MINUTE_S
+        return begun_s + MINUTE_S - late, begun_s + MINUTE_S + late, half_s, ended_s + MINUTE_S + late
+
+    @property
+    def calls_free(self) -> float:
+        """How many calls a bucket has at `free_s`."""
+        return SHARE * min(CALLS, self.burst)
+
+    def free_s(self) -> float:
+        """Returns when so many calls are free again as the tokens' search needs."""
+        limit, now_s = self.limit, self._sender.now()
+        if self.refills:
+            return now_s + self.calls_free * MINUTE_S / max(1.0, limit)
+        wanted = min(CALLS, SHARE * limit)
+        done = sorted(one.done_s for one in self._sender.seen if one.is_admitted)
+        too_many = 0 if math.isinf(limit) else len(done) - math.floor(limit - wanted)
+        return done[too_many - 1] + MINUTE_S + SPARE_S if too_many > 0 else now_s
+
+    async def begin(self) -> float:
+        until_s = self._sender.now() + APART_S
+        await self._sender.send([SMALL])
+        await self._sender.answers()
+        await self._sender.wait(until_s)
+        return 1.0

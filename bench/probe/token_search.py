@@ -1,0 +1,113 @@
+"""Finds the tokens a minute of a model, with few and large calls.
+
+Owns how an amount of tokens is divided into calls, and that none of them is refused for the number of calls. The order
+of a search: search.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from .answers import SMALL, TimedAnswer
+from .least import MINUTE_S
+from .request_search import SHARE, RequestSearch
+from .search import CLOSE, GROWTH, STEP, Search, Sender
+
+# With fewer calls a minute a burst doubles; with this many, calls are divided.
+_FEW_CALLS, _MANY_CALLS = 60, 240
+# From this size on a call shows how a provider counts tokens.
+_LARGE = 200
+
+
+class TokenSearch(Search):
+    """The search for tokens a minute, with few and large calls. `largest`: the tokens of one prompt at the most;
+    `requests`: the search for requests, which came first."""
+
+    # Where input alone is limited, the usage of a call of hundreds of tokens has one of output too many.
+    unsure = 0.002
+
+    def __init__(
+        self,
+        sender: Sender,
+        header: float | None,
+        most: float,
+        left: float | None,
+        *,
+        largest: int,
+        requests: RequestSearch,
+    ) -> None:
+        super().__init__(sender, header, most, left)
+        self._largest = largest
+        self._requests = requests
+        self._calls_most = SHARE * requests.limit
+        small = [one.answer.tokens - one.size for one in sender.seen if one.is_admitted]
+        self._beside = max(small, default=0)
+
+    @property
+    def growth(self) -> float:
+        return GROWTH if self._calls_most >= _FEW_CALLS else 1.0
+
+    @property
+    def _ratio(self) -> float:
+        """The tokens that a provider counts for one of ours, by the largest call that was admitted."""
+        seen = [one for one in self._sender.seen[self._before :] if one.is_admitted and one.size >= _LARGE]
+        largest = max(seen, key=lambda one: one.size, default=None)
+        return 1.0 if largest is None else max(0.1, (largest.answer.tokens - self._beside) / largest.size)
+
+    @property
+    def small(self) -> float:
+        """The tokens of the smallest call."""
+        return self.amount_of_size(SMALL)
+
+    def step(self) -> float:
+        return max(self.small, STEP * max(self._full, self._used(), self.low.bucket if self.refills else 0.0))
+
+    def amount_of_size(self, size: int) -> float:
+        return self._ratio * size + self._beside
+
+    def amount_of(self, one: TimedAnswer) -> float:
+        return float(one.answer.tokens) if one.is_admitted else self.amount_of_size(one.size)
+
+    def note_failures(self, sizes: list[int]) -> None:
+        # A model's context may be smaller than was assumed.
+        self._largest = max(SMALL, min(self._largest, *(size // 2 for size in sizes))) if sizes else self._largest
+
+    @property
+    def is_short_of_calls(self) -> bool:
+        return self._requests.refills and self._calls_left() < 1
+
+    def sizes(self, amount: float) -> list[int]:
+        most, left = self.amount_of_size(self._largest), self._calls_left()
+        if amount < self.small or left < 1:
+            return []
+        count = int(min(left, math.ceil(amount / most)))
+        each = min(most, amount / count)
+        parts = [each] * count
+        if each > CLOSE * self.step() and self._calls_most >= _MANY_CALLS and left > count + 5:
+            # In halves, so that the smallest that is refused is small, though the provider may ask for a long pause.
+            parts[-1:] = [each / 2, each / 4, each / 8, each / 16, each / 32, each / 32]
+        return [max(SMALL, math.floor((part - self._beside) / self._ratio)) for part in parts]
+
+    def _calls_left(self) -> float:
+        """Returns how many calls may go, so that none is refused for their number."""
+        now_s, seen = self._sender.now(), self._sender.seen
+        if not self._requests.refills:
+            return self._requests.limit - 1 - sum(one.is_admitted and one.done_s > now_s - MINUTE_S for one in seen)
+        level = at_once = self._requests.calls_free
+        at_s = now_s if len(seen) == self._before else seen[self._before].sent_s
+        for one in seen[self._before :]:
+            level = min(at_once, level + (one.sent_s - at_s) * self._calls_most / MINUTE_S) - 1
+            at_s = one.sent_s
+        return level + (now_s - at_s) * self._calls_most / MINUTE_S
+
+    def _due(self, at_s: float, times: Sequence[float]) -> float:
+        # Where a part of the burst would be back, all of it soon is.
+        return at_s if at_s <= self._minute_s else min((each for each in times if each >= at_s), default=at_s)
+
+    def _back(self) -> float:
+        # At once, since a bucket would refill meanwhile.
+        return self._full
+
+    async def begin(self) -> float:
+        return max(self._used() / 2, 10 * self.step())
