@@ -152,7 +152,7 @@ def write_new(path: Path, text: str, *, may_rename: bool) -> Path:
 def lanes_text(report: Report, carried: Mapping[str, Any]) -> str:
     """Returns the lanes file as TOML, or an empty text if nothing was found that a lane can declare. `carried` is the
     configuration that was in force: its content is repeated, so that the new file can replace it."""
-    lanes = {model: found for model, found in report.lanes.items() if _of_lane(found)}
+    lanes = {model: quota for model, quota in report.lanes.items() if _of_lane(quota)}
     if not lanes:
         return ""
     head = [
@@ -162,9 +162,9 @@ def lanes_text(report: Report, carried: Mapping[str, Any]) -> str:
     ]
     parts = ["\n".join(head)]
     declared = carried.get("lanes", {})
-    for model, found in lanes.items():
-        rows = {**declared.get(model, {}), **_of_lane(found)}
-        parts.append("\n".join([*_comments(report, model, found), _table(("lanes", model), rows)]))
+    for model, quota in lanes.items():
+        rows = {**declared.get(model, {}), **_of_lane(quota)}
+        parts.append("\n".join([*_comments(report, model, quota), _table(("lanes", model), rows)]))
     others = {name: rows for name, rows in declared.items() if name not in lanes}
     rest = {
         **({"lanes": others} if others else {}),

@@ -46,59 +46,59 @@ class Probe:
     async def run(self, models: Iterable[str]) -> None:
         rested_s = self._outside.now() + _REST_S
         for model in models:
-            found = self.lanes[model] = FoundQuota()
+            quota = self.lanes[model] = FoundQuota()
             self._watcher.begins(model)
             calls = ModelCalls(model, self._outside, self._caps, self._watcher)
             try:
-                await self._search(found, calls, rested_s)
+                await self._search(quota, calls, rested_s)
             except ModelEnd as why:
-                found.ended = str(why)
+                quota.ended = str(why)
             finally:
                 await calls.close()
-                found.at_once, found.has_usage = calls.at_once, calls.has_usage
+                quota.at_once, quota.has_usage = calls.at_once, calls.has_usage
 
-    async def _search(self, found: FoundQuota, calls: ModelCalls, rested_s: float) -> None:
+    async def _search(self, quota: FoundQuota, calls: ModelCalls, rested_s: float) -> None:
         bounds = self._bounds
         await calls.await_quiet()
         await calls.send([SMALL])
         first = await calls.answers()
-        found.header_rpm, found.header_tpm = limit_of("requests", first), limit_of("tokens", first)
+        quota.header_rpm, quota.header_tpm = limit_of("requests", first), limit_of("tokens", first)
         calls.check([SMALL])
         if not is_unused(first):
             # What others sent before the probe no longer counts then.
             await calls.wait(rested_s)
-        requests = await self._find_requests(found, calls, left_of("requests", first))
-        found.tested_rpm = requests.tested
-        found.burst = None if found.rpm is None else requests.burst
-        found.window = window_of(calls.seen)
-        if not calls.has_usage or (found.rpm is None and requests.refusals()):
+        requests = await self._find_requests(quota, calls, left_of("requests", first))
+        quota.tested_rpm = requests.tested
+        quota.burst = None if quota.rpm is None else requests.burst
+        quota.window = window_of(calls.seen)
+        if not calls.has_usage or (quota.rpm is None and requests.refusals()):
             # A refusal of tokens could not be told from one of requests.
             return
         await calls.wait(requests.free_s())
         most = max(_WORTH, _WORTH_A_REQUEST * requests.limit) if math.isinf(bounds.tokens) else bounds.tokens
         left = left_of("tokens", calls.seen)
-        tokens = TokenSearch(calls, found.header_tpm, most, left, largest=bounds.tokens_a_call, requests=requests)
-        found.tpm = await tokens.run()
-        found.tested_tpm = tokens.tested
-        if found.rpm is not None and found.tpm is not None and found.tpm <= tokens.small * found.rpm:
+        tokens = TokenSearch(calls, quota.header_tpm, most, left, largest=bounds.tokens_a_call, requests=requests)
+        quota.tpm = await tokens.run()
+        quota.tested_tpm = tokens.tested
+        if quota.rpm is not None and quota.tpm is not None and quota.tpm <= tokens.small * quota.rpm:
             # The small calls that found the limit of requests used these tokens: they were refused for that.
-            found.rpm = found.burst = None
+            quota.rpm = quota.burst = None
 
-    async def _find_requests(self, found: FoundQuota, calls: ModelCalls, left: float | None) -> RequestSearch:
+    async def _find_requests(self, quota: FoundQuota, calls: ModelCalls, left: float | None) -> RequestSearch:
         """Finds the requests a minute, and before it how many calls may be in flight if that refuses them first."""
         most, before = self._bounds.requests, calls.in_flight_max
         for left_over in reversed(range(_CEILINGS)):
             begun = len(calls.seen)
-            search = RequestSearch(calls, found.header_rpm, most, left)
+            search = RequestSearch(calls, quota.header_rpm, most, left)
             search.may_be_flight = left_over > 0
-            found.rpm = await search.run()
+            quota.rpm = await search.run()
             if not search.is_for_flight:
                 break
             await calls.wait(self._outside.now() + _REST_S)
             left, calls.in_flight_max = None, max(1, min(calls.in_flight_max - 1, peak(calls.seen[begun:])))
         if calls.in_flight_max < before:
             if search.first >= _TIMES * calls.in_flight_max:
-                found.concurrency = calls.in_flight_max
+                quota.concurrency = calls.in_flight_max
             else:
                 # No ceiling: a bucket that holds little.
                 calls.in_flight_max = before
