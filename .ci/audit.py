@@ -75,8 +75,8 @@ def verdict_of_copy(archive: Path, lock: str) -> tuple[bool, str]:
         return False, f"audit: {archive} holds no advisory"
     if bad:
         return False, "\n".join([f"audit: {len(bad)} known vulnerabilities: raise the version, then make lock", *bad])
-    told = f"the newest of {advisories:,} advisories is of {newest[:10] or 'an unknown day'}"
-    return True, f"audit: no known vulnerability in {len(versions)} packages, by a copy of which {told}"
+    age = f"the newest of {advisories:,} advisories is of {newest[:10] or 'an unknown day'}"
+    return True, f"audit: no known vulnerability in {len(versions)} packages, by a copy of which {age}"
 
 
 def affected(advisory: dict[str, Any], versions: dict[str, str]) -> Iterator[str]:

@@ -37,7 +37,7 @@ _MOVES = re.compile(r"\x1b\[[0-9;?]*[A-HJKhlsu]")
 def main() -> None:
     """Records the demo, then opens its report."""
     PICTURES.mkdir(exist_ok=True)
-    chromium = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    chromium = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     if chromium is None:
         sys.exit("pictures: no chromium here: sh tests/browser/install-browser.sh installs Debian's")
     with tempfile.TemporaryDirectory() as home:
@@ -130,10 +130,10 @@ def recorded(command: list[str], home: Path) -> str:
     return b"".join(pieces).decode("utf-8", "replace").replace(str(home), "")
 
 
-def write_terminal(title: str, shown: str) -> None:
+def write_terminal(title: str, output: str) -> None:
     """Draws the last lines of a recorded terminal, without the lines that were drawn over."""
     lines: list[str] = []
-    for line in shown.replace("\r\n", "\n").split("\n"):
+    for line in output.replace("\r\n", "\n").split("\n"):
         last = _MOVES.sub("", line).split("\r")[-1].rstrip()
         if last and (not lines or lines[-1] != last):
             lines.append(last)

@@ -86,8 +86,8 @@ def entry(name: str, value: Any, gaps: list[str]) -> Iterator[str]:
         doc = flat(inspect.getdoc(function.fget if isinstance(function, property) else function))
         if not doc:
             gaps.append(f"{name}.{method} has no docstring")
-        shown = method if isinstance(function, property) else f"{method}{signature_of(function)}"
-        yield f"- `{shown}`: {doc}"
+        title = method if isinstance(function, property) else f"{method}{signature_of(function)}"
+        yield f"- `{title}`: {doc}"
     yield ""
 
 

@@ -19,7 +19,7 @@ _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
 def components(lock: str) -> list[dict[str, Any]]:
     """Returns an entry for each package of a lock file."""
-    found = list[dict[str, Any]]()
+    entries = list[dict[str, Any]]()
     for line in lock.splitlines():
         if pinned := _PINNED.match(line):
             name, version, marker = canonicalize_name(pinned[1]), pinned[2], pinned[3]
@@ -27,24 +27,24 @@ def components(lock: str) -> list[dict[str, Any]]:
             entry = {"type": "library", "bom-ref": purl, "name": name, "version": version, "purl": purl, "hashes": []}
             if marker:
                 entry["properties"] = [{"name": "millstream:only-where", "value": marker.strip()}]
-            found.append(entry)
+            entries.append(entry)
         elif digest := _HASH.search(line):
-            found[-1]["hashes"].append({"alg": "SHA-256", "content": digest[1]})
-    return found
+            entries[-1]["hashes"].append({"alg": "SHA-256", "content": digest[1]})
+    return entries
 
 
 def document(lock: str, version: str) -> dict[str, Any]:
     """Returns the whole document: the same lock gives the same bytes, so it has no time and no random serial number."""
-    own = f"pkg:pypi/millstream@{version}"
+    purl = f"pkg:pypi/millstream@{version}"
     parts = components(lock)
-    main = {"type": "application", "bom-ref": own, "name": "millstream", "version": version, "purl": own}
+    main = {"type": "application", "bom-ref": purl, "name": "millstream", "version": version, "purl": purl}
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
         "version": 1,
         "metadata": {"component": {**main, "licenses": [{"license": {"id": "Apache-2.0"}}]}},
         "components": parts,
-        "dependencies": [{"ref": own, "dependsOn": [part["bom-ref"] for part in parts]}],
+        "dependencies": [{"ref": purl, "dependsOn": [part["bom-ref"] for part in parts]}],
     }
 
 

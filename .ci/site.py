@@ -120,11 +120,11 @@ def _entry(name: str, parser: argparse.ArgumentParser, level: int) -> Iterator[s
     if examples := getattr(parser, "examples", ()):
         yield from ("```sh", *(f"millstream {example}" for example in examples), "```", "")
     for group in parser._action_groups:
-        shown = [
+        actions = [
             action for action in group._group_actions if action.help != argparse.SUPPRESS and action.dest != "help"
         ]
-        below = [action for action in shown if isinstance(action, argparse._SubParsersAction)]
-        if plain := [action for action in shown if action not in below]:
+        below = [action for action in actions if isinstance(action, argparse._SubParsersAction)]
+        if plain := [action for action in actions if action not in below]:
             yield from (f"| {_cell(_sentence(group.title or '').rstrip('.'))} | |", "|:--|:--|")
             yield from (f"| `{_cell(_written(action))}` | {_cell(_help(action, parser))} |" for action in plain)
             yield ""

@@ -104,21 +104,21 @@ def page(results: dict[str, Any]) -> str:
     """Returns docs/reliability.md."""
     rows, parts = [], list[str]()
     for promise in promises():
-        number, found = promise["number"], summed(promise, results)
+        number, sums = promise["number"], summed(promise, results)
         figures = " | | | "
-        if found:
-            at = ", ".join(f"`{commit}`" for commit in found["commits"])
-            figures = f"{found['tried']:,} | {found['survived']:,} | {found['seconds']:,} s | {at}"
+        if sums:
+            at = ", ".join(f"`{commit}`" for commit in sums["commits"])
+            figures = f"{sums['tried']:,} | {sums['survived']:,} | {sums['seconds']:,} s | {at}"
         rows.append(f"| [{number}](#promise-{number}) | {promise['promise']} | {figures} |\n")
         parts += [f"\n## Promise {number}\n", promise["promise"] + "\n", f"**How it is kept.** {promise['kept']}\n"]
         tests = ", ".join(f"`{test}`" for test in promise["tests"])
         parts.append(
             f"**How it is tested.** {tests}" + (", and longer by `make torture`.\n" if promise["long"] else ".\n")
         )
-        if found and found["worst"]:
-            parts += ["**What was seen.**\n", *(f"- {worst[0].upper()}{worst[1:]}." for worst in found["worst"]), ""]
+        if sums and sums["worst"]:
+            parts += ["**What was seen.**\n", *(f"- {worst[0].upper()}{worst[1:]}." for worst in sums["worst"]), ""]
         for test in promise["long"]:
-            if found and (broken := results["tests"][test])["failed"]:
+            if sums and (broken := results["tests"][test])["failed"]:
                 every = broken["tests"] + broken["failed"]
                 parts.append(f"\n**What failed.** {broken['failed']} of {every} tests of `{test}`.\n")
     head = HEAD.format(**{name: results[name] for name in ("day", "seed", "cores")})
@@ -129,8 +129,8 @@ def with_promises(readme: str, results: dict[str, Any]) -> str:
     """Returns the README with a line a promise: what was tried and what survived."""
     rows = []
     for promise in promises():
-        found = summed(promise, results)
-        figures = f"{found['survived']:,} of {found['tried']:,}" if found else "not tried yet"
+        sums = summed(promise, results)
+        figures = f"{sums['survived']:,} of {sums['tried']:,}" if sums else "not tried yet"
         number = promise["number"]
         anchor = f"docs/reliability.md#promise-{number}"
         rows.append(f"| [{number}]({anchor}) | {promise['short']} | {figures} |\n")
@@ -168,9 +168,9 @@ def main() -> int:
     writing = Lock()
 
     def carry_out(promise: dict[str, Any], number: int, test: str) -> None:
-        found = attack(f"{promise['number']}-{number}", test, seed)
+        result = attack(f"{promise['number']}-{number}", test, seed)
         with writing:
-            results["tests"][test] = {**found, "commit": now}
+            results["tests"][test] = {**result, "commit": now}
             kept.write_text(json.dumps(results, indent=1))
             if (whole := summed(promise, results)) is not None:
                 print(line_of(promise, whole), flush=True)
@@ -190,7 +190,7 @@ def main() -> int:
         for each in begun:
             each.result()
     ended = [summed(promise, results) for promise in wanted]
-    return int(any(found is None or found["failed"] for found in ended))
+    return int(any(result is None or result["failed"] for result in ended))
 
 
 def line_of(promise: dict[str, Any], found: dict[str, Any]) -> str:

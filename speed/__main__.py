@@ -123,8 +123,8 @@ class Bench:
         with tempfile.TemporaryDirectory(dir=self._folder) as folder:
             runs = [_timed([*ours.command, "--out", f"run-{turn}"], folder) for turn in range(1 + WARM_ROUNDS)]
         middle = statistics.median(run.seconds for run in runs[1:])
-        told = f"from the cache: median {middle:.2f} s (goal for all of it <= {WARM_GOAL_S:g} s)"
-        return verdict(told, is_reached=middle <= WARM_GOAL_S) and is_cold_fast
+        text = f"from the cache: median {middle:.2f} s (goal for all of it <= {WARM_GOAL_S:g} s)"
+        return verdict(text, is_reached=middle <= WARM_GOAL_S) and is_cold_fast
 
     def memory(self) -> bool:
         """Compares the memory of `ms.Engine` after twice the calls with that after twenty times."""
@@ -173,15 +173,15 @@ class Bench:
             for client in clients:
                 with tempfile.TemporaryDirectory(dir=self._folder) as folder:
                     uses[client.name].append(_timed(client.command, folder))
-            told = ", ".join(f"{client.name} {client.calls / uses[client.name][-1].seconds:,.0f}" for client in clients)
-            print(f"round {turn}, calls/s: {told}", flush=True)
+            line = ", ".join(f"{client.name} {client.calls / uses[client.name][-1].seconds:,.0f}" for client in clients)
+            print(f"round {turn}, calls/s: {line}", flush=True)
         print(f"{'median (least to most)':<24}{'calls/s':>26}{'CPU µs a call':>17}{'of the floor':>24}")
         shares = {}
         for client in clients:
-            own, floor = uses[client.name], uses[client.floor]
-            ratios = [one.seconds / other.seconds for one, other in zip(floor, own, strict=True)]
-            cpu = [1e6 * use.cpu_s / client.calls for use in own]
-            rates = [client.calls / use.seconds for use in own]
+            timed, floor = uses[client.name], uses[client.floor]
+            ratios = [one.seconds / other.seconds for one, other in zip(floor, timed, strict=True)]
+            cpu = [1e6 * use.cpu_s / client.calls for use in timed]
+            rates = [client.calls / use.seconds for use in timed]
             columns = f"{_spread(rates, ',.0f'):>26}{_spread(cpu, '.0f'):>17}{_spread(ratios, '.3f'):>24}"
             print(f"{client.name:<24}{columns}", flush=True)
             shares[client.name] = statistics.median(ratios)

@@ -149,12 +149,12 @@ def main() -> int:
     print(told_of_plan(plan), flush=True)
     try:
         with tempfile.TemporaryDirectory(prefix="millstream-bench-") as name:
-            found = measure(plan, Path(name))
+            result = measure(plan, Path(name))
     except NoOutside as error:
         print(f"millstream bench: {error}", file=sys.stderr)
         return 2
-    print(told(found), flush=True)
-    reached = [verdict(text, is_reached=is_reached) for text, is_reached in goals(found)]
+    print(text_of(result), flush=True)
+    reached = [verdict(text, is_reached=is_reached) for text, is_reached in goals(result)]
     return 0 if all(reached) else 3
 
 
@@ -167,9 +167,9 @@ def told_of_plan(plan: ConversationsPlan) -> str:
     )
 
 
-def told(found: ConversationsMeasurement) -> str:
+def text_of(result: ConversationsMeasurement) -> str:
     """Returns the figures as text lines."""
-    traffic, first, again = found.traffic, found.first, found.again
+    traffic, first, again = result.traffic, result.first, result.again
     turns, pages_s = first.run.answered, traffic.last_at - traffic.first_at
     lines = [
         f"whole run {first.seconds:,.1f} s: {traffic.first_at - first.began_at:.1f} s before the first page, "
@@ -179,16 +179,16 @@ def told(found: ConversationsMeasurement) -> str:
         f"pages {traffic.distinct:,} and robots.txt {traffic.robots:,}, {traffic.requests / pages_s:.1f}/s while they "
         f"last, {traffic.requests / first.seconds:.1f}/s over all",
     ]
-    if found.ideal_s is not None and found.share is not None:
+    if result.ideal_s is not None and result.share is not None:
         lines.append(
-            f"the declared lane takes {found.ideal_s:,.1f} s for {traffic.requests:,} requests: share "
-            f"{found.share:.3f} of the whole run, {found.ideal_s / pages_s:.3f} while pages last"
+            f"the declared lane takes {result.ideal_s:,.1f} s for {traffic.requests:,} requests: share "
+            f"{result.share:.3f} of the whole run, {result.ideal_s / pages_s:.3f} while pages last"
         )
     lines += [
         f"extraction in workers {1000 * first.loop.children_cpu_s / max(1, traffic.distinct):.1f} ms of CPU a page",
         *_told_of_process(first),
         f"again from the cache {again.seconds:,.1f} s, {again.run.answered / again.seconds:.1f} turns/s, pages asked "
-        f"for {found.again_sent:,}",
+        f"for {result.again_sent:,}",
         *_told_of_process(again),
     ]
     for model, pairs in first.run.scores[BENCHMARK]["models"].items():
@@ -216,22 +216,22 @@ def _told_of_process(program: Program) -> list[str]:
     return lines
 
 
-def goals(found: ConversationsMeasurement) -> list[tuple[str, bool]]:
+def goals(result: ConversationsMeasurement) -> list[tuple[str, bool]]:
     """Returns each goal as a text, and whether it is reached."""
-    turns = found.plan.conversations * found.plan.turns
-    answered, stall_ms = found.first.run.answered, found.first.loop.worst_own_ms
-    is_same = found.again_sent == 0 and found.again.run.scores == found.first.run.scores
-    told = [
+    turns = result.plan.conversations * result.plan.turns
+    answered, stall_ms = result.first.run.answered, result.first.loop.worst_own_ms
+    is_same = result.again_sent == 0 and result.again.run.scores == result.first.run.scores
+    rows = [
         (f"{answered:,} records (goal {turns:,})", answered == turns),
         (f"worst stall {stall_ms:.1f} ms (goal <= {STALL_GOAL_MS:g})", stall_ms <= STALL_GOAL_MS),
         ("the same scores again, with no page asked for", is_same),
     ]
-    if found.share is not None:
-        told.append((f"share of the ideal {found.share:.3f} (goal >= {SHARE_GOAL})", found.share >= SHARE_GOAL))
-    if found.plan == SIXTY:
-        distinct = found.traffic.distinct
-        told.append((f"{distinct:,} distinct pages (goal >= {DISTINCT_GOAL:,})", distinct >= DISTINCT_GOAL))
-    return told
+    if result.share is not None:
+        rows.append((f"share of the ideal {result.share:.3f} (goal >= {SHARE_GOAL})", result.share >= SHARE_GOAL))
+    if result.plan == SIXTY:
+        distinct = result.traffic.distinct
+        rows.append((f"{distinct:,} distinct pages (goal >= {DISTINCT_GOAL:,})", distinct >= DISTINCT_GOAL))
+    return rows
 
 
 if __name__ == "__main__":

@@ -51,13 +51,13 @@ def main() -> int:
     parser.add_argument("--cache", metavar="DIR", help="folder for the cache, to measure another disk")
     options = parser.parse_args()
     cores = sorted(os.sched_getaffinity(0))
-    own, other = cores[0], cores[-1]
-    where = f"gateway on core {own}, client and provider on core {other}"
+    core, other = cores[0], cores[-1]
+    where = f"gateway on core {core}, client and provider on core {other}"
     print(f"{len(cores)} cores; {where}; Python {sys.version.split()[0]}")
     os.sched_setaffinity(0, {other})
     try:
         with tempfile.TemporaryDirectory(prefix="millstream-bench-", dir=options.cache) as name:
-            return uvloop.run(_all(Path(name), own, 10 if options.quick else 1))
+            return uvloop.run(_all(Path(name), core, 10 if options.quick else 1))
     except NoGateway as error:
         print(f"millstream bench: {error}", file=sys.stderr)
         return 2
@@ -83,12 +83,12 @@ async def cached(running: Gateway, count: int) -> bool:
     rates = []
     for _ in range(ROUNDS):
         before = running.cpu_s()
-        found = await measure(GatewayLoad(running.port, count, DISTINCT, 16, "stored", trial=0))
-        if found.cached < count:
-            raise SystemExit(f"{count - found.cached:,} of {count:,} answers did not come from the cache")
-        rates.append(count / found.seconds)
+        measured = await measure(GatewayLoad(running.port, count, DISTINCT, 16, "stored", trial=0))
+        if measured.cached < count:
+            raise SystemExit(f"{count - measured.cached:,} of {count:,} answers did not come from the cache")
+        rates.append(count / measured.seconds)
         cpu = 1e6 * (running.cpu_s() - before) / count
-        print(f"{rates[-1]:>12,.0f} {found.median_ms:>10.2f} {found.p99_ms:>8.2f} {cpu:>8.0f}", flush=True)
+        print(f"{rates[-1]:>12,.0f} {measured.median_ms:>10.2f} {measured.p99_ms:>8.2f} {cpu:>8.0f}", flush=True)
     middle = statistics.median(rates)
     return verdict(f"{middle:,.0f} cached answers/s (goal >= {CACHED_GOAL:,})", is_reached=middle >= CACHED_GOAL)
 

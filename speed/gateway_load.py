@@ -53,12 +53,12 @@ async def measure(load: GatewayLoad) -> GatewayTimes:
         for body in waiting:
             began = time.perf_counter()
             writer.write(b"%b%d\r\n\r\n%b" % (head, len(body), body))
-            told = (await reader.readuntil(b"\r\n\r\n")).lower()
-            answer = await reader.readexactly(int(told.partition(b"content-length:")[2].partition(b"\r\n")[0]))
+            header = (await reader.readuntil(b"\r\n\r\n")).lower()
+            answer = await reader.readexactly(int(header.partition(b"content-length:")[2].partition(b"\r\n")[0]))
             seconds = time.perf_counter() - began
-            if not told.startswith(b"http/1.1 200"):
-                raise SystemExit(f"expected 200, got {told.decode(errors='replace')}")
-            is_cached = b"x-millstream-cached: true" in told
+            if not header.startswith(b"http/1.1 200"):
+                raise SystemExit(f"expected 200, got {header.decode(errors='replace')}")
+            is_cached = b"x-millstream-cached: true" in header
             cached += is_cached
             took.append(seconds if is_cached else seconds - held_s(answer))
         writer.close()

@@ -75,19 +75,19 @@ def lm_eval(folder: Path, url: str, count: int, number: int) -> Ways:
     path = home / "questions.jsonl"
     path.write_text("\n".join(json.dumps({"question": text}) for text in _questions(count, number)))
     (home / "speed.yaml").write_text(TASK.format(path=path))
-    known = tasks.TaskManager(include_path=str(home), include_defaults=False)
+    tasks_here = tasks.TaskManager(include_path=str(home), include_defaults=False)
 
     def run(name: str, **arguments: Any) -> None:
         found = harness.simple_evaluate(
-            name, arguments, ["speed"], task_manager=known, apply_chat_template=True, bootstrap_iters=0
+            name, arguments, ["speed"], task_manager=tasks_here, apply_chat_template=True, bootstrap_iters=0
         )
         if len(found["samples"]["speed"]) != count:
             raise SystemExit(f"{name}: {len(found['samples']['speed'])} of {count} samples")
 
-    own = {"model": "fixed", "base_url": f"{url}/chat/completions", "num_concurrent": IN_FLIGHT}
+    theirs = {"model": "fixed", "base_url": f"{url}/chat/completions", "num_concurrent": IN_FLIGHT}
     ours = {"model": "openai/fixed", "base_url": url, "cache": str(folder / "cache"), "concurrency": IN_FLIGHT}
     return {
-        "own": lambda: run("local-chat-completions", **own),
+        "own": lambda: run("local-chat-completions", **theirs),
         "cold": lambda: run("millstream", **ours),
         "cached": lambda: run("millstream", **ours),
     }

@@ -51,16 +51,16 @@ def _row(name: str, url: str, core: int, count: int, rounds: int) -> str:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise NoFigures(f"{name} came to no end: {done.stderr.strip()[-_TOLD:]}")
-    told = orjson.loads(done.stdout.splitlines()[-1])
-    rates = {way: [count / one[way] for one in told["rounds"]] for way in ("own", "cold", "cached")}
-    own, cold, cached = (statistics.median(rates[way]) for way in ("own", "cold", "cached"))
+    data = orjson.loads(done.stdout.splitlines()[-1])
+    rates = {way: [count / one[way] for one in data["rounds"]] for way in ("own", "cold", "cached")}
+    plain, cold, cached = (statistics.median(rates[way]) for way in ("own", "cold", "cached"))
     # Of each round by itself: machines drift.
     ratios = [
-        statistics.median(ours / own for ours, own in zip(rates[way], rates["own"], strict=True))
+        statistics.median(ours / plain for ours, plain in zip(rates[way], rates["own"], strict=True))
         for way in ("cold", "cached")
     ]
-    title = f"{name} {told['version']}"
-    return f"{title:<22} {count:>8,} {own:>9,.0f} {cold:>9,.0f} {cached:>10,.0f} {ratios[0]:>9.2f} {ratios[1]:>11.2f}"
+    title = f"{name} {data['version']}"
+    return f"{title:<22} {count:>8,} {plain:>9,.0f} {cold:>9,.0f} {cached:>10,.0f} {ratios[0]:>9.2f} {ratios[1]:>11.2f}"
 
 
 if __name__ == "__main__":

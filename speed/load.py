@@ -19,7 +19,7 @@ import numpy as np
 from msgspec import Struct
 
 from .load_blame import blame, stall
-from .load_command import CommandFailure, CommandResult, LoadSetup, PercentileComparison, Times_s, compared, told
+from .load_command import CommandFailure, CommandResult, LoadSetup, PercentileComparison, Times_s, compared, run_load
 from .load_rivals import wrk
 from .server import NoServer, nginx, verdict
 from .steady import Law, Log, built, steady
@@ -89,14 +89,14 @@ def against_law(place: CorePlacement) -> bool:
         for rate in (50.0, 200.0, 500.0, 2_000.0):
             runs = []
             for seed in range(place.repeats):
-                said, log = _served(
+                report, log = _served(
                     place, law, LoadSetup(rate=rate, seconds=place.seconds, seed=seed, core=place.client)
                 )
-                truth = said.measured(log.arrived, log.took)
+                truth = report.measured(log.arrived, log.took)
                 # Without the warm-up, in whose first call a connection is made.
-                came = said.measured(log.arrived, log.arrived)
+                came = report.measured(log.arrived, log.arrived)
                 kept = (len(came) - 1) / (came[-1] - came[0])
-                runs.append(_run(rate, said, truth, min((kept, said.model.rate), key=lambda r: -abs(r - rate))))
+                runs.append(_run(rate, report, truth, min((kept, report.model.rate), key=lambda r: -abs(r - rate))))
             reached &= _judged(rate, runs)
     return reached
 
@@ -115,9 +115,9 @@ def against_nginx(place: CorePlacement) -> bool:
                 if rival is None:
                     print("wrk is not installed: sh speed/install-servers.sh")
                     return False
-                asked = LoadSetup(rate=rate, seconds=place.seconds, seed=seed, core=place.client)
-                said = told(url, asked, place.fresh())
-                runs.append(_run(rate, said, rival.latency, said.model.rate))
+                setup = LoadSetup(rate=rate, seconds=place.seconds, seed=seed, core=place.client)
+                report = run_load(url, setup, place.fresh())
+                runs.append(_run(rate, report, rival.latency, report.model.rate))
             reached &= _judged(rate, runs)
     return reached
 
@@ -135,35 +135,35 @@ def arrivals(place: CorePlacement) -> bool:
     reached = True
     for rate in (50.0, 200.0, 500.0):
         for process, burstiness in (("constant", 0.0), ("poisson", 1.0), ("gamma", 2.0)):
-            asked = LoadSetup(
+            setup = LoadSetup(
                 rate=rate, arrivals=process, burstiness=burstiness, seconds=place.seconds, core=place.client
             )
             # Where the client was the bottleneck, the test is repeated.
-            tries = (_is_right(place, asked) for _ in range(place.repeats))
+            tries = (_is_right(place, setup) for _ in range(place.repeats))
             reached &= next((is_right for is_right in tries if is_right is not None), False)
     return verdict("each process is on the server's log what it claims to be", is_reached=reached)
 
 
-def _is_right(place: CorePlacement, asked: LoadSetup) -> bool | None:
+def _is_right(place: CorePlacement, setup: LoadSetup) -> bool | None:
     """Returns whether the arrivals are right; None if the client was the bottleneck."""
-    said, log = _served(place, _LAWS[0], asked)
+    report, log = _served(place, _LAWS[0], setup)
     came = np.sort(log.arrived)
-    late = (came - said.due) - np.min(came - said.due)
-    window = max(10 / asked.rate, 0.1)
-    distance = _distance(np.diff(came), asked.rate, asked.burstiness) if asked.burstiness else 0.0
-    counts, due = _dispersion(came, window), _dispersion(said.due, window)
+    late = (came - report.due) - np.min(came - report.due)
+    window = max(10 / setup.rate, 0.1)
+    distance = _distance(np.diff(came), setup.rate, setup.burstiness) if setup.burstiness else 0.0
+    counts, due = _dispersion(came, window), _dispersion(report.due, window)
     # A call that is late by a little may fall into the next window.
     is_right = distance <= KS_MOST and abs(counts - due) <= 0.25 * max(1.0, due)
     tails = " ".join(f"{1000 * float(np.quantile(late, share)):>9.2f}" for share in (0.5, 0.9, 0.99))
-    word = f"  the client was the bottleneck: {said.reasons[0]}" if said.reasons else "" if is_right else "  MISSED"
-    row = f"{asked.rate:>8g} {asked.arrivals:>9} {distance:>6.2f} {counts:>7.2f} {due:>6.2f} {tails}{word}"
+    word = f"  the client was the bottleneck: {report.reasons[0]}" if report.reasons else "" if is_right else "  MISSED"
+    row = f"{setup.rate:>8g} {setup.arrivals:>9} {distance:>6.2f} {counts:>7.2f} {due:>6.2f} {tails}{word}"
     print(row, flush=True)
-    return None if said.reasons else is_right
+    return None if report.reasons else is_right
 
 
 def _served(place: CorePlacement, law: Law, asked: LoadSetup) -> tuple[CommandResult, Log]:
     with steady(law, seed=asked.seed, core=place.server, program=place.program) as server:
-        said = told(server.url, asked, place.fresh())
+        said = run_load(server.url, asked, place.fresh())
         return said, server.log()
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 
-from .load_command import LoadSetup, compared, ended, started, told
+from .load_command import LoadSetup, compared, ended, run_load, started
 from .load_rivals import Rival, hey, wrk, wrk2
 from .server import verdict
 from .steady import Law, Steady, steady, stopped
@@ -41,7 +41,7 @@ def stall(program: Path, folder: Path, client: int | None, core: int | None) -> 
 
     def ours(name: str, asked: LoadSetup) -> dict[float, float]:
         with _stalled(program, core, stalls) as server:
-            said = told(server.url, asked, Path(tempfile.mkdtemp(dir=folder)))
+            said = run_load(server.url, asked, Path(tempfile.mkdtemp(dir=folder)))
         whole = HdrHistogram.decode(said.model.latency.hdr)
         latency = {percent: whole.get_value_at_percentile(percent) / 1e6 for percent in _PERCENTS}
         _row(Rival(name, said.model.begun, latency))
@@ -118,39 +118,39 @@ def blame(program: Path, folder: Path, client: int | None, core: int | None, rep
         ("10,000/s asked", LoadSetup(rate=10_000.0, seconds=3.0, core=client), 0.0, 0),
     ]
     silent = 0
-    for name, asked, held_s, hogs in cases:
-        found = [_tried(program, folder, core, asked, held_s, hogs) for _ in range(repeats)]
-        off, said = sum(one for one, _ in found), sum(other for _, other in found)
-        unsaid = sum(one and not other for one, other in found)
-        idle = sum(other and not one for one, other in found)
+    for name, setup, held_s, hogs in cases:
+        pairs = [_tried(program, folder, core, setup, held_s, hogs) for _ in range(repeats)]
+        off, stated = sum(one for one, _ in pairs), sum(other for _, other in pairs)
+        unsaid = sum(one and not other for one, other in pairs)
+        idle = sum(other and not one for one, other in pairs)
         silent += unsaid
-        print(f"{name:<44} {len(found):>5} {off:>5} {said:>8} {unsaid:>11} {idle:>12}", flush=True)
+        print(f"{name:<44} {len(pairs):>5} {off:>5} {stated:>8} {unsaid:>11} {idle:>12}", flush=True)
     return verdict(f"{silent} runs were off in silence", is_reached=not silent)
 
 
 def _tried(
-    program: Path, folder: Path, core: int | None, asked: LoadSetup, held_s: float, hogs: int
+    program: Path, folder: Path, core: int | None, setup: LoadSetup, held_s: float, hogs: int
 ) -> tuple[bool, bool]:
     """Returns whether a run was wrong, and whether it said so."""
     place = Path(tempfile.mkdtemp(dir=folder))
     with (
         _busy(hogs),
         steady(_LONG, core=core, program=program) as server,
-        started(server.url, asked, place, os.environ) as process,
+        started(server.url, setup, place, os.environ) as process,
     ):
         if held_s:
-            freezer = threading.Thread(target=_hold, args=(server, process, held_s, asked.seconds))
+            freezer = threading.Thread(target=_hold, args=(server, process, held_s, setup.seconds))
             freezer.start()
-            said = ended(process, asked, place)
+            report = ended(process, setup, place)
             freezer.join()
         else:
-            said = ended(process, asked, place)
+            report = ended(process, setup, place)
         log = server.log()
-    truth = said.measured(log.arrived, log.took)
-    is_off = not all(each.agrees for each in compared(said.model.latency, truth))
-    if asked.in_flight is None:
-        is_off |= abs(said.model.rate - asked.rate) > 0.01 * asked.rate
-    return is_off, bool(said.reasons)
+    truth = report.measured(log.arrived, log.took)
+    is_off = not all(each.agrees for each in compared(report.model.latency, truth))
+    if setup.in_flight is None:
+        is_off |= abs(report.model.rate - setup.rate) > 0.01 * setup.rate
+    return is_off, bool(report.reasons)
 
 
 def _hold(server: Steady, process: subprocess.Popen[bytes], held_s: float, seconds: float) -> None:

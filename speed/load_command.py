@@ -83,14 +83,14 @@ class CommandFailure(Exception):
 
 @contextmanager
 def started(
-    url: str, asked: LoadSetup, folder: Path, environment: Mapping[str, str]
+    url: str, setup: LoadSetup, folder: Path, environment: Mapping[str, str]
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Runs the command; stops it on exit from the context."""
-    command = [sys.executable, "-P", "-m", "millstream", "load", *asked.options(url, folder)]
+    command = [sys.executable, "-P", "-m", "millstream", "load", *setup.options(url, folder)]
     variables = {**environment, "OPENAI_API_KEY": "none"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=variables) as process:
-        if asked.core is not None:
-            os.sched_setaffinity(process.pid, {asked.core})
+        if setup.core is not None:
+            os.sched_setaffinity(process.pid, {setup.core})
         try:
             yield process
         finally:
@@ -108,7 +108,7 @@ def ended(process: subprocess.Popen[bytes], asked: LoadSetup, folder: Path) -> C
     return CommandResult(msgspec.json.decode(out, type=LoadFigures), due, asked.warm_up_s)
 
 
-def told(url: str, asked: LoadSetup, folder: Path, environment: Mapping[str, str] = os.environ) -> CommandResult:
+def run_load(url: str, asked: LoadSetup, folder: Path, environment: Mapping[str, str] = os.environ) -> CommandResult:
     with started(url, asked, folder, environment) as process:
         return ended(process, asked, folder)
 

@@ -64,9 +64,9 @@ def _wrk(
     script = folder / "percentiles.lua"
     script.write_text(_LUA)
     command = [program, "-t1", f"-c{in_flight}", f"-d{seconds:g}s", "--timeout", "30s", "-s", str(script), *more]
-    said = _run([*command, f"{url}/x"], core)
-    microseconds = re.findall(r"^ours p([\d.]+) (\d+)$", said, re.MULTILINE)
-    calls = re.search(r"^ours calls (\d+)$", said, re.MULTILINE)
+    text = _run([*command, f"{url}/x"], core)
+    microseconds = re.findall(r"^ours p([\d.]+) (\d+)$", text, re.MULTILINE)
+    calls = re.search(r"^ours calls (\d+)$", text, re.MULTILINE)
     return Rival(
         name, int(calls.group(1)) if calls else 0, {float(percent): int(value) / 1e6 for percent, value in microseconds}
     )

@@ -86,7 +86,7 @@ def simulated(world: SimulatedWorld, dataset: Path, folder: Path) -> Iterator[Si
         *("--web-port", "0", "--web-port-file", str(ports["web"])),
     ]
     log = folder / "outside.log"
-    with log.open("wb") as told, subprocess.Popen(command, stdin=subprocess.PIPE, stdout=told, stderr=told) as process:
+    with log.open("wb") as sink, subprocess.Popen(command, stdin=subprocess.PIPE, stdout=sink, stderr=sink) as process:
         assert process.stdin is not None
         try:
             deadline = time.monotonic() + _START_S

@@ -76,14 +76,14 @@ def compiler() -> str | None:
 
 def built(folder: Path) -> Path:
     """Compiles the program into a folder; returns its path."""
-    found = compiler()
-    if found is None:
+    path = compiler()
+    if path is None:
         raise NoServer("no C compiler was found: install one (Debian: sudo apt-get install gcc libc6-dev)")
     program = folder / "steady"
-    command = [found, "-O2", "-D_GNU_SOURCE", "-pthread", "-o", str(program), str(_SOURCE), "-lm"]
+    command = [path, "-O2", "-D_GNU_SOURCE", "-pthread", "-o", str(program), str(_SOURCE), "-lm"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise NoServer(f"{found} could not compile {_SOURCE.name}: {done.stderr.strip()[:500]}")
+        raise NoServer(f"{path} could not compile {_SOURCE.name}: {done.stderr.strip()[:500]}")
     return program
 
 

@@ -161,15 +161,15 @@ class Loop(uvloop.Loop):
 
 def _waits_s() -> dict[str, float]:
     """Returns how long each thread was ready without a core so far; empty where the system doesn't tell."""
-    found = {}
+    waits = {}
     for name in os.listdir(_TASKS) if os.path.isdir(_TASKS) else ():
         with suppress(OSError):  # it has ended
             file = os.open(f"{_TASKS}/{name}/schedstat", os.O_RDONLY)
             try:
-                found[name] = int(os.read(file, 99).split()[1]) / 1e9
+                waits[name] = int(os.read(file, 99).split()[1]) / 1e9
             finally:
                 os.close(file)
-    return found
+    return waits
 
 
 def _stack(frame: FrameType | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from millstream.speed.conversations import SIXTY, ConversationsMeasurement, ConversationsPlan, goals, measure, told
+from millstream.speed.conversations import SIXTY, ConversationsMeasurement, ConversationsPlan, goals, measure, text_of
 from millstream.speed.simulated import SimulatedWorld
 
 # The simulated outside, started by what is measured.
@@ -40,7 +40,7 @@ def test_the_loop_is_not_held_up_for_long(found: ConversationsMeasurement) -> No
 
 
 def test_figures_and_goals_are_told(found: ConversationsMeasurement) -> None:
-    text = told(found)
+    text = text_of(found)
     assert "records 32, failed 0" in text and "share" in text and "worst stall" in text and "scores of sim/open" in text
     assert next(text.partition(" (goal")[0] for text, _ in goals(found)) == "32 records"
 
