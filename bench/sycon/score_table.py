@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...format import decimal_text
+from ...format import decimal_text, first_of
 from ...report.interval_text import interval_cell, single_figures
 from ...report.text import table
 from .report.tables import FIGURES, SeriesScores, items_of, series_in
@@ -35,9 +35,8 @@ def cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
 def _figures(every: list[SeriesScores], name: str) -> str:
     if len(every) == 1:
         return decimal_text(every[0].entry[name], 2)
-    shown = [f"{each.setting}/{each.strategy} {decimal_text(each.entry[name], 2)}" for each in every[:_NAMED]]
-    more = f" and {len(every) - _NAMED} more" if len(every) > _NAMED else ""
-    return f"{', '.join(shown)}{more}" if shown else "-"
+    figures = [f"{each.setting}/{each.strategy} {decimal_text(each.entry[name], 2)}" for each in every]
+    return first_of(figures, _NAMED) or "-"
 
 
 def _cells(entry: Mapping[str, Any]) -> Iterator[str]:
