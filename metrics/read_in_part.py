@@ -26,7 +26,7 @@ class ReadInPart(Struct, frozen=True):
     most: int
     is_unread: bool
 
-    def told(self, name: str) -> str | None:
+    def remark(self, name: str) -> str | None:
         """Returns a sentence on the model; None unless more than 1 of 20 prompts were cut."""
         if 20 * self.cut <= self.prompts:
             return None

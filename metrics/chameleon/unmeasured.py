@@ -26,8 +26,8 @@ def unmeasured(named: Mapping[str, Troubles], samples: Mapping[str, PairSample])
 
 def _reads(samples: Mapping[str, PairSample], *, is_unread: bool) -> Iterator[str]:
     for name, sample in samples.items():
-        if sample.reads is not None and sample.reads.is_unread == is_unread and (sentence := sample.reads.told(name)):
-            yield sentence
+        if sample.reads is not None and sample.reads.is_unread == is_unread and (text := sample.reads.remark(name)):
+            yield text
 
 
 def _stances(named: Mapping[str, Troubles]) -> Iterator[str]:

@@ -34,7 +34,7 @@ def load_of(data: bytes) -> LoadFigures:
         raise DamagedLoad(f"expected the figures of a load test as JSON, got: {error}") from error
     if head.version != VERSION or isinstance(head.version, bool):
         raise DamagedLoad(
-            f"expected version {VERSION}, got {_shown(head.version)}: read it with the program that wrote it"
+            f"expected version {VERSION}, got {_version_text(head.version)}: read it with the program that wrote it"
         )
     try:
         load = msgspec.json.decode(data, type=LoadFigures)
@@ -76,5 +76,5 @@ def _check(model: ModelFigures) -> None:
         raise DamagedLoad("expected counts and rates of 0 and more, got one below")
 
 
-def _shown(value: Any) -> str:
+def _version_text(value: Any) -> str:
     return "none" if value is None else str(value)[:40]

@@ -75,7 +75,7 @@ def coverage(counts: ModelCounts, readable: ReadableCounts) -> Coverage:
 def unmeasured(name: str, cover: Coverage) -> str | None:
     """Returns a sentence on a model that has answers but no meaningful score; None for any other model."""
     if cover.reads is not None and cover.reads.is_unread:
-        return cover.reads.told(name)
+        return cover.reads.remark(name)
     if cover.silence == "literal" or not cover.answers:
         return None
     if cover.is_worthless:
@@ -109,7 +109,7 @@ def remarks(name: str, cover: Coverage) -> Iterator[str]:
             f"{name}: {part_of(cover.baseline_other, cover.baseline, 'baseline answers')} are Other, above "
             f"{_OTHER_PERCENT}%: read its OM beside the part of it by silence."
         )
-    if cover.reads is not None and not cover.reads.is_unread and (sentence := cover.reads.told(name)):
+    if cover.reads is not None and not cover.reads.is_unread and (sentence := cover.reads.remark(name)):
         yield sentence
     if cover.letters is not None:
         yield from letters_remarks(name, cover.letters)

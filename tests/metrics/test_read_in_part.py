@@ -39,7 +39,7 @@ def test_an_honest_server_is_never_said_to_cut(characters: float) -> None:
     chance = Random(characters)
     prompts = [(chars, round(chars / characters)) for chars in (chance.randint(4_100, 200_000) for _ in range(500))]
     found = read(*prompts)
-    assert found is not None and found.cut == 0 and found.told("x/m") is None
+    assert found is not None and found.cut == 0 and found.remark("x/m") is None
 
 
 def test_an_honest_server_with_several_languages_is_not_said_to_cut() -> None:
@@ -48,7 +48,7 @@ def test_an_honest_server_with_several_languages_is_not_said_to_cut() -> None:
         chars = chance.randint(4_100, 60_000)
         prompts.append((chars, round(chars / chance.choice((1.2, 2.4, 4.0, 5.0)))))
     found = read(*prompts)
-    assert found is not None and not found.is_unread and found.told("x/m") is None
+    assert found is not None and not found.is_unread and found.remark("x/m") is None
 
 
 def test_short_prompts_and_prompts_without_a_report_are_not_decided() -> None:
@@ -66,12 +66,12 @@ def test_a_remark_begins_above_1_of_20_and_a_score_ends_above_a_half() -> None:
         assert found is not None
         return found
 
-    assert of(1, 20).told("x/m") is None
+    assert of(1, 20).remark("x/m") is None
     for cut, whole in ((2, 20), (10, 20)):
-        sentence = of(cut, whole).told("x/m")
+        sentence = of(cut, whole).remark("x/m")
         assert sentence is not None and sentence.startswith(f"x/m: the server read {cut} of {whole} prompts")
         assert "OLLAMA_CONTEXT_LENGTH" in sentence and "--window" in sentence
-    assert (of(11, 20).told("x/m") or "").startswith("x/m has no score: the server read 11 of 20 prompts")
+    assert (of(11, 20).remark("x/m") or "").startswith("x/m has no score: the server read 11 of 20 prompts")
     assert of(20, 20, is_literal=True) == ReadInPart(20, 20, 1_000, is_unread=False)
 
 

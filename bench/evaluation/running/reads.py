@@ -41,7 +41,7 @@ def with_reads(
         entry = {**(_without_figures(entry) if part.is_unread else entry), "read_in_part": to_builtins(part)}
         scores["models"] = {**scores["models"], names[0]: entry}
         kind = "unmeasured" if part.is_unread else "remarks"
-        scores[kind] = [*scores.get(kind, ()), *filter(None, [part.told(names[0])])]
+        scores[kind] = [*scores.get(kind, ()), *filter(None, [part.remark(names[0])])]
         if part.is_unread:
             scores["pairs"] = [each for each in scores.get("pairs", ()) if names[0] not in (each["a"], each["b"])]
             scores["compared"] = [each for each in scores.get("compared", ()) if names[0] not in each]
