@@ -63,7 +63,7 @@ def forecast(prepared: PreparedRun) -> Expected:
     reach = CORPUS_REACH if engine is None else engine.reach
     turns = sum(len(places_in_order(each, spec.turns, spec.order, spec.seed)) for each in conversations)
     loads, remarks = loads_of(conversations, spec, reach.count_max, assumed), [_IN_TURN]
-    if thinking := _add_thoughts(loads, spec, settings):
+    if thinking := add_thoughts(loads, turns, spec, settings):
         least, most = bundled_models().thinking_answer
         remarks.append(f"think before they answer, {least:,} to {most:,} tokens a call assumed: {', '.join(thinking)}")
     sizes = {"turns": turns * len(spec.pairs), "conversations": len(conversations) * len(spec.pairs)}
@@ -81,17 +81,23 @@ def forecast(prepared: PreparedRun) -> Expected:
     )
 
 
-def _add_thoughts(loads: Mapping[str, Load], spec: ConversationSpec, settings: Settings) -> list[str]:
+def add_thoughts(loads: Mapping[str, Load], turns: int, spec: ConversationSpec, settings: Settings) -> list[str]:
     """Adds what models think to their loads, and tokens that are shorter than most; returns the models that think."""
-    efforts = [(pair.model, pair.effort) for pair in spec.pairs] + [(spec.judge, spec.judge_effort)]
-    thinking = [model for model, effort in dict.fromkeys(efforts) if settings.facts_of(model).thinks_at(effort)]
+    asking = () if spec.queries_by is None else ((spec.queries_by.model, spec.queries_by.effort),)
+    efforts = [*((pair.model, pair.effort) for pair in spec.pairs), (spec.judge, spec.judge_effort), *asking]
+    thinking = list(dict.fromkeys(model for model, effort in efforts if settings.facts_of(model).thinks_at(effort)))
     for model, load in loads.items():
         if load.input is not None:
             load.input = load.input.times(CHARACTERS / settings.facts_of(model).characters)
         if model in thinking:
-            load.output += Span(*bundled_models().thinking_answer).times(load.calls.most)
-            load.worst = load.calls.most * (settings.output_max(model) or math.inf)
-    return list(dict.fromkeys(thinking))
+            # Thoughts count in max_tokens, which answers alone are sent.
+            limited = 0 if spec.max_tokens is None else turns * sum(pair.model == model for pair in spec.pairs)
+            free = Span(load.calls.least - limited, load.calls.most - limited)
+            least, most = bundled_models().thinking_answer
+            load.output += Span(least * free.least, most * free.most)
+            longest = settings.output_max(model) or math.inf
+            load.worst = limited * (spec.max_tokens or 0) + (free.most * longest if free.most else 0)
+    return thinking
 
 
 def assumptions_of(spec: ConversationSpec) -> Assumptions:

@@ -6,10 +6,12 @@ import pytest
 from chameleon_outside import JUDGE, MODEL, OTHER, SEARCH, ScriptedOutside
 from chameleon_types import Asking, Making, Running
 
-from millstream.bench.chameleon.forecast import ASSUMED, Assumptions, assumptions_of, loads_of
+from millstream.bench.chameleon.forecast import ASSUMED, Assumptions, add_thoughts, assumptions_of, loads_of
 from millstream.bench.evaluation.door.expected import Span
 from millstream.engine.attempts.estimate import chars_of
 from millstream.engine.runs.pairs import Pair
+from millstream.providers.models import Facts
+from millstream.wiring import Settings
 
 PAIRS = (Pair(MODEL, 0.0), Pair(MODEL, 1.0), Pair(OTHER, None))
 TOKENS = {MODEL: 100_000, OTHER: 100_000, JUDGE: 100_000}
@@ -84,3 +86,18 @@ def test_windows_limits_and_old_pages_change_the_prompts(made: Making, asking: A
     assert model(keeps_pages=True)[0].most > plain[0].most
     assert model(max_tokens=50)[1] == Span(10 * (50 + 6), 10 * (50 + 20))
     assert model(turns=2)[0].most < plain[0].most
+
+
+def test_a_limit_on_answers_holds_what_a_model_thinks_before_them(made: Making, asking: Asking) -> None:
+    settings = Settings(models={MODEL: Facts(thinks=True, max_output=8_000)})
+    worst = {}
+    for limit in (None, 50):
+        asked = asking(max_tokens=limit)
+        loads = loads_of(made(2, 5).conversations, asked, 20, assumptions_of(asked))
+        before = loads[MODEL].output
+        assert add_thoughts(loads, 10, asked, settings) == [MODEL]
+        # Ten queries and ten answers: all may think for long, or the queries alone.
+        calls = 20 if limit is None else 10
+        assert loads[MODEL].output == Span(before.least + 300 * calls, before.most + 3_000 * calls)
+        worst[limit] = loads[MODEL].worst
+    assert worst == {None: 20 * 8_000, 50: 10 * 8_000 + 10 * 50}
