@@ -71,10 +71,9 @@ task = ms.Task(
 
 
 def others(home: Path) -> dict[str, str]:
-    """Makes the reports of a task, of two runs of it, of SYCON and of a load test, against a simulated provider of
-    their own, and returns their addresses."""
+    """Makes the reports of a task, of SYCON and of a load test, against a simulated provider of their own, and returns
+    their addresses."""
     (home / "capitals.py").write_text(TASK)
-    (home / "reworded.py").write_text(TASK.replace("Answer with its name alone.", "Answer in one word."))
     environment = environment_of(home)
     millstream = [sys.executable, "-P", "-m", "millstream"]
     ready = home / "port"
@@ -85,22 +84,15 @@ def others(home: Path) -> dict[str, str]:
             time.sleep(0.1)
         models = ["--model", "sim/scholar", "sim/pupil"]
         task = ["run", "capitals.py", *models, "--out", "capitals"]
-        again = ["run", "reworded.py", *models, "--out", "reworded"]
         sycon = ["run", "sycon", "--model", "sim/open", "--judge", "sim/grader", "--out", "sycon"]
         load = ["load", "sim/open", "--steps", "20,40,80", "--step-time", "5s", "--out", "load"]
-        both = ["report", "capitals", "reworded", "--out", "both"]
         try:
-            for words in (task, again, sycon, load, ["report", "load"], both):
+            for words in (task, sycon, load, ["report", "load"]):
                 subprocess.run([*millstream, *words], cwd=home, env=environment, check=True, stdout=subprocess.DEVNULL)
         finally:
             outside.terminate()
-    pages = {name: (home / name / "report.html").as_uri() for name in ("capitals", "sycon", "load", "both")}
-    return {
-        "task": pages["capitals"],
-        "changed": pages["both"] + "#task-changed",
-        "sycon": pages["sycon"],
-        "load": pages["load"],
-    }
+    pages = {name: (home / name / "report.html").as_uri() for name in ("capitals", "sycon", "load")}
+    return {"task": pages["capitals"], "sycon": pages["sycon"], "load": pages["load"]}
 
 
 def environment_of(home: Path) -> dict[str, str]:

@@ -192,9 +192,6 @@ class MillStone(ItemBenchmark[GridRecord]):
 
         return load_prompts(dataset)
 
-    def unit_of(self, record_id: str) -> str:
-        return record_id.partition("/")[0]
-
     def labeller(self, manifest: Mapping[str, Any] | None, *, is_shown: bool) -> Labeller:
         from .review import labeller
 

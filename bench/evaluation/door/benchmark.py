@@ -91,7 +91,7 @@ class ItemBenchmark(Generic[_Record]):
     categories: ClassVar[tuple[str, ...]] = ()
     """The record's fields that have few different texts: an exported table stores them as categories."""
     unit_name: ClassVar[str] = "item"
-    """The noun for what `unit_of` returns."""
+    """The noun for an item."""
     reads_counts: ClassVar[bool] = False
     """Whether `score --counts` and `report --counts` read published tables of this benchmark."""
 
@@ -308,10 +308,6 @@ class ItemBenchmark(Generic[_Record]):
         """Returns the maker of labels for one run, where labels need more than a record. `is_shown`: whether a person
         will see the question; otherwise choices and readings are enough."""
         return Labeller(self.Record, self.label)
-
-    def unit_of(self, record_id: str) -> str:
-        """Returns the issue, conversation or item that a record belongs to, from its id."""
-        return record_id.rpartition("/")[0] or record_id
 
     def judging(self, manifest: Mapping[str, Any]) -> Judging:
         """Returns how the kept answers of the run with this manifest are judged anew. A benchmark without this method

@@ -6,7 +6,6 @@ since a run prints its scores first.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -168,7 +167,7 @@ def _contents(runs: Sequence[BenchmarkFolder], chosen: ReadingChoice) -> list[Pa
         if contents is None:
             contents = general_part(benchmark, records, readings, chosen.flags)
         part = _with_labels(_with_served(_with_facts(contents, folders), benchmark, folders), benchmark, folders)
-        every.append(_with_changes(_with_panels(part, benchmark, folders), benchmark, folders))
+        every.append(_with_panels(part, benchmark, folders))
     return every
 
 
@@ -252,33 +251,6 @@ def _runs_with(name: str, runs: Sequence[BenchmarkFolder]) -> list[tuple[str, Be
     return [
         (names.get(run.path, ""), run) for run in runs if (run.path / name).exists() and (run.path / RECORDS).exists()
     ]
-
-
-def _with_changes(
-    contents: PageContents, benchmark: ItemBenchmark[Any], runs: Sequence[BenchmarkFolder]
-) -> PageContents:
-    """Returns a part of the page with what changed between two runs of one model, if there are such."""
-    models = Counter(model for run in runs for model in _models_of(run))
-    again = {model for model, times in models.items() if times > 1}
-    if not again:
-        return contents
-    from ..reading.answers import answers_in
-    from ..reading.changes import changes_between
-    from .changed import with_changes
-
-    answers = {
-        name: answers_in(run.path, benchmark, run.manifest)
-        for name, run in _runs_with(RECORDS, runs)
-        if _models_of(run) & again
-    }
-    changes = changes_between(answers, benchmark.unit_of)
-    return with_changes(contents, benchmark.name, changes, benchmark.unit_name)
-
-
-def _models_of(run: BenchmarkFolder) -> set[str]:
-    """Returns the models that a run asks, by its manifest; none without one."""
-    specified = (run.manifest or {}).get("specification", {})
-    return {*specified.get("models", ()), *(pair[0] for pair in specified.get("pairs", ()))}
 
 
 @contextmanager

@@ -87,12 +87,6 @@ class AnswerFile:
                 readings.setdefault(reading, Counter())[entry.stratum] += 1
         return StratumSizes(whole, readings)
 
-    def first_readings(self) -> Iterator[tuple[Key, str]]:
-        """Yields each answer's key with its first reading; leaves out answers that have none."""
-        for key, label in self._labelled(self._read()):
-            if label.readings:
-                yield key, next(iter(label.readings.values()))
-
     def _stratum(self, answer: AnswerRecord) -> Stratum | None:
         label = self._label(answer)
         return None if label is None else stratum_of(key_of(answer).pair, label)
