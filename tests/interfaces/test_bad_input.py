@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -98,45 +97,6 @@ def test_bad_input_gets_one_line_and_leaves_no_trace(
 def test_a_password_in_an_address_is_refused_and_not_shown(cli: CommandLine, lead: str) -> None:
     line = refused(cli(*OPEN, "--base-url", f"{lead}me:secret@127.0.0.1/v1?key=secret"))
     assert "without a user, password or query" in line and "secret" not in line
-
-
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        (lambda issue: issue.pop("question"), "question: expected a text, got nothing: the field is missing"),
-        (lambda issue: issue.pop("cons"), "cons: expected a list, got nothing: the field is missing"),
-        (lambda issue: issue["paraphrases"].pop(), "paraphrases: expected 6, got 5"),
-        (lambda issue: issue["paraphrases"][0].update(orientation="up"), 'paraphrases[0].orientation: expected "pro"'),
-    ],
-)
-def test_a_data_set_with_a_wrong_field_is_refused(
-    cli: CommandLine, provider: Provider, tmp_path: Path, change: Callable[[dict[str, object]], object], expected: str
-) -> None:
-    from millstream.bench.millstone.work import SAMPLE
-
-    issue = json.loads((SAMPLE / "congestion-charges.json").read_text())
-    change(issue)
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data/congestion.json").write_text(json.dumps(issue))
-    assert expected in refused(cli(*OPEN, "--dataset", "data", "--base-url", provider.base_url))
-    assert provider.calls() == 0
-    assert not (tmp_path / "run").exists()
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    files = (path for path in folder.rglob("*") if path.is_file() and path.name != ".lock")
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
-
-
-def test_the_folder_of_another_run_is_left_as_it_is(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:
-    where = ("--base-url", provider.base_url, "--no-progress", "--no-report")
-    assert cli(*OPEN, *where).code == 0
-    before = contents(tmp_path / "run")
-    sent = provider.calls()
-    line = refused(cli(*OPEN, *where, "--temperature", "0.7"))
-    assert "holds another run (temperatures: none in that run, 0.7 in this): choose another --out" in line
-    after = contents(tmp_path / "run")
-    assert (after, provider.calls()) == (before, sent)
 
 
 def test_records_of_another_program_are_never_written_over(

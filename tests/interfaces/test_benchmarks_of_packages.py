@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import os
 import subprocess
 import sys
@@ -117,29 +115,6 @@ def test_a_command_reads_once_what_is_installed(provider: Provider, home: Path) 
     assert done.stdout.splitlines()[-1] == "0 1", done.stderr
 
 
-def test_its_label_says_what_people_are_asked(cli: CommandLine, provider: Provider, home: Path) -> None:
-    run(cli, provider, "riddles")
-    done = cli("review", "run", "--csv", "run/review.csv")
-    assert done.code == 0
-    assert "3 answers are written: fill in `label` with Y (solved) or N (unsolved, or no answer), leave" in done.out
-    with (home / "run" / "review.csv").open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    assert sorted((row["id"], row["question"]) for row in rows) == [(f"r{n}", f"riddle r{n}?") for n in range(3)]
-    text = (home / "run" / "review.csv").read_text()
-    (home / "run" / "review.csv").write_text(
-        "\n".join(f"{line}Y" if line[-1:] == "," else line for line in text.split("\n"))
-    )
-    found = json.loads(cli("review", "run", "--csv", "run/review.csv", "--json").out)
-    assert (found["labelled"], found["readings"]["rule"]["confusion"]["solved"]["solved"]) == (3, 3)
-
-
-def test_one_without_a_label_says_so_in_a_line(cli: CommandLine, provider: Provider, home: Path) -> None:
-    run(cli, provider, "tales")
-    done = cli("review", "run")
-    assert (done.code, done.out, done.err) == (2, "", "millstream: review: Tales offers nothing to label\n")
-    assert not (home / "run" / "review.csv").exists()
-
-
 def test_its_records_are_exported_with_its_own_columns_and_categories(
     cli: CommandLine, provider: Provider, home: Path
 ) -> None:
@@ -192,18 +167,3 @@ def test_an_item_of_several_calls_is_explained_by_the_keys_of_its_records(
     heading, *rows = cli("cache", "why", "run", "t1/1").out.splitlines()
     assert "0 of 2 calls are stored" in heading
     assert all(row.endswith(": missing: nothing is stored under this key") for row in rows)
-
-
-@pytest.mark.parametrize(("name", "calls"), [("riddles", 1), ("tales", 4)])
-def test_its_pilot_sends_some_of_its_items_and_the_run_the_others_alone(
-    cli: CommandLine, provider: Provider, home: Path, name: str, calls: int
-) -> None:
-    where = ("--base-url", provider.base_url, "--cache", "cache", "--no-progress")
-    done = cli("plan", name, "--model", "sim/open", *where, "--pilot", "3", "--json")
-    assert done.code == 0, done.err
-    assert provider.calls() == 3 * calls and not (home / "run").exists()
-    (planned,) = json.loads(done.out)["runs"]
-    (found,) = planned["pilot"]["estimates"]
-    assert (found["sent"], found["left"], found["from_cache"]) == (3 * calls, 1, 0)
-    run(cli, provider, name)
-    assert provider.calls() == 4 * calls

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from command_line import SMALL, SMALL_PROMPTS, Provider, finish, ids_of, lines_of, run_command, scores_of, start
+from command_line import SMALL, SMALL_PROMPTS, Provider, finish, ids_of, run_command, start
 from torture import SEED, times
 
 pytestmark = pytest.mark.needs_benchmark("millstone")
@@ -64,40 +62,6 @@ def test_a_signal_drains_and_claims_only_what_the_journal_holds(
     assert len(set(ids_of(tmp_path / "run"))) == len(ids_of(tmp_path / "run")) == WIDE_PROMPTS
 
 
-def test_a_second_signal_does_not_wait_for_calls_in_flight(provider: Provider, tmp_path: Path) -> None:
-    provider.set_faults("silence,at=9-1000")
-    process = start(tmp_path, *command(provider))
-    provider.await_calls(8 + CONCURRENCY)
-    process.send_signal(signal.SIGINT)
-    time.sleep(0.3)
-    assert process.poll() is None, "the first signal waits for what is in flight"
-    process.send_signal(signal.SIGINT)
-    began = time.monotonic()
-    done = finish(process)
-    assert (done.code, len(ids_of(tmp_path / "run"))) == (130, 8)
-    assert time.monotonic() - began < 5
-    assert "Traceback" not in done.err
-    assert f"{CONCURRENCY} attempts brought no whole answer and may have been billed all the same" in done.out
-
-
-def test_a_killed_run_is_finished_by_the_same_command(provider: Provider, tmp_path: Path) -> None:
-    provider.set_faults("slow_body=0.03")
-    for kill_after in (5, 30, 60, 90):
-        process = start(tmp_path, *command(provider))
-        provider.await_calls(kill_after)
-        os.kill(process.pid, signal.SIGKILL)
-        assert finish(process).code == -signal.SIGKILL
-    done = run_command(tmp_path, *command(provider))
-    assert done.code == 0, done.err
-    assert f"killed before: at most {4 * CONCURRENCY} calls in flight then may have been billed" in done.out
-    ids = ids_of(tmp_path / "run")
-    assert len(ids) == len(set(ids)) == WIDE_PROMPTS
-    run_command(tmp_path, *command(provider), "--out", "whole")
-    assert scores_of(tmp_path / "run") == scores_of(tmp_path / "whole")
-    assert sum(provider.received().values()) <= WIDE_PROMPTS + 4 * CONCURRENCY
-    assert run_command(tmp_path, "verify", "run").code == 0
-
-
 def test_a_run_whose_cache_can_not_be_opened_was_not_killed(provider: Provider, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     refused = run_command(tmp_path, *command(provider), "--cache", "file")
@@ -118,15 +82,6 @@ def test_no_prompt_is_received_more_often_than_the_grid_holds_it(provider: Provi
     assert provider.received() == wanted
 
 
-def test_of_two_processes_on_one_folder_one_writes_and_the_other_says_who(provider: Provider, tmp_path: Path) -> None:
-    provider.set_faults("slow_body=0.1")
-    both = [start(tmp_path, *command(provider)) for _ in range(2)]
-    first, second = sorted((finish(process) for process in both), key=lambda done: done.code)
-    assert (first.code, second.code) == (0, 5)
-    assert "is being written by process" in second.err and second.err.count("\n") <= 2
-    assert len(ids_of(tmp_path / "run")) == WIDE_PROMPTS == provider.calls()
-
-
 def test_a_reader_that_goes_away_is_no_error(provider: Provider, tmp_path: Path) -> None:
     process = start(tmp_path, *command(provider, "--json", size=(*SMALL, "--no-progress")))
     assert process.stdout is not None and process.stderr is not None
@@ -136,32 +91,6 @@ def test_a_reader_that_goes_away_is_no_error(provider: Provider, tmp_path: Path)
     assert code == 0
     assert "Broken" not in err and "Traceback" not in err
     assert len(ids_of(tmp_path / "run")) == SMALL_PROMPTS
-
-
-def test_a_torn_tail_is_mended_and_asked_again(provider: Provider, tmp_path: Path) -> None:
-    run_command(tmp_path, *command(provider, size=SMALL))
-    records = tmp_path / "run/records.jsonl"
-    whole = records.read_bytes()
-    records.write_bytes(whole[:-20])
-    done = run_command(tmp_path, "resume", "run", "--no-progress")
-    assert done.code == 0
-    assert len(lines_of(records)) == SMALL_PROMPTS == provider.calls()
-    assert records.with_suffix(".torn").exists()
-
-
-def test_damage_refuses_to_start_until_it_is_set_aside(provider: Provider, tmp_path: Path) -> None:
-    run_command(tmp_path, *command(provider, size=SMALL))
-    records = tmp_path / "run/records.jsonl"
-    lines = records.read_bytes().splitlines(keepends=True)
-    lines[4] = lines[4].replace(b'"ok"', b'"OK"')
-    records.write_bytes(b"".join(lines))
-    done = run_command(tmp_path, "resume", "run", "--no-progress")
-    assert done.code == 5 and "line 5 is damaged" in done.err
-    assert records.read_bytes() == b"".join(lines)
-    done = run_command(tmp_path, "resume", "run", "--set-aside-damaged", "--no-progress")
-    assert done.code == 0, done.err
-    assert len(set(ids_of(tmp_path / "run"))) == SMALL_PROMPTS
-    assert records.with_suffix(".damaged").read_bytes() == lines[4]
 
 
 # As a signal does while the program still loads its command line.

@@ -76,16 +76,6 @@ def test_an_effort_decides_whether_max_tokens_are_sent(cli: CommandLine, tmp_pat
     assert "pairs" not in plain and plain["temperatures"] == [None]
 
 
-def test_an_effort_that_a_model_does_not_know_is_refused_before_a_folder_is_made(
-    cli: CommandLine, provider: Provider, tmp_path: Path
-) -> None:
-    done = cli(
-        "run", *GRID, "--model", "sim/open", "--reasoning-effort", "hi", "--base-url", provider.base_url, "--out", "x"
-    )
-    assert done.code == 2 and "sim/open: expected a reasoning effort of none, minimal, low" in done.err
-    assert not (tmp_path / "x").exists() and provider.calls() == 0
-
-
 @pytest.mark.needs_benchmark("chameleon")
 def test_an_effort_that_the_table_refuses_a_model_or_a_judge_is_no_run_and_no_plan(cli: CommandLine) -> None:
     of_model = ("millstone", "--model", "openai/gpt-4o", "--reasoning-effort", "none", "low")

@@ -62,14 +62,6 @@ def test_a_run_that_has_answers_asks_every_rejected_prompt_again(
     assert provider.calls() == 2 * PROMPTS - 1
 
 
-def test_json_tells_the_stop(cli: CommandLine, provider: Provider) -> None:
-    provider.set_faults("rejected=422")
-    done = cli(*grid(provider, "--out", "run", "--json"))
-    (run,) = json.loads(done.out)["runs"]
-    assert done.code == run["exit_code"] == 4
-    assert [(stop["lane"], stop["reason"]) for stop in run["stops"]] == [("sim/open", "rejected")]
-
-
 def test_the_summary_says_of_each_kind_of_failure_what_most_of_them_say(
     cli: CommandLine, provider: Provider, tmp_path: Path
 ) -> None:

@@ -90,21 +90,6 @@ def test_one_run_is_reported_in_its_own_folder(
     assert [row["om"] for row in rows(folder, "table-4-om") if row["model"] == "Claude Opus 4"] == ["7.14"]
 
 
-def test_the_same_report_twice_is_the_same_to_the_byte(
-    cli: CommandLine, finished_run: Callable[..., Path], tmp_path: Path
-) -> None:
-    finished_run()
-    assert cli("report", "run").code == 0
-    first = files(tmp_path / "run")
-    assert cli("report", "run").code == 0
-    second = files(tmp_path / "run")
-    pictures = {name for name in first if name.startswith("figures/")}
-    assert {name: data for name, data in first.items() if name not in pictures} == {
-        name: data for name, data in second.items() if name not in pictures
-    }
-    assert pictures == {name for name in second if name.startswith("figures/")}
-
-
 def test_several_runs_stand_side_by_side_in_the_folder_they_lie_in(
     cli: CommandLine, asked: Callable[..., Done], tmp_path: Path
 ) -> None:
@@ -175,16 +160,6 @@ def test_records_of_another_program_are_reported_without_prompts(
 def rows_of(cli: CommandLine, name: str, home: Path) -> list[dict[str, str]]:
     assert cli("report", name).code == 0
     return rows(home / name, "counts")
-
-
-def test_its_counts_can_be_scored_again(cli: CommandLine, finished_run: Callable[..., Path], tmp_path: Path) -> None:
-    finished_run()
-    assert cli("report", "run").code == 0
-    done = cli("score", "--counts", "run/tables/counts.csv", "--json")
-    models = json.loads(done.out)["run/tables/counts.csv"]["millstone"]["models"]
-    assert models["sim/open"]["om"] == pytest.approx(
-        scores_of(tmp_path / "run")["millstone"]["models"]["sim/open"]["om"]
-    )
 
 
 def test_another_reading_is_what_the_report_goes_by(
@@ -310,18 +285,6 @@ def test_a_data_set_that_has_gone_costs_the_prompts_alone(cli: CommandLine, prov
     )
 
 
-def test_a_run_ends_with_its_scores_and_its_report(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:
-    where = ("--base-url", provider.base_url, "--cache", "cache", "--out", "run", "--no-progress")
-    done = cli("run", "millstone", "--model", "sim/open", *SMALL, *where)
-    assert done.code == 0, done.err
-    assert done.out.index("sim/open") < done.out.index(f"report: {tmp_path}/run/report.html")
-    assert (tmp_path / "run/report.html").is_file() and (tmp_path / "run/tables/counts.csv").is_file()
-    assert not (tmp_path / "run/figures").exists()
-    again = cli("run", "millstone", "--model", "sim/open", *SMALL, *where, "--json")
-    assert again.code == 0 and json.loads(again.out)["runs"]
-    assert f"report: {tmp_path}/run/report.html" in again.err
-
-
 def test_no_report_is_no_report(asked: Callable[..., Done], tmp_path: Path) -> None:
     done = asked("run")
     assert "report:" not in done.out and not (tmp_path / "run/report.html").exists()
@@ -370,16 +333,3 @@ def test_figures_of_an_earlier_report_do_not_outlive_their_records(
     assert cli("resume", "run", "--no-progress").code == 0
     assert (figures / "figure-2-shifts.svg").read_text().startswith("<svg")
     assert not (figures / "figure-7-refusals.svg").exists()
-
-
-def test_scores_under_another_reading_are_shown_and_not_kept(
-    cli: CommandLine, finished_run: Callable[..., Path], tmp_path: Path
-) -> None:
-    finished_run(*VARIED)
-    kept = (tmp_path / "run/scores.json").read_bytes()
-    plain = json.loads(cli("score", "run", "--json").out)
-    careful = cli("score", "run", "--stance", "careful", "--json")
-    assert careful.code == 0 and "are only shown" in careful.err
-    assert json.loads(careful.out) != plain
-    assert (tmp_path / "run/scores.json").read_bytes() == kept
-    assert json.loads(cli("score", "run", "--stance", "paper", "--json").out) == plain

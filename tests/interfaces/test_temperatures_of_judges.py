@@ -111,15 +111,6 @@ def test_kept_answers_are_judged_anew_by_judges_that_take_no_temperature(
     assert cli("verify", "run").code == 0
 
 
-def test_an_unknown_judge_of_a_task_that_rejects_the_temperature_is_asked_without_one(
-    cli: CommandLine, models: StrictModels, tmp_path: Path
-) -> None:
-    done = run(cli, models, "run", task(tmp_path, UNKNOWN), "--model", SUBJECT)
-    assert done.code == 0, done.out
-    assert len(models.refused()) == 1 and len(models.of(UNKNOWN)) == ROWS + 1
-    assert [each["judge"][0]["temperature"] for each in lines_of(tmp_path / "run/records.jsonl")] == [None] * ROWS
-
-
 def test_a_temperature_that_a_judge_of_chameleon_refuses_is_told_by_the_summary_and_the_page(
     cli: CommandLine, models: StrictModels, tmp_path: Path
 ) -> None:
@@ -130,20 +121,6 @@ def test_a_temperature_that_a_judge_of_chameleon_refuses_is_told_by_the_summary_
         assert done.out.count(sentence) == (text == "not sent"), done.out
         assert cli("report", text, "--out", f"{text}-page").code == 0
         assert f", temperature {text}, prompt extended" in (tmp_path / f"{text}-page/report.html").read_text()
-
-
-def test_a_judge_that_takes_a_temperature_is_asked_at_0_and_with_the_authors_ten_tokens(
-    cli: CommandLine, models: StrictModels, tmp_path: Path
-) -> None:
-    for words in (
-        (task(tmp_path, SUBJECT), "--model", "openai/gpt-4o"),
-        ("sycon", "--model", "openai/gpt-4o", *SYCON[3:], SUBJECT),
-    ):
-        done = run(cli, models, "run", *words, out=words[0][:4])
-        assert done.code == 0 and "takes no temperature" not in done.err, done.err
-    asked = {(each.temperature, each.max_tokens) for each in models.of(SUBJECT)}
-    assert asked == {(0.0, None), (0.0, 10)}
-    assert lines_of(tmp_path / "mine/records.jsonl")[0]["judge"][0]["temperature"] == 0.0
 
 
 @pytest.mark.parametrize("judge", JUDGES)
@@ -190,12 +167,3 @@ def test_a_temperature_that_an_unknown_judge_rejects_is_told_with_what_to_do(
         and "the model refuses temperature: leave it out, in" in done.out
     )
     assert len(models.refused()) == ROWS
-
-
-def test_a_number_of_tokens_that_is_given_for_a_judge_that_thinks_is_kept(
-    cli: CommandLine, models: StrictModels
-) -> None:
-    judge = JUDGES[0]
-    done = run(cli, models, "run", *SYCON, judge, "--judge-max-tokens", "2000")
-    assert done.code == 0, done.out
-    assert {each.max_tokens for each in models.of(judge)} == {2000}

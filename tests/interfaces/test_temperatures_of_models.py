@@ -87,42 +87,6 @@ def test_a_model_without_a_temperature_is_asked_once_through_every_door(
     assert models.refused() == [] and {each.temperature for each in asked} == {None}
 
 
-def test_beside_a_model_that_takes_a_temperature_the_other_has_one_row(
-    cli: CommandLine, models: StrictModels, tmp_path: Path
-) -> None:
-    (tmp_path / "mine.py").write_text(TASK.replace("{more}", ""))
-    done = run(cli, models, "run", "mine.py", "--model", TAKING, MODELS[1], *SEVERAL)
-    assert done.code == 0, done.out
-    counts = json.loads((tmp_path / "run/manifest.json").read_text())["counts"]
-    pairs = [(each["model"], each["temperature"]) for each in counts]
-    assert pairs == [(TAKING, 0.0), (TAKING, 1.0), (MODELS[1], None)]
-    assert models.refused() == []
-    for verb in ("verify", "score", "resume"):
-        again = cli(verb, "run")
-        assert again.code == 0, (verb, again.err, again.out)
-
-
-def test_a_configuration_says_that_a_model_takes_a_temperature(
-    cli: CommandLine, models: StrictModels, tmp_path: Path
-) -> None:
-    (tmp_path / "mine.py").write_text(TASK.replace("{more}", ""))
-    (tmp_path / "taken.toml").write_text(f'[models."{MODELS[2]}"]\ntemperature = "taken"\n')
-    done = run(cli, models, "run", "mine.py", "--model", MODELS[2], *SEVERAL, "--config", "taken.toml")
-    assert done.code == 0 and "take none" not in done.err, done.err
-    assert {each.temperature for each in models.of(MODELS[2])} == {0.0, 1.0}
-
-
-def test_a_model_that_takes_one_without_thinking_is_asked_at_it_with_the_effort_none(
-    cli: CommandLine, models: StrictModels, tmp_path: Path
-) -> None:
-    (tmp_path / "mine.py").write_text(TASK.replace("{more}", ""))
-    efforts = ("--reasoning-effort", "none", "low")
-    done = run(cli, models, "run", "mine.py", "--model", MODELS[1], *SEVERAL, *efforts)
-    assert done.code == 0, done.out
-    assert sorted(map(str, (each.temperature for each in models.of(MODELS[1])))) == ["0.0", "1.0", "None"]
-    assert models.refused() == [] and f"{MODELS[1]} @ low takes no temperature: it is asked once" in done.err, done.err
-
-
 def test_a_temperature_that_an_unknown_model_rejects_is_told_with_the_flag_that_sends_none(
     cli: CommandLine, models: StrictModels, tmp_path: Path
 ) -> None:

@@ -142,51 +142,6 @@ def test_a_signal_ends_the_wait_for_a_pipe_that_nothing_comes_through(provider: 
     process.communicate()
 
 
-def test_of_two_processes_on_one_output_one_writes_and_the_other_says_who(provider: Provider, tmp_path: Path) -> None:
-    write_sound(tmp_path / "in.jsonl", 60)
-    (tmp_path / "link.jsonl").symlink_to(tmp_path / "out.jsonl")
-    provider.set_faults("slow_body=0.1")
-    through = ("batch", "in.jsonl", "link.jsonl", *command(provider)[3:])
-    both = [start(tmp_path, *words) for words in (command(provider), through)]
-    first, second = sorted((finish(process) for process in both), key=lambda done: done.code)
-    assert (first.code, second.code) == (0, 5)
-    assert "is being written by process" in second.err and "another OUT" in second.err
-    assert len(ids_of(tmp_path / "out.jsonl")) == 60 == provider.calls()
-
-
-def test_a_torn_last_row_is_set_aside_and_asked_again_from_the_cache(provider: Provider, tmp_path: Path) -> None:
-    write_sound(tmp_path / "in.jsonl", 20)
-    assert run_command(tmp_path, *command(provider)).code == 0
-    out = tmp_path / "out.jsonl"
-    whole = out.read_bytes()
-    for cut in (1, 20, 300):
-        out.write_bytes(whole[:-cut])
-        assert run_command(tmp_path, *command(provider)).code == 0
-        assert sorted(ids_of(out)) == wanted(20) and provider.calls() == 20
-    assert len((tmp_path / "out.torn").read_bytes().splitlines()) == 3
-
-
-def test_a_note_without_its_row_is_no_answer(provider: Provider, tmp_path: Path) -> None:
-    write_sound(tmp_path / "in.jsonl", 20)
-    assert run_command(tmp_path, *command(provider)).code == 0
-    out = tmp_path / "out.jsonl"
-    rows = out.read_bytes().splitlines(keepends=True)
-    out.write_bytes(b"".join(rows[:5] + rows[9:]))
-    done = run_command(tmp_path, *command(provider, "--json"))
-    assert (done.code, json.loads(done.out)["already"]) == (0, 16)
-    assert sorted(ids_of(out)) == wanted(20) and provider.calls() == 20
-
-
-def test_a_row_without_its_note_is_not_believed(provider: Provider, tmp_path: Path) -> None:
-    write_sound(tmp_path / "in.jsonl", 20)
-    assert run_command(tmp_path, *command(provider)).code == 0
-    notes = tmp_path / "out.jsonl.millstream/records.jsonl"
-    notes.write_bytes(b"".join(notes.read_bytes().splitlines(keepends=True)[:-3]))
-    assert run_command(tmp_path, *command(provider)).code == 0
-    assert sorted(ids_of(tmp_path / "out.jsonl")) == wanted(20) and provider.calls() == 20
-    assert len(rows_of(tmp_path / "out.jsonl.millstream/replaced.jsonl")) == 3
-
-
 @pytest.mark.parametrize("damage", [(b'"role"', b'"rule"'), (b'"id":"batch_req_', b'"id":"batch_REQ_')])
 def test_a_changed_row_stops_the_start_and_is_asked_again_once_it_is_set_aside(
     provider: Provider, tmp_path: Path, damage: tuple[bytes, bytes]

@@ -167,21 +167,6 @@ def test_failed_lines_are_asked_again_and_their_rows_replaced(
     assert len(rows_of(tmp_path / "out.jsonl.millstream/replaced.jsonl")) == 5
 
 
-@pytest.mark.parametrize("fault", ["unauthorized", "insufficient_quota"])
-def test_a_dead_account_stops_with_4_leaves_the_rest_pending_and_the_same_command_goes_on(
-    cli: CommandLine, provider: Provider, tmp_path: Path, fault: str
-) -> None:
-    write_sound(tmp_path / "in.jsonl", 40)
-    provider.set_faults(f"{fault},at=8-1000")
-    done = cli(*batch(provider, "--concurrency", "2", "--json"))
-    told = json.loads(done.out)
-    assert (done.code, told["exit_code"]) == (4, 4)
-    assert told["answered"] + told["pending"] == 40 and told["answered"] == len(rows_of(tmp_path / "out.jsonl"))
-    provider.set_faults()
-    assert cli(*batch(provider)).code == 0
-    assert sorted(ids_of(tmp_path / "out.jsonl")) == sorted(f"r{n}" for n in range(1, 41))
-
-
 def test_a_limit_on_costs_counts_what_was_spent_before(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_bytes(b"".join(line(f"r{n}", f"No. {n}?", max_tokens=10) for n in range(100)))
     (tmp_path / "lanes.toml").write_text('[prices."sim/steady"]\ninput = 1000\noutput = 1000\n')

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import hashlib
 import json
 import re
 import shutil
-from base64 import b32encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -128,17 +126,6 @@ def test_a_cut_snapshot_is_refused_whoever_reads_it(
     assert provider.calls() == 0
 
 
-def test_a_damaged_record_ends_a_repeated_run_and_is_told(
-    cli: CommandLine, run: tuple[str, ...], tmp_path: Path
-) -> None:
-    cli("cache", "export", "r", "s")
-    whole = (tmp_path / "s").read_bytes()
-    place = whole.index(b"finish_reason")
-    (tmp_path / "s").write_bytes(whole[:place] + b"F" + whole[place + 1 :])
-    done = cli(*run, "--out", "again", "--cache", "other", "--snapshot", "s", "--mode", "strict")
-    assert done.code == 5 and "is damaged" in done.err and "Traceback" not in done.err
-
-
 def test_a_run_that_is_being_written_is_not_exported(cli: CommandLine, run: tuple[str, ...], tmp_path: Path) -> None:
     with holding(tmp_path / "r"):
         done = cli("cache", "export", "r", "s")
@@ -235,38 +222,6 @@ def test_the_pages_of_a_run_are_read_by_others_tools(
         "http://three.example/packed": ("200 OK", None, HTML),
         "http://three.example/gone": ("404 Not Found", None, b"not here"),
     }
-
-
-def records_in(data: bytes) -> Iterator[tuple[dict[str, str], bytes]]:
-    """A WARC file by its standard alone: version, named fields, an empty line, a block of that length, line ends."""
-    while data:
-        head, data = data.split(b"\r\n\r\n", 1)
-        version, *fields = head.decode().split("\r\n")
-        assert version == "WARC/1.0"
-        named = dict(field.split(": ", 1) for field in fields)
-        length = int(named["Content-Length"])
-        block, data = data[:length], data[length:]
-        assert data[:4] == b"\r\n\r\n"
-        data = data[4:]
-        yield named, block
-
-
-def test_the_pages_are_what_the_standard_says(cli: CommandLine, conversations: Path, tmp_path: Path) -> None:
-    cli("cache", "export", "--warc", "pages.warc.gz", "r", "--cache", "c")
-    records = list(records_in(gzip.decompress((tmp_path / "pages.warc.gz").read_bytes())))
-    assert [named["WARC-Type"] for named, _ in records] == ["warcinfo"] + ["response"] * 6
-    assert b"software: millstream/" in records[0][1] and b"run 7f" in records[0][1]
-    for named, block in records[1:]:
-        assert named["Content-Type"] == "application/http; msgtype=response"
-        head, payload = block.split(b"\r\n\r\n", 1)
-        lines = head.decode().split("\r\n")
-        assert re.fullmatch(r"HTTP/1\.1 \d{3} [A-Z].*", lines[0])
-        headers = dict(line.split(": ", 1) for line in lines[1:])
-        assert int(headers["Content-Length"]) == len(payload)
-        assert named["WARC-Payload-Digest"] == "sha1:" + b32encode(hashlib.sha1(payload).digest()).decode()
-        if named["WARC-Target-URI"].endswith("/packed"):
-            assert headers["Content-Encoding"] == "gzip" and gzip.decompress(payload) == HTML
-    assert len({named["WARC-Record-ID"] for named, _ in records}) == 7
 
 
 def test_no_stored_address_writes_header_lines_of_its_own(cli: CommandLine, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from answers import put
-from command_line import SMALL, SMALL_PROMPTS, Done, Provider, lines_of
+from command_line import SMALL, Done, Provider, lines_of
 
 from millstream.engine.call import Call
 from millstream.engine.endpoint import Response
@@ -248,19 +248,6 @@ def a_run(cli: CommandLine, provider: Provider, *more: str, out: str = "run") ->
     return cli("run", "millstone", "--out", out, *base, *more)
 
 
-def test_every_item_of_a_run_is_a_hit_under_its_recorded_key(
-    cli: CommandLine, provider: Provider, tmp_path: Path
-) -> None:
-    assert a_run(cli, provider, "--model", "sim/open").code == 0
-    records = lines_of(tmp_path / "run" / "records.jsonl")
-    assert len(records) == SMALL_PROMPTS
-    for record in (records[0], records[-1]):
-        done = cli("cache", "why", "run", record["id"])
-        assert done.code == 0
-        assert done.out.splitlines()[0] == f"call {record['key']}"
-        assert "hit: answered from the cache" in done.out
-
-
 def test_another_temperature_explains_why_a_run_was_not_free(
     cli: CommandLine, provider: Provider, tmp_path: Path
 ) -> None:
@@ -269,13 +256,6 @@ def test_another_temperature_explains_why_a_run_was_not_free(
     item = lines_of(tmp_path / "warm" / "records.jsonl")[0]["id"]
     assert "hit:" in cli("cache", "why", "warm", item).out
     assert "temperature not sent there, 0.5 here" in cli("cache", "why", "warm", item, "--cache", "c").out
-
-
-def test_after_a_prune_it_was_never_asked(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:
-    a_run(cli, provider, "--model", "sim/open")
-    cli("cache", "prune", "--all", "--cache", "c")
-    item = lines_of(tmp_path / "run" / "records.jsonl")[0]["id"]
-    assert "miss: never asked" in cli("cache", "why", "run", item).out
 
 
 def test_a_live_run_is_told_to_take_nothing(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:

@@ -61,15 +61,6 @@ def test_spacing_and_streaming_make_no_other_question(tmp_path: Path) -> None:
     run(tmp_path, scenario)
 
 
-def test_five_identical_requests_at_once_are_five_samples(tmp_path: Path) -> None:
-    async def scenario(both: Both) -> None:
-        answers = await asyncio.gather(*(post(both.port, question()) for _ in range(5)))
-        assert sorted(answer.trial for answer in answers) == [0, 1, 2, 3, 4]
-        assert both.calls == 5
-
-    run(tmp_path, scenario)
-
-
 def test_several_samples_of_one_request_take_several_numbers(tmp_path: Path) -> None:
     async def scenario(both: Both) -> None:
         three = await post(both.port, question(n=3))

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import h11
 import pytest
-from gateways import CHAT, MODEL, Both, Client, gateway, gateway_before, get, post, question, request, until
-from raw_server import RawServer, Visit
+from gateways import CHAT, MODEL, Both, Client, gateway, get, post, question, until
 
 from millstream.fixtures.provider import Latency, Options
 from millstream.interfaces.gateway.http.http_connection import LINGER_S
@@ -97,19 +96,6 @@ def test_another_reader_of_http_finds_in_it_what_was_meant(tmp_path: Path) -> No
     run(tmp_path, scenario)
 
 
-def test_calls_that_come_at_once_on_one_connection_are_sent_one_after_the_other(tmp_path: Path) -> None:
-    async def scenario(both: Both, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        other = json.dumps(question("another")).encode()
-        writer.write(asked(both.port) + HEALTH % both.port + asked(both.port, body=other) + HEALTH % both.port)
-        await until(lambda: both.calls == 1)
-        first, health, second, last = [await one(reader) for _ in range(4)]
-        assert [status for status, *_ in (first, health, second, last)] == [200] * 4
-        assert json.loads(health[2]) == json.loads(last[2]) == {"status": "ok", "in_flight": 0}
-        assert b"choices" in first[2] and b"choices" in second[2] and both.calls == 2
-
-    run(tmp_path, scenario, Options(latency=Latency(a=0.1)))
-
-
 def test_what_stands_before_garbage_is_answered_and_nothing_behind_it(tmp_path: Path) -> None:
     async def scenario(both: Both, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(asked(both.port) + b"\0garbage\r\n\r\n" + asked(both.port))
@@ -165,23 +151,6 @@ def test_a_client_that_says_it_closes_is_answered_and_closed(tmp_path: Path, is_
         answered = await reader.read()
         assert b"\r\nConnection: close\r\n" in answered
         assert answered.endswith(b"0\r\n\r\n") if is_streamed else answered.endswith(b"}")
-
-    run(tmp_path, scenario)
-
-
-def test_a_body_may_come_in_chunks_and_in_as_many_pieces_as_it_likes(tmp_path: Path) -> None:
-    async def scenario(both: Both, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        body = json.dumps(question()).encode()
-        chunks = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in (body[:9], body[9:40], body[40:]))
-        for sent in (
-            asked(both.port, b"Transfer-Encoding: chunked\r\n", chunks + b"0\r\n\r\n"),
-            asked(both.port),
-        ):
-            for at in range(0, len(sent), 50):
-                writer.write(sent[at : at + 50])
-                await asyncio.sleep(0.001)
-            assert (await one(reader))[0] == 200
-        assert both.calls == 2
 
     run(tmp_path, scenario)
 
@@ -243,48 +212,6 @@ def test_a_refusal_before_a_short_body_has_come_costs_no_connection(tmp_path: Pa
     run(tmp_path, scenario)
 
 
-OFFER = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA\r\n"
-
-
-def test_an_offer_to_go_over_to_another_protocol_is_passed_over(tmp_path: Path) -> None:
-    async def scenario(both: Both, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        body = json.dumps(question()).encode()
-        for _ in range(2):
-            writer.write(asked(both.port, OFFER + b"Content-Length: %d\r\n" % len(body), body))
-            status, _, came = await one(reader)
-            assert status == 200 and b"choices" in came
-        writer.write(
-            (HEALTH % both.port).replace(b"\r\n\r\n", b"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
-        )
-        assert (await one(reader))[0] == 200
-        writer.write(b"CONNECT localhost:%d HTTP/1.1\r\nHost: localhost:%d\r\n\r\n\0\0" % (both.port, both.port))
-        assert (await one(reader))[0] == 405 and await reader.read() == b""
-
-    run(tmp_path, scenario)
-
-
-def test_a_client_that_closes_its_half_frees_its_upstream(tmp_path: Path) -> None:
-    async def provider(visit: Visit) -> None:
-        await visit.request()
-        await visit.hung_up()
-        gone.set()
-
-    gone = asyncio.Event()
-
-    async def scenario() -> None:
-        async with RawServer(provider) as server, gateway_before(server.base_url, tmp_path) as running:
-            reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
-            writer.write(asked(running.port))
-            await until(lambda: running.engine.scheduler.under_way == 1)
-            writer.write_eof()
-            assert await reader.read() == b""
-            writer.close()
-            await asyncio.wait_for(gone.wait(), 5)
-            await until(lambda: running.state.under_way == 0)
-
-    asyncio.run(asyncio.wait_for(scenario(), 30))
-
-
 def test_what_is_stored_is_answered_to_a_client_that_sent_its_request_and_closed_its_half(tmp_path: Path) -> None:
     async def scenario(both: Both, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         assert (await post(both.port, question(), X_Millstream_Trial="0")).status == 200
@@ -319,14 +246,3 @@ def test_while_it_drains_what_waits_behind_a_call_is_refused_and_idle_connection
             client.hang_up()
 
     asyncio.run(asyncio.wait_for(scenario(), 30))
-
-
-def test_a_request_line_by_line_is_one_request(tmp_path: Path) -> None:
-    async def scenario(both: Both, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        sent = b"\r\n" + request("GET", "/health", [("Host", f"localhost:{both.port}"), ("Accept", "*/*")])
-        for line in sent.splitlines(keepends=True):
-            writer.write(line)
-            await asyncio.sleep(0.01)
-        assert (await one(reader))[0] == 200
-
-    run(tmp_path, scenario)
