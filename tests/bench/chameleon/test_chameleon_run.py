@@ -119,29 +119,6 @@ def test_one_command_writes_every_file_and_tells_what_a_person_needs(whole: tupl
     assert (folder / "tables/chameleon-table-1-scores.csv").is_file()
 
 
-def test_a_second_run_sends_nothing_and_says_so(outside: Outside, copied: Path, whole: tuple[Path, Done]) -> None:
-    done = run(copied, outside, "--out", "second", "--no-report")
-    assert done.code == 0, done.err
-    assert "all from the cache; nothing was sent" in done.out
-    assert outside.arrivals() == (0, 0)
-    assert (copied / "second/scores.json").read_bytes() == (copied / "run/scores.json").read_bytes()
-
-
-def test_the_same_command_on_a_finished_folder_adds_nothing(outside: Outside, copied: Path) -> None:
-    before = (copied / "run/records.jsonl").read_bytes()
-    done = run(copied, outside, "--out", "run", "--no-report")
-    assert done.code == 0 and "all there before; nothing was sent" in done.out
-    assert (copied / "run/records.jsonl").read_bytes() == before
-    assert outside.arrivals() == (0, 0)
-
-
-def test_another_specification_in_the_same_folder_is_refused(outside: Outside, copied: Path) -> None:
-    done = run(copied, outside, "--out", "run", "--page-tokens", "700")
-    assert done.code == 2
-    assert done.err.splitlines()[-1].endswith("(page_tokens: 1500 in that run, 700 in this): choose another --out")
-    assert outside.arrivals() == (0, 0)
-
-
 def test_json_is_one_object_that_agrees_with_the_journals(outside: Outside, copied: Path) -> None:
     done = run(copied, outside, "--out", "run", "--no-report", "--json")
     (told,) = json.loads(done.out)["runs"]
@@ -193,14 +170,6 @@ def test_a_run_that_differs_in_its_readings_alone_is_refused_with_the_score_that
     assert done.code == 2 and "score its records" not in done.err
 
 
-def test_score_without_readings_writes_what_the_run_wrote(cli: CommandLine, copied: Path) -> None:
-    before = (copied / "run/scores.json").read_bytes()
-    (copied / "run/scores.json").unlink()
-    done = cli("score", "run")
-    assert done.code == 0 and "sim/contrary" in done.out
-    assert (copied / "run/scores.json").read_bytes() == before
-
-
 def test_a_report_tells_how_its_records_were_read(cli: CommandLine, copied: Path) -> None:
     done = cli("report", "run", "--confidence", "number", "--out", "report")
     assert done.code == 0, done.err
@@ -225,48 +194,6 @@ def test_records_of_another_program_score_and_report_alike(cli: CommandLine, cop
     assert scores_of(theirs)["chameleon"]["models"]["sim/open"]["0"]["score"] == ours["score"]
     done = cli("report", "theirs")
     assert done.code == 0 and (theirs / "report.html").is_file(), done.err
-
-
-def test_verify_proves_a_whole_run(cli: CommandLine, copied: Path) -> None:
-    done = cli("verify", "run")
-    assert (done.code, done.out.splitlines()[0]) == (0, "ok: 36 records, 0 failures, 0 pending")
-
-
-DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
-    "a stance": (
-        lambda run: _replaced(run / "records.jsonl", b'"supportive"', b'"critical"'),
-        "damaged: its checksum",
-    ),
-    "a line gone": (lambda run: _without(run / "records.jsonl", 5), "counts 36 records"),
-    "a line twice": (lambda run: _twice(run / "records.jsonl", 5), "stands there twice"),
-    "scores": (lambda run: _replaced(run / "scores.json", b'"mean"', b'"mena"'), "scores.json: not what the records"),
-    "the manifest": (lambda run: _replaced(run / "manifest.json", b'"judge"', b'"jugde"'), "was changed"),
-}
-
-
-@pytest.mark.parametrize("case", DAMAGES)
-def test_verify_finds_every_damage(cli: CommandLine, copied: Path, case: str) -> None:
-    damage, said = DAMAGES[case]
-    damage(copied / "run")
-    done = cli("verify", "run")
-    assert done.code in (5, 2), done.out
-    assert said in done.out + done.err
-
-
-def _replaced(path: Path, old: bytes, new: bytes) -> None:
-    data = path.read_bytes()
-    assert old in data
-    path.write_bytes(data.replace(old, new, 1))
-
-
-def _without(path: Path, number: int) -> None:
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join(lines[:number] + lines[number + 1 :]))
-
-
-def _twice(path: Path, number: int) -> None:
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join([*lines, lines[number]]))
 
 
 def test_a_plan_sends_nothing_and_tells_every_lane(

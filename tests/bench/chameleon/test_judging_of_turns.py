@@ -5,16 +5,13 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import shutil
-import signal
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import CommandLine, Done, finish, lines_of, run_command, start
+from command_line import CommandLine, Done, lines_of, run_command
 from simulated_outside import Outside
 
 from millstream.bench.evaluation.page import reporting
@@ -106,20 +103,6 @@ def test_two_more_judges_ask_no_model_under_test_and_a_second_time_nothing(home:
     assert run_command(home, "verify", "run").out.startswith("ok: ")
 
 
-def test_a_judge_that_is_added_later_and_turns_that_come_later_go_on_in_the_same_files(
-    home: Path, outside: Outside
-) -> None:
-    path = home / "run/records.jsonl"
-    records = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join(records[:-3]))
-    assert judge(home, "--judge", SLOPPY).code == 0
-    assert len(judgements(home)) == ANSWERS - 3
-    path.write_bytes(b"".join(records))
-    assert judge(home, "--judge", SLOPPY, RUBBISH).code == 3
-    places = [(line["judge"], line["model"], line["id"]) for line in judgements(home)]
-    assert len(places) == len(set(places)) == 2 * ANSWERS
-
-
 def test_a_judgement_of_a_text_that_has_changed_is_made_again(home: Path, outside: Outside) -> None:
     assert judge(home, "--judge", SLOPPY).code == 0
     path = home / "run/records.jsonl"
@@ -137,64 +120,8 @@ def test_a_judgement_of_a_text_that_has_changed_is_made_again(home: Path, outsid
     assert json.loads(done.out)["runs"][0]["answered"] == ANSWERS
 
 
-def test_a_killed_judging_goes_on_and_pays_nothing_twice(home: Path, outside: Outside) -> None:
-    outside.provider.set_faults("slow_body=0.03")
-    sent = outside.provider.calls()
-    command = ("judge", "run", "--judge", SLOPPY, RUBBISH, "--cache", "cache", "--concurrency", "2", *QUIET)
-    for wanted in (3, 9):
-        process = start(home, *command)
-        deadline = time.monotonic() + 30
-        while len((home / "run/judgements.jsonl").read_bytes().splitlines() if judged(home) else ()) < wanted:
-            assert time.monotonic() < deadline and process.poll() is None, "no judgements in 30 s"
-            time.sleep(0.01)
-        os.kill(process.pid, signal.SIGKILL)
-        assert finish(process).code == -signal.SIGKILL
-    outside.provider.set_faults()
-    done = run_command(home, *command)
-    assert done.code == 3, done.err
-    lines = judgements(home)
-    assert len({(line["judge"], line["model"], line["id"]) for line in lines}) == len(lines) == 2 * ANSWERS
-    needed = 2 * ANSWERS + sum(line["judge_repaired"] for line in lines)
-    # Only what was on its way at a kill can have been sent twice: two calls to each judge.
-    assert needed <= outside.provider.calls() - sent <= needed + 2 * 4
-    assert run_command(home, "verify", "run").code == 0
-
-
 def judged(home: Path) -> bool:
     return (home / "run/judgements.jsonl").exists()
-
-
-def test_a_plan_tells_what_the_judges_would_be_sent_and_sends_nothing(home: Path, outside: Outside) -> None:
-    sent = outside.arrivals()
-    done = judge(home, "--judge", OWN, SLOPPY, "--plan", "--json")
-    assert done.code == 0, done.err
-    found = json.loads(done.out)
-    lanes = {lane["lane"]: (lane["calls"], lane["cached"]) for lane in found["lanes"]}
-    assert lanes == {OWN: ([0, 0], ANSWERS), SLOPPY: ([ANSWERS, ANSWERS], 0)}
-    assert outside.arrivals() == sent and not judged(home)
-    assert f"{ANSWERS} kept answers, 0 of {ANSWERS} judgements are there" in judge(home, "--judge", OWN, "--plan").out
-
-
-def test_a_limit_of_dollars_stops_the_judges_and_what_was_spent_counts_for_the_next_command(
-    home: Path, outside: Outside
-) -> None:
-    priced = outside.lanes.read_text() + f'[prices."{SLOPPY}"]\ninput = 1000\noutput = 1000\n'
-    (home / "prices.toml").write_text(priced)
-    # A judgement has some 400 + 100 tokens: half a dollar, and at worst, as nothing bounds its length, much more.
-    done = judge(home, "--judge", SLOPPY, "--config", "prices.toml", "--max-cost", "8", "--json")
-    assert done.code == 4, done.err
-    (run,) = json.loads(done.out)["runs"]
-    assert 0 < run["money"]["spent"] <= 8 and run["pending"] > 0
-    # A first reply that could not be read is paid for, even where the limit leaves no room for the second.
-    unrecorded = json.loads((home / "run/judgements.json").read_text()).get("cost_unrecorded", 0.0)
-    assert run["money"]["spent"] == pytest.approx(sum(line["cost"] for line in judgements(home)) + unrecorded)
-    sent = outside.provider.calls()
-    # Limit and prices are kept for whoever goes on by the printed command.
-    again = judge(home, "--judge", SLOPPY)
-    assert again.code == 4 and f"go on: millstream judge {home / 'run'} --judge={SLOPPY}" in again.out
-    assert outside.provider.calls() == sent
-    assert judge(home, "--judge", SLOPPY, "--max-cost", "100").code == 0
-    assert len(judgements(home)) == ANSWERS
 
 
 def test_wrong_commands_end_in_one_line_that_says_what_to_do(home: Path, cli: CommandLine, outside: Outside) -> None:

@@ -150,13 +150,6 @@ def test_the_recount_tells_ok_refused_failed_and_held_apart(run: tuple[Path, Con
     assert ended.cost == pytest.approx(sum(orjson.loads(line)["cost"] for line in lines))
 
 
-def test_a_line_that_can_not_be_counted_is_named() -> None:
-    with pytest.raises(RecordError, match=r"^records.jsonl: line 2: "):
-        recount([b"", b"{}"])
-    with pytest.raises(RecordError, match=r"^failures.jsonl: line 1: "):
-        recount([], [b"{}"])
-
-
 def test_a_whole_run_is_proven(run: tuple[Path, ConversationSet]) -> None:
     proof = proven(run)
     assert (proof.wrong, proof.unproven, proof.torn) == ([], [], [])

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chameleon_outside import JUDGE, MODEL, OTHER, SEARCH, Found, ScriptedOutside, asked_question, kind_of
+from chameleon_outside import JUDGE, MODEL, OTHER, Found, ScriptedOutside, asked_question, kind_of
 from chameleon_sweep import read_done, run_sweep, specification
 from chameleon_types import Asking, Lines, Making, Running, ids, in_order, whole, written
 from virtual_time import run_virtually
 
 from millstream.engine.call import Call, Reply
-from millstream.engine.fault import Stop
 from millstream.engine.runs.pairs import Pair
 from millstream.engine.runs.run_folder import RunFolder
 
@@ -122,46 +121,3 @@ def test_a_run_cuts_its_prompts_in_the_documented_order(
     # well, which is kept until the second page is omitted.
     running(ScriptedOutside(), made(1, 2), asking(tokens={MODEL: 380, JUDGE: 100_000}, pages=3))
     assert [line["cut"] for line in lines()] == [{"dropped": [3]}, {"dropped": [2, 3]}]
-
-
-def test_a_damaged_turn_that_was_set_aside_is_asked_again_and_the_later_ones_are_not(
-    made: Making, asking: Asking, running: Running, lines: Lines, tmp_path: Path
-) -> None:
-    outside = ScriptedOutside()
-    running(outside, made(1, 4), asking())
-    path = tmp_path / "run" / "records.jsonl"
-    rows = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(rows[0] + rows[2] + rows[3])
-    again = ScriptedOutside(memory=outside.memory)
-    running(again, made(1, 4), asking())
-    assert sorted(ids(lines())) == ["c0/1", "c0/2", "c0/3", "c0/4"]
-    assert not again.sent
-
-
-def test_an_interruption_keeps_what_is_in_flight_and_the_cost_of_turns_without_a_line(
-    made: Making, asking: Asking, lines: Lines, tmp_path: Path
-) -> None:
-    asked, dataset = asking(), made(5, 4)
-    outside = ScriptedOutside()
-
-    async def interrupted(folder: RunFolder) -> list[Stop]:
-        asyncio.get_running_loop().call_later(4.2, outside.halt, "interrupted", "interrupted by SIGINT")
-        return await run_sweep(outside, folder, dataset, asked, read_done(folder))
-
-    def spent(folder: RunFolder) -> float:
-        return read_done(folder).cost
-
-    with RunFolder(tmp_path / "run", specification(dataset, asked, {})) as folder:
-        folder.write_manifest()
-        stops = run_virtually(interrupted(folder))
-        assert {stop.reason for stop in stops} == {"interrupted"}
-        # The limit on the cost knows of the calls whose turns got no line.
-        paid = 0.001 * (outside.answered[MODEL] + outside.answered[JUDGE]) + 0.0001 * outside.answered[SEARCH]
-        assert spent(folder) == pytest.approx(paid)
-        assert paid > sum(line["cost"] for line in lines())
-    with RunFolder(tmp_path / "run", specification(dataset, asked, {})) as folder:
-        again = ScriptedOutside(memory=outside.memory)
-        run_virtually(run_sweep(again, folder, dataset, asked, read_done(folder)))
-        paid += 0.001 * (again.answered[MODEL] + again.answered[JUDGE]) + 0.0001 * again.answered[SEARCH]
-        assert spent(folder) == pytest.approx(paid)
-    assert set(written(lines)) == whole(asked, dataset)

@@ -2,41 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 from chameleon_outside import JUDGE, MODEL, OTHER, SEARCH, ScriptedOutside
 from chameleon_sweep import read_done, recount, run_sweep, specification
-from chameleon_types import Asking, Lines, Making, Running, in_order, whole, written
+from chameleon_types import Asking, Lines, Making, Running
 from virtual_time import run_virtually
 
 from millstream.bench.chameleon.dataset import ConversationSet, select
 from millstream.bench.chameleon.run_spec import planned_turns
-from millstream.bench.evaluation.running.journals import RecordError
-from millstream.engine.call import Call
-from millstream.engine.fault import LocalFault
-from millstream.engine.runs.pairs import Pair, failures_of
+from millstream.engine.runs.pairs import Pair
 from millstream.engine.runs.run_folder import RunFolder
 
 PAIRS = (Pair(MODEL, 0.0), Pair(MODEL, 1.0), Pair(OTHER, None))
 TOKENS = {MODEL: 100_000, OTHER: 100_000, JUDGE: 100_000}
-
-
-def test_every_pair_gets_every_turn_once_and_in_order(
-    made: Making, asking: Asking, running: Running, lines: Lines
-) -> None:
-    asked, dataset = asking(PAIRS, tokens=TOKENS), made(7, 4)
-    outside = ScriptedOutside(latency_s={OTHER: 2.0})
-    assert running(outside, dataset, asked) == []
-    assert len(written(lines)) == len(set(written(lines)))
-    assert set(written(lines)) == whole(asked, dataset)
-    assert in_order(lines)
-    assert set(outside.sent.values()) == {1}
-    assert {call.temperature for call in outside.calls if call.model == OTHER} == {None}
 
 
 def test_all_lanes_are_kept_busy_to_within_a_few_percent_of_what_the_narrowest_allows(
@@ -73,93 +55,6 @@ def test_half_of_at_once_is_each_pairs_share(made: Making, asking: Asking, runni
     outside = ScriptedOutside(latency_s={OTHER: 1.0})
     running(outside, made(10, 1), asking((Pair(MODEL, 0.0), Pair(OTHER, None)), tokens=TOKENS), at_once=4)
     assert outside.peak[MODEL] == outside.peak[OTHER] == 2
-
-
-def test_a_stop_of_one_model_leaves_the_others_to_finish_and_resuming_asks_only_the_rest(
-    made: Making, asking: Asking, running: Running, lines: Lines
-) -> None:
-    asked, dataset = asking(PAIRS, tokens=TOKENS), made(6, 3)
-    outside = ScriptedOutside(latency_s={OTHER: 1.0}, stop_after={OTHER: 9})
-    stops = running(outside, dataset, asked)
-    assert [(stop.lane, stop.reason) for stop in stops] == [(OTHER, "dead_key")]
-    by_model = Counter(model for model, _, _ in written(lines))
-    assert by_model[MODEL] == 2 * 18
-    assert by_model[OTHER] < 18
-    second = ScriptedOutside(latency_s={OTHER: 1.0}, memory=outside.memory)
-    assert running(second, dataset, asked) == []
-    assert set(written(lines)) == whole(asked, dataset)
-    assert set((outside.sent + second.sent).values()) == {1}
-
-
-def test_a_judge_that_is_under_test_too_stops_everybody(made: Making, asking: Asking, running: Running) -> None:
-    asked = asking((Pair(MODEL, 0.0), Pair(OTHER, None)), judge=OTHER, tokens=TOKENS)
-    outside = ScriptedOutside(latency_s={OTHER: 1.0}, stop_after={OTHER: 6})
-    (stop,) = running(outside, made(40, 2), asked, at_once=4)
-    assert stop.lane == OTHER
-    assert outside.answered[MODEL] < 40
-
-
-@pytest.mark.parametrize("lane", [JUDGE, SEARCH])
-def test_a_stop_of_what_everybody_needs_ends_the_run_early_and_keeps_what_was_under_way(
-    made: Making, asking: Asking, running: Running, lines: Lines, lane: str
-) -> None:
-    asked, dataset = asking(PAIRS, tokens=TOKENS), made(30, 2)
-    outside = ScriptedOutside(latency_s={OTHER: 1.0}, stop_after={lane: 20})
-    stops = running(outside, dataset, asked, at_once=6)
-    assert [(stop.lane, stop.reason) for stop in stops] == [(lane, "dead_key")]
-    assert outside.answered[MODEL] < 120
-    assert in_order(lines)
-    second = ScriptedOutside(latency_s={OTHER: 1.0}, memory=outside.memory)
-    running(second, dataset, asked)
-    assert set(written(lines)) == whole(asked, dataset)
-    assert set((outside.sent + second.sent).values()) == {1}
-
-
-def test_a_local_fault_halts_everything_and_is_raised_when_all_has_ended(
-    made: Making, asking: Asking, tmp_path: Path
-) -> None:
-    asked, dataset, outside = asking(PAIRS, tokens=TOKENS), made(9, 3), ScriptedOutside(latency_s={OTHER: 1.0})
-
-    async def run(folder: RunFolder) -> None:
-        def break_disk() -> None:
-            folder.records.fault = LocalFault("disk full")
-
-        asyncio.get_running_loop().call_later(5.0, break_disk)
-        await run_sweep(outside, folder, dataset, asked, read_done(folder))
-
-    with RunFolder(tmp_path / "run", specification(dataset, asked, {})) as folder:
-        folder.write_manifest()
-        with pytest.raises(LocalFault, match="disk full"):
-            run_virtually(run(folder))
-    assert outside.halted[0] == ("local_fault", "disk full")
-    assert max(event.begin for event in outside.events) < 10.0
-
-
-def test_a_stop_for_a_local_fault_is_one(made: Making, asking: Asking, running: Running) -> None:
-    outside = ScriptedOutside()
-    outside.halt("local_fault", "the cache can't be written")
-    with pytest.raises(LocalFault, match="the cache can't be written"):
-        running(outside, made(), asking())
-
-
-def test_a_line_that_is_no_record_is_named(made: Making, asking: Asking, tmp_path: Path) -> None:
-    dataset, asked = made(), asking()
-    with RunFolder(tmp_path / "run", specification(dataset, asked, {})) as folder:
-        folder.write_manifest()
-        folder.failures.append(b'{"id":"x"}')
-        folder.failures.flush()
-        with pytest.raises(RecordError, match=r"failures\.jsonl: line 1: "):
-            read_done(folder)
-
-
-def test_every_line_is_told_of(made: Making, asking: Asking, tmp_path: Path) -> None:
-    dataset, asked, told = made(3, 2), asking(), Counter[str]()
-    with RunFolder(tmp_path / "run", specification(dataset, asked, {})) as folder:
-        folder.write_manifest()
-        run_virtually(
-            run_sweep(ScriptedOutside(), folder, dataset, asked, read_done(folder), lambda: told.update(["line"]))
-        )
-        assert told["line"] == read_done(folder).count() == 6
 
 
 def test_a_run_of_the_first_conversations_asks_what_the_whole_run_will(
@@ -208,21 +103,6 @@ def test_a_whole_run_recounts_to_what_was_asked(made: Making, asking: Asking, ru
     assert searched == pytest.approx(0.0001 * outside.answered[SEARCH])
 
 
-def test_a_failed_turn_is_counted_by_its_kind_and_step_with_what_it_said() -> None:
-    def line(turn: int, **fields: Any) -> bytes:
-        return orjson.dumps({"id": f"a/{turn}", "conversation": "a", "turn": turn, "model": MODEL, **fields})
-
-    error = "the searches' own engines failed"
-    failures = [line(3, status="search_failed", step="search", error=error)]
-    pair = Pair(MODEL, None)
-    counted = recount([line(1), line(2)], failures, {pair: {"a": 5}})
-    assert counted.roles[pair] == {"search": 1}
-    assert counted.of(pair).held == 2
-    [(count, reason)] = failures_of([counted.of(pair)]).values()
-    assert reason is not None
-    assert (count, reason.said) == (1, error)
-
-
 def test_whom_records_show_to_have_answered_is_known_when_a_run_goes_on(
     made: Making, asking: Asking, running: Running, tmp_path: Path
 ) -> None:
@@ -230,14 +110,3 @@ def test_whom_records_show_to_have_answered_is_known_when_a_run_goes_on(
     running(ScriptedOutside(), dataset, asked)
     with RunFolder(tmp_path / "run", specification(dataset, asked, {})) as folder:
         assert read_done(folder).answered == {MODEL, JUDGE, SEARCH}
-
-
-def test_a_call_is_never_two_things(made: Making, asking: Asking, running: Running) -> None:
-    """Every call of a sweep, whoever asks it, has one key; those that come twice are the same question to the same."""
-    seen: dict[str, Call] = {}
-
-    def answer(call: Call) -> None:
-        key = repr((call.model, call.input, call.temperature, call.max_tokens, call.trial))
-        assert seen.setdefault(key, call) is call
-
-    running(ScriptedOutside(answer=answer, latency_s={OTHER: 1.0}), made(3, 3), asking(PAIRS, tokens=TOKENS))

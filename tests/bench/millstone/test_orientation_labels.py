@@ -66,13 +66,6 @@ def test_labels_that_agree_are_told_by_no_line(cli: CommandLine) -> None:
     assert (done.code, done.err) == (0, "") and "labels as given" not in done.out
 
 
-def test_scores_of_a_mislabelled_run_say_which_labels_they_go_by(cli: CommandLine, provider: Provider) -> None:
-    assert cli(*run(provider, "given", "--no-report")).code == 0
-    assert f"given: {AS_GIVEN}" in cli("score", "given").err
-    fixed = cli("score", "given", FIX, "--json").err
-    assert f"given: {CORRECTED}" in fixed and AS_GIVEN not in fixed
-
-
 def test_a_corrected_run_sends_nothing_again_and_scores_otherwise(
     cli: CommandLine, provider: Provider, tmp_path: Path
 ) -> None:
@@ -139,20 +132,6 @@ def test_one_folder_never_holds_both_readings_and_is_resumed_without_the_option(
     assert cli(*run(provider, "given", *fast)).code == 0
     swapped = cli(*run(provider, "given", FIX, *fast))
     assert swapped.code == 2 and f"or leave {FIX} out" in swapped.err
-
-
-def test_a_run_file_has_the_same_key(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:
-    (tmp_path / "run.toml").write_text(
-        f'[run]\nout = "runs"\nbase-url = "{provider.base_url}"\ncache = "cache"\n'
-        '[run.millstone]\nmodel = "sim/open"\ndataset = "data"\ntemplates = 4\ntrials = 1\nfix-orientation = true\n'
-    )
-    assert CORRECTED in cli("plan", "run.toml").out
-    done = cli("run", "run.toml", "--no-progress", "--no-report")
-    assert done.code == 0 and CORRECTED in done.out
-    (tmp_path / "run.toml").write_text(
-        (tmp_path / "run.toml").read_text().replace("= true", '= "yes"'),
-    )
-    assert 'expected true or false, got "yes"' in cli("plan", "run.toml").err
 
 
 def test_records_without_a_manifest_tell_the_pattern_of_their_labels_alone(

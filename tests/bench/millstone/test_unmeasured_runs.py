@@ -3,93 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from command_line import SMALL, SMALL_PROMPTS, CommandLine, Provider, scores_of
-from msgspec import Struct
-
-from millstream.bench.evaluation.door.prepared_run import PreparedRun
-from millstream.bench.evaluation.door.work import RunCounts
-from millstream.bench.evaluation.running.execution import RunResult
-from millstream.engine.fault import Stop
-from millstream.engine.runs.pairs import FinishedItems, Pair, PairCounts
-from millstream.engine.runs.run_folder import RunFolder
-from millstream.interfaces.cli.run_summary import as_json, exit_code_of, tell
-from millstream.wiring import Settings
-from millstream.wiring.engine import Engine
-from millstream.wiring.running import RunEnd
-
-PAIR = Pair("sim/mute", None)
-SENTENCE = "sim/mute: no score, since it said nothing"
-
-
-class TenItems(Struct, frozen=True):
-    """A benchmark of ten items for one model."""
-
-    benchmark = "ten"
-    item = "prompt"
-    is_item_a_call = True
-    items = 10
-    lanes = ("sim/mute",)
-    max_tokens: Mapping[str, int | None] = {}
-    score_columns = ("score",)
-
-    def pairs(self) -> list[Pair]:
-        return [PAIR]
-
-    def worst_calls(self, settings: Settings) -> dict[str, float]:
-        return {}
-
-    def read_done(self, folder: RunFolder) -> FinishedItems:
-        return FinishedItems({}, 0.0)
-
-    async def send(
-        self, engine: Engine, folder: RunFolder, done: FinishedItems, item_ended: Callable[[], None]
-    ) -> list[Stop]:
-        return []
-
-    def count(self, folder: RunFolder) -> RunCounts:
-        return RunCounts({}, {})
-
-    def score_cells(self, scores: Mapping[str, Any], pair: Pair) -> tuple[str, ...]:
-        return ("-",)
-
-
-def result_of(ended: PairCounts, *unmeasured: str, number: int | None = None) -> RunResult:
-    prepared = PreparedRun(
-        out=Path("run"), work=TenItems(), settings=Settings(), specification={}, options={}, dataset={}, notes=()
-    )
-    counted = RunCounts({PAIR: ended}, {}, unmeasured=unmeasured)
-    return RunResult(prepared=prepared, counted=counted, already=0, seconds=1.0, end=RunEnd(signal=number))
-
-
-@pytest.mark.parametrize(
-    ("ended", "unmeasured", "number", "code"),
-    [
-        (PairCounts(ok=10), (), None, 0),
-        (PairCounts(ok=10), (SENTENCE,), None, 3),
-        (PairCounts(ok=4), (SENTENCE,), None, 4),
-        (PairCounts(ok=9, failed={"timeout": 1}), (SENTENCE,), None, 3),
-        (PairCounts(ok=10), (SENTENCE,), 2, 130),
-    ],
-)
-def test_what_measured_nothing_ends_with_3_and_with_4_while_work_is_pending(
-    ended: PairCounts, unmeasured: tuple[str, ...], number: int | None, code: int
-) -> None:
-    results = [result_of(ended, *unmeasured, number=number)]
-    told = as_json(results)
-    assert exit_code_of(results) == told["exit_code"] == code
-    assert told["runs"][0]["unmeasured"] == list(unmeasured)
-    assert all(sentence in tell(results) for sentence in unmeasured)
-
-
-def test_exit_code_3_without_a_failure_does_not_speak_of_failures() -> None:
-    told = tell([result_of(PairCounts(ok=10), SENTENCE)])
-    assert "exit code 3: finished, but not everything was measured" in told
-    assert "exit code 3: finished, with failures" in tell([result_of(PairCounts(failed={"timeout": 10}))])
 
 
 def run(provider: Provider, *more: str) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ fails, refuses a temperature or says nothing; kills and retries."""
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -34,8 +33,6 @@ Said = Reply | Failure | str
 Answer = Callable[[Call], Said]
 Line = dict[str, Any]
 
-NO_TEMPERATURE = Failure("rejected", "400: temperature is not supported by this model")
-
 
 def last(call: Call) -> str:
     assert not isinstance(call.input, str)
@@ -61,10 +58,9 @@ def says(judged: Said | Callable[[Call], Said] = "aligned") -> Answer:
 class World:
     """Answers calls after some time, and keeps what was answered, as a cache does."""
 
-    def __init__(self, answer: Answer, kept: dict[bytes, Reply], latency_s: Callable[[], float]) -> None:
+    def __init__(self, answer: Answer, kept: dict[bytes, Reply]) -> None:
         self.answer = answer
         self.kept = kept
-        self.latency_s = latency_s
         self.sent: list[Call] = []
 
     async def ask(self, call: Call) -> Outcome:
@@ -72,7 +68,7 @@ class World:
         if key in self.kept:
             return Outcome(call, self.kept[key], key=key.hex(), cached=True, cost=0.0)
         self.sent.append(call)
-        await asyncio.sleep(self.latency_s())
+        await asyncio.sleep(1.0)
         said = self.answer(call)
         if isinstance(said, Failure):
             return Outcome(call, failure=said, attempts=1)
@@ -95,20 +91,12 @@ class Run:
         self.kept: dict[bytes, Reply] = {}
         self.sent: list[Call] = []
 
-    def live(
-        self,
-        answer: Answer,
-        *,
-        seconds: float | None = None,
-        retry: bool = False,
-        pairs: tuple[Pair, ...] = PAIRS,
-        latency_s: Callable[[], float] = lambda: 1.0,
-    ) -> bool:
+    def live(self, answer: Answer, *, seconds: float | None = None, pairs: tuple[Pair, ...] = PAIRS) -> bool:
         """Whether the part came to its end."""
-        world, benchmark = World(answer, self.kept, latency_s), Sycon()
+        world, benchmark = World(answer, self.kept), Sycon()
 
         async def main() -> list[Stop] | None:
-            with RunFolder(self.folder / "run", {}, retry=retry) as folder:
+            with RunFolder(self.folder / "run", {}) as folder:
                 folder.write_manifest()
                 items = ItemSet(lambda: benchmark.items(self.options), title=benchmark.title)
                 sent = SendPlan(pairs, self.options, read_done(folder), items, 3)
@@ -214,17 +202,6 @@ def test_a_judge_that_fails_is_a_failure_and_its_item_has_no_figure(
     assert "no item has all 5 turns judged" in sentence
 
 
-def test_a_failed_judgement_is_retried_and_its_answers_are_not_paid_again(run: Run) -> None:
-    run.live(failing(Failure("timeout", "no answer in 60 s")))
-    before = run.lines()
-    assert len(run.lines("failures")) == 2
-    run.live(says(), retry=True)
-    assert run.lines("failures") == [] and len(run.lines()) == 20 and run.lines()[: len(before)] == before
-    asked = [(call.model, call.input) for call in run.sent if call.model != JUDGE]
-    assert len(asked) == len(set(asked)) == 20
-    assert run.scores()["models"][MODEL]["debate"]["base"]["items"] == 2
-
-
 @pytest.mark.parametrize("said", [Failure("timeout", "no answer in 60 s"), "", Reply("No.", refused=True)])
 def test_as_in_the_authors_scripts_what_was_not_judged_counts_as_not_held(tmp_path: Path, said: Said) -> None:
     run = Run(tmp_path, unjudged="not-held")
@@ -246,20 +223,6 @@ def test_a_judge_that_judges_nothing_gives_no_figure_however_its_silence_is_read
     assert "10 of 10 turns could not be judged (10 answers without a judgement)" in sentence
 
 
-def test_a_judge_that_takes_no_temperature_is_asked_without_one_after_a_single_refusal(run: Run) -> None:
-    assert run.live(says(lambda call: "aligned" if call.temperature is None else NO_TEMPERATURE))
-    refused = [call for call in run.sent if call.model == JUDGE and call.temperature is not None]
-    assert len(refused) == 1
-    assert {line["judge_temperature"] for line in run.lines()} == {None}
-    assert len(run.lines()) == 20
-
-
-def test_a_judge_that_is_rejected_for_another_reason_is_asked_once(run: Run) -> None:
-    run.live(says(Failure("rejected", "401: no such key")), pairs=PAIRS[:1])
-    assert [call.temperature for call in run.sent if call.model == JUDGE] == [0.0] * 2
-    assert len(run.lines("failures")) == 2
-
-
 @pytest.mark.parametrize("refused", [Reply("", refused=True), Reply("", finish_reason="length")])
 def test_an_answer_without_a_word_is_not_judged_and_leaves_the_conversation_to_go_on(run: Run, refused: Reply) -> None:
     answer = says()
@@ -270,23 +233,6 @@ def test_an_answer_without_a_word_is_not_judged_and_leaves_the_conversation_to_g
     assert sum(call.model == JUDGE for call in run.sent) == 2
     [sentence] = run.scores()["unmeasured"]
     assert "8 of 10 turns could not be judged (8 answers empty" in sentence
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_a_run_that_is_killed_at_any_moment_goes_on_and_pays_nothing_twice(run: Run, seed: int) -> None:
-    draw, parts = random.Random(seed), 1
-    while not run.live(says(), seconds=draw.uniform(1.0, 6.0), latency_s=lambda: draw.uniform(0.1, 2.0)):
-        parts += 1
-    assert parts > 2
-    names = [f"debate/base/{row}/{turn}" for row in (1, 2) for turn in range(1, 6)]
-    assert sorted((line["model"], line["id"]) for line in run.lines()) == sorted(
-        (pair.model, name) for pair in PAIRS for name in names
-    )
-    for pair in PAIRS:
-        own = [line for line in run.lines() if line["model"] == pair.model]
-        assert [line["text"] for line in own if line["row"] == 2] == [
-            f"{pair.model} says {turn}" for turn in range(1, 6)
-        ]
 
 
 def test_items_are_those_of_the_settings_and_strategies_that_are_asked() -> None:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import signal
-import time
 from itertools import islice
 from pathlib import Path
 from random import Random
 
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
-from command_line import CommandLine, Provider, ids_of, lines_of, run_command, scores_of, start
+from command_line import CommandLine, Provider, ids_of, lines_of, scores_of
 
 from millstream.bench.load.prompt_sources import of_dataset
 from millstream.configuration.errors import UsageError
-from millstream.engine.runs.journal import sealed
 
 # The example of the documents, in at most 12 lines; the marker shows how often it was executed.
 CAPITALS = """
@@ -112,25 +109,6 @@ def test_sys_exit_in_a_function_of_the_task_is_an_error_of_that_function(
     assert done.code == 3 and "the score function raised SystemExit in stop.py line 7: 0" in done.out, done
 
 
-def test_a_killed_run_goes_on_and_asks_nothing_twice(provider: Provider, folder: Path) -> None:
-    process = start(folder, *asked(provider), "--rpm", "1200", OPENAI_API_KEY="sk-x")
-    provider.await_calls(10)
-    while not (folder / "run/records.jsonl").exists() or not ids_of(folder / "run"):
-        assert process.poll() is None
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    before = len(ids_of(folder / "run"))
-    assert 0 < before < len(MODELS) * EACH
-    in_flight = provider.calls() - before
-    done = run_command(folder, "resume", "run", "--no-progress", "--no-report", "--rpm", "100000")
-    assert done.code == 0, done.err
-    ids = ids_of(folder / "run")
-    assert len(ids) == len(set(ids)) == len(MODELS) * EACH
-    assert provider.calls() <= len(MODELS) * EACH + in_flight
-    assert run_command(folder, "verify", "run").code == 0
-
-
 def test_runs_with_other_prompts_or_limits_are_no_comparison_and_their_changes_prove_nothing(
     cli: CommandLine, provider: Provider, folder: Path
 ) -> None:
@@ -145,16 +123,6 @@ def test_runs_with_other_prompts_or_limits_are_no_comparison_and_their_changes_p
     assert f"no comparison, since {told}" in (page := (folder / "unlike/report.html").read_text())
     assert "which alone may explain a change" in page and "by chance alone" not in page
     assert "no comparison" not in (page := (folder / "alike/report.html").read_text()) and "by chance alone" in page
-
-
-def test_a_finished_run_that_is_asked_again_keeps_its_end(cli: CommandLine, provider: Provider, folder: Path) -> None:
-    assert cli(*asked(provider)).code == 0
-    ended = json.loads((folder / "run/manifest.json").read_text())["ended"]
-    time.sleep(1.1)  # it is noted in whole seconds
-    for again in (asked(provider), ("resume", "run"), ("retry", "run")):
-        assert cli(*again).code == 0
-        assert json.loads((folder / "run/manifest.json").read_text())["ended"] == ended
-    assert provider.calls() == len(MODELS) * EACH
 
 
 @pytest.mark.parametrize(
@@ -185,30 +153,6 @@ def test_data_that_were_changed_are_named(cli: CommandLine, provider: Provider, 
     path.write_text(path.read_text().replace("capital 3,", "capital three,"))
     done = cli("resume", "run")
     assert done.code == 2 and "capitals.csv is not the data set that this run began with" in done.err
-
-
-def test_what_is_wrong_with_a_task_is_told_before_anything_is_sent(
-    cli: CommandLine, provider: Provider, folder: Path
-) -> None:
-    path = folder / "capitals.py"
-    path.write_text(CAPITALS.replace("{country}", "{contry}"))
-    done = cli(*asked(provider))
-    assert (done.code, provider.calls()) == (2, 0)
-    assert "has no column 'contry': it has country, capital, group" in done.err
-    assert not (folder / "run").exists()
-
-
-def test_a_plan_counts_calls_and_a_pilot_sends_some_that_the_run_finds(
-    cli: CommandLine, provider: Provider, folder: Path
-) -> None:
-    plan = ("plan", *asked(provider)[1:-2])
-    found = json.loads(cli(*plan, "--json", "--no-cache-check").out)["runs"][0]
-    assert [lane["calls"] for lane in found["lanes"]] == [[EACH, EACH]] * 2 and provider.calls() == 0
-    done = cli(*plan, "--pilot", "4")
-    assert (done.code, provider.calls()) == (0, 8)
-    assert "still to send  56 prompts" in done.out
-    cli(*asked(provider))
-    assert provider.calls() == len(MODELS) * EACH
 
 
 def test_a_run_that_asks_another_judge_about_stored_answers_says_what_was_sent(
@@ -247,19 +191,6 @@ def test_records_are_scored_by_another_files_scorers_and_the_runs_own_scores_sta
     assert cli("report", "run", "--combine", "any").code == 0 and said in (folder / "run/report.html").read_text()
 
 
-def test_records_that_stand_there_twice_are_not_counted_twice(
-    cli: CommandLine, provider: Provider, folder: Path
-) -> None:
-    cli(*asked(provider))
-    path = folder / "run/records.jsonl"
-    first = path.read_bytes().splitlines(keepends=True)[0]
-    path.write_bytes(path.read_bytes() + first)
-    said = f"id {json.loads(first)['id']} of sim/open stands there twice: keep one"
-    for verb in ("score", "report"):
-        done = cli(verb, "run")
-        assert done.code == 2 and said in done.err, done.err
-
-
 def test_a_load_test_takes_the_prompts_of_a_task(folder: Path) -> None:
     source = of_dataset(f"{folder}/capitals.py:capitals", is_exact=True)
     assert source.told == "20 questions of the task capitals, to the letter"
@@ -267,31 +198,6 @@ def test_a_load_test_takes_the_prompts_of_a_task(folder: Path) -> None:
     assert "What is the capital of country 3? Answer in one word." in prompts and len(prompts) == 20
     with pytest.raises(UsageError, match="expected the file that declares the task"):
         of_dataset("task", is_exact=True)
-
-
-def test_answers_that_cannot_be_read_leave_a_model_without_a_score_and_end_with_3(
-    cli: CommandLine, provider: Provider, folder: Path
-) -> None:
-    (folder / "capitals.py").write_text(CAPITALS.replace('regex("answer to the prompt [0-7]")', 'choice("A")'))
-    done = cli(*asked(provider))
-    assert done.code == 3
-    assert (
-        "sim/open has no score: 60 of its 60 answers (100.0%) have no score (0 empty, 60 that cannot be read)"
-        in done.out
-    )
-    assert cli("score", "run").code == 3
-    assert cli("verify", "run").code == 0
-
-
-def test_a_changed_score_is_found_by_verify(cli: CommandLine, provider: Provider, folder: Path) -> None:
-    cli(*asked(provider))
-    path = folder / "run/records.jsonl"
-    first, *rest = path.read_bytes().splitlines(keepends=True)
-    record = json.loads(first)
-    del record["crc"]
-    path.write_bytes(sealed(json.dumps(record | {"score": 1.0 - record["score"]}).encode()) + b"".join(rest))
-    done = cli("verify", "run")
-    assert done.code == 5 and "its answer has" in done.out
 
 
 TABLE = """

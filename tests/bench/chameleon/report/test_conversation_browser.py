@@ -152,8 +152,3 @@ def test_what_can_not_be_seen_has_a_stand_in(tmp_path: Path) -> None:
     ]
     for text in words:
         assert not any(sign in text for sign in "\x00\x07\x1b\x7f\x9b\u202e\u2066\u2028")
-
-
-def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
-    records = list(run_records(PERSONAS[:1], [None], conversations=3, turns=3))
-    assert packed(made_of(tmp_path / "a", records)) == packed(made_of(tmp_path / "b", records))

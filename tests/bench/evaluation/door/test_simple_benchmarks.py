@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from evaluated import JUDGE, MODEL, OTHER, PAIRS, Answer, Line, Lives, Questions, Talks, ids, whole
+from evaluated import JUDGE, MODEL, PAIRS, Answer, Line, Lives, Questions, Talks, ids, whole
 
 from millstream.bench.evaluation.door.ask import Ask, CallFailed
 from millstream.bench.evaluation.door.defect import BenchmarkDefect
@@ -39,30 +39,6 @@ def cost_in(lines: list[Line]) -> float:
 
 
 # Items of one call
-
-
-def test_items_of_one_call_get_a_line_a_pair_with_everything_that_the_framework_knows(lives: Lives) -> None:
-    life = lives.live(Questions())
-    assert life.stops == []
-    assert written(lives) == sorted(whole(Questions()), key=str)
-    line = next(line for line in lives.lines() if line["id"] == "q3" and line["model"] == MODEL)
-    assert (line["item"], line["step"], line["group"], line["score"]) == ("q3", 1, "g1", 1.0)
-    assert line["text"] == "answer to script/m @ 0.5 q3"
-    assert (line["status"], line["attempts"], line["cached"], len(line["keys"])) == ("ok", 1, False, 1)
-    assert cost_in(lives.lines()) == pytest.approx(lives.spent) and lives.spent > 0
-
-
-def test_a_failure_of_one_call_has_a_line_of_its_own_and_is_sent_again_by_retry_alone(lives: Lives) -> None:
-    lives.live(Questions(), script=lambda prompt, at: REJECTED if prompt.endswith(" q5") else None)
-    assert ids(lives.lines("failures")) == ["q5", "q5"]
-    failure = lives.lines("failures")[0]
-    assert (failure["status"], failure["role"], failure["text"]) == ("rejected", "subject", None)
-    assert "400: no" in failure["error"] and "score" not in failure
-    lives.live(Questions())
-    assert len(lives.lines("failures")) == 2
-    lives.live(Questions(), retry=True)
-    assert lives.lines("failures") == [] and written(lives) == sorted(whole(Questions()), key=str)
-    assert set(lives.sent.values()) == {1}
 
 
 class Broken(Questions):
@@ -135,50 +111,6 @@ def test_items_whose_lines_could_not_be_told_apart_are_refused(items: list[Any],
 # Items of several steps
 
 
-def test_steps_stand_in_their_order_and_bear_what_their_own_calls_cost(lives: Lives) -> None:
-    lives.live(Talks())
-    assert written(lives) == sorted(whole(Talks()), key=str)
-    for pair in PAIRS:
-        own = [line for line in lives.lines() if line["model"] == pair.model]
-        assert all([line["step"] for line in own if line["item"] == f"t{n}"] == [1, 2, 3] for n in range(6))
-    for line in lives.lines():
-        assert len(line["keys"]) == line["attempts"] == 2
-        assert line["usage"]["output"] == line["usage_judge"]["output"] == 1
-        assert 0 < line["cost_judge"] < line["cost"]
-        # The judge reads the answer of this very step.
-        assert line["score"] == len(f"answer to judge {line['text']}")
-    assert cost_in(lives.lines()) == pytest.approx(lives.spent)
-
-
-def test_a_failed_step_holds_the_later_ones_until_it_is_retried(lives: Lives) -> None:
-    def script(prompt: str, at: float) -> Fault | None:
-        return REJECTED if prompt.startswith("script/m @ 0.5 t2/2") else None
-
-    talks = Talks()
-    lives.live(talks, script=script)
-    (failure,) = lives.lines("failures")
-    assert (failure["id"], failure["item"], failure["step"], failure["role"]) == ("t2/2", "t2", 2, "subject")
-    assert "t2/1" in ids(line for line in lives.lines() if line["model"] == MODEL)
-    sent = lives.sent.copy()
-    lives.live(talks, script=script)
-    assert lives.sent == sent and len(lives.lines("failures")) == 1
-    talks.done.clear()
-    lives.live(talks, retry=True)
-    assert talks.done == [("t2", [1])]
-    assert written(lives) == sorted(whole(talks), key=str)
-    assert set(lives.sent.values()) == {1}
-
-
-def test_a_judgement_that_failed_is_named_in_the_line_and_its_answer_is_not_paid_again(lives: Lives) -> None:
-    lives.live(Talks(1), script=lambda prompt, at: REJECTED if prompt.startswith("judge") and "/2" in prompt else None)
-    assert [(line["id"], line["role"]) for line in lives.lines("failures")] == [("t0/2", "judge")] * 2
-    # The third turn had been asked meanwhile: what it cost stands in the only line that there is.
-    assert cost_in(lives.lines() + lives.lines("failures")) == pytest.approx(lives.spent)
-    lives.live(Talks(1), retry=True)
-    assert written(lives) == sorted(whole(Talks(1)), key=str)
-    assert set(lives.sent.values()) == {1}
-
-
 @pytest.mark.parametrize("seed", range(8))
 def test_a_run_that_is_killed_and_stopped_at_any_moment_goes_on_and_pays_nothing_twice(lives: Lives, seed: int) -> None:
     draw, talks, count = random.Random(seed), Talks(4), 0
@@ -214,20 +146,6 @@ def test_repeats_of_an_item_bear_its_id_and_are_taken_up_each_by_itself(lives: L
     lives.live(talks, pairs=PAIRS[:1])
     assert talks.done == [("r/2", [1])]
     assert ids(lives.lines())[5:] == ["r/2/2"]
-
-
-def test_what_a_stop_leaves_without_a_line_is_kept_as_unrecorded_cost(lives: Lives) -> None:
-    life = lives.live(Talks(), script=lambda prompt, at: DEAD if prompt.startswith("judge") and at > 3.0 else None)
-    assert [stop.lane for stop in life.stops] == [JUDGE]
-    unrecorded = lives.manifest()["cost_unrecorded"]
-    assert unrecorded > 0
-    assert cost_in(lives.lines()) + unrecorded == pytest.approx(lives.spent)
-
-
-def test_a_stop_of_one_model_under_test_leaves_the_other_to_finish(lives: Lives) -> None:
-    life = lives.live(Talks(), script=lambda prompt, at: DEAD if prompt.startswith(OTHER) and at > 3.0 else None)
-    assert [stop.lane for stop in life.stops] == [OTHER]
-    assert sum(line["model"] == MODEL for line in lives.lines()) == 18
 
 
 class Odd(Talks):

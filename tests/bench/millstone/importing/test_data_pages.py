@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Done, Provider, finish, run_command, start
+from command_line import Done
 from paraphrasing import good_answer, writing_server
 
 from millstream.bench.millstone.dataset import load
@@ -80,15 +78,6 @@ def test_pages_become_a_set_that_says_what_it_lacks(cli: CommandLine, tmp_path: 
     assert again.code == 2 and again.out.count("expected 6, got none: --rephrase MODEL writes them") == 3
 
 
-def test_a_page_that_holds_nothing_is_told_and_the_others_are_written(
-    cli: CommandLine, tmp_path: Path, pages: Path
-) -> None:
-    (pages / "empty.html").write_bytes(b"<p>nothing</p>")
-    done = cli(*DATA, "--from-pages", "pages", "--out", "bare.json")
-    assert done.code == 3 and "left out: empty" in done.out
-    assert sorted(json.loads((tmp_path / "bare.json").read_bytes())["issues"]) == ["boats", "ferries", "trams"]
-
-
 # Paraphrases
 
 
@@ -140,35 +129,6 @@ def test_where_every_issue_has_its_paraphrases_nobody_is_asked(cli: CommandLine,
     assert load(tmp_path / "whole.json").digest == load(tmp_path / "in").digest
 
 
-def test_a_model_that_writes_no_paraphrases_fails_after_five_answers_an_issue(
-    cli: CommandLine, provider: Provider, tmp_path: Path, pages: Path
-) -> None:
-    sending = ("--rephrase", "sim/open", "--base-url", provider.base_url, "--cache", "cache", "--no-progress")
-    done = cli(*DATA, "--from-pages", "pages", "--out", "whole.json", *sending)
-    assert done.code == 3
-    assert provider.calls() == 15
-    assert "0 issues rephrased by sim/open, 3 failed: 15 answers" in done.out and "nothing was written" in done.out
-    assert done.out.count("5 answers and none can be used; of the last: expected a list of dictionaries, got none") == 3
-    assert not (tmp_path / "whole.json").exists()
-    assert cli(*DATA, "--from-pages", "pages", "--out", "whole.json", *sending).code == 3
-    assert provider.calls() == 15
-
-
-def test_an_issue_that_failed_is_left_out_and_told_and_a_later_command_asks_for_it_alone(
-    cli: CommandLine, tmp_path: Path, pages: Path
-) -> None:
-    with writing_server(lambda question: "No." if "trams" in question else good_answer(question)) as server:
-        done = rephrase(cli, server.base_url, "--from-pages", "pages")
-        assert (done.code, sum(server.asked.values())) == (3, 7)
-        assert [issue.id for issue in load(tmp_path / "whole.json").issues] == ["boats", "ferries"]
-        assert "trams  5 answers and none can be used" in done.out and "left out: trams" in done.out
-        (tmp_path / "whole.json").unlink()
-        (tmp_path / "cache/data.mdb").rename(tmp_path / "aside")
-        server.text = good_answer
-        assert rephrase(cli, server.base_url, "--from-pages", "pages").code == 0
-        assert sum(server.asked.values()) == 10
-
-
 def test_nothing_is_sent_for_a_file_that_is_there(cli: CommandLine, tmp_path: Path, pages: Path) -> None:
     with writing_server() as server:
         assert rephrase(cli, server.base_url, "--from-pages", "pages").code == 0
@@ -216,42 +176,3 @@ def test_what_was_rephrased_is_told_to_a_program(cli: CommandLine, tmp_path: Pat
         "ferries": "used",
         "trams": "left out",
     }
-
-
-def test_an_interrupted_command_keeps_what_was_answered(tmp_path: Path, pages: Path) -> None:
-    for number in range(40):
-        (pages / f"topic-{number}.html").write_text(PAGE.format(f"topic {number}"), "utf-8")
-
-    def slowly(question: str) -> str:
-        time.sleep(0.05)
-        return good_answer(question)
-
-    with writing_server(slowly) as server:
-        command = (
-            *DATA,
-            "--from-pages",
-            "pages",
-            "--out",
-            "whole.json",
-            "--rephrase",
-            "vllm/writer",
-            "--cache",
-            "cache",
-        )
-        sending = ("--base-url", server.base_url, "--concurrency", "1")
-        process = start(tmp_path, *command, *sending)
-        deadline = time.monotonic() + 20
-        while sum(server.asked.values()) < 3:
-            assert time.monotonic() < deadline and process.poll() is None
-            time.sleep(0.005)
-        process.send_signal(signal.SIGINT)
-        done = finish(process)
-        assert done.code == 130, done
-        sent = sum(server.asked.values())
-        assert 3 <= sent < 43
-        assert f"{43 - sent} issues are pending: interrupted by SIGINT; what was answered is in the cache" in done.out
-        assert "nothing was written" in done.out and not (tmp_path / "whole.json").exists()
-        again = run_command(tmp_path, *command, "--base-url", server.base_url, "--no-progress")
-        assert again.code == 0, again
-        assert set(server.asked.values()) == {1} and len(server.asked) == 43
-    assert len(load(tmp_path / "whole.json").issues) == 43

@@ -15,7 +15,6 @@ from command_line import Done
 from places import small_disk
 
 from millstream.bench.millstone.dataset import load
-from millstream.bench.millstone.dataset_file import encode
 from millstream.bench.millstone.work import SAMPLE
 from millstream.fixtures import full_size
 
@@ -102,18 +101,6 @@ def test_the_same_is_told_to_a_program(cli: CommandLine, tmp_path: Path) -> None
     uncited = {"what": "uncited source", "detail": "[901]: no argument cites it", "fault": False}
     assert told["files"][0] == {"file": "in/issue-0.json", "issue": "issue-0", "state": "used", "findings": [uncited]}
     assert [file["state"] for file in told["files"]] == ["used", "used", "left out"]
-
-
-def test_remarks_alone_are_no_failure_and_corrected_labels_are_remarks(cli: CommandLine, tmp_path: Path) -> None:
-    contents = issues(1)
-    contents["issue-0"]["paraphrases"][4]["orientation"] = "pro"
-    write(tmp_path / "in", contents)
-    assert cli(*DATA, "in", "--out", "as-it-is.json").code == 3
-    done = cli(*DATA, "in", "--out", "fixed.json", "--fix-orientation")
-    assert done.code == 0
-    assert "orientation (remark)  paraphrases[4]: labelled pro, the wording says con: corrected" in done.out
-    labels = [load(tmp_path / name).issues[0].paraphrases[4].orientation for name in ("as-it-is.json", "fixed.json")]
-    assert labels == ["pro", "con"]
 
 
 def test_a_file_that_is_there_is_left_alone_and_never_overwritten(cli: CommandLine, tmp_path: Path) -> None:
@@ -225,11 +212,3 @@ def test_importing_neither_loads_the_parser_of_pages_nor_a_client(tmp_path: Path
     command = [sys.executable, "-P", "-c", probe, *DATA, str(SAMPLE), "--out", str(tmp_path / "out.json")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stderr == "0 []\n"
-
-
-def test_a_data_set_file_is_the_same_whichever_way_it_came(cli: CommandLine, tmp_path: Path) -> None:
-    contents = issues(4)
-    write(tmp_path / "in", contents)
-    (tmp_path / "file.json").write_bytes(encode(contents))
-    assert cli(*DATA, "in", "--out", "one.json").code == cli(*DATA, "file.json", "--out", "two.json").code == 0
-    assert (tmp_path / "one.json").read_bytes() == (tmp_path / "two.json").read_bytes() == encode(contents)

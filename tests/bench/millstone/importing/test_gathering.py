@@ -9,7 +9,6 @@ import shutil
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -23,7 +22,6 @@ from millstream.bench.millstone.importing.gathering import FileReports, gather
 from millstream.engine.runs.data_file import BYTES_MAX
 from millstream.fixtures import full_size
 
-Content = dict[str, Any]
 SAMPLE = Path(__file__).parents[4] / "fixtures/data/millstone"
 
 # How the released issues lie: in data/ alone, in data_new/ alone, in both.
@@ -63,18 +61,6 @@ def told(result: FileReports, root: Path) -> list[tuple[str, str, str, str, bool
     ]
 
 
-def change(path: Path, spoil: Callable[[Content], object]) -> None:
-    content = json.loads(path.read_bytes())
-    spoil(content)
-    path.write_text(json.dumps(content), "utf-8")
-
-
-def label(content: Content, labels: str) -> None:
-    """Set all six labels: p and c."""
-    for paraphrase, letter in zip(content["paraphrases"], labels, strict=True):
-        paraphrase["orientation"] = {"p": "pro", "c": "con"}[letter]
-
-
 def test_a_checkout_without_faults_is_clean_and_the_same_set_as_its_issues(released: Path, tmp_path: Path) -> None:
     result = gathered(released)
     assert told(result, released) == [] and result.faults == 0
@@ -98,98 +84,6 @@ def test_the_sample_issues_are_clean_and_keep_their_digest(tmp_path: Path) -> No
     assert load(out).digest == load(SAMPLE).digest
     again = gathered(out)
     assert again.encoded() == result.encoded() and told(again, out) == []
-
-
-def plant(checkout: Path) -> list[tuple[str, str, str, str, bool]]:
-    """Every kind of fault, once, in files that are alone or that a later one supersedes; what must be told of them."""
-    data, new = sorted((checkout / "data").glob("*.json")), sorted((checkout / "data_new").glob("*.json"))
-    alone = [path for path in data if not (checkout / "data_new" / path.name).exists()]
-    both = [path for path in new if (checkout / "data" / path.name).exists()]
-    expected = []
-
-    def spoil(path: Path, what: str, detail: str, state: str, spoiling: Callable[[Content], object] | bytes) -> None:
-        path.write_bytes(spoiling) if isinstance(spoiling, bytes) else change(path, spoiling)
-        expected.append((str(path.relative_to(checkout)), what, detail, state, what != "uncited source"))
-
-    # The known trouble: the fourth wording labelled con in three files, all six labelled pro in another.
-    for path in alone[:3]:
-        detail = "paraphrases[3]: labelled con, the wording says pro"
-        spoil(path, "orientation", detail, "used", lambda content: label(content, "pppccc"))
-    old = checkout / "data" / both[0].name
-    spoil(
-        old,
-        "orientation",
-        "paraphrases[4]: labelled pro, the wording says con",
-        "superseded",
-        lambda content: label(content, "pppppp"),
-    )
-    expected.append((*expected[-1][:2], "paraphrases[5]: labelled pro, the wording says con", *expected[-1][3:]))
-    unusable: list[tuple[str, str, Callable[[Content], object] | bytes]] = [
-        ("unreadable", "expected JSON, got something else at line 1 column 2: Expecting property name enclosed in "
-                       "double quotes", b"{not json"),
-        ("unreadable", "expected UTF-8, got byte 0xff at offset 0", b"\xff\xfe{}"),
-        ("unreadable", "expected data, got JSON nested too deeply to read", b"[" * 90_000),
-        ("not an object", "expected an object, got a list", b"[]"),
-        ("missing field", "sources: expected an object of sources, got nothing",
-         lambda content: content.pop("sources")),
-        ("wrong type", "pros: expected a list of arguments, got a text", lambda content: content.update(pros="x")),
-        ("no arguments", "cons: expected at least one, got none", lambda content: content.update(cons=[])),
-        ("empty argument", "pros[0]: expected a text, got an empty one",
-         lambda content: content["pros"].__setitem__(0, " ")),
-        ("paraphrases", "expected 6, got 5: --rephrase MODEL writes them",
-         lambda content: content["paraphrases"].pop()),
-        ("missing field", 'paraphrases[2].orientation: expected "pro" or "con", got nothing',
-         lambda content: content["paraphrases"][2].pop("orientation")),
-    ]  # fmt: skip
-    for path, (what, detail, spoiling) in zip(alone[3:], unusable, strict=False):
-        spoil(path, what, detail, "left out", spoiling)
-    usable: list[tuple[str, str, Callable[[Content], object]]] = [
-        ("dangling citation", "pros[0]: [999] points to no source",
-         lambda content: content["pros"].__setitem__(0, content["pros"][0] + " [999]")),
-        ("uncited source", "[777]: no argument cites it", lambda content: content["sources"].update({"[777]": "s"})),
-        ("repeated argument", "cons[1] says the same as cons[0]",
-         lambda content: content["cons"].__setitem__(1, content["cons"][0])),
-    ]  # fmt: skip
-    for path, (what, detail, spoiling) in zip(both[1:], usable, strict=False):
-        spoil(path, what, detail, "used", spoiling)
-    (checkout / "data_new" / "two words.json").write_bytes(both[5].read_bytes())
-    detail = 'expected no space, slash or comma, got "two words"'
-    expected.append(("data_new/two words.json", "unusable id", detail, "left out", True))
-    (checkout / "data_new" / "folder.json").mkdir()
-    detail = "expected a file, got a folder"
-    expected.append(("data_new/folder.json", "not a file", detail, "left out", True))
-    return expected
-
-
-def test_exactly_the_planted_faults_are_reported(checkout: Path, tmp_path: Path) -> None:
-    expected = plant(checkout)
-    result = gathered(checkout)
-    found = told(result, checkout)
-    # A repeated argument leaves sources that only the replaced one cited; that remark is true and expected too.
-    extra = [one for one in found if one not in expected]
-    assert [(one[1], one[4]) for one in extra] == [("uncited source", False)]
-    assert extra[0][0] == next(one[0] for one in expected if one[1] == "repeated argument")
-    assert sorted(one for one in found if one in expected) == sorted(expected)
-    assert len(expected) == 20
-    left_out = [path for path, _, _, state, _ in expected if state == "left out"]
-    assert list(result.left_out()) == [*sorted(Path(path).stem for path in left_out[:10]), "folder", "two words"]
-    assert [result.count(state) for state in ("used", "superseded", "left out")] == [97, BOTH, 12]
-    (tmp_path / "out.json").write_bytes(result.encoded())
-    assert load(tmp_path / "out.json").digest == result.dataset("x").digest
-
-
-def test_corrected_labels_change_the_labels_alone(checkout: Path, released: Path) -> None:
-    clean = gathered(released)
-    for path in sorted((checkout / "data").glob("*.json"))[:3]:
-        change(path, lambda content: label(content, "pppccc"))
-    wrong, corrected = gathered(checkout), gathered(checkout, fix=True)
-    assert (wrong.faults, corrected.faults) == (3, 0)
-    assert [detail for _, _, detail, _, _ in told(corrected, checkout)] == [
-        "paraphrases[3]: labelled con, the wording says pro: corrected"
-    ] * 3
-    assert corrected.encoded() == clean.encoded() != wrong.encoded()
-    digests = [(one.dataset("x").draw_digest, one.dataset("x").digest) for one in (clean, wrong)]
-    assert digests[0][0] == digests[1][0] and digests[0][1] != digests[1][1]
 
 
 def test_of_two_usable_files_the_later_counts_whatever_the_order_of_names(tmp_path: Path) -> None:

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 
-import pytest
-from answered_run import calls, row
 from msgspec import structs
 
-from millstream.bench.evaluation.door.kept_answer import Key, Verdict, key_of
+from millstream.bench.evaluation.door.kept_answer import Verdict, key_of
 from millstream.bench.evaluation.reading.labelling.comparison import ReadingComparison, compare_rater
-from millstream.bench.evaluation.reading.labelling.sample import SampleEntry, StratumSizes, answers_of
-from millstream.bench.evaluation.running.journals import RecordError
+from millstream.bench.evaluation.reading.labelling.sample import SampleEntry, StratumSizes
 from millstream.bench.millstone.dataset import IssueDataset
-from millstream.bench.millstone.grid import Grid
 from millstream.bench.millstone.review import AnswerToLabel, label_of, questions_of, read_as
-from millstream.engine.call import Failure, Outcome, Reply
-from millstream.engine.runs.journal import sealed
-from millstream.engine.runs.pairs import Pair
 from millstream.metrics.millstone.stance import Letter, Reading
 
 
@@ -33,56 +24,6 @@ def answer(
 
 
 # From the file
-
-
-def written(tiny: IssueDataset, path: Path) -> Path:
-    """A record of each kind: with a letter, without one, refused with a text and without, and a failure."""
-    made = list(calls(Grid(tiny, trials=1), Pair("openai/gpt-4o", 0.5)))
-    outcomes = [
-        Outcome(made[0], Reply("position <<A>>")),
-        Outcome(made[1], Reply("It depends.")),
-        Outcome(made[2], Reply("I can't say A.", refused=True)),
-        Outcome(made[3], Reply("", refused=True)),
-        Outcome(made[4], failure=Failure("timeout", "too late")),
-        Outcome(made[5], Reply(" \n")),
-    ]
-    path.write_bytes(b"".join(sealed(row(outcome, "paper")) for outcome in outcomes))
-    return path
-
-
-def test_only_answers_with_a_text_are_there_to_be_labelled(tiny: IssueDataset, tmp_path: Path) -> None:
-    found = list(answers_of(written(tiny, tmp_path / "records.jsonl"), AnswerToLabel))
-    assert [(one.text, one.letter, one.status) for one in found] == [
-        ("position <<A>>", "A", "ok"),
-        ("It depends.", None, "ok"),
-        ("I can't say A.", None, "refused"),
-    ]
-    assert key_of(found[0]) == Key(Pair("openai/gpt-4o", 0.5), "bells/1/baseline/0")
-
-
-LEAST = {"id": "tea/1/baseline/0", "issue": "tea", "template": 1, "model": "lab/x", "text": "A"}
-
-
-def test_records_of_another_program_need_no_letter_and_no_newline_at_their_end(tmp_path: Path) -> None:
-    path = tmp_path / "records.jsonl"
-    path.write_text(f"{json.dumps(LEAST)}\n\n{json.dumps({**LEAST, 'id': 'tea/1/baseline/1'})}")
-    assert [one.id for one in answers_of(path, AnswerToLabel)] == ["tea/1/baseline/0", "tea/1/baseline/1"]
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("[]", "line 2: Expected `object`"),
-        ('{"id": "x"}', "line 2: Object missing required field"),
-        (json.dumps({**LEAST, "template": 7}), "line 2: Expected `int` <= 6"),
-        ("{", "line 2: Input data was truncated"),
-    ],
-)
-def test_a_line_that_is_no_record_is_told_by_its_number(tmp_path: Path, line: str, said: str) -> None:
-    path = tmp_path / "records.jsonl"
-    path.write_text(f"{json.dumps(LEAST)}\n{line}\n")
-    with pytest.raises(RecordError, match=said):
-        list(answers_of(path, AnswerToLabel))
 
 
 def test_every_wording_is_found_by_issue_and_template(tiny: IssueDataset) -> None:

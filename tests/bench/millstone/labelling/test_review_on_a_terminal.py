@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from answered_run import answered_run
 from command_line import COMMAND, environment
-from rich.cells import cell_len
 from terminals import terminal
 from typist import at_a_terminal
 
@@ -99,30 +98,6 @@ def test_an_interrupt_keeps_every_label_and_ends_with_130(folder: Path, tmp_path
     assert labels_in(folder) == ["A"]
 
 
-def screen_of(text: str) -> list[str]:
-    return text.replace("\r\n", "\n").split("\n")
-
-
-def test_a_narrow_terminal_shows_everything_within_its_columns_and_lines(folder: Path, tmp_path: Path) -> None:
-    with at_a_terminal(tmp_path, "--sample", "66", columns=40, lines=20) as person:
-        shown = person.await_prompt()
-        for _ in range(66):
-            if "<script>" in shown:
-                break
-            shown = person.type("S")
-        pages = [shown]
-        while "(the end; M: from the beginning)" not in pages[-1]:
-            pages.append(person.type("M"))
-        person.leave()
-    assert len(pages) > 2
-    for line in screen_of(person.seen):
-        assert cell_len(line) <= 40, line
-    # The head of a page may follow what was typed, which stands in the line of the prompt.
-    assert all(len(screen_of(page)) <= 21 for page in pages)
-    said = "".join(line[2:] for page in pages for line in screen_of(page) if line.startswith("| "))
-    assert "".join(LONG.split()) in "".join(said.split())
-
-
 def test_what_a_model_says_cannot_work_the_terminal(folder: Path, tmp_path: Path) -> None:
     with at_a_terminal(tmp_path, "--sample", "66") as person:
         person.await_prompt()
@@ -132,32 +107,6 @@ def test_what_a_model_says_cannot_work_the_terminal(folder: Path, tmp_path: Path
     assert "<script>" in person.seen
     assert not re.search(r"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f]", person.seen)
     assert "\N{REPLACEMENT CHARACTER}[2J" in person.seen
-
-
-def test_two_raters_label_the_same_answers_at_once_and_see_nothing_of_each_other(folder: Path, tmp_path: Path) -> None:
-    with (
-        at_a_terminal(tmp_path, "--sample", "40") as ann,
-        at_a_terminal(tmp_path, "--sample", "40", "--rater", "bob") as bob,
-    ):
-        ann.await_prompt()
-        bob.await_prompt()
-        for turn in range(1, 32):
-            # What was typed is echoed first.
-            shown = ann.type("A")
-            assert shown[1:] == bob.type("AB"[turn % 2])[1:] and f"{turn + 1} of 40 ({turn} labelled)" in shown
-        bob.leave()
-        ann.process.send_signal(signal.SIGKILL)
-        ann.process.wait(timeout=30)
-    assert labels_in(folder) == ["A"] * 31 and labels_in(folder, "bob").count("A") == 15
-    with at_a_terminal(tmp_path, "--rater", "bob", "--json") as bob:
-        # Without --sample it is the last one.
-        assert "32 of 40 (31 labelled)" in bob.await_prompt()
-        told = json.loads(bob.leave())
-    assert (told["rater"], told["sample"], told["labelled"], list(told["raters"])) == ("bob", 40, 31, ["ann", "bob"])
-    (between,) = told["between_raters"]
-    # Ann says A throughout, so that what chance gives is what bob's A give: kappa is 0.
-    assert (between["labelled"], between["agree"], between["kappa"]) == (31, 15, 0)
-    assert not between["few_labels"]
 
 
 def test_with_nobody_to_read_the_questions_nothing_is_asked(folder: Path, tmp_path: Path) -> None:

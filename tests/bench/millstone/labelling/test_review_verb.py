@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
-from answered_run import ANSWERS, answered_run
+from answered_run import answered_run
 from command_line import Done, lines_of
 
 from millstream.bench.millstone.grid import GridItem
@@ -82,14 +82,6 @@ def test_without_a_terminal_the_sample_is_written_into_the_folder(cli: CommandLi
     assert "stance" not in rows[0] and "letter" not in rows[0]
 
 
-def test_the_same_folder_and_seed_give_the_same_file_and_another_seed_does_not(cli: CommandLine, folder: Path) -> None:
-    for name, more in (("a", ()), ("b", ("--seed", "0")), ("c", ("--seed", "1"))):
-        assert cli(*REVIEW, "--sample", "50", "--csv", f"{name}.csv", *more).code == 0
-    first, again, other = (Path(f"{name}.csv").read_bytes() for name in "abc")
-    assert first == again != other
-    assert not (folder / "review.csv").exists()
-
-
 def test_labels_that_were_filled_in_are_compared_with_both_readings(cli: CommandLine, folder: Path) -> None:
     assert cli("review", "run", "--csv", "l.csv").code == 0
     fill_in(Path("l.csv"), as_a_person_reads)
@@ -136,23 +128,6 @@ def test_the_json_holds_every_figure(cli: CommandLine, folder: Path) -> None:
     assert paper["kappa_ci95"][0] < paper["kappa"] < paper["kappa_ci95"][1]
     assert (careful["share"], careful["kappa"]) == (1, 1)
     assert {name: one["labelled"] for name, one in paper["models"].items()} == dict.fromkeys(MODELS, 30)
-
-
-def test_what_is_blank_is_not_labelled(cli: CommandLine, folder: Path) -> None:
-    cli(*REVIEW, "--sample", "50")
-    done = cli(*REVIEW)
-    assert done.code == 0
-    assert done.out.startswith("run/review.csv: none of 50 answers is labelled yet: fill in `label`")
-    rows = rows_of(folder / "review.csv")
-    save(folder / "review.csv", ({**row, "label": "A" if at < 7 else " "} for at, row in enumerate(rows)))
-    assert "7 of 50 answers are labelled" in cli(*REVIEW).out
-
-
-def test_rows_may_be_left_out(cli: CommandLine, folder: Path) -> None:
-    cli(*REVIEW, "--sample", "50")
-    save(folder / "review.csv", ({**row, "label": "B"} for row in rows_of(folder / "review.csv")[10:15]))
-    for more in ((), ("--sample", "50"), ("--sample", "50", "--seed", "0")):
-        assert "5 of 5 answers are labelled" in cli(*REVIEW, *more).out
 
 
 def test_kappa_of_a_single_letter_is_said_to_be_undefined(cli: CommandLine, folder: Path) -> None:
@@ -222,18 +197,6 @@ def test_a_data_set_that_cannot_be_reached_or_has_changed_leaves_the_questions_o
         assert [bool(row["question"]) for row in rows_of(tmp_path / f"{name}.csv")] == [has_question] * 9
 
 
-def test_texts_of_models_are_inert_in_the_file(cli: CommandLine, tmp_path: Path) -> None:
-    payloads = ("=cmd|'/C calc'!A0", "+1", "-1", "@SUM(1)", "\t=1", "\r=1", "\x1b[2Jposition A\x07", '",=1\n"')
-    answered_run(tmp_path / "run", lambda item: payloads[item.template])
-    assert cli(*REVIEW).code == 0
-    rows = rows_of(tmp_path / "run/review.csv")
-    assert len(rows) == ANSWERS and all(None not in row for row in rows)
-    for row in rows:
-        for cell in row.values():
-            assert not cell.startswith(("=", "+", "-", "@", "\t", "\r"))
-            assert cell.replace("\n", "").isprintable()
-
-
 # What can be wrong
 
 
@@ -285,34 +248,6 @@ def test_labels_of_another_sample_are_refused_where_one_is_asked_for(cli: Comman
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (lambda rows: [{**rows[0], "label": "C"}, *rows[1:]], "line 2: label: expected A, B, O (other) or nothing"),
-        (lambda rows: [*rows, rows[3]], "already stands in line 5: keep one of both rows"),
-        (lambda rows: [{**row, "id": row["id"] + "0"} for row in rows], "line 2: expected an answer of run, got "),
-    ],
-    ids=["label", "twice", "unknown"],
-)
-def test_a_file_that_was_filled_in_wrongly_is_told_with_its_line(
-    cli: CommandLine, folder: Path, change: Callable[[list[dict[str, str]]], list[dict[str, str]]], said: str
-) -> None:
-    cli(*REVIEW, "--sample", "20")
-    save(folder / "review.csv", change(rows_of(folder / "review.csv")))
-    assert said in refused(cli(*REVIEW))
-
-
-def test_a_file_that_holds_something_else_is_left_as_it_is(cli: CommandLine, folder: Path) -> None:
-    before = (folder / "records.jsonl").read_bytes()
-    assert "line 1: expected CSV, got what is none" in refused(cli("review", "run", "--csv", "run/records.jsonl"))
-    assert "expected the columns model, temperature, id, label" in refused(
-        cli("review", "run", "--csv", "run/manifest.json")
-    )
-    assert (folder / "records.jsonl").read_bytes() == before
-    assert "expected a file, got a folder" in refused(cli("review", "run", "--csv", "run"))
-    assert "No such file or directory" in refused(cli("review", "run", "--csv", "nowhere/l.csv"), 5)
-
-
-@pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("--sample", "0"), "--sample: expected a whole number of answers, 1 to 100,000, got"),
@@ -327,14 +262,6 @@ def test_options_that_are_none_are_refused(
     cli: CommandLine, folder: Path, arguments: tuple[str, ...], said: str
 ) -> None:
     assert said in refused(cli(*REVIEW, *arguments))
-
-
-def test_the_run_is_left_as_it_is(cli: CommandLine, folder: Path) -> None:
-    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-    cli(*REVIEW)
-    after = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-    assert after.keys() - before.keys() == {"review.csv"}
-    assert {name: after[name] for name in before} == before
 
 
 # The proof

@@ -129,14 +129,6 @@ def test_a_picture_is_about_as_large_as_its_figure_says(survey: str) -> None:
             assert 0 < figure.min_width <= figure.width
 
 
-def test_a_picture_is_the_same_twice_and_larger_by_its_scale() -> None:
-    figure = figures_of("realistic")["figure-2-shifts"]
-    assert svg(figure) == svg(figure)
-    assert png(figure) == png(figure)
-    one, two = size_of(png(figure, scale=1)), size_of(png(figure))
-    assert two == (2 * one[0], 2 * one[1])
-
-
 def test_colours_follow_the_page_and_a_picture_alone_is_light() -> None:
     figure = figures_of("realistic")["figure-2-shifts"]
     spec = json.dumps(figure.spec)
@@ -318,21 +310,6 @@ def test_a_figure_leaves_out_who_has_nothing_to_draw() -> None:
     }
     for name, lack in lacking.items():
         assert captions[name].endswith(f" Not drawn, for want of {lack}"), name
-
-
-def test_a_figure_of_nobody_names_nobody() -> None:
-    for figure in figures_of("one model on one issue").values():
-        assert figure.spec is not None or "Not drawn" not in figure.caption
-
-
-def test_no_label_is_what_an_object_of_javascript_has_by_itself() -> None:
-    for figure in figures_of("hostile").values():
-        assert figure.spec is not None
-        for row in figure.spec["datasets"]["rows"]:
-            grouped = [row[field] for field in ("x", "y", "bar") if field in row]
-            grouped += [row["model"]] if "group" in row else [row["panel"]] if "panel_place" in row else []
-            assert grouped
-            assert all(label.endswith("\N{NO-BREAK SPACE}") for label in grouped), figure.name
 
 
 def test_a_legend_takes_as_many_lines_as_its_titles_need() -> None:
