@@ -104,27 +104,6 @@ def test_kappa_and_its_error_agree_with_a_second_way_to_them(table: Table) -> No
     assert found.kappa_se == pytest.approx(error_by_slopes(table), abs=2e-4)
 
 
-def test_a_thousand_random_tables_have_the_kappa_of_a_second_way_to_it() -> None:
-    generator = np.random.default_rng(3)
-    for _ in range(1000):
-        size = int(generator.integers(2, 6))
-        table = generator.integers(0, 30, (size, size))
-        # Two labels in use, so that kappa is defined.
-        table[0, 1] += 1
-        assert of(table.tolist()).kappa == pytest.approx(by_disagreement(table.tolist()), abs=1e-12)
-
-
-@given(tables)
-def test_it_is_the_same_whoever_is_called_the_first(table: Table) -> None:
-    found, turned = of(table), of([list(row) for row in zip(*table, strict=True)])
-    assert turned.table == tuple(zip(*found.table, strict=True))
-    assert (turned.count, turned.agreed, turned.share_interval) == (found.count, found.agreed, found.share_interval)
-    assert turned.kappa == (None if found.kappa is None else pytest.approx(found.kappa, abs=1e-9))
-    assert turned.kappa_interval == (
-        None if found.kappa_interval is None else pytest.approx(found.kappa_interval, abs=1e-6)
-    )
-
-
 @given(tables, st.randoms(use_true_random=False))
 def test_neither_the_order_nor_the_names_of_labels_matter(table: Table, random: Random) -> None:
     pairs = pairs_of(table)
@@ -158,19 +137,6 @@ def test_more_of_the_same_narrows_both_intervals(table: Table, times: int) -> No
     for few, many in ((once.share_interval, often.share_interval), (once.kappa_interval, often.kappa_interval)):
         if few is not None and many is not None:
             assert many[1] - many[0] < few[1] - few[0]
-
-
-@given(st.lists(st.integers(1, 9), min_size=2, max_size=4), st.lists(st.integers(1, 9), min_size=2, max_size=4))
-def test_what_agrees_only_by_chance_has_a_kappa_of_nothing(firsts: list[int], seconds: list[int]) -> None:
-    size = min(len(firsts), len(seconds))
-    found = of([[first * second for second in seconds[:size]] for first in firsts[:size]])
-    assert found.kappa == pytest.approx(0, abs=1e-9)
-
-
-def test_a_label_that_only_one_of_both_uses_leaves_nothing_beyond_chance() -> None:
-    found = of([[30, 0], [20, 0]])
-    assert found.kappa == 0 and found.kappa_interval is not None
-    assert found.kappa_interval[0] < 0 < found.kappa_interval[1]
 
 
 def test_everything_alike_is_a_kappa_of_one_and_still_has_a_lower_limit() -> None:
