@@ -39,7 +39,7 @@ def over_time_figure(table: Table, series: LoadSeries, number: int) -> Figure:
         return empty_figure(table, words)
     until_s = end_s(series.load, series.of)
     kinds = safe_labels(labels(kind for part in series.of.slices for kind, _ in kinds_of(part)))
-    rows = [*_latency_rows(series), *_error_rows(series, kinds), *left_out_rows(series, until_s)]
+    rows = [*_latency_rows(series), *_error_rows(series, kinds), *_left_out_rows(series, until_s)]
     top = _bands(rows, elapsed_axis(until_s, is_bare=bool(kinds)))
     if not kinds:
         height = _LATENCY_HEIGHT + AXIS_HEIGHT
@@ -154,7 +154,7 @@ def _error_rows(series: LoadSeries, kinds: dict[str, str]) -> Iterator[Row]:
             base = top
 
 
-def left_out_rows(series: LoadSeries, until_s: float) -> Iterator[Row]:
+def _left_out_rows(series: LoadSeries, until_s: float) -> Iterator[Row]:
     """Yields the shaded spans of warm-up and cool-down in a time axis that ends at `until_s`."""
     load = series.load
     if load.warm_up_s:

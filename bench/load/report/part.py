@@ -19,7 +19,6 @@ from . import alerts, lead, sentences, tables
 from .charts_rates import by_rate_figure, overlaid_by_rate_figure
 from .charts_spectrum import spectrum_figure, streaming_figure
 from .charts_time import over_time_figure, overlaid_over_time_figure
-from .charts_traffic import overlaid_traffic_figure, traffic_figure
 from .rate_table import rates_table
 from .series import LoadSeries, LoadTest, has_several_rates, series_of, stepped
 
@@ -71,8 +70,6 @@ def _tables(every: Sequence[LoadSeries]) -> Iterator[Table]:
     yield tables.percentiles_table(every)
     yield tables.over_time_table(every)
     yield tables.spectrum_table(every)
-    if any(each.traffic for each in every):
-        yield tables.traffic_table(every)
     if any(each.of.errors for each in every):
         yield tables.errors_table(every)
 
@@ -83,11 +80,6 @@ def _figures(every: Sequence[LoadSeries], made: dict[str, Table]) -> list[tuple[
     over_time, spectrum = made[tables.OVER_TIME], made[tables.SPECTRUM]
     is_alone = len({each.test for each in every}) == 1
     figures: list[tuple[Figure, Table]] = []
-    if (traffic := made.get(tables.TRAFFIC)) is not None:
-        if is_alone:
-            figures += [(traffic_figure(traffic, each, at), traffic) for at, each in enumerate(every, 1)]
-        else:
-            figures.append((overlaid_traffic_figure(traffic, every), traffic))
     if is_alone:
         figures += [(over_time_figure(over_time, each, at), over_time) for at, each in enumerate(every, 1)]
     else:
@@ -109,7 +101,7 @@ def _sections(
 ) -> Iterator[Section]:
     figures = _figures(every, made)
     yield Section("summary", "Summary", _summary(tests, every, made[tables.BY_RATE]))
-    yield _drawn_section("over-time", "Over time", figures, ("load-traffic", "load-over-time"))
+    yield _drawn_section("over-time", "Over time", figures, "load-over-time")
     if any(map(has_several_rates, every)):
         yield _drawn_section("by-rate", "Percentiles by rate", figures, "load-by-rate")
     yield _drawn_section(
@@ -123,7 +115,7 @@ def _sections(
 
 
 def _drawn_section(
-    name: str, title: str, figures: Sequence[tuple[Figure, Table]], prefix: str | tuple[str, ...], after: str = ""
+    name: str, title: str, figures: Sequence[tuple[Figure, Table]], prefix: str, after: str = ""
 ) -> Section:
     """Returns a section of figures. A table is shown once, beneath the last figure drawn from it."""
     pairs = [(figure, table) for figure, table in figures if figure.name.startswith(prefix)]
@@ -148,7 +140,7 @@ def _summary(tests: Sequence[LoadTest], every: Sequence[LoadSeries], by_rate: Ta
             _rates(every, by_rate),
             *_results(every),
             _remarks(every),
-            _left_out(tests, every),
+            _left_out(every),
         )
     )
 
@@ -181,8 +173,8 @@ def _remarks(every: Sequence[LoadSeries]) -> str:
     return remarks_html(f"{each.name}: {warning}" if len(every) > 1 else warning for each, warning in remarks)
 
 
-def _left_out(tests: Sequence[LoadTest], every: Sequence[LoadSeries]) -> str:
-    left = [*sentences.left_out(every), *sentences.no_traffic(tests)]
+def _left_out(every: Sequence[LoadSeries]) -> str:
+    left = [*sentences.left_out(every)]
     return f'<p class="note">Not here: {in_html("; ".join(left))}.</p>' if left else ""
 
 

@@ -149,14 +149,6 @@ def left_out(every: Sequence[LoadSeries]) -> Iterator[str]:
         yield "errors by kind, since every call was answered"
 
 
-def no_traffic(tests: Sequence[LoadTest]) -> Iterator[str]:
-    """Yields for each test without throughput over time the reason."""
-    for test in tests:
-        if test.no_traffic:
-            whose = f" of {test.name}" if len(tests) > 1 else ""
-            yield f"throughput and calls in flight over time{whose}, since {one_line(test.no_traffic, 300)}"
-
-
 def facts(test: LoadTest) -> Iterator[tuple[str, str]]:
     """Yields the names and texts of how a test was measured."""
     load = test.load

@@ -5,30 +5,26 @@ Owns these shapes, their parts by rate, and the columns that identify a series i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
 from ....metrics.load.load_json import LoadFigures, LoadPart, ModelFigures, Times
-from ....metrics.load.traffic import TrafficSlice
 from ....report.charts import safe_labels
 from ....report.labels import labels, one_line
 from ....report.table import Cell, Column
 
 
 class LoadTest(Struct, frozen=True):
-    """A load test's figures, with the end of its folder's path that distinguishes it as its name. `traffic` has the
-    throughput of each model over time; `no_traffic` says why it is missing, as the end of a sentence."""
+    """A load test's figures, with the end of its folder's path that distinguishes it as its name."""
 
     name: str
     load: LoadFigures
-    traffic: Mapping[str, tuple[TrafficSlice, ...]] = {}
-    no_traffic: str = ""
 
 
 class LoadSeries(Struct, frozen=True):
     """One model of one test: the test's figures (`load`) and the model's own (`of`). `label` is for charts, `name` for
-    sentences; `place`, from 0, selects the colour; `traffic` is its throughput over time, if it is known."""
+    sentences; `place`, from 0, selects the colour."""
 
     test: str
     model: str
@@ -37,7 +33,6 @@ class LoadSeries(Struct, frozen=True):
     place: int
     load: LoadFigures
     of: ModelFigures
-    traffic: tuple[TrafficSlice, ...] = ()
 
 
 def end_s(load: LoadFigures, model: ModelFigures) -> float:
@@ -77,10 +72,7 @@ def series_of(tests: Sequence[LoadTest]) -> tuple[LoadSeries, ...]:
     names = [_name(test.name, model, several, same_model) for test, model in pairs]
     by_name = safe_labels(labels(names, 48))
     return tuple(
-        LoadSeries(
-            *(test.name, model, by_name[name], one_line(name, 80), place, test.load, test.load.models[model]),
-            traffic=test.traffic.get(model, ()),
-        )
+        LoadSeries(test.name, model, by_name[name], one_line(name, 80), place, test.load, test.load.models[model])
         for place, ((test, model), name) in enumerate(zip(pairs, names, strict=True))
     )
 

@@ -16,7 +16,7 @@ from ....report.table import Cell, Column, Table
 from .series import TIMINGS, LoadSeries, parts_of, whose, whose_columns
 
 OVER_TIME, BY_RATE, PERCENTILES, SPECTRUM = "load-over-time", "load-by-rate", "load-percentiles", "load-spectrum"
-ERRORS, TRAFFIC = "load-errors", "load-traffic"
+ERRORS = "load-errors"
 PERCENTS = (50.0, 90.0, 99.0)
 
 
@@ -57,25 +57,6 @@ def over_time_table(every: Sequence[LoadSeries]) -> Table:
     )
     note = "Calls by when they were due, in slices of time, in seconds since the start of the test."
     return Table(OVER_TIME, "Slices of time", note, columns, rows, is_long=True)
-
-
-def traffic_table(every: Sequence[LoadSeries]) -> Table:
-    columns = (
-        *whose_columns(every),
-        Column("begins", "From", "seconds"),
-        Column("seconds", "For", "seconds"),
-        Column("sent_per_s", "Sent, calls a second", "amount"),
-        Column("answered_per_s", "Answered, calls a second", "amount"),
-        Column("output_tokens_per_s", "Output tokens a second", "amount"),
-        Column("in_flight", "In flight, mean", "amount"),
-        Column("in_flight_max", "In flight, most", "count"),
-    )
-    rows = tuple((*whose(each, every), *structs.astuple(part)) for each in every for part in each.traffic)
-    note = (
-        "All calls of calls.jsonl, those of warm-up and cool-down too, in slices of time: sent by when they began, "
-        "answered, with their tokens, by when they ended. No interval is given: these are counts."
-    )
-    return Table(TRAFFIC, "Throughput and calls in flight", note, columns, rows, is_long=True)
 
 
 def by_rate_table(every: Sequence[LoadSeries]) -> Table:

@@ -112,17 +112,9 @@ def _check_differ(paths: Sequence[Path]) -> None:
 
 
 def _test_in(folder: Path, name: str) -> LoadTest:
-    from ....metrics.load.traffic import traffic
-    from .calls_file import UnfitCalls, calls_in
-    from .series import LoadTest, end_s
+    from .series import LoadTest
 
-    load = read(folder)
-    try:
-        calls = calls_in(folder, load)
-    except UnfitCalls as error:
-        return LoadTest(name, load, no_traffic=str(error))
-    slices = {model: traffic(calls[model], end_s(load, figures)) for model, figures in load.models.items()}
-    return LoadTest(name, load, slices)
+    return LoadTest(name, read(folder))
 
 
 def read(folder: Path) -> LoadFigures:

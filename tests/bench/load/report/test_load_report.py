@@ -12,7 +12,6 @@ import pytest
 from command_line import Done, run_command
 from load_files import closed, steady, written
 from msgspec.structs import replace
-from page_elements import Elements
 
 from millstream.bench.load.report.write import names_of, write_page
 from millstream.metrics.load.load_json import Client
@@ -40,55 +39,6 @@ def test_two_copies_of_a_load_test_are_refused_as_two(tmp_path: Path) -> None:
     done = run_command(tmp_path, "report", "test", "copy")
     assert done.code == 2 and not (tmp_path / "report.html").exists()
     assert f"{tmp_path}/copy holds the same load test as {tmp_path}/test: name one of them" in done.err
-
-
-def with_calls(folder: Path, calls: int) -> Path:
-    """A test of 30 s in which a call of half a second, with an answer of 3 tokens, begins ten times a second."""
-    load = closed()
-    own = replace(load.models["sim/steady"], begun=calls)
-    written(replace(load, models={"sim/steady": own}), folder)
-    line = {"model": "sim/steady", "step": 0, "measured": True, "status": "ok", "output_tokens": 3}
-    lines = (json.dumps({**line, "begun": at / 10 + 0.05, "ended": at / 10 + 0.55}) for at in range(calls))
-    (folder / "calls.jsonl").write_text("".join(f"{each}\n" for each in lines))
-    return folder
-
-
-def test_throughput_and_calls_in_flight_are_those_of_the_calls_file(tmp_path: Path) -> None:
-    """Ten calls a second of half a second each: 5 are in flight, and 30 tokens a second come, from second 1 on."""
-    folder = with_calls(tmp_path / "test", 300)
-    page = write_page([folder], folder).read_text()
-    assert "throughput and calls in flight over time" in page and 'id="load-traffic-1"' in page
-    assert "Not here: throughput" not in page
-    with (folder / "tables/load-traffic.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == 30 and {float(row["seconds"]) for row in rows} == {1.0}
-    assert {float(row["sent_per_s"]) for row in rows} == {10.0}
-    for row in rows[1:]:
-        found = [float(row[name]) for name in ("answered_per_s", "output_tokens_per_s", "in_flight")]
-        assert found == pytest.approx([10.0, 30.0, 5.0])
-    both = write_page([folder, with_calls(tmp_path / "other", 290)], tmp_path / "both").read_text()
-    assert 'id="load-traffic"' in both
-
-
-@pytest.mark.parametrize(
-    ("spoil", "reason"),
-    [
-        (lambda calls: calls.unlink(), "calls.jsonl can't be read (No such file or directory)"),
-        (lambda calls: calls.write_text("{"), "line 1 of calls.jsonl can't be read"),
-        (
-            lambda calls: calls.write_text(calls.read_text()[:-1].rpartition("\n")[0]),
-            "has 299 calls of sim/steady, and",
-        ),
-    ],
-)
-def test_without_the_calls_the_page_says_why_throughput_is_missing(
-    spoil: Callable[[Path], Any], reason: str, tmp_path: Path
-) -> None:
-    folder = with_calls(tmp_path / "test", 300)
-    spoil(folder / "calls.jsonl")
-    page = Elements(write_page([folder], folder).read_bytes())
-    assert "throughput and calls in flight over time, since" in page.text and reason in page.text
-    assert not (folder / "tables/load-traffic.csv").exists()
 
 
 def test_several_tests_have_one_beside_them_named_apart_by_their_folders(cli: CommandLine, tmp_path: Path) -> None:
