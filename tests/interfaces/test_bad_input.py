@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import SMALL, Done, Provider, run_command
+from command_line import SMALL, CommandLine, Done, Provider, run_command
 
 from millstream.bench.evaluation.door.declarations import BUILT_IN
 
 pytestmark = pytest.mark.needs_benchmark("millstone")
 
-CommandLine = Callable[..., Done]
 RUN = ("run", "millstone", *SMALL, "--cache", "cache")
 OPEN = (*RUN, "--model", "sim/open", "--out", "run")
 

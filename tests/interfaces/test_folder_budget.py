@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Done, Provider
+from command_line import CommandLine, Provider
 
 from millstream.engine.attempts.budget_file import BUDGET, Amounts, BudgetFile, BudgetPlace, amounts_in
 from millstream.engine.attempts.money import CostBudget
 from millstream.wiring.folder_budget import UnsureSpending, money_lines, place_of, unsure_of
 
-CommandLine = Callable[..., Done]
 PRICES = '[prices."sim/open"]\ninput = 20\noutput = 20\n'
 
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import Done, Provider, finish, ids_of, lines_of, scores_of, start
+from command_line import CommandLine, Provider, finish, ids_of, lines_of, scores_of, start
 from distributions import install
-
-CommandLine = Callable[..., Done]
 
 WALKS = """
 import asyncio

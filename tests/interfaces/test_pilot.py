@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import re
 import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Done, Provider, finish, ids_of, lines_of, start
+from command_line import CommandLine, Done, Provider, finish, ids_of, lines_of, start
 
 pytestmark = pytest.mark.needs_benchmark("millstone")
 
-CommandLine = Callable[..., Done]
 PROMPTS = 2 * 2 * 11 * 3
 MIDDLE = ("--limit", "2", "--templates", "2", "--trials", "3", "--no-progress")
 PRICES = "".join(f'[prices."sim/{name}"]\ninput = 1\noutput = 40\n' for name in ("open", "steady", "contrary"))

@@ -6,11 +6,10 @@ import json
 import resource
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import COMMAND, SMALL, SMALL_PROMPTS, Done, Provider, environment
+from command_line import COMMAND, SMALL, SMALL_PROMPTS, CommandLine, Provider, environment
 
 import millstream
 from millstream.bench.millstone.dataset import load, select
@@ -20,7 +19,6 @@ from millstream.interfaces.cli.command import VERBS
 
 pytestmark = pytest.mark.needs_benchmark("millstone", "chameleon")
 
-CommandLine = Callable[..., Done]
 PLAN = ("plan", "millstone", *SMALL, "--model", "openai/gpt-4o-mini", "sim/open", "--temperature", "0", "1")
 
 
@@ -68,22 +66,6 @@ def test_a_plan_has_the_price_of_what_a_model_s_own_fields_ask_and_of_writes_to_
     assert model["cost"][1] == pytest.approx(times * (tokens * written + most * 0.50) / 1e6)
 
 
-def test_what_the_cache_answers_is_not_counted_again(cli: CommandLine, provider: Provider) -> None:
-    cached = ("--model", "sim/open", "--base-url", provider.base_url, "--cache", "cache")
-    assert cli("run", "millstone", *SMALL, *cached, "--out", "run", "--no-progress").code == 0
-    sent = provider.calls()
-    wider = ("plan", "millstone", "--limit", "1", "--templates", "1", "--trials", "3", *cached, "--json")
-    (model,) = json.loads(cli(*wider).out)["runs"][0]["lanes"]
-    grid = Grid(select(load(SAMPLE), limit=1), templates=1, trials=3)
-    rest = [len(item.prompt) for item in grid if item.trial == 2]
-    assert (model["calls"][0], model["cached"]) == (len(grid) - SMALL_PROMPTS, SMALL_PROMPTS)
-    assert model["output_tokens"][0] == len(rest) == len(grid) - SMALL_PROMPTS
-    assert model["input_tokens"][0] == round(sum(rest) / 4)
-    (model,) = json.loads(cli(*wider, "--no-cache-check").out)["runs"][0]["lanes"]
-    assert (model["cached"], model["output_tokens"][0]) == (None, len(grid))
-    assert provider.calls() == sent
-
-
 def test_a_plan_needs_no_key_and_tells_its_assumptions(cli: CommandLine) -> None:
     done = cli(*PLAN)
     assert done.code == 0, done.err
@@ -92,14 +74,6 @@ def test_a_plan_needs_no_key_and_tells_its_assumptions(cli: CommandLine) -> None
     assert "assumed: a token is 4 characters of a prompt" in done.out
     told = cli("plan", "millstone", *SMALL, "--model", "openai/gpt-4o-mini").out
     assert "if nothing has to be sent twice or is read from the provider's cache" in told
-
-
-def test_tokens_a_minute_bound_the_time_where_they_are_scarcer(cli: CommandLine) -> None:
-    done = cli(*PLAN, "--rpm", "100000", "--tpm", "5000", "--json")
-    model = json.loads(done.out)["runs"][0]["lanes"][0]
-    assert model["minutes"] == [
-        pytest.approx((model["input_tokens"][0] + out) / 5000) for out in model["output_tokens"]
-    ]
 
 
 def test_every_verb_that_is_listed_says_what_it_takes(cli: CommandLine) -> None:

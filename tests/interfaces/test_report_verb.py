@@ -13,19 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import SMALL, SMALL_PROMPTS, Done, Provider, lines_of, scores_of
+from command_line import SMALL, SMALL_PROMPTS, CommandLine, Done, Provider, lines_of, scores_of
 
 from millstream.bench.evaluation.door.declarations import BUILT_IN
-from millstream.bench.millstone.work import SAMPLE
 from millstream.configuration.benchmark_options import listed
 
 pytestmark = pytest.mark.needs_benchmark("millstone")
 
-CommandLine = Callable[..., Done]
 DOCUMENTED = ("id", "issue", "template", "config", "trial", "stance", "model", "temperature", "status", "text")
-
-# Enough answers that the two readings of some differ.
-VARIED = ("--templates", "3", "--trials", "15")
 
 
 @pytest.fixture
@@ -108,17 +103,6 @@ def test_several_runs_stand_side_by_side_in_the_folder_they_lie_in(
     assert f"sim/open, from one to two: 0 of {SMALL_PROMPTS} answers are read otherwise (0.0%)" in page
 
 
-def test_runs_that_lie_apart_need_a_place(cli: CommandLine, asked: Callable[..., Done], tmp_path: Path) -> None:
-    asked("a/run")
-    asked("b/run")
-    done = cli("report", "a/run", "b/run")
-    assert done.code == 2
-    assert "--out: expected a folder for the report, since these runs do not lie in one" in done.err
-    done = cli("report", "a/run", "b/run", "--out", "both")
-    assert done.code == 0 and (tmp_path / "both/report.html").is_file()
-    assert "sim/open (a/run)" in (tmp_path / "both/report.html").read_text("utf-8")
-
-
 def test_what_failed_and_what_is_pending_is_told_with_its_counts(
     cli: CommandLine, asked: Callable[..., Done], provider: Provider, tmp_path: Path
 ) -> None:
@@ -160,29 +144,6 @@ def test_records_of_another_program_are_reported_without_prompts(
 def rows_of(cli: CommandLine, name: str, home: Path) -> list[dict[str, str]]:
     assert cli("report", name).code == 0
     return rows(home / name, "counts")
-
-
-def test_another_reading_is_what_the_report_goes_by(
-    cli: CommandLine, finished_run: Callable[..., Path], tmp_path: Path
-) -> None:
-    finished_run(*VARIED)
-    by_reading = {}
-    for reading in ("paper", "careful"):
-        assert cli("report", "run", "--stance", reading, "--out", reading).code == 0
-        by_reading[reading] = {
-            (row["issue"], row["case"], row["issue_stance"]): int(row["count"])
-            for row in rows(tmp_path / reading, "counts")
-        }
-        assert f"Stances are by the {reading} reading" in (tmp_path / reading / "report.html").read_text("utf-8")
-    assert by_reading["paper"] != by_reading["careful"]
-    assert sum(by_reading["paper"].values()) == sum(by_reading["careful"].values()) == 11 * 3 * 15
-
-
-def test_every_option_is_one_of_its_words(cli: CommandLine, finished_run: Callable[..., Path]) -> None:
-    finished_run()
-    for option in ("--stance", "--silence"):
-        done = cli("report", "run", option, "wrong")
-        assert (done.code, done.err.count("\n")) == (2, 1) and f"{option}: expected one of" in done.err
 
 
 def empty(folder: Path) -> None:
@@ -266,23 +227,6 @@ def test_what_can_not_be_reported_is_refused_in_one_line(
     assert said in remarks[0]
     if "page" in case:
         assert (tmp_path / "run/report.html").read_text() == "<p>mine"
-
-
-def test_a_data_set_that_has_gone_costs_the_prompts_alone(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    data.mkdir()
-    for file in sorted(SAMPLE.glob("*.json"))[:2]:
-        (data / file.name).write_bytes(file.read_bytes())
-    where = ("--base-url", provider.base_url, "--cache", "cache", "--out", "run", "--no-progress", "--no-report")
-    assert cli("run", "millstone", "--model", "sim/open", *SMALL, *where, "--dataset", "data").code == 0
-    data.rename(tmp_path / "elsewhere")
-    done = cli("report", "run")
-    assert done.code == 0, done.err
-    [model] = explored(tmp_path / "run")["models"]
-    assert (model["script"], model["why"].partition(",")[0]) == (
-        None,
-        "the data set is no longer where it was when the run was made",
-    )
 
 
 def test_no_report_is_no_report(asked: Callable[..., Done], tmp_path: Path) -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import Done, Provider, ids_of, run_command
+from command_line import CommandLine, Done, Provider, ids_of, run_command
 from simulated_outside import Outside
 
-CommandLine = Callable[..., Done]
 MILLSTONE, CHAMELEON = "reproduce/millstone.toml", "reproduce/chameleon.toml"
 FULL = {
     "gemini/gemini-2.0-flash": None,

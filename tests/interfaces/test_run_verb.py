@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import SMALL, SMALL_PROMPTS, Done, Provider, ids_of, lines_of, scores_of
+from command_line import SMALL, SMALL_PROMPTS, CommandLine, Provider, ids_of, lines_of, scores_of
 
 pytestmark = pytest.mark.needs_benchmark("millstone")
 
-CommandLine = Callable[..., Done]
 GRID = ("run", "millstone", *SMALL, "--no-progress")
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import Done
+from command_line import CommandLine
 from simulated_outside import Outside
 
 from millstream.providers.search.table import ENGINES
 
-CommandLine = Callable[..., Done]
 CANARY = "canary-0cc175b9c0f1b6a8"
 
 

@@ -8,17 +8,14 @@ import signal
 import socket
 import subprocess
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import COMMAND, Done, environment, finish
+from command_line import COMMAND, CommandLine, Done, environment, finish
 
 from millstream.bench.evaluation.door.declarations import BUILT_IN
 from millstream.interfaces.cli.verbs import sim
 from millstream.providers.table import PROVIDERS, SIM_PORT
-
-CommandLine = Callable[..., Done]
 
 
 def started(home: Path, *arguments: str) -> subprocess.Popen[str]:
@@ -92,17 +89,6 @@ def test_without_until_eof_a_closed_input_means_nothing(tmp_path: Path) -> None:
         process.wait(0.5)
     process.send_signal(signal.SIGINT)
     assert finish(process).code == 0
-
-
-def test_a_port_in_use_is_one_line_and_a_local_fault(cli: CommandLine) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        done = cli("sim", "--port", str(port))
-    assert done.code == 5
-    assert done.out == "" and done.err.count("\n") == 1
-    assert str(port) in done.err and "give another --port" in done.err
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ import pytest
 from batches import ids_of, line, rows_of, write_mixed, write_sound
 from command_line import COMMAND, Provider, environment, finish, run_command, start
 from openai.types.chat import ChatCompletion
-from places import small_disk
 from torture import times
 from watched_memory import run_watched
 
@@ -196,27 +195,3 @@ def test_two_batches_never_share_a_file_of_errors(provider: Provider, tmp_path: 
     other = run_command(tmp_path, "batch", "in.jsonl", "two.jsonl", *where)
     assert other.code == 2 and "errors.jsonl is there already" in other.err
     assert rows_of(tmp_path / "errors.jsonl") == failed
-
-
-def test_a_full_disk_stops_the_batch_and_loses_no_answer(provider: Provider, tmp_path: Path) -> None:
-    with small_disk(tmp_path / "disk", 9 << 20) as disk:
-        write_sound(tmp_path / "in.jsonl", 4_000)
-        where = ("--base-url", provider.base_url, "--cache", str(tmp_path / "cache"), "--no-progress")
-        words = ("batch", str(tmp_path / "in.jsonl"), str(disk / "out.jsonl"), *where)
-        done = run_command(tmp_path, *words)
-        assert done.code == 5 and "disk full while writing" in done.err, done
-        assert "Traceback" not in done.err
-        answered = len(ids_of(disk / "out.jsonl"))
-        assert provider.calls() == answered < 4_000
-        # With room again the same command goes on.
-        subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
-        again = run_command(tmp_path, *words)
-        assert again.code == 0, again.err
-        assert sorted(ids_of(disk / "out.jsonl")) == wanted(4_000) and provider.calls() == 4_000
-
-
-def test_a_place_that_can_not_be_written_is_a_local_fault(provider: Provider, tmp_path: Path) -> None:
-    write_sound(tmp_path / "in.jsonl", 2)
-    (tmp_path / "out.jsonl.millstream").write_text("")
-    done = run_command(tmp_path, *command(provider))
-    assert done.code == 5 and "can't be written" in done.err and provider.calls() == 0

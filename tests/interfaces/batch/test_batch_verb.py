@@ -8,16 +8,14 @@ import os
 import shlex
 import subprocess
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from batches import ids_of, line, request, rows_of, text_of, write_mixed, write_sound
-from command_line import COMMAND, Done, Provider, environment, lines_of, run_command, start
+from command_line import COMMAND, CommandLine, Provider, environment, lines_of, run_command, start
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 
-CommandLine = Callable[..., Done]
 LINES = 2_000
 
 

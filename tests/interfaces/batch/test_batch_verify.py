@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 from batches import rows_of, write_mixed, write_sound
-from command_line import Done, Provider, finish, start
+from command_line import CommandLine, Provider, finish, start
 
-CommandLine = Callable[..., Done]
 LINES = 100
 
 

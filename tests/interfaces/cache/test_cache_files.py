@@ -7,13 +7,12 @@ import gzip
 import json
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
-from command_line import SMALL, SMALL_PROMPTS, Done, Provider
+from command_line import SMALL, SMALL_PROMPTS, CommandLine, Provider
 from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
 
 from millstream.engine.call import Call
@@ -27,7 +26,6 @@ from millstream.wiring.engine import Engine
 
 pytestmark = pytest.mark.needs_benchmark("millstone")
 
-CommandLine = Callable[..., Done]
 RUN = ("run", "millstone", "--model", "sim/open", *SMALL, "--no-report", "--no-progress")
 HTML = b"<html><body><p>" + b"Whales are large. " * 400 + b"</p></body></html>"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from answers import put
-from command_line import SMALL, Done, Provider, lines_of
+from command_line import SMALL, CommandLine, Done, Provider, lines_of
 
 from millstream.engine.call import Call
 from millstream.engine.endpoint import Response
@@ -19,8 +19,6 @@ from millstream.interfaces.cache.why import EncodedCall, encoded_call, explain
 from millstream.wiring import Settings
 
 pytestmark = pytest.mark.needs_benchmark("millstone")
-
-CommandLine = Callable[..., Done]
 
 ANSWERED_BY = "grok-4.3, fingerprint fp_1, router xAI"
 ANSWER = (

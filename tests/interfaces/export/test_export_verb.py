@@ -8,7 +8,7 @@ import math
 import os
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -22,7 +22,7 @@ import pytest
 from answered_run import ANSWERS, answered_run
 from batches import request, rows_of, write_mixed
 from chameleon_records import run_records, turn_record
-from command_line import COMMAND, Done, Provider, environment, finish, start
+from command_line import COMMAND, CommandLine, Provider, environment, finish, start
 from places import small_disk
 from watched_memory import run_watched
 
@@ -34,7 +34,6 @@ from millstream.interfaces.export.columns import record_of
 
 pytestmark = pytest.mark.needs_benchmark("millstone", "chameleon")
 
-CommandLine = Callable[..., Done]
 NASTY = (
     "A\x00B",
     "é ✓ 😀 \u2028",

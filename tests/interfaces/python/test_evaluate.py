@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import sys
-import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import CommandLine, Provider, ids_of
+from command_line import CommandLine, Provider
 
 import millstream as ms
 from millstream.bench.task.rows import TaskError
@@ -84,24 +80,6 @@ def test_progress_is_shown_on_request_alone(
     assert out == "" and "24 of 24" in err
 
 
-def test_ctrl_c_keeps_what_was_answered_and_the_same_call_goes_on(
-    provider: Provider, tmp_path: Path, options: dict[str, Any]
-) -> None:
-    def interrupt() -> None:
-        provider.await_calls(3)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    interrupting = threading.Thread(target=interrupt)
-    interrupting.start()
-    with pytest.raises(KeyboardInterrupt):
-        ms.evaluate(task(trials=20), "sim/open", tmp_path / "run", rpm=1200, **options)
-    interrupting.join()
-    before = ids_of(tmp_path / "run")
-    assert 3 <= len(before) == provider.calls() < 240
-    found = ms.evaluate(task(trials=20), "sim/open", tmp_path / "run", **options)
-    assert found.is_whole and len(ids_of(tmp_path / "run")) == provider.calls() == 240
-
-
 def test_failures_and_silence_are_told_in_the_result(
     provider: Provider, tmp_path: Path, options: dict[str, Any]
 ) -> None:
@@ -114,17 +92,6 @@ def test_failures_and_silence_are_told_in_the_result(
     silent = ms.evaluate(task(score=ms.choice("A")), "sim/open", tmp_path / "silent", **options)
     assert silent.models["sim/open"].score.mean is None
     assert silent.unmeasured[0].startswith("sim/open has no score: 24 of its 24 answers")
-
-
-def test_sys_exit_in_a_function_is_told_as_any_other_error_of_it(tmp_path: Path, options: dict[str, Any]) -> None:
-    def leave(*_: Any) -> Any:
-        sys.exit(0)
-
-    with pytest.raises(TaskError, match=r"prompt: the function raised SystemExit for row 1"):
-        ms.evaluate(task(prompt=leave), "sim/open", tmp_path / "unasked", **options)
-    found = ms.evaluate(task(score=leave), "sim/open", tmp_path / "run", **options)
-    [problem] = {record.problem for record in found.records()}
-    assert f"raised SystemExit in test_evaluate.py line {leave.__code__.co_firstlineno + 1}: 0" in (problem or "")
 
 
 def test_a_wrong_argument_is_told_before_anything_is_begun(tmp_path: Path, options: dict[str, Any]) -> None:
