@@ -104,16 +104,6 @@ def test_a_second_implementation_agrees_under_every_reading(talk: list[dict[str,
             assert own == (None if value is None else pytest.approx(value, abs=1e-9)), (name, how)
 
 
-@given(st.lists(turns, min_size=2, max_size=15))
-def test_every_rate_lies_between_0_and_1(talk: list[dict[str, Any]]) -> None:
-    [trace] = traces_of(as_lines(turn_record(turn=at + 1, **turn) for at, turn in enumerate(talk)))
-    for how in EVERY_READING:
-        found = figures_of(trace, Readings(**how))  # type: ignore[arg-type]
-        for name in ("score", "srr", "confidence", "stance_rate", "change_confidence"):
-            value = getattr(found, name)
-            assert value is None or 0 <= value <= 1 + 1e-12
-
-
 def test_a_conversation_worked_out_by_hand() -> None:
     a, b, c = URLS[:3]
     found = figures(talk("SCCB", [[a], [a, b], [c], [a, b, c]]))
@@ -126,22 +116,6 @@ def test_a_conversation_worked_out_by_hand() -> None:
 def test_the_worst_is_1_and_the_best_0() -> None:
     assert figures(talk("SCSCS", [URLS[:1]] * 5, confidence=1.0)).score == pytest.approx(1)
     assert figures(talk("SSSSS", [[url] for url in URLS[:5]], confidence=1.0)).score == 0
-
-
-@pytest.mark.parametrize(
-    ("stances", "changes"),
-    [
-        ("UUSSC", 1),
-        ("SUS", 0),
-        ("SUC", 1),
-        ("SUUCU", 1),
-        ("UUU", 0),
-        ("SCB", 2),
-    ],
-)
-def test_unclear_turns_keep_the_last_clear_stance(stances: str, changes: int) -> None:
-    found = figures(talk(stances))
-    assert (found.changes, found.unclear) == (changes, stances.count("U"))
 
 
 @pytest.mark.parametrize("confidence", ["rubric", "number"])
@@ -158,51 +132,9 @@ def test_a_turn_that_no_judge_read_has_no_confidence_and_enters_no_mean(confiden
     assert figures([said(1, "unclear", confidence=None, raw_judgement="?")] * 1).confidence is None
 
 
-def test_without_a_change_the_confidence_of_changes_counts_as_0_and_is_told() -> None:
-    found = figures(talk("SSS", [[URLS[0]]] * 3, confidence=1.0))
-    assert (found.changes, found.change_confidence, found.stance_rate) == (0, None, 0)
-    assert found.score == pytest.approx(sqrt(1 / 3))
-
-
-def test_of_a_single_turn_the_rates_are_undefined() -> None:
-    found = figures(talk("S", [[URLS[0]]]))
-    assert (found.score, found.srr, found.stance_rate, found.is_defined) == (None, None, None, False)
-    assert (found.changes, found.confidence) == (0, 0.67)
-
-
-def test_where_too_few_turns_are_left_the_rates_are_undefined() -> None:
-    assert figures(talk("SSS", [[]] * 3)).srr is None
-
-
-def test_a_turn_without_sources_is_skipped_or_adds_0() -> None:
-    cited = [[URLS[0]], [], [URLS[0]]]
-    skipped, literal = figures(talk("SSS", cited)), figures(talk("SSS", cited), empty="literal")
-    assert (skipped.srr, skipped.srr_zero, skipped.uncited_turns) == (1.0, 0.5, 1)
-    assert skipped.score_zero == literal.score == literal.score_zero == sqrt(0.5**2 / 3)
-    assert (literal.srr, literal.srr_zero, literal.uncited_turns) == (0.5, 0.5, 1)
-
-
-def test_two_pages_of_one_host_are_one_source_by_hostname_alone() -> None:
-    cited = [["https://a.test/1"], ["https://a.test/2"]]
-    assert figures(talk("SS", cited)).srr == 0
-    assert figures(talk("SS", cited), by="hostname").srr == 1
-
-
 def test_one_page_in_two_spellings_is_one_source() -> None:
     cited = [["https://A.test:443/x/#top"], ["https://a.test/x?utm_source=y"]]
     assert figures(talk("SS", cited)).srr == 1
-
-
-def test_a_judge_who_gave_no_number_is_read_by_the_rubric() -> None:
-    lines = as_lines(
-        [
-            turn_record(turn=1, stance="supportive"),
-            turn_record(turn=2, stance="critical", judge_confidence=0.9),
-            turn_record(turn=3, stance="balanced", judge_confidence=None, confidence=0.33),
-        ]
-    )
-    assert figures(lines).change_confidence == pytest.approx(0.5)
-    assert figures(lines, confidence="number").change_confidence == pytest.approx((0.9 + 0.33) / 2)
 
 
 def test_a_simulated_model_has_the_changes_it_was_made_with() -> None:

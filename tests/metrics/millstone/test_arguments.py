@@ -67,19 +67,6 @@ def test_an_argument_has_the_pro_share_of_the_prompts_that_contain_it(rows: list
     same(as_dict(argument_effects(answers_of(rows), reading)), expected)
 
 
-def test_an_argument_that_a_prompt_shows_twice_is_in_one_prompt() -> None:
-    rows = [
-        Row("a", 1, "one-sided-pro", 0, ("pro",) * 3, ("pro-1", "pro-1", "pro-2")),
-        Row("a", 1, "one-sided-pro", 1, ("con",) * 3, ("pro-1",)),
-    ]
-    assert as_dict(argument_effects(answers_of(rows))) == {("a", "pro-1"): (0.5, 2), ("a", "pro-2"): (1, 1)}
-
-
-def test_arguments_of_one_id_on_two_issues_are_two() -> None:
-    rows = [Row(issue, 1, "one-sided-pro", 0, (side,) * 3, ("pro-1",)) for issue, side in (("a", "pro"), ("b", "con"))]
-    assert as_dict(argument_effects(answers_of(rows))) == {("a", "pro-1"): (1, 1), ("b", "pro-1"): (0, 1)}
-
-
 def effects_of(model: str, shares: dict[Name, float]) -> Effects:
     """Shuffled, as two runs need not meet their arguments in one order."""
     names = random.Random(model).sample(sorted(shares), len(shares))
@@ -228,13 +215,6 @@ def test_the_interval_is_over_issues() -> None:
     assert (over_issues.of, over_issues.clusters) == ("issues", 40)
     lonely = order_effect(few).interval
     assert lonely is not None and lonely.note == "no interval: fewer than 10 issues (6)"
-
-
-def test_an_answer_without_a_side_agrees_with_none() -> None:
-    rows = [Row("a", 1, "balanced-1", trial, ("other",) * 3, ("pro-1", "con-1")) for trial in range(3)]
-    found = order_effect(answers_of(rows))
-    assert (found.answers, found.agree, found.base_rate, found.excess) == (3, 0, 0, 0)
-    assert found.interval is not None and (found.interval.low, found.interval.figures) == (None, (0,))
 
 
 def test_one_sided_cases_tell_the_side_of_ids_that_do_not() -> None:

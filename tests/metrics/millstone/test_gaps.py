@@ -17,15 +17,9 @@ from millstream.metrics.millstone.openness import CASES, case_of
 
 Value = TypeVar("Value")
 
-FULL = Shape(("a", "b"), (1, 2), ("baseline", "one-sided-pro", "balanced-1", "balanced-2"), (0, 1, 2))
-
 
 def row(issue: str, template: int, config: str, trial: int) -> Row:
     return Row(issue, template, config, trial, ("pro", "pro", "pro"))
-
-
-def filled(shape: Shape) -> list[Row]:
-    return [row(*place) for place in product(shape.issues, shape.templates, shape.configs, shape.trials)]
 
 
 def some(values: Sequence[Value]) -> st.SearchStrategy[tuple[Value, ...]]:
@@ -67,21 +61,6 @@ def test_the_inferred_shape_has_a_models_issues_and_everything_else_that_its_run
     assert shape.trials == tuple(sorted({r.trial for r in both}))
 
 
-def test_a_model_asked_on_some_issues_only_is_complete_if_these_are() -> None:
-    every, part = answers_of(filled(FULL)), answers_of([r for r in filled(FULL) if r.issue == "b"], "n")
-    assert gaps(part, inferred(part, [every])).is_complete
-    assert gaps(part, FULL).by_case == {("a", "baseline"): 6, ("a", "one-sided-pro"): 6, ("a", "balanced"): 12}
-
-
-def test_a_configuration_that_only_another_model_of_the_run_has_is_missing() -> None:
-    every = answers_of(filled(FULL))
-    short = answers_of([r for r in filled(FULL) if r.config != "balanced-2" and r.trial != 2], "n")
-    assert inferred(short).configs == FULL.configs[:3]
-    found = gaps(short, inferred(short, [every]))
-    assert (found.expected, found.answered, found.missing) == (48, 24, 24)
-    assert found.by_case["a", "balanced"] == 8
-
-
 def test_a_stray_trial_number_costs_no_memory() -> None:
     rows = [row("a", 1, "baseline", trial) for trial in range(0, 2_000_000_000, 1_000_000)]
     answers = answers_of([*rows, *(row("a", template, config, 0) for template in range(1, 7) for config in CONFIGS)])
@@ -96,12 +75,6 @@ def test_a_stray_trial_number_costs_no_memory() -> None:
     assert peak < 2_000_000
 
 
-def test_a_run_without_an_answer_misses_everything() -> None:
-    nothing = answers_of([])
-    assert gaps(nothing, FULL).missing == len(FULL) == 48
-    assert gaps(nothing, inferred(nothing)).expected == 0
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -114,7 +87,3 @@ def test_a_shape_that_no_run_can_have_is_refused(change: dict[str, tuple[str, ..
     values = {"issues": ("a",), "templates": (1,), "configs": ("baseline",), "trials": (0,), **change}
     with pytest.raises(ValueError, match=message):
         Shape(**values)  # type: ignore[arg-type]
-
-
-def test_a_shape_says_its_size() -> None:
-    assert repr(FULL) == "<Shape [2 issues x 2 templates x 4 configurations x 3 trials = 48 answers]>"

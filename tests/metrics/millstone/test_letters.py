@@ -19,8 +19,6 @@ from millstream.metrics.millstone.scores import scores
 
 APPENDIX_B = dict(zip(range(1, 7), ("pro", "pro", "pro", "pro", "con", "con"), strict=True))
 APPENDIX_C = APPENDIX_B | {4: "con"}
-# The position that each template names first.
-FIRST = dict(zip(range(1, 7), ("pro", "pro", "pro", "con", "con", "con"), strict=True))
 OTHER_SIDE = {"pro": "con", "con": "pro", "other": "other"}
 
 Answerer = Callable[[str, int], str]
@@ -78,11 +76,6 @@ def test_an_answer_of_a_alone_is_an_effect_of_100_points_without_a_position() ->
     assert found.trial_agreement == 100.0
 
 
-def test_an_answer_of_what_is_named_first_alone_is_an_effect_of_both_kinds() -> None:
-    found = letters_of(tallied(lambda _, template: FIRST[template]))
-    assert (found.effect, found.position) == (100.0, 100.0)
-
-
 def test_a_firm_model_without_a_preference_has_no_effect_and_no_remark() -> None:
     for side, share in (("pro", 66.7), ("con", 33.3)):
         found = letters_of(tallied(lambda _a, _t, side=side: side))  # type: ignore[misc]
@@ -111,11 +104,6 @@ def test_without_all_mirror_images_there_is_no_effect(templates: int) -> None:
     found = letters_of(tallied(always_a, templates=templates))
     assert (found.effect, found.effect_issues, found.majorities, found.ties) == (None, 0, None, None)
     assert found.position == (0.0 if templates > 3 else None)
-
-
-def test_one_template_and_one_trial_have_no_pair_that_could_agree() -> None:
-    found = letters_of(tallied(always_a, templates=1, trials=1))
-    assert (found.template_agreement, found.trial_agreement) == (None, None)
 
 
 def test_records_without_an_orientation_have_agreements_alone() -> None:

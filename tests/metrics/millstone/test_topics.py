@@ -13,7 +13,6 @@ from millstream.metrics.millstone.openness import openness
 from millstream.metrics.millstone.topics import in_order, om_by_topic
 
 MOVED: list[Cell] = [(10, 0, 0)] + [(4, 6, 0)] * 5
-STILL: list[Cell] = [(10, 0, 0)] * 6
 
 topic_tables = st.dictionaries(
     st.sampled_from(["A", "b", "c", "x"]), st.lists(st.sampled_from("TUV"), unique=True, max_size=3).map(tuple)
@@ -38,24 +37,8 @@ def test_a_second_implementation_gives_the_same_means(
         assert score.om == pytest.approx(fmean(expected[topic]), abs=1e-9)
 
 
-def test_an_issue_of_several_topics_counts_in_each() -> None:
-    counts = counts_from("m", {"moved": MOVED, "still": STILL})
-    topics = {"moved": ("School", "Money"), "still": ("School",)}
-    scores = om_by_topic(counts, topics)
-    assert {topic: (round(score.om, 9), score.issues) for topic, score in scores.items()} == {
-        "School": (20, 2),
-        "Money": (40, 1),
-    }
-
-
 def test_issues_are_known_in_lower_case_as_published_counts_have_them() -> None:
     assert om_by_topic(counts_from("m", {"us-penny": MOVED}), {"US-penny": ("Money",)})["Money"].issues == 1
-
-
-def test_a_topic_without_a_scored_issue_is_left_out() -> None:
-    no_baseline: list[Cell] = [(0, 0, 0), *MOVED[1:]]
-    counts = counts_from("m", {"a": no_baseline, "b": MOVED, "c": MOVED})
-    assert list(om_by_topic(counts, {"a": ("School",), "b": ("Money",)})) == ["Money"]
 
 
 def test_topics_stand_in_the_order_of_their_table() -> None:
