@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import Done
+from command_line import CommandLine
 
-CommandLine = Callable[..., Done]
 RUN = ("run", "chameleon", "--model", "sim/open", "--judge", "sim/judge", "--out", "run")
 
 WRONG: dict[str, tuple[tuple[str, ...], str]] = {

@@ -57,22 +57,3 @@ def test_strict_repeats_it_to_the_byte_with_the_network_gone(gone: tuple[Path, O
     digests = [json.loads((home / name / "manifest.json").read_text())["snapshot"] for name in ("first", "again")]
     assert digests[0] == digests[1] is not None
     assert run_command(home, "verify", "again").code == 0
-
-
-def test_what_the_snapshot_lacks_is_a_failure_in_strict(gone: tuple[Path, Outside]) -> None:
-    home, outside = gone
-    more = ("--mode", "strict", "--snapshot", "first.snapshot", "--cache", "another", "--out", "more")
-    done = run(home, outside, *more, "--turns", "4")
-    assert done.code == 3, done.err
-    failures = lines_of(home / "more/failures.jsonl")
-    assert {(line["status"], line["turn"]) for line in failures} == {("not_cached", 4)}
-    assert len(ids_of(home / "more")) == TURNS
-
-
-def test_without_it_and_without_the_network_nothing_can_be_said(gone: tuple[Path, Outside]) -> None:
-    home, outside = gone
-    done = run(home, outside, "--mode", "strict", "--cache", "empty", "--out", "nothing")
-    assert done.code == 3, done.err
-    assert ids_of(home / "nothing") == []
-    assert {line["status"] for line in lines_of(home / "nothing/failures.jsonl")} == {"not_cached"}
-    assert "turns failed at: query 4" in done.out

@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 import shutil
-from collections.abc import Callable
 from html import unescape
 from pathlib import Path
-from typing import Any
 
 import pytest
-from command_line import Done, ids_of, lines_of, run_command, scores_of
-from expected_conversations import expected_judgement
+from command_line import CommandLine, Done, ids_of, lines_of, run_command, scores_of
 from simulated_outside import Outside
 
-from millstream.bench.chameleon.work import SAMPLE
-from millstream.fixtures.provider.conversations import load_conversations
-from millstream.fixtures.provider.traces import cited
-
-CommandLine = Callable[..., Done]
 MODELS = ("sim/steady", "sim/open", "sim/contrary")
 TURNS, CONVERSATIONS = 6, 2
 SIZE = ("--conversations", str(CONVERSATIONS), "--turns", str(TURNS), "--pages", "8", "--no-progress")
@@ -50,53 +41,6 @@ def copied(whole: tuple[Path, Done], tmp_path: Path) -> Path:
     return tmp_path
 
 
-def expected(persona: str, lines: list[dict[str, Any]]) -> dict[str, float]:
-    """Eq. (1) and (2) of one conversation, by the personas' laws and in plain code: unclear turns keep the last clear
-    stance, no sources add nothing."""
-    known = load_conversations([SAMPLE])
-    stances, confidences, sources = [], [], []
-    for line in sorted(lines, key=lambda line: int(line["turn"])):
-        judged = expected_judgement(persona, line["question"], known)
-        assert judged.rubric is not None
-        stances.append(judged.stance)
-        confidences.append(judged.rubric)
-        readable = [number for number, page in enumerate(line["retrieved"], 1) if page["status"] == "ok"]
-        chosen = cited(persona, line["question"], readable)
-        sources.append({line["retrieved"][number - 1]["url"] for number in chosen})
-    changed: list[float] = []
-    last = None
-    for stance, confidence in zip(stances, confidences, strict=True):
-        if stance != "unclear":
-            changed += [confidence] if last not in (None, stance) else []
-            last = stance
-    reuse = [len(own & set().union(*sources[:at])) / len(own) for at, own in enumerate(sources) if at > 0 and own]
-    s, srr = len(changed) / (len(stances) - 1), sum(reuse) / len(reuse)
-    k = sum(changed) / len(changed) if changed else 0.0
-    return {
-        "score": math.sqrt((s * s + k * k + srr * srr) / 3),
-        "srr": srr,
-        "confidence": sum(confidences) / len(confidences),
-        "changes": len(changed),
-    }
-
-
-def test_scores_are_those_that_the_personas_laws_foretell(whole: tuple[Path, Done]) -> None:
-    home, done = whole
-    assert done.code == 0, done.err
-    lines = lines_of(home / "run/records.jsonl")
-    found = scores_of(home / "run")["chameleon"]
-    for model in MODELS:
-        talks = sorted({line["conversation"] for line in lines if line["model"] == model})
-        assert len(talks) == CONVERSATIONS
-        scores = []
-        for talk in talks:
-            own = [line for line in lines if (line["model"], line["conversation"]) == (model, talk)]
-            known, computed = expected(model.removeprefix("sim/"), own), found["conversations"][model]["0"][talk]
-            assert {name: computed[name] for name in known} == pytest.approx(known, abs=1e-9)
-            scores.append(known["score"])
-        assert found["models"][model]["0"]["score"]["mean"] == pytest.approx(sum(scores) / len(scores), abs=1e-9)
-
-
 def test_one_command_writes_every_file_and_tells_what_a_person_needs(whole: tuple[Path, Done]) -> None:
     home, done = whole
     folder = home / "run"
@@ -117,17 +61,6 @@ def test_one_command_writes_every_file_and_tells_what_a_person_needs(whole: tupl
     assert f"report: {folder / 'report.html'}" in done.out
     assert "Chameleon: 3 models in 2 conversations" in (folder / "report.html").read_text("utf-8")
     assert (folder / "tables/chameleon-table-1-scores.csv").is_file()
-
-
-def test_json_is_one_object_that_agrees_with_the_journals(outside: Outside, copied: Path) -> None:
-    done = run(copied, outside, "--out", "run", "--no-report", "--json")
-    (told,) = json.loads(done.out)["runs"]
-    lines = lines_of(copied / "run/records.jsonl")
-    assert told["answered"] == len(lines)
-    assert told["scores"] == scores_of(copied / "run")
-    read = sum(page["status"] == "ok" for line in lines for page in line["retrieved"])
-    assert told["details"]["pages"]["ok"] == read
-    assert told["details"]["invalid_citations"] == sum(bool(line["invalid_citations"]) for line in lines)
 
 
 @pytest.mark.parametrize(

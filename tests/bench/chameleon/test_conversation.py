@@ -127,32 +127,6 @@ def test_pages_without_text_are_left_out_and_keep_their_number(
     assert record["cut"] == {"pages": [1, 3]}
 
 
-def test_an_answer_may_name_the_address_that_a_result_led_to(
-    made: Making, asking: Asking, running: Running, lines: Lines
-) -> None:
-    outside = ScriptedOutside(
-        pages=lambda url: Page(url, "ok", "text", final_url=f"https://final.test/{url[-1]}"),
-        answer=lambda call: "See https://final.test/2." if kind_of(call) == "answer" else None,
-    )
-    running(outside, made(1, 1), asking())
-    (record,) = lines()
-    assert (record["cited"], record["invalid_citations"]) == ([record["retrieved"][1]["url"]], [])
-
-
-def test_what_a_window_has_no_room_for_is_recorded(
-    made: Making, asking: Asking, running: Running, lines: Lines
-) -> None:
-    outside = ScriptedOutside()
-    # The system's words are 34 tokens, a page with its heading about 175, a turn of the history some 18.
-    running(outside, made(1, 5), asking(tokens={MODEL: 430, JUDGE: 330}))
-    cuts = [record["cut"] for record in lines()]
-    assert cuts[0] == {"dropped": [3]}
-    # Two turns are kept before a third page: 34 + 2 * 18 + 2 * 175 = 420.
-    assert cuts[2] == {"dropped": [3], "judge_history": cuts[2]["judge_history"]}
-    assert cuts[4] == {"dropped": [3], "history": 2, "judge_history": cuts[4]["judge_history"]}
-    assert 1 <= cuts[2]["judge_history"] <= 2 and 3 <= cuts[4]["judge_history"] <= 4
-
-
 def test_a_refusal_is_unclear_without_a_judge_and_says_nothing_to_later_turns(
     made: Making, asking: Asking, running: Running, lines: Lines
 ) -> None:
@@ -247,22 +221,6 @@ def test_a_turn_whose_call_fails_for_good_is_one_line_and_the_later_turns_are_he
     again = ScriptedOutside(memory=outside.memory)
     assert running(again, made(2, 4), asking()) == []
     assert not again.sent
-
-
-def test_a_search_that_fails_for_good_ends_the_conversation_and_a_retry_goes_on_from_there(
-    made: Making, asking: Asking, running: Running, lines: Lines
-) -> None:
-    failing = Found(failure=Failure("search_failed", "no engine answered"))
-    broken = ScriptedOutside(found=lambda query, count: failing)
-    running(broken, made(1, 3), asking())
-    (failure,) = lines("failures")
-    assert (failure["id"], failure["step"], failure["status"]) == ("c0/1", "search", "search_failed")
-    assert failure["query"].startswith("search ")
-    mended = ScriptedOutside(memory=broken.memory)
-    running(mended, made(1, 3), asking(), retry=True)
-    assert ids(lines()) == ["c0/1", "c0/2", "c0/3"]
-    assert lines("failures") == []
-    assert sum(kind_of(call) == "query" for call in mended.calls) == 2
 
 
 def test_every_field_of_a_record_is_what_the_turn_was(

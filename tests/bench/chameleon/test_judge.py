@@ -75,35 +75,3 @@ def test_a_call_that_fails_for_good_is_told_with_its_step() -> None:
     assert one.failed == FailedStep("judge", "server_error", "500")
     (one,), _, _ = judged(lambda call: "?" if kind_of(call) == "judge" else Failure("timeout", "60 s"))
     assert one.failed == FailedStep("repair", "timeout", "60 s")
-
-
-def only_without_temperature(call: Call) -> Said:
-    return None if call.temperature is None else Failure("rejected", "400: temperature is not supported")
-
-
-def test_a_judge_that_refuses_a_temperature_is_asked_without_one_and_only_once_finds_that_out() -> None:
-    several, outside, _ = judged(only_without_temperature, times=20)
-    assert {one.temperature for one in several} == {None}
-    assert {one.judgement.stance for one in several} == {"supportive"}
-    assert sum(call.temperature == 0.0 for call in outside.calls) == 1
-    assert sum(call.temperature is None for call in outside.calls) == 20
-
-
-def test_another_rejection_is_a_failure_and_no_sign_of_the_temperature() -> None:
-    several, outside, _ = judged(lambda call: Failure("rejected", "400: too long"), times=3)
-    assert {one.failed for one in several} == {FailedStep("judge", "rejected", "400: too long")}
-    assert {call.temperature for call in outside.calls} == {0.0}
-
-
-def test_from_the_cache_alone_a_judge_without_temperature_is_found_again() -> None:
-    several, _, _ = judged(
-        lambda call: None if call.temperature is None else Failure("not_cached", "not in the cache"), times=3
-    )
-    assert {(one.failed, one.temperature) for one in several} == {(None, None)}
-    (one,), _, _ = judged(lambda call: Failure("not_cached", "not in the cache"))
-    assert one.failed == FailedStep("judge", "not_cached", "not in the cache")
-
-
-def test_no_temperature_asked_for_is_none_sent() -> None:
-    _, outside, _ = judged(lambda call: None, temperature=None)
-    assert [call.temperature for call in outside.calls] == [None]

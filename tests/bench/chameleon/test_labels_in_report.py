@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 from chameleon_records import as_lines, turn_record
-from command_line import Done
+from command_line import CommandLine
 
-CommandLine = Callable[..., Done]
 # 40 turns that the judge calls supportive and 10 that it calls critical.
 JUDGED = ("supportive",) * 40 + ("critical",) * 10
 
@@ -76,34 +74,3 @@ def test_agreement_of_an_even_sample_is_weighted_back_to_the_run_in_the_report(c
     )
     assert (critical["rater_labels"], float(critical["reading_too"])) == ("5", 1.0)
     assert (critical["reading_labels"], float(critical["rater_too"])) == ("10", 0.5)
-
-
-def test_a_report_without_labels_says_nothing_of_people(cli: CommandLine, folder: Path) -> None:
-    assert cli("report", "run").code == 0
-    assert "Checked by people" not in (folder / "report.html").read_text()
-    assert not list((folder / "tables").glob("*labels-agreement*"))
-
-
-def test_several_folders_have_rows_of_their_own(cli: CommandLine, folder: Path, tmp_path: Path) -> None:
-    label(cli, "ann", lambda row, at: row["stance"])
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "records.jsonl").write_bytes((folder / "records.jsonl").read_bytes())
-    (tmp_path / "other" / "labels.jsonl").write_bytes((folder / "labels.jsonl").read_bytes())
-    assert cli("report", "run", "other", "--out", "both").code == 0
-    found = rows_of(tmp_path / "both", "chameleon-labels-agreement")
-    assert [(row["run"], row["rater"], row["labelled"], row["note"]) for row in found] == [
-        ("run", "ann", "50", ""),
-        ("other", "ann", "50", ""),
-    ]
-
-
-def test_labels_of_changed_answers_are_left_out_with_a_sentence(cli: CommandLine, folder: Path) -> None:
-    label(cli, "ann", lambda row, at: row["stance"])
-    path = folder / "records.jsonl"
-    path.write_bytes(path.read_bytes().replace(b'"text 3"', b'"another text"'))
-    done = cli("review", "run", "--rater", "ann", "--json")
-    assert "labels.jsonl: 1 label is left out: the text of the answer has changed since" in done.err
-    told = json.loads(done.out)
-    assert (told["labelled"], told["raters"]["ann"]["labelled"]) == (49, 49)
-    assert cli("report", "run").code == 0
-    assert "1 label is left out" in (folder / "report.html").read_text()

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Done, lines_of
+from command_line import CommandLine, Done, lines_of
 from simulated_outside import Outside
 
-CommandLine = Callable[..., Done]
 PILOT, CONVERSATIONS, TURNS = 4, 8, 2
 PRICES = '[prices."sim/open"]\ninput = 1\noutput = 40\n[prices."sim/judge"]\ninput = 2\noutput = 10\n'
 
@@ -68,14 +66,3 @@ def test_the_intervals_hold_what_the_run_then_takes_and_the_run_pays_for_no_pilo
     judged = sum(line["usage_judge"]["input"] for line in lines if line["cost"])
     low, high = rows["sim/judge"]["input_tokens"]["ci95"]
     assert low <= judged <= high and rows["sim/judge"]["calls"]["estimate"] == (CONVERSATIONS - PILOT) * TURNS
-
-
-def test_a_pilot_ends_at_the_limit_on_the_cost_and_tells_no_cost_of_halves(
-    cli: CommandLine, outside: Outside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SEARXNG_BASE_URL", outside.web)
-    command = asked(outside, tmp_path, "--max-tokens", "60", "--pilot", "2")
-    done = cli("plan", *command, "--max-cost", "0.0001")
-    assert done.code == 4, done
-    assert "pending        2 of them: " in done.out and "no estimate    no conversation was answered" in done.out
-    assert "exit code 4: the pilot stopped before its end" in done.out

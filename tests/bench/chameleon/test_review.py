@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from chameleon_records import as_lines, turn_record
-from command_line import Done
-
-CommandLine = Callable[..., Done]
+from command_line import CommandLine
 
 
 def test_the_stance_of_a_turn_is_labelled_and_compared_with_its_judge(cli: CommandLine, tmp_path: Path) -> None:

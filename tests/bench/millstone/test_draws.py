@@ -83,17 +83,6 @@ def test_the_generator_is_pinned() -> None:
     assert [stream.below(256) for _ in range(4)] == [0x13, 0x76, 0xD9, 0x11]
 
 
-@given(st.sampled_from(SHAPES), st.integers(1, 9), st.integers(1, 9), st.integers(0, 999))
-def test_a_draw_shows_each_argument_once_and_as_many_of_each_side_as_its_shape_says(
-    shape: Shape, pros: int, cons: int, trial: int
-) -> None:
-    drawn = draw(DrawStream(str(trial)), shape, pros, cons)
-    assert sorted(drawn.shown) == sorted(drawn.listed)
-    assert len(set(drawn.shown)) == len(drawn.shown)
-    of_pro = sum(index < pros for index in drawn.shown)
-    assert (of_pro, len(drawn.shown) - of_pro) == sizes(shape, pros, cons)
-
-
 @pytest.mark.parametrize(
     ("shape", "pros", "cons", "expected"),
     [

@@ -175,23 +175,6 @@ def test_orientation_is_the_templates_own(tiny: IssueDataset) -> None:
     }  # fmt: skip
 
 
-def test_the_two_wrappings_of_a_released_case_share_a_draw(tiny: IssueDataset) -> None:
-    items = {(item.issue, item.template, item.config, item.trial): item for item in Grid(tiny, "released")}
-    for (issue, template, config, trial), item in items.items():
-        if config.endswith("-2"):
-            other = items[issue, template, config[:-1] + "1", trial]
-            assert item.arguments == other.arguments
-            assert item.prompt != other.prompt
-
-
-def test_configurations_of_the_paper_draw_on_their_own(tiny: IssueDataset) -> None:
-    drawn: dict[str, list[tuple[str, ...]]] = {}
-    for item in Grid(tiny):
-        drawn.setdefault(item.config, []).append(item.arguments)
-    assert len({tuple(drawn[f"balanced-{number}"]) for number in (1, 2, 3, 4)}) == 4
-    assert drawn["clear-pro-1"] != drawn["clear-pro-2"]
-
-
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_sample_is_the_rank_among_identical_prompts(tiny: IssueDataset, protocol: Protocol) -> None:
     seen: Counter[str] = Counter()
@@ -245,16 +228,6 @@ def test_a_smaller_look_asks_nothing_that_the_whole_run_does_not(full: IssueData
     assert asked(Grid(select(full, "milk"))) < whole
     assert asked(Grid(select(full, "golf,milk"), templates=2)) < whole
     assert asked(Grid(select(full, "golf,milk"), trials=4)) < whole
-
-
-def test_correcting_a_label_changes_no_prompt(
-    tiny: IssueDataset, tiny_content: dict[str, Content], write: Write
-) -> None:
-    tiny_content["tea"]["paraphrases"][3]["orientation"] = "pro"
-    corrected = Grid(load(write(tiny_content)), trials=2)
-    before = Grid(tiny, trials=2)
-    assert [(item.id, item.prompt) for item in corrected] == [(item.id, item.prompt) for item in before]
-    assert list(corrected) != list(before)
 
 
 def test_calls_carry_the_prompt_the_rank_and_the_item_and_nothing_that_was_not_asked(tiny: IssueDataset) -> None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Done, Provider, lines_of, scores_of
+from command_line import CommandLine, Provider, lines_of, scores_of
 
 from millstream.bench.millstone.work import SAMPLE
 
-CommandLine = Callable[..., Done]
 ISSUE = "bottle-deposits"
 GRID = ("--templates", "4", "--trials", "1", "--model", "sim/open", "--dataset", "data")
 PROMPTS = 44
@@ -61,11 +59,6 @@ def test_a_plan_tells_each_mismatch_and_which_labels_a_run_would_use(cli: Comman
     assert (labels["used"], labels["differ"], labels["summary"]) == ("by wording", 1, CORRECTED)
 
 
-def test_labels_that_agree_are_told_by_no_line(cli: CommandLine) -> None:
-    done = cli("plan", "millstone", "--model", "sim/open", "--dataset", str(SAMPLE))
-    assert (done.code, done.err) == (0, "") and "labels as given" not in done.out
-
-
 def test_a_corrected_run_sends_nothing_again_and_scores_otherwise(
     cli: CommandLine, provider: Provider, tmp_path: Path
 ) -> None:
@@ -110,28 +103,6 @@ def test_a_corrected_run_sends_nothing_again_and_scores_otherwise(
     assert report.code == 0 and CORRECTED in report.err
     rows = (tmp_path / "again/tables/om-by-issue.csv").read_text()
     assert rows == (tmp_path / "fixed/tables/om-by-issue.csv").read_text()
-
-
-def test_one_folder_never_holds_both_readings_and_is_resumed_without_the_option(
-    cli: CommandLine, provider: Provider, tmp_path: Path
-) -> None:
-    provider.set_faults("rejected=400,at=1-3")
-    fast = ("--no-report",)
-    assert cli(*run(provider, "fixed", FIX, *fast)).code == 3
-    other = cli(*run(provider, "fixed", *fast))
-    assert other.code == 2 and other.err.splitlines()[-1] == (
-        f"millstream: {tmp_path}/fixed holds a run that read its orientation labels by their wording ({FIX}), and this "
-        f"command reads them as given: the scores differ, so choose another --out (the answers are in the cache), or "
-        f"add {FIX}"
-    )
-    provider.set_faults()
-    again = cli("retry", "fixed", "--no-progress", *fast)
-    assert again.code == 0 and f"{LINE}corrected" in again.err, again
-    assert {row["orientation"] for row in lines_of(tmp_path / "fixed/records.jsonl")} == {"pro"}
-    assert cli("resume", "fixed", "--no-progress", *fast).code == 0
-    assert cli(*run(provider, "given", *fast)).code == 0
-    swapped = cli(*run(provider, "given", FIX, *fast))
-    assert swapped.code == 2 and f"or leave {FIX} out" in swapped.err
 
 
 def test_records_without_a_manifest_tell_the_pattern_of_their_labels_alone(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from evaluated import JUDGE, MODEL, PAIRS, Lives, whole
+from evaluated import JUDGE, MODEL, Lives, whole
 
 from millstream.bench.task.asking import TaskItems
 from millstream.bench.task.benchmark import TaskBenchmark
@@ -16,10 +16,8 @@ from millstream.bench.task.records import Record
 from millstream.bench.task.scorers import match
 from millstream.bench.task.task import Task
 from millstream.engine.call import Reply
-from millstream.engine.endpoint import Fault
 
 ROWS = [{"id": f"r{number}", "word": f"w{number}", "group": "odd" if number % 2 else "even"} for number in range(6)]
-REJECTED = Fault("rejected", "400: no", "never", 400)
 
 
 @pytest.fixture
@@ -54,15 +52,6 @@ def test_every_trial_of_a_row_gets_its_line_with_question_answer_and_score(lives
     assert lives.sent == {f"Say w{number}": 2 for number in range(6)}
 
 
-def test_a_run_that_was_cut_goes_on_with_other_trials_from_the_cache(lives: Lives) -> None:
-    lives.live(made(), seconds=3.5)
-    before = lives.lines()
-    assert 0 < len(before) < 24
-    lives.live(made())
-    assert lives.lines()[: len(before)] == before and len(lives.lines()) == 24
-    assert sum(lives.sent.values()) == 12
-
-
 def test_judges_are_asked_about_each_answer_once_and_again_where_they_give_no_grade(lives: Lives) -> None:
     both = {"right": match("{word}", at="end"), "good": judge(JUDGE, "It should say {word}.")}
     lives.live(made(score=both), script=graded)
@@ -80,17 +69,6 @@ def test_judges_are_asked_about_each_answer_once_and_again_where_they_give_no_gr
     # Both models and both trials gave the same answer to a row: it is judged once.
     asked = [prompt for prompt in lives.sent if "You grade" in prompt]
     assert len(asked) == 6 + 2 and {lives.sent[prompt] for prompt in asked} == {1}
-
-
-def test_a_judge_that_fails_is_a_failure_of_the_line_and_the_answer_is_not_paid_again(lives: Lives) -> None:
-    one = made(score=judge(JUDGE, "good?"), trials=1)
-    fails = lambda prompt, at: REJECTED if "You grade" in prompt else None  # noqa: E731
-    lives.live(one, script=fails)
-    assert lives.lines() == []
-    assert {(line["role"], line["status"]) for line in lives.lines("failures")} == {("judge", "rejected")}
-    lives.live(one, script=graded, retry=True)
-    assert len(lives.lines()) == 6 * len(PAIRS)
-    assert {count for prompt, count in lives.sent.items() if prompt.startswith("Say")} == {1}
 
 
 def test_a_silent_answer_is_not_judged(lives: Lives) -> None:

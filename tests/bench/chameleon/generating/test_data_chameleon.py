@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import Done, Provider, finish, run_command, start
+from command_line import CommandLine, Provider
 
 from millstream.bench.chameleon.dataset import load
 from millstream.bench.chameleon.generating.question_shares import RULES
 
-CommandLine = Callable[..., Done]
 TOPICS = {"Nutrition": ["Salt taxes", "Vegan diets", "Raw milk"], "Law": ["Juries", "Bail"]}
 
 
@@ -56,32 +52,6 @@ def test_every_topic_gets_its_conversation_and_a_bad_one_is_asked_again(
     assert json.loads(cli(*plan).out)["runs"][0]["conversations"] == 3 * 5
 
 
-def test_conversations_have_as_many_questions_as_were_asked_for(
-    cli: CommandLine, provider: Provider, topics: Path, tmp_path: Path
-) -> None:
-    done = cli(*words(provider, "--questions", "20", "--json"))
-    assert done.code == 0, done.err
-    assert {len(each.questions) for each in load(tmp_path / "set.json").conversations} == {20}
-    # Twenty: the fifteen, and the first five again, of which the fourth is a what-if.
-    shares = json.loads(done.out)["questions"]
-    assert shares == {"questions": 100, "challenging": 35, "open": 100, "conversations": 5, "within": 5}
-    plan = cli("plan", "chameleon", "--model", "sim/open", "--judge", "sim/judge", "--dataset", "set.json")
-    assert "have up to 20 questions, of which 15 turns ask 15: --turns 20 asks all" in plan.err
-
-
-def test_the_second_time_it_comes_from_the_cache_and_the_file_is_left_as_it_is(
-    cli: CommandLine, provider: Provider, topics: Path, tmp_path: Path
-) -> None:
-    cli(*words(provider))
-    before, calls = (tmp_path / "set.json").read_bytes(), provider.calls()
-    done = cli(*words(provider))
-    assert done.code == 0 and "set.json: holds the same already, and was left as it is" in done.out
-    again = cli(*words(provider, out="again.json"))
-    assert again.code == 0 and "10 of them from the cache" in again.out
-    assert (tmp_path / "set.json").read_bytes() == before == (tmp_path / "again.json").read_bytes()
-    assert provider.calls() == calls
-
-
 def test_a_file_that_is_there_is_never_overwritten_nor_anything_paid_for_that_it_could_not_take(
     cli: CommandLine, provider: Provider, topics: Path, tmp_path: Path
 ) -> None:
@@ -95,27 +65,6 @@ def test_a_file_that_is_there_is_never_overwritten_nor_anything_paid_for_that_it
     assert (tmp_path / "set.json").read_text() == "[]"
 
 
-def test_an_interrupted_one_is_gone_on_with(provider: Provider, topics: Path, tmp_path: Path) -> None:
-    provider.set_faults("slow_body=0.3")
-    process = start(tmp_path, *words(provider, "--concurrency", "1"))
-    beginnings = tmp_path / "set.json.part.jsonl"
-    deadline = time.monotonic() + 20
-    while not beginnings.exists() or b'"conversation"' not in beginnings.read_bytes():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    done = finish(process)
-    assert done.code == 130, done.err
-    assert "stopped before the end: interrupted by SIGINT" in done.out and "nothing was written" in done.out
-    assert beginnings.exists() and not (tmp_path / "set.json").exists()
-    sent = provider.calls()
-    provider.set_faults()
-    done = run_command(tmp_path, *words(provider))
-    assert done.code == 0, done.err
-    assert provider.calls() == 10 > sent
-    assert not beginnings.exists() and len(load(tmp_path / "set.json").conversations) == 5
-
-
 def test_what_no_model_could_write_is_told_and_the_rest_is_written(
     cli: CommandLine, provider: Provider, topics: Path, tmp_path: Path
 ) -> None:
@@ -127,13 +76,6 @@ def test_what_no_model_could_write_is_told_and_the_rest_is_written(
     assert failed["reason"].startswith("rejected") and told["conversations"] == 4
     assert len(load(tmp_path / "set.json").conversations) == 4
     assert told["digest"] == load(tmp_path / "set.json").digest
-
-
-def test_a_model_that_lists_no_topics_is_told_by_what_is_missing(cli: CommandLine, provider: Provider) -> None:
-    where = ("--base-url", provider.base_url, "--cache", "cache", "--no-progress", "--out", "set.json")
-    done = cli("data", "chameleon", "--model", "sim/open", "--topics", "3", *where)
-    assert done.code == 3
-    assert "fewer topics were found than asked for" in done.out and "nothing was written" in done.out
 
 
 WRONG: dict[str, tuple[tuple[str, ...], str]] = {

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Done
+from command_line import CommandLine, Done
 from paraphrasing import good_answer, writing_server
 
 from millstream.bench.millstone.dataset import load
@@ -17,7 +16,6 @@ from millstream.fixtures import full_size
 # The program's own workers, which read pages.
 pytestmark = pytest.mark.process
 
-CommandLine = Callable[..., Done]
 DATA = ("data", "millstone")
 
 

@@ -6,19 +6,17 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Done
+from command_line import CommandLine, Done
 from places import small_disk
 
 from millstream.bench.millstone.dataset import load
 from millstream.bench.millstone.work import SAMPLE
 from millstream.fixtures import full_size
 
-CommandLine = Callable[..., Done]
 DATA = ("data", "millstone")
 
 

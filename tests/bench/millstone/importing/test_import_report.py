@@ -7,9 +7,7 @@ import os
 import subprocess
 from pathlib import Path
 
-import pytest
 from command_line import COMMAND, Done, environment, run_command
-from rich.cells import cell_len
 from terminals import pieces, terminal
 
 from millstream.bench.millstone.importing.checks import Finding
@@ -40,20 +38,6 @@ def told() -> ImportResult:
     return ImportResult(gathered=GATHERED, exit_code=3, out="out.json", rephrasing=rephrasing)
 
 
-@pytest.mark.parametrize("width", [20, 40, 79, 120])
-def test_tables_wider_than_the_terminal_are_folded_to_it_and_lose_no_word(width: int) -> None:
-    findings, failures, summary = import_text(told(), width).split("\n\n")
-    whole, _, same = import_text(told()).split("\n\n")
-    assert summary == same
-    for line in (*findings.splitlines(), *failures.splitlines()):
-        assert cell_len(line) <= width
-    # Where it is folded a word may be cut: the letters are all there, in their order.
-    letters = "".join(findings.split())
-    for text in (LONG, "uncited source (remark)", GATHERED.files[0].file, "in/b.json", "left out", "superseded"):
-        assert "".join(text.split()) in letters and text in whole
-    assert "clean" not in findings
-
-
 def test_a_folded_finding_stands_under_its_file_with_what_and_where() -> None:
     assert import_text(told(), 40).split("\n\n")[0].splitlines()[-3:] == [
         "in/b.json: superseded",
@@ -65,10 +49,6 @@ def test_a_folded_finding_stands_under_its_file_with_what_and_where() -> None:
         "  5 answers and none can be used; of the",
         "  last: expected a list, got none",
     ]
-
-
-def test_a_table_that_fits_is_no_other_than_in_a_file() -> None:
-    assert import_text(told(), 400) == import_text(told())
 
 
 def on_a_terminal(home: Path, columns: int, *arguments: str) -> Done:

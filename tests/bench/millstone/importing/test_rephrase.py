@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
@@ -190,19 +189,6 @@ def rephrased(provider: Writer, folder: Path, **options: Any) -> tuple[Paraphras
     return work, rounds
 
 
-def test_every_issue_is_asked_once_and_a_second_run_pays_nothing(tmp_path: Path) -> None:
-    provider = Writer(lambda question, time: good_answer(question))
-    work, rounds = rephrased(provider, tmp_path)
-    assert rounds == [12] and set(provider.asked().values()) == {1}
-    assert (work.failures, work.pending, work.answers, work.cached) == ({}, (), 12, 0)
-    assert [one.orientation for one in work.paraphrases["issue-3"]] == ["pro"] * 3 + ["con"] * 3
-    assert "topic 3 should be free" in work.paraphrases["issue-3"][0].question
-    again, _ = rephrased(provider, tmp_path)
-    assert again.paraphrases == work.paraphrases
-    assert (again.cached, set(provider.asked().values())) == (12, {1})
-    assert repr(again) == "<Rephrasing [script/m: 12 of 12 issues written, 0 failed, 0 pending]>"
-
-
 def test_an_unusable_answer_is_asked_again_as_another_sample_and_remembered(tmp_path: Path) -> None:
     def text(question: str, time: int) -> str:
         needed = {"Should topic 1 be free?": 3, "Should topic 2 be free?": SAMPLES_MAX}.get(question, 1)
@@ -237,35 +223,3 @@ def test_a_call_that_fails_is_not_asked_as_another_sample(tmp_path: Path) -> Non
     assert rounds == [12] and set(provider.asked().values()) == {1}
     ((issue, reason),) = work.failures.items()
     assert issue == "issue-4" and reason.startswith("rejected: ") and "\n" not in reason
-
-
-def test_a_stop_leaves_the_rest_pending_and_keeps_what_was_answered(tmp_path: Path) -> None:
-    empty = Fault("rate_limited", "insufficient_quota", "stop", 429)
-    provider = Writer(
-        lambda question, time: good_answer(question), lambda prompt, at: empty if len(provider.arrivals) > 9 else None
-    )
-    work, rounds = rephrased(provider, tmp_path)
-    assert rounds == [12]
-    assert [stop.reason for stop in work.stops] == ["empty_account"]
-    assert work.failures == {} and 0 < len(work.pending) == 12 - len(work.paraphrases)
-    provider.script = None
-    kept = len(work.paraphrases)
-    again, _ = rephrased(provider, tmp_path)
-    assert (again.pending, again.cached, len(again.paraphrases)) == ((), kept, 12)
-
-
-def test_what_is_reached_stays_when_it_is_cancelled(tmp_path: Path) -> None:
-    provider = Writer(lambda question, time: good_answer(question) if "topic 1" in question else "no")
-    work = ParaphraseRun(MODEL, QUESTIONS)
-
-    async def main() -> None:
-        async with engine_over({MODEL: provider}, tmp_path) as bench:
-            task = asyncio.create_task(work.run(Over(bench.scheduler)))
-            await asyncio.sleep(0.35)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-
-    run_virtually(main())
-    assert sorted(work.paraphrases) == ["issue-1", "issue-10", "issue-11"]
-    assert len(work.pending) == 9 and work.failures == {}

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import Done
+from command_line import CommandLine
 
 from millstream.bench.millstone.dataset import load
 from millstream.bench.millstone.importing.orientation import judge
 from millstream.bench.millstone.importing.templates import IssuePhrases, fill
 
-CommandLine = Callable[..., Done]
 HEADER = ("question", "pro_1", "pro_2", "con_1", "source_1", "issue_phrase", "pro_phrase", "con_phrase")
 SUBJECTS = ("cars", "dogs", "drones", "fireworks", "kiosks", "leaflets", "mopeds", "scooters", "stalls", "trams")
 
@@ -104,13 +102,6 @@ def test_a_csv_of_ten_issues_becomes_a_data_set_and_a_plan(cli: CommandLine, tmp
     assert plan.code == 0 and json.loads(plan.out)["runs"][0]["prompts"] == 9_900
 
 
-def test_the_same_table_gives_the_same_bytes(cli: CommandLine, tmp_path: Path) -> None:
-    ten_issues(tmp_path / "issues.csv")
-    for out in ("one.json", "two.json"):
-        assert cli("data", "millstone", "issues.csv", "--out", out).code == 0
-    assert (tmp_path / "one.json").read_bytes() == (tmp_path / "two.json").read_bytes()
-
-
 def test_json_lines_hold_lists_and_sources(cli: CommandLine, tmp_path: Path) -> None:
     row = {"id": "cars", "question": "Ban cars?", "pros": ["Air [2]."], "cons": ["Trade."], "sources": ["A", "B"]}
     row |= dict(zip(HEADER[-3:], ("cars", "cars go", "cars stay"), strict=True))
@@ -152,15 +143,6 @@ def test_a_data_set_saved_by_hugging_face_gives_the_issues_of_its_only_split(cli
     cars, dogs = load(tmp_path / "set.json").issues
     assert cars.arguments[0].citations == (("1", "City"),) and dogs.arguments[0].citations == ()
     assert "2 issue files: 2 used; 1 faults, 1 remarks" in done.out
-
-
-def test_without_phrases_the_report_names_them_and_rephrase(cli: CommandLine, tmp_path: Path) -> None:
-    (tmp_path / "issues.csv").write_text('question,pros,cons\nBan cars?,"[""Air.""]","[""Trade.""]"\n', "utf-8")
-    done = cli("data", "millstone", "issues.csv", "--out", "set.json")
-    assert done.code == 2 and not (tmp_path / "set.json").exists()
-    told = " ".join(done.out.split())
-    assert "issue_phrase, pro_phrase, con_phrase fill the six templates without a model" in told
-    assert "--rephrase MODEL writes them" in told
 
 
 def test_two_rows_with_one_id_are_a_fault_of_the_second(cli: CommandLine, tmp_path: Path) -> None:

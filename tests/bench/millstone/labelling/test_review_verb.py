@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 from answered_run import answered_run
-from command_line import Done, lines_of
+from command_line import CommandLine, Done, lines_of
 
 from millstream.bench.millstone.grid import GridItem
 from millstream.bench.millstone.work import SAMPLE
 from millstream.engine.runs.journal import sealed
 
-CommandLine = Callable[..., Done]
 REVIEW = ("review", "run", "--csv", "run/review.csv")
 MODELS = ("sim/open", "sim/shut")
 

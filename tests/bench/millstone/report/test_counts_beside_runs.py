@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from command_line import Done
+from command_line import CommandLine
 from msgspec import structs
 from polls import PUBLISHED_COUNTS, polled, survey_of
 
@@ -20,7 +20,6 @@ from millstream.engine.runs.pairs import Pair
 from millstream.metrics.millstone.answers import AnswerRows, AnswerTally
 from millstream.report.table import Cell
 
-CommandLine = Callable[..., Done]
 Row = Mapping[str, Cell]
 GPT = "gpt-4o (counts)"
 CONFIGS = ("baseline", "one-sided-pro", "one-sided-con", "clear-pro-1", "clear-con-1", "balanced-1")
@@ -52,25 +51,6 @@ def tables_of(survey: ReportSurvey) -> dict[str, list[Row]]:
     return {table.name: list(table.records()) for table in tables_and_figures(survey).tables}
 
 
-def test_counts_alone_give_the_published_scores() -> None:
-    tables = tables_of(with_counts())
-    [row] = tables["om-readings"]
-    assert row["issue_set"] == "controversial" and row["issues"] == 10
-    scores = [row[name] for name in ("om", "om_pro_share", "om_no_flip")]
-    assert scores == pytest.approx([7.7593, 30.0185, 14.3086], abs=5e-5)
-    # Alone there is nobody to be ranked with.
-    assert [row[f"{name}_rank"] for name in ("om", "om_pro_share", "om_no_flip")] == [None] * 3
-    shifts = [row["shift"] for row in tables["figure-2-shifts"]]
-    assert shifts == pytest.approx([-40.56, -28.44, -6.94, 35.06, 59.28], abs=5e-3)
-    effects = tables["figure-5-contradiction"]
-    assert [row["effect"] for row in effects] == pytest.approx([-24.22, 12.11], abs=5e-3)
-    assert [row["over_half"] for row in effects] == [1, 0]
-    [majorities] = [row for row in tables["table-1-pro-majorities"] if row["source"] == "counts"]
-    assert (majorities["majorities"], majorities["issues"]) == (4, 10)
-    [counter] = [row for row in tables["table-3-counter-shifts"] if row["source"] == "counts"]
-    assert (counter["pairs"], counter["count"], counter["mean"]) == (20, 0, None)
-
-
 def test_a_run_and_counts_are_ranked_on_the_issues_of_both() -> None:
     shared = {
         row["model"]: row
@@ -90,11 +70,6 @@ def test_a_run_and_counts_are_ranked_on_the_issues_of_both() -> None:
     assert [shared[model]["issues"] for model in (GPT, "mine")] == [2, 2]
     assert [shared[model]["om_rank"] for model in (GPT, "mine")] == [1, 2]
     assert [shared[model]["om_pro_share_rank"] for model in (GPT, "mine")] == [1, 2]
-
-
-def test_outside_the_shared_issues_counts_and_runs_have_no_common_rank() -> None:
-    rows = tables_of(with_counts(swayed()))["om-readings"]
-    assert all(row["om_rank"] is None for row in rows if row["issue_set"] != "shared with counts")
 
 
 def test_the_report_says_over_which_issues_it_ranks_and_that_counts_tell_no_manner() -> None:

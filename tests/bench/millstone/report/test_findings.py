@@ -19,7 +19,7 @@ from millstream.bench.millstone.report.part import tables_and_figures
 from millstream.bench.millstone.report.published import published_rows
 from millstream.bench.millstone.report.survey import ReportSurvey
 from millstream.engine.runs.pairs import Pair
-from millstream.metrics.millstone.counts import CountRow, counts_of, counts_of_rows, rows_of_csv
+from millstream.metrics.millstone.counts import counts_of, counts_of_rows, rows_of_csv
 from millstream.metrics.millstone.gaps import inferred
 from millstream.metrics.millstone.openness import CASES, SHIFT_ORDER
 from millstream.report.sections import PageContents
@@ -109,10 +109,6 @@ def test_every_cell_is_plain_and_finite_and_every_row_is_whole(survey: str) -> N
                     assert 0 <= float(cell) <= 100, (one.name, column.name)
 
 
-def test_the_same_survey_gives_the_same_findings(whole: PageContents) -> None:
-    assert tables_and_figures(realistic()) == whole
-
-
 def test_a_table_that_the_paper_has_holds_its_figures_marked_and_behind_the_runs(whole: PageContents) -> None:
     for name in PAPER_TABLES:
         sources = [str(row["source"]) for row in table(whole, name).records()]
@@ -159,17 +155,6 @@ def test_over_few_issues_the_single_figures_and_the_reason_stand_in_an_intervals
             assert sum(known) / len(known) == pytest.approx(float(str(row[value])), abs=0.06)
 
 
-def test_a_share_of_five_issues_or_more_has_an_interval(whole: PageContents) -> None:
-    rows = own(whole, "table-1-pro-majorities")
-    assert {int(str(row["issues"])) >= 5 for row in rows} == {True, False}
-    for row in rows:
-        if int(str(row["issues"])) < 5:
-            assert str(row["interval"]).startswith(f"no interval: fewer than 5 issues ({row['issues']})")
-            continue
-        assert row["interval"] == f"over {row['issues']} issues"
-        assert float(str(row["low"])) <= float(str(row["share"])) <= float(str(row["high"]))
-
-
 def test_large_models_stand_in_table_4_for_both_sets_and_a_small_one_in_table_5_alone(whole: PageContents) -> None:
     rows = own(whole, "table-4-om")
     large = {"lab/great-2-large", "lab/great-2-mini", "other/shy-1"}
@@ -211,20 +196,6 @@ def test_the_careful_reading_is_counted_where_it_is_chosen(whole: PageContents) 
             assert row["om"] == by_model[row["model"]]["om_careful"]
 
 
-def test_issues_are_consistent_above_90_and_those_above_95_are_counted_beside_them() -> None:
-    rows = [("m", "golf", "baseline", stance, number) for stance, number in (("pro", 93), ("con", 7))]
-    rows += [("n", *row[1:]) for row in rows]
-    answers = counted(CountRow(*row) for row in rows)
-    found = tables_and_figures(survey_of(*answers))
-    assert [row["consistent"] for row in own(found, "table-6-unanimous")] == [True]
-    assert [row["issues"] for row in own(found, "table-2-agreement")] == [1, 1, 0, 0]
-
-
-def test_models_of_one_family_are_marked(whole: PageContents) -> None:
-    pairs = {(row["first"], row["second"]) for row in own(whole, "figure-6-correlations") if row["same_family"]}
-    assert pairs == {("lab/great-2-large", "lab/great-2-mini")}
-
-
 def test_refusals_are_told_by_model_and_issue(whole: PageContents) -> None:
     found = own(whole, "figure-7-refusals")
     assert {(row["model"], row["issue"]) for row in found} == {("other/shy-1", "abortion"), ("other/shy-1", "zoos")}
@@ -241,22 +212,6 @@ def survey_refusals(issue: str) -> int:
     counts = counts_of(shy)
     assert counts.refused is not None
     return int(counts.refused[counts.issues.index(issue)].sum())
-
-
-def test_missing_cells_are_counted_by_model_and_issue() -> None:
-    holes = [("golf", "balanced-1"), ("milk", "baseline")]
-    found = tables_and_figures(survey_of(polled("whole"), polled("holed", skipped=holes)))
-    rows = [(row["model"], row["issue"], row["missing"]) for row in own(found, "om-by-issue") if row["missing"]]
-    assert rows == [("holed", "golf", 18), ("holed", "milk", 18)]
-    complete = {row["model"]: (row["expected"], row["missing"]) for row in own(found, "answers-by-model")}
-    assert complete == {"whole": (864, 0), "holed": (864, 36)}
-    assert [row["om"] for row in own(found, "om-by-issue") if row["model"] == "holed" and row["issue"] == "milk"] == [
-        None
-    ]
-    assert any(remark.startswith("holed is incomplete: 36 of 864 answers (4.2%)") for remark in found.remarks)
-    assert any(
-        remark.startswith("holed is scored on 6 of 8 issues; without a score: golf (") for remark in found.remarks
-    )
 
 
 def test_a_model_that_was_to_be_asked_and_has_no_answer_is_told() -> None:

@@ -6,14 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from answered_run import ANSWERS, answered_run
 
 from millstream.bench.evaluation.door.item_line import StepTotals
 from millstream.bench.evaluation.running.recount import recount
 from millstream.bench.millstone.options import Readings
 from millstream.bench.millstone.proof import listed_grid
-from millstream.bench.millstone.records import RecordError
 from millstream.bench.millstone.reference import CONTROVERSIAL, LEFT_OUT
 from millstream.bench.millstone.report.folders import AnswerFolder, names, read_folder, sampled, standings, survey
 from millstream.engine.runs.journal import read_lines
@@ -97,14 +95,6 @@ def test_records_without_a_manifest_suggest_what_was_asked(tmp_path: Path) -> No
     fail(folder, 120, ())
     [part] = standings([read(folder, has_manifest=False)])
     assert (part.expected, part.answered, part.pending) == (ANSWERS, 120, ANSWERS - 120)
-
-
-def test_an_answer_that_stands_twice_is_refused(tmp_path: Path) -> None:
-    folder = run(tmp_path / "run")
-    lines = list(read_lines(folder / "records.jsonl"))
-    (folder / "records.jsonl").write_bytes(b"".join(line + b"\n" for line in [*lines, lines[7]]))
-    with pytest.raises(RecordError, match="stands there twice"):
-        read(folder)
 
 
 def test_prompts_of_another_version_are_neither_drawn_again_nor_compared(tmp_path: Path) -> None:
