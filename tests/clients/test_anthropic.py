@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,7 +25,6 @@ from served import (
     both_ways,
     in_each,
 )
-from tool_talk import PIXEL
 
 TEXTS = (SYSTEM, HELLO, "Hello.", AGAIN)
 TALK: list[Any] = [
@@ -81,19 +79,6 @@ def test_the_events_of_a_stream_come_in_their_order(client: anthropic.Anthropic,
 
 
 @in_each
-def test_the_client_that_awaits_reads_the_same(gateway: Served, behind: Behind) -> None:
-    async def scenario() -> list[str]:
-        given: Any = {"model": behind.chat, "max_tokens": 200, "messages": TALK[:1]}
-        async with anthropic.AsyncAnthropic(api_key=TOKEN, base_url=gateway.origin) as client:
-            whole = await client.messages.create(**given)
-            async with client.messages.stream(**given) as events:
-                pieces = [piece async for piece in events.text_stream]
-        return [text_of(whole), "".join(pieces)]
-
-    assert asyncio.run(scenario()) == [behind.says(HELLO)] * 2
-
-
-@in_each
 @both_ways
 def test_a_tool_is_called_and_its_result_answered(client: anthropic.Anthropic, behind: Behind, streamed: bool) -> None:
     talk: list[Any] = [{"role": "user", "content": SKY}]
@@ -143,16 +128,6 @@ def test_the_clients_beta_reads_the_same(client: anthropic.Anthropic, behind: Be
     with client.beta.messages.stream(**given) as events:
         streamed = events.get_final_message()
     assert [text_of(whole), text_of(streamed)] == [behind.says(HELLO)] * 2
-
-
-@pytest.mark.parametrize("provider", ["recorded", "recorded-claude", "recorded-gemini"])
-def test_an_image_comes_to_the_provider_byte_for_byte(
-    gateway: Served, client: anthropic.Anthropic, provider: str
-) -> None:
-    source = {"type": "base64", "media_type": "image/png", "data": PIXEL}
-    talk: list[Any] = [{"role": "user", "content": [{"type": "image", "source": source}]}]
-    asked(client, False, model=f"{provider}/model", messages=talk)
-    assert gateway.recorder.last.body.decode().count(PIXEL) == 1
 
 
 def test_thoughts_and_parameters_of_its_own_protocol_go_both_ways(gateway: Served, client: anthropic.Anthropic) -> None:

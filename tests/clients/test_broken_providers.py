@@ -4,70 +4,32 @@ an error of theirs, and never half an answer. The gateway is in this process, so
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import anthropic
 import openai
 import pytest
+from asked_by_clients import by_anthropic, by_chat, by_genai, by_responses
 from gateways import MODEL, gateway, gateway_before
-from google import genai
-from google.genai import errors, types
+from google.genai import errors
 from mocks import free_port
 
 from millstream.fixtures.provider import Options
 
-Ask = Callable[[int, bool], Awaitable[str]]
-TALK: Any = [{"role": "user", "content": "hello"}]
-# Its own session of aiohttp's.
-pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
-
-
-async def by_chat(port: int, streamed: bool) -> str:
-    async with openai.AsyncOpenAI(api_key="any", base_url=f"http://127.0.0.1:{port}/v1") as client:
-        answer: Any = await client.chat.completions.create(model=MODEL, messages=TALK, stream=streamed)
-        if not streamed:
-            return str(answer.choices[0].message.content)
-        return "".join([choice.delta.content or "" async for chunk in answer for choice in chunk.choices])
-
-
-async def by_responses(port: int, streamed: bool) -> str:
-    async with openai.AsyncOpenAI(api_key="any", base_url=f"http://127.0.0.1:{port}/v1") as client:
-        if not streamed:
-            return (await client.responses.create(model=MODEL, input="hello")).output_text
-        async with client.responses.stream(model=MODEL, input="hello") as events:
-            return (await events.get_final_response()).output_text
-
-
-async def by_anthropic(port: int, streamed: bool) -> str:
-    async with anthropic.AsyncAnthropic(api_key="any", base_url=f"http://127.0.0.1:{port}") as client:
-        given: Any = {"model": MODEL, "max_tokens": 200, "messages": TALK}
-        if not streamed:
-            block: Any = (await client.messages.create(**given)).content[0]
-            return str(block.text)
-        async with client.messages.stream(**given) as events:
-            return await events.get_final_text()
-
-
-async def by_genai(port: int, streamed: bool) -> str:
-    options = types.HttpOptions(base_url=f"http://127.0.0.1:{port}")
-    async with genai.Client(api_key="any", vertexai=False, http_options=options).aio as client:
-        if not streamed:
-            return (await client.models.generate_content(model=MODEL, contents="hello")).text or ""
-        stream = await client.models.generate_content_stream(model=MODEL, contents="hello")
-        return "".join([piece.text or "" async for piece in stream])
-
-
-CLIENTS: dict[str, Ask] = {"chat": by_chat, "responses": by_responses, "anthropic": by_anthropic, "genai": by_genai}
+CLIENTS = {"chat": by_chat, "responses": by_responses, "anthropic": by_anthropic, "genai": by_genai}
 in_each = pytest.mark.parametrize("name", CLIENTS)
 both_ways = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 OURS = (openai.APIError, anthropic.APIError, errors.APIError)
 
 
-async def error_of(ask: Ask, port: int, streamed: bool) -> Any:
+async def asked(name: str, port: int, streamed: bool) -> str:
+    return await asyncio.to_thread(CLIENTS[name], f"http://127.0.0.1:{port}", "any", streamed, model=MODEL)
+
+
+async def error_of(name: str, port: int, streamed: bool) -> Any:
     with pytest.raises(OURS) as raised:
-        await ask(port, streamed)
+        await asked(name, port, streamed)
     return raised.value
 
 
@@ -78,7 +40,7 @@ def test_a_provider_that_is_down_is_a_servers_error_and_asked_for_once(
 ) -> None:
     async def scenario() -> Any:
         async with gateway_before(f"http://127.0.0.1:{free_port()}/v1", tmp_path) as running:
-            error = await error_of(CLIENTS[name], running.port, streamed)
+            error = await error_of(name, running.port, streamed)
         assert running.metrics.requests == 1
         return error
 
@@ -93,7 +55,7 @@ def test_a_stream_that_breaks_off_for_good_ends_in_an_error_and_not_in_half_an_a
 ) -> None:
     async def scenario() -> int:
         async with gateway(tmp_path, None, Options(faults=("stream_cut=before",))) as both:
-            await error_of(CLIENTS[name], both.port, True)
+            await error_of(name, both.port, True)
         assert both.running.metrics.requests == 1
         return both.calls
 
@@ -104,8 +66,8 @@ def test_a_stream_that_breaks_off_for_good_ends_in_an_error_and_not_in_half_an_a
 def test_a_stream_that_breaks_off_once_is_gone_on_with_where_it_stood(tmp_path: Path, name: str) -> None:
     async def scenario() -> tuple[str, str, int]:
         async with gateway(tmp_path, None, Options(faults=("stream_cut=before,at=1",))) as both:
-            streamed, calls = await CLIENTS[name](both.port, True), both.calls
-            return streamed, await CLIENTS[name](both.port, False), calls
+            streamed, calls = await asked(name, both.port, True), both.calls
+            return streamed, await asked(name, both.port, False), calls
 
     streamed, whole, calls = asyncio.run(asyncio.wait_for(scenario(), 60))
     assert (streamed, calls) == (whole, 2) and streamed.startswith("This is a simulated answer")

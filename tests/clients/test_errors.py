@@ -9,46 +9,13 @@ from typing import Any, NamedTuple
 import anthropic
 import openai
 import pytest
-from google import genai
-from google.genai import errors, types
+from asked_by_clients import by_anthropic, by_chat, by_genai, by_responses
+from google.genai import errors
 from mocks import why_no_aimock
-from served import HELLO, SAID, TOKEN, Served
+from served import SAID, TOKEN, Served
 
 OK = "lab/steady"
 both_ways = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-
-
-def by_chat(gateway: Served, token: str, streamed: bool, **given: Any) -> str:
-    with openai.OpenAI(api_key=token, base_url=gateway.base_url) as client:
-        answer: Any = client.chat.completions.create(
-            messages=[{"role": "user", "content": HELLO}], stream=streamed, **given
-        )
-        if streamed:
-            return "".join(choice.delta.content or "" for chunk in answer for choice in chunk.choices)
-        return str(answer.choices[0].message.content)
-
-
-def by_responses(gateway: Served, token: str, streamed: bool, **given: Any) -> str:
-    with openai.OpenAI(api_key=token, base_url=gateway.base_url) as client:
-        answer: Any = client.responses.create(input=HELLO, stream=streamed, **given)
-        return str((list(answer)[-1].response if streamed else answer).output_text)
-
-
-def by_anthropic(gateway: Served, token: str, streamed: bool, **given: Any) -> str:
-    with anthropic.Anthropic(api_key=token, base_url=gateway.origin) as client:
-        asked: Any = {"max_tokens": 200, "messages": [{"role": "user", "content": HELLO}], **given}
-        if streamed:
-            with client.messages.stream(**asked) as events:
-                return events.get_final_text()
-        return str(client.messages.create(**asked).content[0].text)
-
-
-def by_genai(gateway: Served, token: str, streamed: bool, **given: Any) -> str:
-    options = types.HttpOptions(base_url=gateway.origin, extra_body=given.pop("extra_body", None))
-    with genai.Client(api_key=token, vertexai=False, http_options=options) as client:
-        if streamed:
-            return "".join(one.text or "" for one in client.models.generate_content_stream(contents=HELLO, **given))
-        return client.models.generate_content(contents=HELLO, **given).text or ""
 
 
 class Client(NamedTuple):
@@ -117,7 +84,7 @@ def test_an_error_is_raised_as_the_clients_own_class_and_sent_once(
     token, given = given_for(case, client)
     requests, calls = gateway.requests(), gateway.provider.calls()
     with pytest.raises((openai.APIStatusError, anthropic.APIStatusError, errors.APIError)) as raised:
-        client.ask(gateway, token, streamed, **given)
+        client.ask(gateway.origin, token, streamed, **given)
     assert gateway.requests() == requests + 1
     assert gateway.provider.calls() == calls + (case == "a model that the provider does not know")
     error: Any = raised.value
@@ -136,17 +103,17 @@ _NAMED = {"chat": "x-request-id", "responses": "x-request-id", "anthropic": "req
 
 def test_openais_errors_say_what_of_the_request_is_wrong(gateway: Served) -> None:
     with pytest.raises(openai.NotFoundError) as unknown:
-        by_chat(gateway, TOKEN, False, model="nobody/m")
+        by_chat(gateway.origin, TOKEN, False, model="nobody/m")
     assert (unknown.value.code, unknown.value.param, unknown.value.type) == (
         "model_not_found",
         "model",
         "invalid_request_error",
     )
     with pytest.raises(openai.BadRequestError) as hot:
-        by_chat(gateway, TOKEN, False, model=OK, temperature="hot")
+        by_chat(gateway.origin, TOKEN, False, model=OK, temperature="hot")
     assert hot.value.param == "temperature"
     with pytest.raises(openai.RateLimitError) as poor:
-        by_chat(gateway, "token-of-a-poor", False, model=OK)
+        by_chat(gateway.origin, "token-of-a-poor", False, model=OK)
     assert poor.value.code == "insufficient_quota" and "max_cost" in poor.value.message
 
 
@@ -155,7 +122,7 @@ def test_anthropics_errors_have_its_own_kinds(gateway: Served) -> None:
     for case in ("a wrong key", "a provider that there is not", "no money left"):
         token, given = given_for(case, CLIENTS["anthropic"])
         with pytest.raises(anthropic.APIStatusError) as raised:
-            by_anthropic(gateway, token, False, **given)
+            by_anthropic(gateway.origin, token, False, **given)
         body: Any = raised.value.body
         assert body["type"] == "error"
         kinds.append(body["error"]["type"])
@@ -189,4 +156,4 @@ def test_an_answer_that_was_held_back_is_none_of_an_error(gateway: Served, name:
 def test_after_all_these_errors_every_client_is_answered_by_every_family(gateway: Served) -> None:
     for client in CLIENTS.values():
         for model in ("claude/claude-sonnet-5-5", "mountain/gemini-3-flash"):
-            assert client.ask(gateway, TOKEN, False, model=model) == SAID
+            assert client.ask(gateway.origin, TOKEN, False, model=model) == SAID

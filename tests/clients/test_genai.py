@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import base64
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any
 
-import gemini_shapes
 import pytest
 from google import genai
 from google.genai import types
@@ -29,9 +26,7 @@ from served import (
     Served,
     both_ways,
     in_each,
-    react,
 )
-from tool_talk import PIXEL
 
 TEXTS = (SYSTEM, HELLO, "Hello.", AGAIN)
 TALK = [
@@ -95,22 +90,6 @@ def test_a_conversation_reaches_the_provider_whole_and_its_answer_the_client(
     assert counted == behind.counts(*TEXTS)
 
 
-# Its own session of aiohttp's.
-@pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
-@in_each
-def test_the_client_that_awaits_and_its_chats_read_the_same(gateway: Served, behind: Behind) -> None:
-    async def scenario() -> list[str]:
-        async with of_gemini(gateway.origin).aio as client:
-            whole = await client.models.generate_content(model=behind.chat, contents=HELLO)
-            stream = await client.models.generate_content_stream(model=behind.chat, contents=HELLO)
-            pieces = [piece.text or "" async for piece in stream]
-            config = types.GenerateContentConfig(system_instruction=SYSTEM)
-            chat = client.chats.create(model=behind.chat, config=config, history=list(TALK[:2]))
-            return [whole.text or "", "".join(pieces), (await chat.send_message(AGAIN)).text or ""]
-
-    assert asyncio.run(scenario()) == [behind.says(HELLO), behind.says(HELLO), behind.says(*TEXTS)]
-
-
 @in_each
 @both_ways
 def test_a_function_is_called_and_its_result_answered(client: genai.Client, behind: Behind, streamed: bool) -> None:
@@ -151,39 +130,6 @@ def test_an_answer_of_a_given_shape_is_parsed(client: genai.Client, behind: Behi
     config = types.GenerateContentConfig(response_mime_type="application/json", response_schema=Place)
     answer = client.models.generate_content(model=behind.json, contents=TOWN, config=config)
     assert answer.parsed == KOELN
-
-
-@in_each
-def test_three_candidates_are_three_samples(client: genai.Client, behind: Behind) -> None:
-    config = types.GenerateContentConfig(candidate_count=3)
-    answer = client.models.generate_content(model=behind.chat, contents=HELLO, config=config)
-    assert answer.candidates is not None
-    texts = [part.text for one in answer.candidates if one.content for part in one.content.parts or []]
-    assert texts == [behind.says(HELLO)] * 3
-
-
-@pytest.mark.parametrize("provider", ["recorded", "recorded-claude", "recorded-gemini"])
-def test_an_image_comes_to_the_provider_byte_for_byte(gateway: Served, client: genai.Client, provider: str) -> None:
-    image = types.Part.from_bytes(data=base64.b64decode(PIXEL), mime_type="image/png")
-    client.models.generate_content(model=f"{provider}/model", contents=[image, "What is it?"])
-    assert gateway.recorder.last.body.decode().count(PIXEL) == 1
-
-
-def test_log_probabilities_come_as_the_provider_told_them(gateway: Served, client: genai.Client) -> None:
-    tokens = [{"token": "A", "logProbability": -0.25}, {"token": "B", "logProbability": -1.5}]
-    told = {"chosenCandidates": tokens[:1], "topCandidates": [{"candidates": tokens}]}
-    one = gemini_shapes.candidate("A", logprobsResult=told, avgLogprobs=-0.25)
-    gateway.recorder.react = lambda _: (200, gemini_shapes.whole(one))
-    config = types.GenerateContentConfig(response_logprobs=True, logprobs=2, top_k=7)
-    try:
-        answer = client.models.generate_content(model="recorded-gemini/model", contents="A or B?", config=config)
-    finally:
-        gateway.recorder.react = react
-    asked_for = gateway.recorder.last.json["generationConfig"]
-    assert (asked_for["responseLogprobs"], asked_for["logprobs"], asked_for["topK"]) == (True, 2, 7)
-    assert answer.candidates and answer.candidates[0].logprobs_result is not None
-    (top,) = answer.candidates[0].logprobs_result.top_candidates or []
-    assert [(each.token, each.log_probability) for each in top.candidates or []] == [("A", -0.25), ("B", -1.5)]
 
 
 def test_models_are_listed_and_one_of_them_is_found(gateway: Served) -> None:

@@ -23,23 +23,16 @@ FREED_S = 5.0
 pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
 
 
-@contextlib.asynccontextmanager
-async def of_openai(gateway: Served) -> AsyncIterator[openai.AsyncOpenAI]:
-    async with openai.AsyncOpenAI(api_key=TOKEN, base_url=gateway.base_url) as client:
-        yield client
+def of_openai(gateway: Served) -> openai.AsyncOpenAI:
+    return openai.AsyncOpenAI(api_key=TOKEN, base_url=gateway.base_url)
 
 
-@contextlib.asynccontextmanager
-async def of_anthropic(gateway: Served) -> AsyncIterator[anthropic.AsyncAnthropic]:
-    async with anthropic.AsyncAnthropic(api_key=TOKEN, base_url=gateway.origin) as client:
-        yield client
+def of_anthropic(gateway: Served) -> anthropic.AsyncAnthropic:
+    return anthropic.AsyncAnthropic(api_key=TOKEN, base_url=gateway.origin)
 
 
-@contextlib.asynccontextmanager
-async def of_genai(gateway: Served) -> AsyncIterator[Any]:
-    options = types.HttpOptions(base_url=gateway.origin)
-    async with genai.Client(api_key=TOKEN, vertexai=False, http_options=options).aio as client:
-        yield client
+def of_genai(gateway: Served) -> Any:
+    return genai.Client(api_key=TOKEN, vertexai=False, http_options=types.HttpOptions(base_url=gateway.origin)).aio
 
 
 def talk(text: str) -> Any:

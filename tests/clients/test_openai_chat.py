@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
 from typing import Any
 
-import chat_shapes
 import openai
 import pytest
 from openai.types.chat import ChatCompletion
-from recorder import EVENTS, JSON
 from served import (
     AGAIN,
     ASKED,
@@ -28,9 +25,7 @@ from served import (
     Served,
     both_ways,
     in_each,
-    react,
 )
-from tool_talk import PIXEL
 
 TEXTS = (SYSTEM, HELLO, "Hello.", AGAIN)
 TALK: list[Any] = [
@@ -74,22 +69,6 @@ def test_a_conversation_reaches_the_provider_whole_and_its_answer_the_client(
     read, written = behind.counts(*TEXTS)
     assert (answer.usage.prompt_tokens, answer.usage.completion_tokens) == (read, written)
     assert answer.usage.total_tokens == read + written
-
-
-@in_each
-def test_the_client_that_awaits_reads_the_same(gateway: Served, behind: Behind) -> None:
-    async def scenario() -> list[str]:
-        given: Any = {"model": behind.chat, "messages": [{"role": "user", "content": HELLO}]}
-        async with openai.AsyncOpenAI(api_key=TOKEN, base_url=gateway.base_url) as client:
-            whole = await client.chat.completions.create(**given)
-            pieces = [
-                choice.delta.content or ""
-                async for chunk in await client.chat.completions.create(**given, stream=True)
-                for choice in chunk.choices
-            ]
-        return [whole.choices[0].message.content or "", "".join(pieces)]
-
-    assert asyncio.run(scenario()) == [behind.says(HELLO)] * 2
 
 
 @in_each
@@ -137,54 +116,6 @@ def test_three_choices_are_three_samples(gateway: Served, behind: Behind, stream
             texts = [choice.message.content or "" for choice in raw.parse().choices]
             assert len(set(raw.headers["x-millstream-trial"].split(","))) == 3
     assert texts == [behind.says(HELLO)] * 3
-
-
-@pytest.mark.parametrize("provider", ["recorded", "recorded-claude", "recorded-gemini"])
-def test_an_image_comes_to_the_provider_byte_for_byte(gateway: Served, client: openai.OpenAI, provider: str) -> None:
-    shown = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}
-    talk: list[Any] = [{"role": "user", "content": [{"type": "text", "text": "What is it?"}, shown]}]
-    client.chat.completions.create(model=f"{provider}/model", messages=talk)
-    sent = gateway.recorder.last.json
-    part = sent["contents"][0]["parts"][1] if "contents" in sent else sent["messages"][0]["content"][1]
-    wanted: dict[str, Any] = {
-        "recorded": {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}},
-        "recorded-claude": {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}},
-        "recorded-gemini": {"inlineData": {"mimeType": "image/png", "data": PIXEL}},
-    }
-    assert part == wanted[provider]
-
-
-@both_ways
-def test_log_probabilities_come_as_the_provider_told_them(
-    gateway: Served, client: openai.OpenAI, streamed: bool
-) -> None:
-    top = [{"token": "A", "logprob": -0.25, "bytes": [65]}, {"token": "B", "logprob": -1.5, "bytes": [66]}]
-    told = {"content": [{**top[0], "top_logprobs": top}], "refusal": None}
-    pieces = [chat_shapes.event(one) for one in pieces_of({"content": "A"}, logprobs=told)]
-    answer = b"".join([*pieces, b"data: [DONE]\n\n"])
-    recorder = gateway.recorder
-    recorder.react = lambda _: (
-        200,
-        answer if streamed else chat_shapes.whole(choices=chat_shapes.choice(logprobs=told)),
-    )
-    recorder.content_type = EVENTS if streamed else JSON
-    talk: list[Any] = [{"role": "user", "content": "A or B?"}]
-    try:
-        got = asked(client, streamed, model="recorded/model", messages=talk, logprobs=True, top_logprobs=2)
-    finally:
-        recorder.react, recorder.content_type = react, JSON
-    assert (recorder.last.json["logprobs"], recorder.last.json["top_logprobs"]) == (True, 2)
-    read = got.choices[0].logprobs
-    assert read is not None and read.content is not None
-    assert [(one.token, one.logprob) for one in read.content[0].top_logprobs] == [("A", -0.25), ("B", -1.5)]
-
-
-def pieces_of(delta: dict[str, Any], **more: Any) -> Iterator[dict[str, Any]]:
-    """An answer of one piece as a stream."""
-    head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1741569952, "model": "model"}
-    yield {**head, "choices": [{"index": 0, "delta": {"role": "assistant", **delta}, "finish_reason": None, **more}]}
-    yield {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
-    yield {**head, "choices": [], "usage": {"prompt_tokens": 4, "completion_tokens": 1, "total_tokens": 5}}
 
 
 def test_parameters_of_its_own_protocol_go_through_and_caller_and_notes_do_not(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -27,7 +26,6 @@ from served import (
     both_ways,
     in_each,
 )
-from tool_talk import PIXEL
 
 TEXTS = (SYSTEM, HELLO, "Hello.", AGAIN)
 TALK: list[Any] = [
@@ -82,19 +80,6 @@ def test_the_events_of_a_stream_come_in_their_order_and_hold_the_whole_text(
 
 
 @in_each
-def test_the_client_that_awaits_reads_the_same(gateway: Served, behind: Behind) -> None:
-    async def scenario() -> list[str]:
-        given: Any = {"model": behind.chat, "input": HELLO}
-        async with openai.AsyncOpenAI(api_key=TOKEN, base_url=gateway.base_url) as client:
-            whole = await client.responses.create(**given)
-            async with client.responses.stream(**given) as events:
-                streamed = await events.get_final_response()
-        return [whole.output_text, streamed.output_text]
-
-    assert asyncio.run(scenario()) == [behind.says(HELLO)] * 2
-
-
-@in_each
 @both_ways
 def test_a_tool_is_called_and_its_result_answered(client: openai.OpenAI, behind: Behind, streamed: bool) -> None:
     talk: list[Any] = [{"role": "user", "content": SKY}]
@@ -117,15 +102,6 @@ def test_an_answer_of_a_given_shape_is_parsed(client: openai.OpenAI, behind: Beh
     else:
         parsed = client.responses.parse(**given).output_parsed
     assert parsed == KOELN
-
-
-@pytest.mark.parametrize("provider", ["recorded", "recorded-claude", "recorded-gemini"])
-def test_an_image_comes_to_the_provider_byte_for_byte(gateway: Served, client: openai.OpenAI, provider: str) -> None:
-    shown = {"type": "input_image", "image_url": f"data:image/png;base64,{PIXEL}", "detail": "auto"}
-    content = [{"type": "input_text", "text": "What is it?"}, shown]
-    talk: list[Any] = [{"role": "user", "content": content}]
-    client.responses.create(model=f"{provider}/model", input=talk)
-    assert gateway.recorder.last.body.decode().count(PIXEL) == 1
 
 
 def test_what_a_server_would_have_to_remember_is_refused_by_its_name(gateway: Served, client: openai.OpenAI) -> None:
