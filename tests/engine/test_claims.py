@@ -39,21 +39,6 @@ def is_alone(claims: Claims) -> bool:
     return is_same
 
 
-def test_of_two_engines_one_takes_a_key_and_the_other_when_it_is_given_back(tmp_path: Path) -> None:
-    first, second = Claims(tmp_path), Claims(tmp_path)
-    lease = first.take(key(1))
-    assert lease
-    assert not second.take(key(1)) and second.take(key(2))
-    second.release(key(1), 0)  # it does not hold this one
-    assert not second.take(key(1))
-    first.release(key(1), lease)
-    assert second.take(key(1)) and not first.take(key(1))
-    second.close()
-    assert first.take(key(1)) and first.take(key(2))
-    first.close()
-    assert sum(path.stat().st_size for path in tmp_path.glob("leases.*")) == 0
-
-
 def test_an_engine_without_others_takes_no_lock_and_needs_no_second_look(tmp_path: Path) -> None:
     claims = Claims(tmp_path)
     # The first time it may have been preceded by another that has ended.
@@ -66,21 +51,6 @@ def test_an_engine_without_others_takes_no_lock_and_needs_no_second_look(tmp_pat
     claims.release(key(0), leases[0])
     assert claims.changes == before[0] + 1
     claims.close()
-
-
-def test_what_was_taken_alone_is_respected_by_an_engine_that_comes_later(tmp_path: Path) -> None:
-    first = Claims(tmp_path)
-    is_free(first, 0)
-    leases = {number: first.take(key(number)) for number in range(50)}
-    second = Claims(tmp_path)
-    assert not any(second.take(key(number)) for number in leases)
-    assert is_free(second, 50)
-    assert not is_alone(first)
-    for number, lease in leases.items():
-        first.release(key(number), lease)
-        assert is_free(second, number)
-    first.close()
-    second.close()
 
 
 def test_an_engine_is_alone_again_when_the_other_has_gone(tmp_path: Path) -> None:

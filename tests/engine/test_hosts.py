@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from msgspec import structs
-from scripted import Bench, ListSink, ScriptedProvider, engine_over
+from scripted import Bench, ScriptedProvider, engine_over
 from virtual_time import run_virtually
 
 from millstream.engine.call import WEB, Call, Outcome
@@ -20,8 +20,6 @@ from millstream.engine.endpoint import Cleared, Fault, Request, Response
 from millstream.engine.routes import FORGIVEN_S, HOSTS_KEPT
 from millstream.engine.run import LOOK_AHEAD, PAGES_MAX, run_calls
 
-M = "script/m"
-GONE = Fault("rejected", "404: there is no such page", "never", 404)
 DOWN = Fault("connect", "no connection to the host", "never")
 BUSY = Fault("rate_limited", "429: a pause of 60 s", "throttle", 429, retry_after_s=60.0)
 
@@ -67,26 +65,6 @@ def test_what_can_not_be_stored_ends_no_run_and_is_asked_for_again(tmp_path: Pat
     assert len(provider.arrivals) == 3
 
 
-class NotThere(ScriptedProvider):
-    async def send(self, request: Request, cleared: Cleared) -> Response:
-        return structs.replace(await super().send(request, cleared), status=404, latency_ms=1_500.0)
-
-    def decode(self, response: Response) -> Fault:
-        return GONE
-
-
-def test_what_a_missing_page_took_is_told_again_when_it_is_repeated(tmp_path: Path) -> None:
-    async def main() -> list[Outcome]:
-        async with engine_over({WEB: NotThere()}, tmp_path, mode="replay") as bench:
-            return [await bench.scheduler.ask(Call(WEB, "http://a.example/0")) for _ in range(2)]
-
-    found = run_virtually(main())
-    assert [(outcome.status, outcome.cached, outcome.latency_ms) for outcome in found] == [
-        ("rejected", False, 1_500.0),
-        ("rejected", True, 1_500.0),
-    ]
-
-
 # A pace each
 
 
@@ -128,39 +106,6 @@ def test_pages_of_many_hosts_are_read_ahead_up_to_a_number(tmp_path: Path) -> No
 
 
 # No host stops a run
-
-
-def test_a_page_that_is_gone_says_nothing_of_its_host(tmp_path: Path) -> None:
-    provider = ScriptedProvider(lambda url, at: GONE if "gone" in url else None)
-
-    async def main() -> None:
-        async with engine_over({WEB: provider}, tmp_path) as bench:
-            asked = [Call(WEB, f"http://h.example/{'gone' if n < 30 else 'there'}/{n}") for n in range(40)]
-            found = [await bench.scheduler.ask(call) for call in asked]
-            assert [outcome.status for outcome in found] == ["rejected"] * 30 + ["ok"] * 10
-
-    run_virtually(main())
-
-
-def test_a_host_that_was_given_up_fails_its_pages_and_nothing_else(tmp_path: Path) -> None:
-    provider = ScriptedProvider(lambda url, at: BUSY if "busy" in url else None)
-    sink = ListSink()
-
-    async def main() -> list[Outcome]:
-        async with engine_over({WEB: provider, M: ScriptedProvider()}, tmp_path) as bench:
-            mixed = [Call(WEB, f"http://{'busy' if n % 2 else 'well'}.example/{n}") for n in range(20)]
-            mixed += [Call(M, f"p{n}") for n in range(20)]
-            return [outcome async for outcome in run_calls(bench.scheduler, mixed, sink)]
-
-    found = run_virtually(main())
-    busy = [outcome for outcome in found if "busy" in str(outcome.call.input)]
-    assert len(found) == 40 and len(busy) == 10
-    assert {outcome.status for outcome in busy} == {"rate_limited"}
-    assert {outcome.failure.status for outcome in busy if outcome.failure} == {429}
-    assert all("60 s" in outcome.failure.detail for outcome in busy if outcome.failure)
-    assert {outcome.status for outcome in found if outcome not in busy} == {"ok"}
-    assert sum("busy" in url for _, url in provider.arrivals) <= 2, "one refusal is enough"
-    assert len(sink.safe) == 40
 
 
 def test_a_host_that_was_given_up_is_tried_again_after_a_while(tmp_path: Path) -> None:

@@ -6,13 +6,12 @@ import asyncio
 import contextlib
 import gc
 import itertools
-import random
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
 
 import pytest
-from scripted import ListSink, ScriptedProvider, engine_over, prompts
+from scripted import ScriptedProvider, engine_over, prompts
 from virtual_time import run_virtually
 
 from millstream.engine.call import Call, Outcome
@@ -20,51 +19,12 @@ from millstream.engine.endpoint import Cleared, Fault, Request, Response
 from millstream.engine.fault import Stopped
 from millstream.engine.lane import Lane
 from millstream.engine.run import run_calls
-from millstream.engine.store.cache import Cache
 
 M = "script/m"
-SERVER_ERROR = Fault("server_error", "500", "retry", 500)
 EMPTY_ACCOUNT = Fault("rate_limited", "insufficient_quota", "stop", 429)
 
 
 # One iterator, several lanes
-
-
-def test_the_calls_of_one_lane_are_found_behind_those_of_another_that_stopped_at_once(tmp_path: Path) -> None:
-    dead, quick = ScriptedProvider(lambda prompt, at: EMPTY_ACCOUNT), ScriptedProvider()
-    found: list[Outcome] = []
-
-    async def main() -> None:
-        calls = [*prompts(20_000, "script/dead"), *prompts(500, "script/quick")]
-        ways: list[Iterable[Call] | AsyncIterable[Call]] = [calls, slowly(iter(calls), 0.0)]
-        for number, given in enumerate(ways):
-            async with engine_over({"script/dead": dead, "script/quick": quick}, tmp_path / str(number)) as bench:
-                with pytest.raises(Stopped) as stopped:
-                    async for outcome in run_calls(bench.scheduler, given):
-                        found.append(outcome)
-                assert [stop.lane for stop in stopped.value.stops] == ["script/dead"]
-
-    run_virtually(main())
-    assert len(found) == 1000 and all(outcome.reply is not None for outcome in found)
-
-
-def test_an_endless_iterator_of_a_stopped_lane_ends_the_run_too(tmp_path: Path) -> None:
-    provider = ScriptedProvider(lambda prompt, at: EMPTY_ACCOUNT)
-    call = Call(M, "a")
-
-    async def main() -> None:
-        async with engine_over({M: provider}, tmp_path, Lane(M, concurrency=2)) as bench:
-            with pytest.raises(Stopped):
-                async for _ in run_calls(bench.scheduler, iter(lambda: call, None)):
-                    pass
-
-    run_virtually(main())
-
-
-async def slowly(calls: Iterator[Call], pause_s: float = 0.01) -> AsyncIterator[Call]:
-    for call in calls:
-        await asyncio.sleep(pause_s)
-        yield call
 
 
 async def unbroken(calls: Iterable[Call]) -> AsyncIterator[Call]:
@@ -105,47 +65,6 @@ def test_endless_calls_of_a_stopped_lane_never_hold_up_the_loop(tmp_path: Path, 
 # Order, ends
 
 
-def test_an_answer_is_committed_then_written_then_its_slot_is_freed_then_seen(tmp_path: Path) -> None:
-    provider = ScriptedProvider()
-    written: list[tuple[bool, int]] = []
-
-    async def main() -> None:
-        async with engine_over({M: provider}, tmp_path, Lane(M, concurrency=1)) as bench:
-            committed = Cache(tmp_path)  # sees commits alone, not what the other cache still holds
-
-            def probe(outcome: Outcome) -> None:
-                is_committed = committed.get(bytes.fromhex(outcome.key)) is not None
-                written.append((is_committed, bench.lane(M).in_flight))
-
-            sink = ListSink(probe)
-            async for outcome in run_calls(bench.scheduler, prompts(30), sink):
-                assert outcome in sink.safe
-            committed.close()
-
-    run_virtually(main())
-    assert written == [(True, 1)] * 30
-
-
-def test_cached_outcomes_are_safe_before_a_slow_consumer_sees_them(tmp_path: Path) -> None:
-    provider = ScriptedProvider()
-    # Every seventh is new: who brings it in goes on with stored ones while the consumer is still looking.
-    calls = [Call(M, f"prompt {number if number % 7 == 0 else number % 300}", tag=number) for number in range(3000)]
-
-    async def main() -> None:
-        async with engine_over({M: provider}, tmp_path) as bench:
-            async for _ in run_calls(bench.scheduler, calls[:300]):
-                pass
-            sink = ListSink()
-            seen = 0
-            async for outcome in run_calls(bench.scheduler, calls, sink):
-                assert any(outcome is one for one in sink.safe)
-                seen += 1
-                await asyncio.sleep(0.01)
-            assert seen == 3000
-
-    run_virtually(main())
-
-
 def test_an_interruption_after_the_last_call_was_sent_leaves_nothing_pending(tmp_path: Path) -> None:
     provider = ScriptedProvider(latency_s=5.0)
 
@@ -175,23 +94,6 @@ def test_an_interruption_does_not_wait_for_a_source_that_is_silent(first: int, t
             return found
 
     assert run_virtually(main()) == first
-
-
-@pytest.mark.parametrize("is_async", [False, True])
-def test_the_calls_of_a_lane_are_sent_in_their_order(is_async: bool, tmp_path: Path) -> None:
-    lanes = [Lane("script/a", concurrency=1), Lane("script/b", concurrency=3)]
-    providers = {lane.model: ScriptedProvider(latency_s=lambda: random.uniform(0.1, 2)) for lane in lanes}
-
-    async def main() -> None:
-        async with engine_over(providers, tmp_path, *lanes) as bench:
-            calls = iter([Call(list(providers)[number % 2], f"prompt {number}") for number in range(400)])
-            async for _ in run_calls(bench.scheduler, unbroken(calls) if is_async else calls):
-                pass
-
-    run_virtually(main())
-    for provider in providers.values():
-        sent = [int(prompt.split()[1]) for _, prompt in provider.arrivals]
-        assert len(sent) == 200 and sent == sorted(sent)
 
 
 def test_the_iterator_of_a_run_is_read_in_its_consumers_context_whoever_began_its_calls(tmp_path: Path) -> None:

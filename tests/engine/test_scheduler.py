@@ -14,29 +14,12 @@ from virtual_time import run_virtually
 from millstream.engine.call import Call, Message, Outcome
 from millstream.engine.endpoint import Fault, Request
 from millstream.engine.fault import Stopped
-from millstream.engine.lane import Lane
-from millstream.engine.run import run_calls
 
 M = "script/m"
 EMPTY_ACCOUNT = Fault("rate_limited", "insufficient_quota", "stop", 429)
 
 
 # Identical calls
-
-
-def test_identical_calls_of_one_run_are_sent_once_too(tmp_path: Path) -> None:
-    provider = ScriptedProvider()
-
-    async def main() -> list[Outcome]:
-        async with engine_over({M: provider}, tmp_path, Lane(M, concurrency=32)) as bench:
-            calls = (Call(M, f"prompt {number % 7}", tag=number) for number in range(700))
-            return [outcome async for outcome in run_calls(bench.scheduler, calls)]
-
-    found = run_virtually(main())
-    assert len(provider.arrivals) == 7
-    assert sorted(outcome.call.tag for outcome in found) == list(range(700))
-    for outcome in found:
-        assert outcome.reply is not None and outcome.reply.text == f"answer to prompt {outcome.call.tag % 7}"
 
 
 def test_an_answer_that_had_come_when_its_caller_left_is_not_asked_for_again(tmp_path: Path) -> None:

@@ -6,8 +6,7 @@ import asyncio
 from contextvars import ContextVar
 from pathlib import Path
 
-import pytest
-from payers import Refused, ScriptedPayer
+from payers import ScriptedPayer
 from scripted import Bench, ListSink, ScriptedProvider, engine_over
 from virtual_time import run_virtually
 
@@ -36,25 +35,6 @@ async def text_of(waiter: Waiter) -> str:
     reply = (await waiter.outcome()).reply
     assert reply is not None
     return reply.text
-
-
-def test_a_call_whose_payer_has_no_money_is_sent_for_the_others_at_their_own_expense(tmp_path: Path) -> None:
-    fault = Fault("server_error", "busy", "retry")
-    provider = ScriptedProvider(lambda prompt, at: fault if at < 0.1 else None)
-    poor, rich = ScriptedPayer("poor", most=1), ScriptedPayer("rich")
-
-    async def main() -> None:
-        async with engine_over({M: provider}, tmp_path) as bench:
-            first, second, third = waiting(bench, poor), waiting(bench, rich), waiting(bench, poor)
-            assert await text_of(second) == "answer to same"
-            for refused in (first, third):
-                with pytest.raises(Refused, match="poor"):
-                    await refused.outcome()
-            await bench.scheduler.end()
-
-    run_virtually(main())
-    assert (len(provider.arrivals), poor.paid, rich.paid) == (2, 1, 1)
-    assert poor.places == rich.places == 0
 
 
 def test_a_call_that_two_payers_let_wait_is_sent_when_the_first_of_them_grants_it(tmp_path: Path) -> None:
@@ -86,24 +66,6 @@ def test_an_answer_that_was_stored_while_a_payer_let_its_call_wait_is_not_paid_f
 
     run_virtually(main())
     assert (len(provider.arrivals), slow.paid, quick.paid) == (1, 0, 1)
-
-
-def test_who_leaves_while_a_payer_lets_a_call_wait_leaves_nothing_behind(tmp_path: Path) -> None:
-    provider, slow = ScriptedProvider(), ScriptedPayer("slow", waits_s=9.0)
-
-    async def main() -> float:
-        async with engine_over({M: provider}, tmp_path, Lane(M, concurrency=1)) as bench:
-            waiter = waiting(bench, slow)
-            await asyncio.sleep(1.0)
-            waiter.leave()
-            assert waiter.call is not None
-            await waiter.call.wait_until_free()
-            assert (bench.scheduler.under_way, bench.lane(M).queued, slow.places) == (0, 0, 0)
-            assert await text_of(waiting(bench, ScriptedPayer("quick"), "other")) == "answer to other"
-            return asyncio.get_running_loop().time()
-
-    assert run_virtually(main()) < 3
-    assert slow.paid == 0
 
 
 def test_a_payer_that_grants_nothing_in_the_end_takes_nothing_of_the_lanes_quota(tmp_path: Path) -> None:

@@ -260,20 +260,6 @@ def test_an_input_that_raises_is_raised_after_what_was_sent_before_it(
     asyncio.run(asyncio.wait_for(main(), 20))
 
 
-def test_what_is_no_call_ends_the_run_after_what_was_sent_before_it(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with ChatServer() as server:
-            made = settings_for(server.base_url, tmp_path)
-            async with ms.Engine(settings=made) as engine:
-                seen, odd = [], [*calls(5), "no call"]
-                with pytest.raises(TypeError, match=r"millstream\.Call, got a str"):
-                    async for outcome in engine.run(odd):  # type: ignore[arg-type]
-                        seen.append(outcome.call.tag)
-                assert sorted(seen) == [*range(5)] and nothing_left(engine)
-
-    asyncio.run(asyncio.wait_for(main(), 20))
-
-
 @pytest.mark.parametrize("is_closed", [True, False])
 def test_a_consumer_that_raises_leaves_nothing_in_flight(is_closed: bool, tmp_path: Path) -> None:
     async def main() -> None:

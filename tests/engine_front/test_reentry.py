@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chat_server import MODEL, QUICK, ChatServer, Script, held, settings_for, status, text_to, until
-from msgspec import structs
+from chat_server import MODEL, ChatServer, Script, held, settings_for, until
 
 import millstream as ms
 
@@ -153,55 +152,6 @@ def test_a_listener_that_leaves_in_mid_stream_leaves_nothing(tmp_path: Path) -> 
 
 
 # Time limits and groups
-
-
-@pytest.mark.parametrize("place", ["in flight", "backing off", "queued"])
-def test_a_time_limit_ends_a_call_as_its_caller_expects(place: str, tmp_path: Path) -> None:
-    release = asyncio.Event()
-    steps: dict[str, Any] = {"in flight": held(release), "backing off": status(500), "queued": None}
-
-    async def check(engine: ms.Engine, server: ChatServer) -> None:
-        before = None
-        if place == "queued":
-            before = asyncio.create_task(engine.ask(ms.Call(MODEL, "blocking")))
-            await until(lambda: server.in_flight == 1)
-        for _ in range(2):
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.05):
-                    await engine.ask(ms.Call(MODEL, "call"))
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(engine.ask(ms.Call(MODEL, "call")), 0.05)
-        release.set()
-        if before is not None:
-            assert (await before).status == "ok"
-        outcome = await engine.ask(ms.Call(MODEL, "next"))
-        assert outcome.reply is not None and outcome.reply.text == text_to("next")
-
-    def script(asked: Any) -> Any:
-        return held(release) if asked.prompt == "blocking" else steps[place] if asked.prompt == "call" else None
-
-    policy = structs.replace(QUICK, wait_min_s=30.0, wait_max_s=30.0, patience_s=60.0)
-    scenario(tmp_path, check, script, policy=policy)
-
-
-def test_one_that_fails_in_a_group_cancels_the_others(tmp_path: Path) -> None:
-    never = asyncio.Event()
-
-    async def check(engine: ms.Engine, server: ChatServer) -> None:
-        async def fails() -> None:
-            await until(lambda: server.in_flight == 1)
-            raise ZeroDivisionError
-
-        with pytest.raises(ExceptionGroup) as raised:
-            async with asyncio.TaskGroup() as group:
-                for call in calls(5):
-                    group.create_task(engine.ask(call))
-                group.create_task(fails())
-        assert raised.group_contains(ZeroDivisionError)
-        await until(lambda: server.in_flight == 0, within_s=1.0)
-        assert (await engine.ask(ms.Call(MODEL, "next"))).status == "ok"
-
-    scenario(tmp_path, check, lambda asked: None if asked.prompt == "next" else held(never))
 
 
 def test_a_flush_that_raises_ends_its_run_after_what_was_sent(tmp_path: Path) -> None:

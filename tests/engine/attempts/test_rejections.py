@@ -70,11 +70,6 @@ def test_a_model_that_does_not_exist_costs_twenty_calls_and_those_in_flight(tmp_
     assert {outcome.status for outcome in found} == {"rejected"} and len(found) == sent
 
 
-def test_nineteen_calls_are_too_few_to_tell(tmp_path: Path) -> None:
-    found, stops, _ = run_of(tmp_path, lambda prompt, at: rejected(), 19, 4)
-    assert (len(found), stops) == (19, ())
-
-
 def test_rejections_alike_but_for_a_requests_id_are_alike(tmp_path: Path) -> None:
     def script(prompt: str, at: float) -> Fault:
         return rejected(f"400: no such deployment (request id: 7f3a{number_of(prompt):08x}-09)", 400)
@@ -216,11 +211,6 @@ def test_one_useful_answer_ends_it_even_where_it_is_still_out_after_twenty(tmp_p
         folder.mkdir()
         found, stops, _ = played(Thinking({number: useful}), folder, 200, 8)
         assert (len(found), stops) == (200, ()), number
-
-
-def test_nineteen_cut_answers_are_too_few_to_tell(tmp_path: Path) -> None:
-    found, stops, _ = played(Thinking(), tmp_path, 19, 4)
-    assert (len(found), stops) == (19, ())
 
 
 def test_cut_answers_and_rejections_are_counted_apart(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
 from collections import Counter
 from pathlib import Path
@@ -12,56 +11,13 @@ from scripted import ScriptedProvider, engine_over, prompts
 from virtual_time import run_virtually
 
 from millstream.engine.attempts.retry import RetryPolicy
-from millstream.engine.call import Call, Outcome
+from millstream.engine.call import Outcome
 from millstream.engine.endpoint import Cleared, Fault, Request, Response
-from millstream.engine.fault import Stopped
 from millstream.engine.lane import Lane
 from millstream.engine.run import run_calls
 
 M = "script/m"
 SERVER_ERROR = Fault("server_error", "500", "retry", 500)
-REJECTED = Fault("rejected", "400 bad request", "never", 400)
-EMPTY_ACCOUNT = Fault("rate_limited", "insufficient_quota", "stop", 429)
-
-
-def test_a_call_that_always_fails_is_tried_as_often_as_configured(tmp_path: Path) -> None:
-    provider = ScriptedProvider(lambda prompt, at: SERVER_ERROR if prompt == "bad" else None)
-
-    async def main() -> Outcome:
-        async with engine_over({M: provider}, tmp_path, policy=RetryPolicy(attempts_max=4)) as bench:
-            return await bench.scheduler.ask(Call(M, "bad"))
-
-    outcome = run_virtually(main())
-    assert (outcome.status, outcome.attempts, len(provider.arrivals)) == ("server_error", 4, 4)
-    gaps = [b[0] - a[0] for a, b in zip(provider.arrivals, provider.arrivals[1:], strict=False)]
-    assert all(1.0 <= gap <= 60.2 for gap in gaps)
-
-
-def test_a_call_that_may_have_been_billed_is_repeated_at_most_twice(tmp_path: Path) -> None:
-    cut = Fault("incomplete", "cut", "retry", is_billed_maybe=True)
-    provider = ScriptedProvider(lambda prompt, at: cut)
-
-    async def main() -> Outcome:
-        async with engine_over({M: provider}, tmp_path) as bench:
-            return await bench.scheduler.ask(Call(M, "a"))
-
-    outcome = run_virtually(main())
-    assert (outcome.status, outcome.attempts, outcome.maybe_billed) == ("incomplete", 3, 3)
-
-
-def test_a_call_that_alone_is_forbidden_ends_while_the_others_go_on(tmp_path: Path) -> None:
-    """The confirming probe of another call succeeds, so the key is alive; this call must not be sent for ever."""
-    forbidden = Fault("rejected", "403 by a filter", "confirm", 403)
-    provider = ScriptedProvider(lambda prompt, at: forbidden if prompt == "prompt 5" else None, latency_s=0.1)
-    found: list[Outcome] = []
-
-    async def main() -> None:
-        async with engine_over({M: provider}, tmp_path, Lane(M, concurrency=8)) as bench:
-            with contextlib.suppress(Stopped):
-                found.extend([outcome async for outcome in run_calls(bench.scheduler, prompts(3000))])
-
-    run_virtually(main())
-    assert provider.counts()["prompt 5"] <= 1 + RetryPolicy().attempts_max
 
 
 def test_an_attempt_that_breaks_in_an_unforeseen_way_harms_no_other_call(tmp_path: Path) -> None:
@@ -109,16 +65,6 @@ def repeats(provider: ScriptedProvider, begin: float, end: float) -> tuple[int, 
             again += prompt in seen
         seen.add(prompt)
     return sends, again
-
-
-def test_in_an_outage_of_ten_minutes_retries_stay_a_tenth_of_the_traffic_and_nothing_is_lost(tmp_path: Path) -> None:
-    provider, kinds, ended = outage(1.0, 120, 715, tmp_path)
-    assert sum(kinds.values()) == 6000
-    assert kinds["ok"] >= 5980
-    total, again = repeats(provider, 0, ended)
-    assert again <= 0.1 * total
-    # Ninety percent of the quota within five minutes of its end.
-    assert repeats(provider, 715 + 300, 715 + 360)[0] >= 0.9 * 600 or ended < 715 + 360
 
 
 def test_with_most_calls_failing_retries_are_held_to_the_budget_and_the_run_goes_on_afterwards(tmp_path: Path) -> None:

@@ -62,16 +62,3 @@ def test_refusals_after_pauses_cut_every_time_down_to_the_least_rate() -> None:
     for turn in range(20):
         assert rate.cut(60.0 + turn, 59.9 + turn, is_again=True)
     assert rate.rate == RATE_MIN
-
-
-def test_nine_tenths_of_the_rate_are_back_within_five_minutes() -> None:
-    rate = AdaptiveRate(10.0)
-    for turn in range(20):
-        rate.cut(60.0 + turn, 59.9 + turn, is_again=True)
-    now = last = 79.0
-    sent = 0
-    while now < last + 360:
-        now += max(0.01, rate.wait_s(now))
-        rate.note_send(now)
-        sent += last + 300 <= now
-    assert sent >= 0.9 * 10 * 60

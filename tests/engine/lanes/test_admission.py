@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from permits import admit
 from scripted import ScriptedProvider, engine_over, prompts, worst_minute
 from torture import SEED, record, times
 from virtual_time import run_virtually
 
 from millstream.engine.attempts.estimate import TokenEstimate, call_weight
-from millstream.engine.attempts.money import CostBudget
-from millstream.engine.attempts.prices import Price
-from millstream.engine.attempts.retry import RetryPolicy
 from millstream.engine.call import Call, Message, Outcome
 from millstream.engine.endpoint import Fault
-from millstream.engine.events import Event, Events
+from millstream.engine.events import Event
 from millstream.engine.lane import Lane
-from millstream.engine.lanes.key_gate import KeyGate
-from millstream.engine.lanes.lane_queue import LaneQueue
-from millstream.engine.lanes.ledger import Ledger
-from millstream.engine.limits import Quota, Tokens
+from millstream.engine.limits import Tokens
 from millstream.engine.run import run_calls
 
 THROTTLE = Fault("rate_limited", "429", "throttle", 429, cuts_rate=True)
@@ -54,103 +44,6 @@ def test_the_quota_is_used_from_the_first_second(tmp_path: Path) -> None:
     assert len(sends) >= 0.98 * 600
 
 
-async def token_sends(sizes: list[int], tpm: int, seconds: float, jitter: random.Random) -> list[tuple[float, int]]:
-    """The reservations of calls whose sizes repeat `sizes`, first come first served."""
-    import asyncio
-
-    events = Events()
-    lane = Lane("script/m", tpm=tpm, concurrency=16)
-    ledger, budget = Ledger(Quota(tpm=tpm)), CostBudget()
-    key = KeyGate(lane, ledger=ledger, budget=budget, policy=RetryPolicy(), events=events)
-    group = LaneQueue([key])
-    loop = asyncio.get_running_loop()
-    sends: list[tuple[float, int]] = []
-    cursor = iter(range(10**9))
-
-    async def work() -> None:
-        while loop.time() < seconds:
-            size = sizes[next(cursor) % len(sizes)]
-            permit = await admit(group, Tokens(size))
-            sends.append((loop.time(), size))
-            await asyncio.sleep(jitter.uniform(0.05, 2))
-            key.succeeded(permit, Tokens(size), 0.0)
-            group.release(permit, loop.time())
-
-    await asyncio.gather(*(work() for _ in range(16)))
-    assert group.in_flight == 0
-    return [(at, size) for at, size in sends if at <= seconds]
-
-
-@settings(max_examples=15, deadline=None)
-@given(
-    tpm=st.integers(1_000, 200_000),
-    share=st.sampled_from([0.002, 0.01, 0.1, 0.5, 1.0]),
-    seed=st.integers(0, 10**6),
-)
-def test_no_sliding_minute_exceeds_the_declared_tokens(tpm: int, share: float, seed: int) -> None:
-    jitter = random.Random(seed)
-    largest = max(1, int(tpm * share))
-    sizes = [largest, *(jitter.randint(1, largest) for _ in range(30))]
-    minutes = 8
-    sends = run_virtually(token_sends(sizes, tpm, minutes * 60, jitter))
-    assert worst_minute(sends) <= tpm
-    used = sum(size for _, size in sends) / (tpm * minutes)
-    # Sixteen workers may be too few to use the quota with the smallest calls: then slots are the limit.
-    reachable = 16 / 1.025 * 60 * (sum(sizes) / len(sizes)) / tpm
-    wanted = 1 - largest / tpm - 0.025
-    assert used >= min(wanted, 0.9 * reachable)
-
-
-def test_the_largest_call_is_not_starved_by_small_ones() -> None:
-    sizes = [6_000] + [10] * 99
-    sends = run_virtually(token_sends(sizes, 10_000, 600, random.Random(3)))
-    sent_large = [at for at, size in sends if size == 6_000]
-    per_round = sum(sizes) / 10_000 * 60
-    assert len(sent_large) >= 600 / per_round * 0.35
-    # First come, first served: between two large calls there are always exactly ninety-nine small ones.
-    order = [size for _, size in sends]
-    places = [place for place, size in enumerate(order) if size == 6_000]
-    assert all(b - a == 100 for a, b in itertools.pairwise(places))
-
-
-def test_a_pause_holds_the_whole_lane_and_spends_no_attempt(tmp_path: Path) -> None:
-    paused = Fault("rate_limited", "429", "throttle", 429, retry_after_s=30.0)
-    provider = ScriptedProvider(lambda prompt, at: paused if at < 0.05 else None)
-    found: list[Outcome] = []
-
-    async def main() -> None:
-        async with engine_over({"script/m": provider}, tmp_path, Lane("script/m", concurrency=4)) as bench:
-            found.extend([outcome async for outcome in run_calls(bench.scheduler, prompts(20))])
-
-    run_virtually(main())
-    assert all(outcome.reply is not None for outcome in found)
-    late = [at for at, _ in provider.arrivals if at > 0.05]
-    assert min(late) >= 30.0
-    assert len(provider.arrivals) == 24
-
-
-def test_429s_of_one_episode_cut_the_rate_once_and_it_recovers_within_five_minutes(tmp_path: Path) -> None:
-    # A lane at 600 a minute; every call that arrives in the second minute is refused.
-    provider = ScriptedProvider(lambda prompt, at: THROTTLE if 60 <= at < 60.2 else None, latency_s=0.2)
-    cuts: list[Event] = []
-
-    async def main() -> None:
-        lane = Lane("script/m", rpm=600, concurrency=32)
-        async with engine_over({"script/m": provider}, tmp_path, lane) as bench:
-            bench.events.subscribe(lambda event: cuts.append(event) if event.kind == "cut" else None)
-            async for _ in run_calls(bench.scheduler, prompts(10**9)):
-                if provider.arrivals[-1][0] > 480:
-                    break
-
-    run_virtually(main())
-    assert len(cuts) == 1
-    times = [at for at, _ in provider.arrivals]
-    after_cut = len([at for at in times if 61 <= at < 71])
-    assert after_cut <= 0.65 * 98.7
-    recovered = len([at for at in times if 60.2 + 300 <= at < 60.2 + 360])
-    assert recovered >= 0.9 * 600
-
-
 def test_an_undeclared_quota_is_found_without_losing_a_call(tmp_path: Path) -> None:
     """A provider that takes five a second and says no more than 429 about it."""
     window: list[float] = []
@@ -174,92 +67,6 @@ def test_an_undeclared_quota_is_found_without_losing_a_call(tmp_path: Path) -> N
     assert len(found) == 1500
     assert len(good) >= 1490
     assert provider.arrivals[-1][0] < 1500 / 5 * 3
-
-
-def test_the_breaker_opens_after_twenty_failures_and_probes_every_ten_seconds(tmp_path: Path) -> None:
-    down = Fault("connect", "refused", "retry", quota="refund")
-    provider = ScriptedProvider(lambda prompt, at: down if at < 200 else None, latency_s=0.01)
-    found: list[Outcome] = []
-
-    async def main() -> None:
-        async with engine_over({"script/m": provider}, tmp_path, Lane("script/m", concurrency=32)) as bench:
-            found.extend([outcome async for outcome in run_calls(bench.scheduler, prompts(500))])
-
-    run_virtually(main())
-    assert all(outcome.reply is not None for outcome in found)
-    during = [at for at, _ in provider.arrivals if 15 < at < 200]
-    assert 15 <= len(during) <= 20
-    assert all(b - a >= 9.9 for a, b in itertools.pairwise(during))
-
-
-def test_waiting_for_a_dead_provider_ends_after_patience_and_the_rest_stays_pending(tmp_path: Path) -> None:
-    from millstream.engine.fault import Stopped
-
-    down = Fault("connect", "refused", "retry", quota="refund")
-    provider = ScriptedProvider(lambda prompt, at: down if at > 5 else None, latency_s=1.0)
-    found: list[Outcome] = []
-
-    async def main() -> float:
-        import asyncio
-
-        async with engine_over({"script/m": provider}, tmp_path, Lane("script/m", concurrency=32)) as bench:
-            with pytest.raises(Stopped) as stopped:
-                async for outcome in run_calls(bench.scheduler, prompts(1000)):
-                    found.append(outcome)
-            assert [stop.reason for stop in stopped.value.stops] == ["patience"]
-            return asyncio.get_running_loop().time()
-
-    ended = run_virtually(main())
-    assert 600 <= ended <= 700
-    assert all(outcome.reply is not None for outcome in found)
-    retries = len(provider.arrivals) - len(provider.counts())
-    assert retries <= 0.1 * len(provider.arrivals) + 60 + 20
-
-
-def test_a_dead_key_stops_the_lane_after_one_confirming_probe(tmp_path: Path) -> None:
-    from millstream.engine.fault import Stopped
-
-    dead = Fault("rejected", "401", "confirm", 401)
-    provider = ScriptedProvider(lambda prompt, at: dead if at > 1 else None, latency_s=0.1)
-
-    async def main() -> tuple[int, int]:
-        async with engine_over({"script/m": provider}, tmp_path, Lane("script/m", concurrency=8)) as bench:
-            found = []
-            with pytest.raises(Stopped) as stopped:
-                async for outcome in run_calls(bench.scheduler, prompts(1000)):
-                    found.append(outcome)
-            assert stopped.value.stops[0].reason == "dead_key"
-            assert all(outcome.reply is not None for outcome in found)
-            return len(found), bench.lane("script/m").in_flight
-
-    answered, in_flight = run_virtually(main())
-    assert in_flight == 0
-    # Eight were in flight when the key died, and one probe confirmed it.
-    assert len(provider.arrivals) == answered + 8 + 1
-
-
-def test_a_reached_budget_stops_sending_and_never_overspends(tmp_path: Path) -> None:
-    from millstream.engine.fault import Stopped
-
-    provider = ScriptedProvider()
-    price = Price(input=1000.0, output=1000.0)
-
-    async def main() -> tuple[float, int]:
-        async with engine_over(
-            {"script/m": provider}, tmp_path, Lane("script/m", concurrency=4), max_cost=1.0, price=price
-        ) as bench:
-            found = []
-            with pytest.raises(Stopped) as stopped:
-                calls = (Call("script/m", f"prompt {n}", max_tokens=10) for n in range(10_000))
-                async for outcome in run_calls(bench.scheduler, calls):
-                    found.append(outcome)
-            assert stopped.value.stops[0].reason == "budget"
-            assert bench.budget.reserved == pytest.approx(0.0)
-            return bench.budget.spent, len(found)
-
-    spent, answered = run_virtually(main())
-    assert 0.9 < spent <= 1.0
-    assert answered == len(provider.arrivals)
 
 
 def test_a_cancelled_caller_gives_its_slot_back_wherever_it_waits(tmp_path: Path) -> None:

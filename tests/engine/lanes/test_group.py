@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import random
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -34,7 +33,6 @@ TOLD = Fault("rate_limited", "429", "throttle", 429, retry_after_s=30.0)
 DEAD = Fault("rejected", "401: no such key", "confirm", 401)
 EMPTY = Fault("rate_limited", "the account can't pay", "stop", 429)
 REDIRECT = Fault("redirect", "302 to elsewhere", "stop", 302)
-REJECTED = Fault("rejected", "400", "never", 400)
 SERVER_ERROR = Fault("server_error", "500", "retry", 500)
 
 
@@ -70,26 +68,6 @@ def test_each_key_keeps_the_declared_quota_and_all_are_used(tmp_path: Path) -> N
         assert worst_minute(sends) <= 300
         assert len(sends) >= 0.98 * 300 * 2
         assert key.peak <= 16
-
-
-@pytest.mark.parametrize(("fault", "reason"), [(DEAD, "dead_key"), (EMPTY, "empty_account")])
-def test_a_key_that_stops_leaves_its_calls_to_the_others(fault: Fault, reason: str, tmp_path: Path) -> None:
-    good, bad = always(None), always(fault)
-
-    async def main() -> list[Outcome]:
-        async with engine_over({M: [bad, good]}, tmp_path, Lane(M, concurrency=8)) as bench:
-            found = await all_of(bench, 200)
-            lane = bench.lane(M)
-            assert lane.stopped is None and lane.in_flight == 0
-            assert [(key, stop.reason) for key, stop in lane.stopped_keys] == [("KEY_1", reason)]
-            assert repr(lane) == "<Lane script/m [2 keys, 0 in flight, 0 queued, open]>"
-            return found
-
-    found = run_virtually(main())
-    assert Counter(outcome.status for outcome in found) == {"ok": 200}
-    # Eight were in flight when it was found out, and one probe confirmed a dead key.
-    assert len(bad.arrivals) <= 9
-    assert len(good.arrivals) == 200
 
 
 def test_a_group_stops_when_all_its_keys_have_and_names_each(tmp_path: Path) -> None:
@@ -204,25 +182,6 @@ def test_a_call_that_every_key_refuses_ends_with_its_attempts(tmp_path: Path) ->
     assert outcome.status == "rate_limited" and 3 <= outcome.attempts <= 3 + 2
 
 
-def test_calls_wait_first_come_first_served_for_whichever_key_is_free() -> None:
-    async def main() -> list[int]:
-        group = group_of(*[Lane(M, rpm=60, concurrency=4)] * 3)
-        order: list[int] = []
-
-        async def one(number: int) -> None:
-            permit = await admit(group, Tokens(1))
-            order.append(number)
-            await asyncio.sleep(0.3)
-            permit.gate.succeeded(permit, Tokens(1), 0.0)
-            group.release(permit, asyncio.get_running_loop().time())
-
-        await asyncio.gather(*(one(number) for number in range(300)))
-        assert group.in_flight == 0
-        return order
-
-    assert run_virtually(main()) == list(range(300))
-
-
 def test_a_call_that_one_key_alone_can_hold_waits_for_it_and_holds_nobody_up() -> None:
     """The second key has learned that its minute holds a tenth of the first's."""
 
@@ -335,34 +294,5 @@ def test_when_the_one_that_probes_leaves_another_probes_in_its_place() -> None:
         group.release(probe, left_at)  # nothing came of it
         assert (await waiting).is_probe
         assert asyncio.get_running_loop().time() < left_at + 1.0
-
-    run_virtually(main())
-
-
-def test_a_cancelled_caller_gives_its_slot_back_whichever_key_it_has() -> None:
-    chance = random.Random(8)
-
-    async def main() -> None:
-        group = group_of(*[Lane(M, rpm=3000, tpm=100_000, concurrency=2)] * 3)
-        loop = asyncio.get_running_loop()
-
-        async def one() -> None:
-            permit = await admit(group, Tokens(chance.randint(1, 9_000)))
-            try:
-                await asyncio.sleep(chance.uniform(0, 0.4))
-                permit.gate.succeeded(permit, permit.tokens, 0.0)
-            finally:
-                group.release(permit, loop.time())
-
-        for _ in range(150):
-            tasks = [asyncio.ensure_future(one()) for _ in range(20)]
-            for task in tasks:
-                await asyncio.sleep(chance.uniform(0, 0.05))
-                task.cancel()
-            for task in tasks:
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
-        assert repr(group) == "<Lane script/m [3 keys, 0 in flight, 0 queued, open]>"
-        assert [await asyncio.wait_for(admit(group, Tokens(1)), 70) for _ in range(6)]
 
     run_virtually(main())

@@ -148,13 +148,6 @@ def test_told_tokens_are_reserved_and_settled_from_then_on(tmp_path: Path) -> No
     assert sum(amount for _, amount in sends) >= 0.95 * 6_000 * 5
 
 
-def test_a_limit_for_a_day_sets_no_pace(tmp_path: Path) -> None:
-    provider = TellingProvider(steady(Limit("requests", DAY_S, 1_440.0, 1_000.0, 36_000.0)))
-    run_virtually(send_until(30, provider, Lane(M, concurrency=4), tmp_path))
-    # An answer keeps its slot while it waits for its commit, 50 ms at most.
-    assert len(provider.arrivals) >= 0.95 * 30 * 4 / 0.25
-
-
 def test_nothing_left_until_then_is_a_pause_of_the_whole_lane_and_no_attempt(tmp_path: Path) -> None:
     """Another program has used up what was left: the answer that says so is a sound one."""
     provider = TellingProvider(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import subprocess
 import sys
@@ -84,13 +83,6 @@ def test_a_file_cut_at_any_byte_of_its_last_three_lines_keeps_its_whole_lines(tm
         assert path.read_bytes() == b"".join(lines[: len(kept)])
 
 
-def test_a_mended_journal_goes_on_where_its_whole_lines_end(tmp_path: Path) -> None:
-    path = tmp_path / "j.jsonl"
-    path.write_bytes(write(path, ROWS[:3])[:-5])
-    write(path, ROWS[3:5])
-    assert [without_crc(line) for line in reopened(path)] == [json.loads(row) for row in ROWS[:2] + ROWS[3:5]]
-
-
 def test_one_torn_line_longer_than_any_buffer_is_set_aside_whole(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
     path.write_bytes(b'{"text":"' + b"x" * 300_000)
@@ -114,19 +106,6 @@ def test_a_file_that_ends_within_a_line_has_a_torn_tail(tmp_path: Path, data: by
     assert not has_torn_tail(path), "a missing file has none"
     path.write_bytes(data)
     assert has_torn_tail(path) is is_torn
-
-
-def test_damage_is_set_aside_only_on_request(tmp_path: Path) -> None:
-    path = tmp_path / "j.jsonl"
-    whole = write(path, ROWS[:3])
-    path.write_bytes(whole.replace(b"issue/1", b"issue/7"))
-    journal = Journal(path, Reserve(tmp_path / ".reserve"))
-    try:
-        with pytest.raises(DamagedJournal, match="line 2"):
-            list(journal.read())
-    finally:
-        journal.close()
-    assert reopened(path, set_aside=True) == [line for number, line in enumerate(whole.splitlines()) if number != 1]
 
 
 def test_lines_with_a_block_that_a_power_cut_kept_from_the_disk_are_set_aside(tmp_path: Path) -> None:
@@ -254,13 +233,6 @@ def test_a_disk_that_stays_full_ends_the_writing_with_one_line_and_no_half_row_i
         assert {bytes(line) for line in saved} == {sealed(row)[:-1]}
 
 
-def test_a_disk_without_room_for_the_reserve_is_refused_and_left_clean(tmp_path: Path) -> None:
-    with small_disk(tmp_path / "disk", 64 << 10) as disk:
-        with pytest.raises(LocalFault, match="no room to set 1 MiB aside"):
-            Reserve(disk / ".reserve", 1 << 20)
-        assert list(disk.iterdir()) == []
-
-
 SHORT_WRITES = """
 import resource, signal, sys
 from pathlib import Path
@@ -290,18 +262,3 @@ def test_a_write_cut_short_by_a_limit_is_told_and_leaves_whole_lines_and_one_tor
     assert "can't be written (File too large)" in done.stdout
     assert path.stat().st_size == 10_000
     assert len(reopened(path)) == 10_000 // len(sealed(b'{"text":"' + b"y" * 200 + b'"}'))
-
-
-def test_a_journal_that_can_not_be_opened_says_so(tmp_path: Path) -> None:
-    (tmp_path / "j.jsonl").mkdir()
-    with pytest.raises(OSError, match="directory"):
-        Journal(tmp_path / "j.jsonl", Reserve(tmp_path / ".reserve", 4096))
-
-
-def test_closing_frees_the_file_and_ends_the_thread(tmp_path: Path) -> None:
-    import threading
-
-    before = (len(os.listdir("/proc/self/fd")), threading.active_count())
-    for number in range(5):
-        write(tmp_path / f"{number}.jsonl", ROWS[:2])
-    assert (len(os.listdir("/proc/self/fd")), threading.active_count()) == before

@@ -42,21 +42,6 @@ def test_what_was_put_is_found_with_all_that_came_with_it(tmp_path: Path) -> Non
     cache.close()
 
 
-def test_an_answer_is_there_after_its_commit_and_not_before_it(tmp_path: Path) -> None:
-    async def main() -> None:
-        cache = Cache(tmp_path)
-        done = put(cache, key_of(1), request_of(1), 0, Response(200, b"new"))
-        assert cache.get(key_of(1)) is None and not done.done()
-        assert cache.statistics().entries == 0
-        await done
-        entry = cache.get(key_of(1))
-        assert entry is not None and entry.response.body == b"new"
-        assert cache.statistics().entries == 1
-        cache.close()
-
-    asyncio.run(main())
-
-
 def test_answers_that_come_together_are_committed_together(tmp_path: Path) -> None:
     async def main() -> None:
         cache = Cache(tmp_path)
@@ -189,36 +174,6 @@ def test_pruning_drops_what_is_old_and_what_live_runs_left_by_the_same_measure(t
     assert cache.prune().answers == 3
     assert (cache.statistics().entries, cache.statistics().private_entries) == (0, 0)
     cache.close()
-
-
-def test_statistics_tell_the_folder_the_entries_and_the_bytes(tmp_path: Path) -> None:
-    cache = Cache(filled(tmp_path, 10))
-    told = cache.statistics()
-    cache.close()
-    assert (told.path, told.entries) == (str(tmp_path), 10)
-    assert told.bytes == (tmp_path / "data.mdb").stat().st_size
-
-
-def test_a_hundred_thousand_answers_are_written_and_found_quickly(tmp_path: Path) -> None:
-    count = 100_000
-
-    async def main() -> tuple[float, float]:
-        cache = Cache(tmp_path)
-        request, response = request_of(1), Response(200, b"x" * 300)
-        began = time.process_time()
-        for begin in range(0, count, 1000):
-            await asyncio.gather(*(put(cache, key_of(n), request, 0, response) for n in range(begin, begin + 1000)))
-        written = time.process_time() - began
-        began = time.process_time()
-        assert all(cache.get(key_of(n)) for n in range(count))
-        read = time.process_time() - began
-        cache.close()
-        return written, read
-
-    written, read = asyncio.run(main())
-    # Our own processor time; ten times what two busy cores took.
-    assert written < 40
-    assert read < 10
 
 
 @settings(max_examples=30, deadline=None)

@@ -145,24 +145,6 @@ def test_a_page_that_is_repeated_tells_how_long_it_took_and_nothing_else_does(tm
     assert [one.latency_ms for one in second] == [812.5, None, None]
 
 
-def test_another_run_asks_again_for_what_failed(tmp_path: Path) -> None:
-    provider = ScriptedProvider(lambda prompt, at: GONE)
-    assert asked(tmp_path, provider, Call(WEB, URL))[0].status == "rejected"
-    assert asked(tmp_path, provider, Call(WEB, URL), ages=Ages(run_started=4e9))[0].cached is False
-    assert len(provider.arrivals) == 2
-    assert asked(tmp_path, provider, Call(WEB, URL), mode="replay", ages=Ages(run_started=4e9))[0].cached
-    assert asked(tmp_path, provider, Call(WEB, URL), mode="strict")[0].status == "rejected"
-    assert len(provider.arrivals) == 2
-
-
-def test_a_models_failure_is_never_kept(tmp_path: Path) -> None:
-    provider = ScriptedProvider(lambda prompt, at: GONE)
-    asked(tmp_path, provider, Call(M, "prompt"))
-    assert asked(tmp_path, provider, Call(M, "prompt"), mode="replay")[0].cached is False
-    assert len(provider.arrivals) == 2
-    assert asked(tmp_path, provider, Call(M, "prompt"), mode="strict")[0].status == "not_cached"
-
-
 def test_a_host_that_was_given_up_fails_the_same_pages_again(tmp_path: Path) -> None:
     busy = Fault("rate_limited", "429: a pause of 60 s", "throttle", 429, retry_after_s=60.0)
     provider = ScriptedProvider(lambda prompt, at: busy)
@@ -171,20 +153,6 @@ def test_a_host_that_was_given_up_fails_the_same_pages_again(tmp_path: Path) -> 
     assert [one.failure for one in second] == [one.failure for one in first]
     assert {one.status for one in first} == {"rate_limited"}
     assert len(provider.arrivals) == 1
-
-
-def test_what_a_live_run_fetched_is_its_own(tmp_path: Path) -> None:
-    provider = ScriptedProvider(lambda prompt, at: GONE if "gone" in prompt else None)
-    pages = Call(WEB, URL), Call(WEB, f"{URL}/gone")
-    asked(tmp_path, provider, *pages)
-    for is_cached in (False, True):
-        own = asked(tmp_path, provider, *pages, mode="live", scope=b"a" * 16, ages=Ages(run_started=1.0))
-        assert [one.cached for one in own] == [is_cached, is_cached]
-    cache = Cache(tmp_path, scope=b"a" * 16)
-    cache.drop_scope()
-    told = cache.statistics()
-    cache.close()
-    assert (told.entries, told.private_entries, told.failures) == (1, 0, 1)
 
 
 # Bodies and what was made of them

@@ -13,11 +13,8 @@ import msgspec
 import pytest
 from answers import body_of, fill, filled, found_in, key_of, run_apart
 from places import small_disk
-from scripted import ScriptedProvider, engine_over, prompts
 
-from millstream.engine.call import Outcome
 from millstream.engine.fault import LocalFault
-from millstream.engine.run import run_calls
 from millstream.engine.store.cache import Cache
 from millstream.engine.store.lmdb_store import file_system_of
 
@@ -138,25 +135,6 @@ def test_a_refused_cache_can_be_opened_once_it_is_mended(tmp_path: Path) -> None
         Cache(tmp_path)
     (tmp_path / "data.mdb").unlink()
     assert found_in(tmp_path, 1) == [None]
-
-
-def test_a_full_disk_stops_the_run_and_the_answers_still_reach_the_caller(tmp_path: Path) -> None:
-    provider = ScriptedProvider(latency_s=0.005)
-    found: list[Outcome] = []
-
-    async def main(folder: Path) -> None:
-        async with engine_over({"script/m": provider}, folder) as bench:
-            # LMDB calls a write that a full disk cut short an input/output error.
-            full = r"can't be written \(.*(No space left|Input/output error).*\): free disk space, then resum"
-            with pytest.raises(LocalFault, match=full):
-                async for outcome in run_calls(bench.scheduler, prompts(100_000)):
-                    found.append(outcome)
-            assert bench.lane("script/m").in_flight == 0
-
-    with small_disk(tmp_path / "disk", 512 << 10) as disk:
-        asyncio.run(main(disk / "cache"))
-    assert len(found) == len(provider.arrivals) < 10_000
-    assert all(outcome.reply is not None for outcome in found)
 
 
 def test_answers_that_meet_a_full_disk_are_saved_in_the_spare_room_and_the_fault_is_told(tmp_path: Path) -> None:

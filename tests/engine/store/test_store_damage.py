@@ -23,7 +23,7 @@ from millstream.engine.fault import LocalFault
 from millstream.engine.run import run_calls
 from millstream.engine.store.cache import Cache
 from millstream.engine.store.lmdb_store import store_fault
-from millstream.engine.store.page_proof import DamagedPages, check_pages, read_meta
+from millstream.engine.store.page_proof import check_pages, read_meta
 
 # The long run: 300 and more.
 CASES = times(26, 3000)
@@ -194,11 +194,3 @@ def test_damage_met_by_every_way_to_read_is_told_with_the_file(tmp_path: Path) -
 )
 def test_a_full_disk_and_damage_have_words_of_their_own(error: Exception, said: str, tmp_path: Path) -> None:
     assert said in str(store_fault(tmp_path, error))
-
-
-def test_a_file_that_is_no_cache_is_told_by_what_is_wrong(tmp_path: Path) -> None:
-    path = tmp_path / "data.mdb"
-    for content in (b"not a database", random.Random(1).randbytes(100_000), bytes(50_000)):
-        path.write_bytes(content)
-        with pytest.raises(DamagedPages):
-            check_pages(path, NAMES)
