@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ast
 import asyncio
-import gc
 import inspect
 import os
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any, cast
@@ -166,64 +165,6 @@ def test_engines_with_other_keys_and_addresses_do_not_mix(tmp_path: Path) -> Non
 
 
 # Backpressure, leaving, cancelling
-
-
-@on_each_loop
-def test_a_million_calls_are_read_no_further_than_they_are_taken(loop: str, provider: Provider, tmp_path: Path) -> None:
-    read = 0
-
-    async def asynchronous() -> AsyncIterator[ms.Call]:
-        nonlocal read
-        for call in calls(1_000_000):
-            read += 1
-            yield call
-
-    def plain() -> Iterator[ms.Call]:
-        nonlocal read
-        for call in calls(1_000_000):
-            read += 1
-            yield call
-
-    async def main(make: Callable[[], Any]) -> None:
-        nonlocal read
-        read = 0
-        lane = ms.Lane(M, concurrency=16)
-        async with ms.Engine(lane, base_url=provider.base_url, cache=tmp_path) as engine:
-            async with aclosing(engine.run(make())) as outcomes:
-                for taken in range(1, 4):
-                    await anext(outcomes)
-                    await asyncio.sleep(0.4)
-                    assert 1 <= read <= 256 * (taken + 1) + 16 + 64
-                before = read
-                await asyncio.sleep(0.2)
-                assert read == before
-            assert engine.statistics().in_flight == 0
-
-    for make in (asynchronous, plain):
-        run_on(loop, main(make))
-
-
-@on_each_loop
-def test_a_run_that_is_left_open_ends_with_its_engine_and_says_so(
-    loop: str, provider: Provider, tmp_path: Path
-) -> None:
-    async def main() -> None:
-        tasks = asyncio.all_tasks()
-        async with ms.Engine(base_url=provider.base_url, cache=tmp_path) as engine:
-            left = engine.run(calls(10_000))
-            await anext(left)
-        with pytest.raises(RuntimeError, match="the engine was closed during a run"):
-            async for _ in left:
-                pass
-        async with ms.Engine(base_url=provider.base_url, cache=tmp_path) as engine:
-            async for _ in engine.run(calls(10_000)):
-                break
-        await asyncio.sleep(0)
-        gc.collect()
-        await asyncio.sleep(0.05)
-        assert asyncio.all_tasks() == tasks
-
-    run_on(loop, main())
 
 
 @on_each_loop

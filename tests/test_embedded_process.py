@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from command_line import Provider, environment
+from command_line import Provider, run_program
 
 # Ends of processes are awaited for seconds only.
 pytestmark = pytest.mark.alone
@@ -93,16 +91,8 @@ print("compared", len(before), len(before["modules"]) > 50)
 
 
 def test_nothing_of_the_process_is_changed_and_no_module_keeps_anything(provider: Provider, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "error", "-c", UNCHANGED, provider.base_url],
-        cwd=tmp_path,
-        env=environment(tmp_path),
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "compared 16 True\n", "")
+    done = run_program(tmp_path, UNCHANGED, provider.base_url, flags=("-X", "dev", "-W", "error"))
+    assert (done.code, done.out, done.err) == (0, "compared 16 True\n", "")
 
 
 FRESH = """
@@ -124,16 +114,8 @@ print(asyncio.run(main()), before == seen())
 
 
 def test_the_first_use_changes_nothing_either(provider: Provider, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", FRESH, provider.base_url],
-        cwd=tmp_path,
-        env=environment(tmp_path),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "ok True\n", "")
+    done = run_program(tmp_path, FRESH, provider.base_url)
+    assert (done.code, done.out, done.err) == (0, "ok True\n", "")
 
 
 MODELS_ONLY = """
@@ -151,16 +133,8 @@ print(*sorted(unused & set(sys.modules)))
 
 
 def test_a_program_that_asks_only_models_loads_no_library_for_pages(provider: Provider, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", MODELS_ONLY, provider.base_url],
-        cwd=tmp_path,
-        env=environment(tmp_path),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "ok\n\n", "")
+    done = run_program(tmp_path, MODELS_ONLY, provider.base_url)
+    assert (done.code, done.out, done.err) == (0, "ok\n\n", "")
 
 
 LIMITED = """
@@ -181,13 +155,5 @@ with ms.SyncEngine(base_url=sys.argv[1], cache="cache") as engine:
 def test_the_soft_limit_of_open_files_is_raised_and_calls_in_flight_stay_below_it(
     soft: int, hard: int, after: str, provider: Provider, tmp_path: Path
 ) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", LIMITED, provider.base_url, str(soft), str(hard)],
-        cwd=tmp_path,
-        env=environment(tmp_path),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, after, "")
+    done = run_program(tmp_path, LIMITED, provider.base_url, str(soft), str(hard))
+    assert (done.code, done.out.strip(), done.err) == (0, after, "")

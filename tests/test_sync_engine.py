@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
-import os
 import signal
 import subprocess
 import sys
@@ -15,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from command_line import Provider, environment
+from command_line import Provider, environment, run_program
 from scripted import ListSink
 
 import millstream as ms
@@ -62,13 +60,6 @@ def test_an_empty_input_has_no_outcomes_and_two_runs_may_be_read_in_turns(engine
     one, other = engine.run(calls(300)), engine.run(calls(300, " Please."))
     pairs = [(first.call.input, second.call.input) for first, second in zip(one, other, strict=True)]
     assert len({first for first, _ in pairs} | {second for _, second in pairs}) == 600
-
-
-def test_every_outcome_is_safe_in_the_sink_before_it_is_seen(engine: ms.SyncEngine) -> None:
-    sink = ListSink()
-    for outcome in engine.run(calls(50), sink):
-        assert outcome in sink.safe
-    assert len(sink.safe) == 50
 
 
 def test_what_stops_a_lane_is_raised_as_the_engine_raises_it(engine: ms.SyncEngine, provider: Provider) -> None:
@@ -304,14 +295,6 @@ def test_a_sink_that_waits_for_its_own_engine_is_told_so(engine: ms.SyncEngine) 
 # Loops, notebooks, forks
 
 
-def test_it_works_where_a_loop_runs_already(provider: Provider, tmp_path: Path) -> None:
-    async def cell() -> int:
-        with ms.SyncEngine(LANE, base_url=provider.base_url, cache=tmp_path) as engine:
-            return sum(outcome.status == "ok" for outcome in engine.run(calls(20)))
-
-    assert asyncio.run(cell()) == 20
-
-
 FORKED = """
 import os, sys
 import millstream as ms
@@ -336,47 +319,10 @@ with ms.SyncEngine(base_url=sys.argv[1], cache="cache") as engine:
 
 
 def test_a_fork_is_told_to_open_its_own_and_its_parent_goes_on(provider: Provider, tmp_path: Path) -> None:
-    command = [sys.executable, "-W", "ignore", "-c", FORKED, provider.base_url]
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, timeout=60, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    told, own, parent = done.stdout.splitlines()
+    done = run_program(tmp_path, FORKED, provider.base_url, flags=("-W", "ignore"))
+    assert (done.code, done.err) == (0, "")
+    told, own, parent = done.out.splitlines()
     assert told.startswith("the engine was opened in process ") and told.endswith(
         "a fork of it: open one in this process"
     )
     assert (own, parent) == ("ok", "0 True 1")
-
-
-def test_an_engine_that_nobody_closes_keeps_no_program_from_ending(provider: Provider, tmp_path: Path) -> None:
-    program = (
-        "import sys, millstream as ms\n"
-        "engine = ms.SyncEngine(base_url=sys.argv[1], cache='cache')\n"
-        "engine.__enter__()\n"
-        "print(engine.ask(ms.Call('openai/open', 'A or B?')).status)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program, provider.base_url],
-        cwd=tmp_path,
-        env=environment(tmp_path),
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "ok\n", "")
-
-
-def test_opening_and_closing_leaves_no_file_open(provider: Provider, tmp_path: Path) -> None:
-    def turn() -> None:
-        with ms.SyncEngine(LANE, base_url=provider.base_url, cache=tmp_path) as engine:
-            for _ in engine.run(calls(100)):
-                break
-
-    turn()
-    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else None
-    for _ in range(5):
-        turn()
-    if before is not None:
-        gc.collect()
-        assert len(os.listdir("/proc/self/fd")) <= before

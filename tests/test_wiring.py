@@ -125,80 +125,10 @@ def test_senseless_settings_are_refused(changes: dict[str, object], message: str
         settings(**changes)
 
 
-def test_three_lines_run_inside_a_loop_of_ones_own_and_the_second_time_pay_nothing(tmp_path: Path) -> None:
-    async def main() -> tuple[list[bool], int]:
-        async with ModelProvider(Options()) as provider:
-            cached = []
-            for _ in range(2):
-                lane = ms.Lane("openai/open", rpm=60_000, tpm=60_000_000)
-                async with ms.Engine(lane, base_url=provider.base_url, cache=tmp_path) as engine:
-                    first = await engine.ask(ms.Call("openai/open", "Say A or B.", temperature=0, trial=3))
-                    assert first.reply is not None
-                    calls = (ms.Call("openai/open", f"Say A or B, {number}.", tag=number) for number in range(50))
-                    cached += [outcome.cached async for outcome in engine.run(calls)]
-            return cached, provider.log.total
-
-    cached, received = asyncio.run(main())
-    assert cached == [False] * 50 + [True] * 50
-    assert received == 51
-
-
-def test_a_call_that_can_not_be_written_is_its_own_failure_and_the_others_go_on(tmp_path: Path) -> None:
-    circle: dict[str, object] = {}
-    circle["self"] = circle
-    odd: list[dict[str, object]] = [
-        {"extra": {"a": float("inf")}},
-        {"extra": {"a": [{"b": float("nan")}]}},
-        {"extra": {"a": object()}},
-        {"extra": {3: "x"}},
-        {"extra": circle},
-        {"json_schema": {"maximum": float("inf")}},
-        {"json_schema": circle},
-        {"json_schema": {"title": object()}},
-        {"seed": 2**70},
-        {"temperature": float("inf")},
-        {"input": "\ud800"},
-    ]
-
-    async def main() -> dict[int, ms.Outcome]:
-        async with ModelProvider(Options()) as provider:
-            made = settings(base_url=provider.base_url, cache=tmp_path)
-            async with ms.Engine(settings=made) as engine:
-                calls = [
-                    ms.Call(**{"model": "openai/open", "input": f"A or B, {place}?", "tag": place, **fields})  # type: ignore[arg-type]
-                    for place, fields in enumerate([{}, *odd, {}])
-                ]
-                return {outcome.call.tag: outcome async for outcome in engine.run(calls)}
-
-    found = asyncio.run(main())
-    assert [found[place].status for place in range(len(odd) + 2)] == ["ok", *["rejected"] * len(odd), "ok"]
-    for place in range(1, len(odd) + 1):
-        failure = found[place].failure
-        assert failure is not None and "\n" not in failure.detail and failure.status is None
-
-
 def test_a_folder_may_be_told_as_a_text() -> None:
     made = settings(cache="a/b", corpus="c")
     assert (made.cache, made.corpus, made.snapshot) == (Path("a/b"), Path("c"), None)
     assert settings(cache="s", snapshot="x", mode="replay").snapshot == Path("x")
-
-
-def test_two_engines_live_side_by_side_on_one_cache(tmp_path: Path) -> None:
-    async def main() -> list[bool]:
-        async with (
-            ModelProvider(Options()) as provider,
-            ms.Engine(base_url=provider.base_url, cache=tmp_path) as one,
-            ms.Engine(base_url=provider.base_url, cache=tmp_path) as other,
-        ):
-            call = ms.Call("openai/open", "Say A or B.")
-            return [(await engine.ask(call)).cached for engine in (one, other)]
-
-    assert asyncio.run(main()) == [False, True]
-
-
-def test_a_closed_engine_says_how_to_open_it() -> None:
-    with pytest.raises(RuntimeError, match="use it inside `async with Engine"):
-        ms.Engine().run([])
 
 
 @pytest.mark.parametrize(

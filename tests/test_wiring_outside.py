@@ -178,24 +178,6 @@ def test_a_corpus_is_searched_and_read_without_a_network_and_only_where_there_is
     asyncio.run(main())
 
 
-@pytest.mark.process
-def test_a_page_is_read_once_and_its_redirect_and_rules_with_it(tmp_path: Path) -> None:
-    html = b"<html><body><article><p>" + b"Whales are large animals of the sea. " * 40 + b"</p></article></body></html>"
-    with recording(html, "text/html") as server:
-        address = server.origin.removeprefix("http://")
-
-        async def main() -> tuple[str, bool, int]:
-            allowed = settings(cache=tmp_path, allow_hosts=(f"h.example={address}",))
-            async with ms.Engine(settings=allowed) as engine:
-                page = await engine.read("http://h.example/a")
-                assert "Whales are large" in page.text
-                return page.status, page.cached, len(page.keys)
-
-        assert asyncio.run(main()) == ("ok", False, 2)
-        assert asyncio.run(main()) == ("ok", True, 2)
-        assert [sent.path for sent in server.sent] == ["/robots.txt", "/a"]
-
-
 def test_a_closed_engine_reads_and_searches_nothing() -> None:
     for asked in (ms.Engine().read("http://h.example/"), ms.Engine().search("search/brave", "q")):
         with pytest.raises(RuntimeError, match="use it inside `async with Engine"):

@@ -90,6 +90,15 @@ def environment(home: Path, **more: str) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": os.pathsep.join(paths), **more}
 
 
+def run_program(home: Path, program: str, *arguments: str, flags: tuple[str, ...] = ()) -> Done:
+    """Run a program of somebody's own in a process of its own, in a folder."""
+    command = [sys.executable, *flags, "-c", program, *arguments]
+    done = subprocess.run(
+        command, cwd=home, env=environment(home), capture_output=True, text=True, timeout=100, check=False
+    )
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
 def run_command(home: Path, *arguments: str, **more: str) -> Done:
     """Run one command in this process as `start` does in another: its folder, its environment, its three streams.
 
