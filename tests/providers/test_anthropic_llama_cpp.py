@@ -11,7 +11,7 @@ import pytest
 from llama_server import llama_server
 from msgspec import structs
 
-from millstream import Call, Engine, Message, Outcome, Reply
+from millstream import Call, Engine, Message, Outcome
 from millstream.engine.attempts.retry import RetryPolicy
 from millstream.providers.llm.anthropic.messages import OLDER_VERSION
 from millstream.providers.table import PROVIDERS
@@ -44,12 +44,6 @@ def asked(server: str, folder: Path, *calls: Call) -> list[Outcome]:
     return asyncio.run(run())
 
 
-def reply_to(server: str, folder: Path, call: Call) -> Reply:
-    (outcome,) = asked(server, folder, call)
-    assert outcome.reply is not None, outcome.failure
-    return outcome.reply
-
-
 @whole_and_streamed
 def test_a_message_is_the_same_text_as_a_chat_completion(server: str, tmp_path: Path, stream: bool) -> None:
     talk = (Message("system", "Be brief."), Message("user", "Hello ✓"), Message("assistant", "A"), Message("user", "B"))
@@ -61,20 +55,3 @@ def test_a_message_is_the_same_text_as_a_chat_completion(server: str, tmp_path: 
         assert ours.reply.usage is not None and chat.reply.usage is not None
         assert (ours.reply.usage.input, ours.reply.usage.output) == (chat.reply.usage.input, 8)
         assert (ours.reply.finish_reason, ours.reply.truncated) == ("length", True)
-
-
-@whole_and_streamed
-def test_a_stop_sequence_ends_an_answer_before_it(server: str, tmp_path: Path, stream: bool) -> None:
-    call = Call(MODEL, "Say A or B.", temperature=0, max_tokens=24, stream=stream)
-    free = reply_to(server, tmp_path, call).text
-    stop = next(sign for sign in free[4:] if sign.isascii() and sign.isprintable() and sign not in free[:4])
-    reply = reply_to(server, tmp_path, structs.replace(call, stop=(stop,)))
-    assert reply.text == free[: free.index(stop)]
-    assert (reply.finish_reason, reply.truncated) == ("stop", False)
-
-
-def test_a_prompt_beyond_the_context_is_rejected_with_the_servers_words(server: str, tmp_path: Path) -> None:
-    (outcome,) = asked(server, tmp_path, Call(MODEL, "x" * 20_000, max_tokens=1))
-    assert outcome.failure is not None
-    assert (outcome.status, outcome.failure.status, outcome.attempts) == ("rejected", 400, 1)
-    assert "context" in outcome.failure.detail

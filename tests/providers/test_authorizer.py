@@ -148,17 +148,6 @@ def test_a_get_has_its_question_in_the_address_and_many_share_connections() -> N
     assert connections == 1
 
 
-def test_calls_to_several_paths_of_one_origin_share_connections() -> None:
-    async def scenario() -> int:
-        async with RawServer(echo) as server, transport() as over:
-            at = endpoint(over, server.base_url, authorizer=NO_CREDENTIALS)
-            for path in ("/a", "/b", "/a", "/c"):
-                await send(at, Request(server.base_url + path, "", b"", b"{}", b"", b""))
-            return server.connections
-
-    assert asyncio.run(scenario()) == 1
-
-
 def test_encoding_asks_for_no_credentials() -> None:
     at = endpoint(None, "http://127.0.0.1:1/v1", authorizer=Keyless())  # type: ignore[arg-type]
     assert at.encode(Call("sim/steady", "x")).body == b'{"messages":[{"content":"x","role":"user"}],"model":"steady"}'

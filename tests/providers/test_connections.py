@@ -55,38 +55,6 @@ def test_what_comes_beyond_the_declared_bytes_costs_no_answer_and_becomes_none(w
     assert run_on(loop, scenarios()) == {stray: ["right 1", "right 2", "right 3"] for stray in STRAY}
 
 
-@on_each_loop
-def test_a_stray_response_after_a_large_body_is_not_the_next_answer(loop: str) -> None:
-    text = "x" * 300_000
-
-    async def handler(visit: Visit) -> None:
-        while await visit.request() is not None:
-            await visit.send(http(answer(text)) + http(answer("stray")))
-
-    async def scenario() -> list[str]:
-        async with RawServer(handler) as server, transport() as over:
-            at = endpoint(over, server.base_url)
-            return [text_of(await ask(at)) for _ in range(3)]
-
-    assert run_on(loop, scenario()) == [text] * 3
-
-
-@on_each_loop
-def test_a_sound_connection_is_used_again(loop: str) -> None:
-    async def handler(visit: Visit) -> None:
-        request = 0
-        while await visit.request() is not None:
-            request += 1
-            await visit.send(http(answer(f"{visit.number}/{request}")))
-
-    async def scenario() -> tuple[list[str], int]:
-        async with RawServer(handler) as server, transport() as over:
-            at = endpoint(over, server.base_url)
-            return [text_of(await ask(at)) for _ in range(3)], server.connections
-
-    assert run_on(loop, scenario()) == (["1/1", "1/2", "1/3"], 1)
-
-
 # --- connections that end between requests ---
 
 

@@ -55,16 +55,6 @@ def test_each_call_ends_at_its_own_deadline_and_no_other() -> None:
     assert [at for at, _ in found] == pytest.approx([3.0, 11.0, 11.0, 15.0, 50.0], abs=1e-3)
 
 
-def test_a_callers_own_cancellation_passes() -> None:
-    async def main() -> tuple[float, str]:
-        task = asyncio.create_task(answered(Deadlines(10.0), 60.0))
-        asyncio.get_running_loop().call_later(4.0, task.cancel)
-        return await task
-
-    at, how = run_virtually(main())
-    assert (round(at, 3), how) == (4.0, "CancelledError")
-
-
 @pytest.mark.parametrize("is_first", [True, False])
 def test_a_cancellation_in_the_instant_of_the_deadline_is_not_swallowed(is_first: bool) -> None:
     async def main() -> tuple[float, str]:
@@ -87,18 +77,3 @@ def test_a_cancellation_in_the_instant_of_the_deadline_is_not_swallowed(is_first
         return loop.time(), "CancelledError" if task.cancelled() else "else"
 
     assert run_virtually(main())[1] == "CancelledError"
-
-
-def test_what_came_in_the_instant_of_the_deadline_is_had() -> None:
-    async def main() -> tuple[float, str]:
-        return await answered(Deadlines(10.0), 10.0)
-
-    assert run_virtually(main())[1] == "done"
-
-
-def test_a_call_can_be_made_again_after_its_deadline() -> None:
-    async def main() -> list[str]:
-        deadlines = Deadlines(1.0)
-        return [(await answered(deadlines, takes))[1] for takes in (2.0, 0.5, 2.0)]
-
-    assert run_virtually(main()) == ["TimeoutError", "done", "TimeoutError"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
 from collections.abc import Callable
@@ -68,17 +67,6 @@ def test_a_service_account_signs_for_a_token_and_a_call_carries_it() -> None:
     assert "POST /v1beta1/projects/p/locations/global/publishers/google/models/gemini-2.5-flash:generate" in seen[0]
     for result in results:
         assert isinstance(result, Reply) and "Bearer [key]" in result.text and "ya29" not in result.text
-
-
-def test_a_thousand_calls_at_once_make_one_exchange_and_leave_the_loop_alone() -> None:
-    async def scenario() -> tuple[set[str], int, int]:
-        async with TokenServer(delay_s=0.05) as tokens:
-            authorizer = by_account(tokens)
-            found = await asyncio.gather(*(token_of(authorizer) for _ in range(1_000)))
-            return set(found), tokens.exchanges, len(tokens.tokens)
-
-    found, exchanges, given = run(scenario())
-    assert (len(found), exchanges, given) == (1, 1, 1)
 
 
 def test_a_token_is_good_for_as_long_as_the_server_says() -> None:

@@ -1,9 +1,9 @@
-"""A canary key through every fault and through servers that give it back: it is in nothing that is said or written."""
+"""A canary key through servers that give it back: it is in nothing that is said or written (every fault of the table:
+test_faults_over_engine)."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import traceback
 from base64 import b64encode
 from collections.abc import Iterator
@@ -22,8 +22,6 @@ from millstream import Call, Engine, Lane, Outcome, Settings, Stopped
 from millstream.engine.attempts.retry import RetryPolicy
 from millstream.engine.endpoint import Request, SendError, send
 from millstream.engine.runs.run_folder import RunFolder
-from millstream.fixtures.provider import ModelProvider, Options
-from millstream.fixtures.provider.faults import FAULTS
 from millstream.providers.transport.secrets import SECRET_MIN
 
 MODEL = "openai/steady"
@@ -31,8 +29,6 @@ MODEL = "openai/steady"
 MODELS = (MODEL, "openai-responses/steady", "azure/steady")
 KEYS = {"OPENAI_API_KEY": CANARY, "AZURE_OPENAI_API_KEY": CANARY}
 POLICY = RetryPolicy(attempts_max=2, wait_min_s=0.01, wait_max_s=0.02, patience_s=0.5, probe_every_s=0.05)
-# What takes long by nature, at a size that a test can wait for.
-SHORTER = {"huge_body": "huge_body=17"}
 
 
 def escaped(text: str) -> str:
@@ -99,22 +95,6 @@ def assert_key_is_nowhere(folder: Path, *said: str) -> None:
     everything = {**written, **{f"said {number}": text.encode() for number, text in enumerate(said)}}
     found = [(where, form) for where, data in everything.items() for form in forms_of(CANARY) if form in data]
     assert found == []
-
-
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-@pytest.mark.parametrize("fault", ["", *FAULTS])
-def test_no_fault_brings_the_key_to_light(
-    fault: str, stream: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.DEBUG)
-
-    async def scenario() -> str:
-        rules = [SHORTER.get(fault, fault)] if fault else []
-        async with ModelProvider(Options(keys=(CANARY,), faults=tuple(rules))) as provider:
-            return await ask_and_tell(provider.base_url, tmp_path, "Say A or B.", stream=stream)
-
-    said = asyncio.run(scenario(), debug=True)
-    assert_key_is_nowhere(tmp_path, said, caplog.text)
 
 
 async def echo(visit: Visit) -> None:

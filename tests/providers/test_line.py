@@ -285,23 +285,6 @@ def test_one_connection_carries_any_number_of_answers() -> None:
     run_on("asyncio", work())
 
 
-def test_an_error_that_came_is_told_by_its_status_and_headers() -> None:
-    told = exchange([http(b"{}", length(b"{}"), b"Retry-After: 3", status=b"429 Too Many Requests")])
-    assert (told.answer.status, told.answer.headers[b"Retry-After"], told.heard) == (429, b"3", b"")
-
-
-def test_who_left_hears_nothing_and_the_next_answer_is_not_taken_for_his() -> None:
-    async def work() -> bool:
-        line, wire = HttpConnection(asyncio.get_running_loop()), Wire()
-        line.connection_made(wire)
-        coming = Asked(line)
-        line.abort()
-        line.data_received(ENDING["a length"])
-        return wire.is_ended and not coming.done()
-
-    assert run_on("asyncio", work())
-
-
 @pytest.mark.parametrize(
     "endless", [b"X: aaaaaaaaaaaaaaaaaaaa\r\n", b"a" * 40, b"X: a\r\n "], ids=["lines", "one line", "folded lines"]
 )
@@ -362,19 +345,6 @@ def test_a_trailer_is_no_header_of_this_answer_or_the_next() -> None:
 def test_a_coding_of_the_transfer_that_marks_no_end_lasts_until_the_connection_ends() -> None:
     told = exchange([http(BODY, b"Transfer-Encoding: identity")], ends=True)
     assert (told.answer.body, told.answer.broken, told.can_go_on) == (BODY, None, False)
-
-
-def test_an_answer_that_came_before_the_request_was_out_ends_the_connection() -> None:
-    async def work() -> bool:
-        line, wire = HttpConnection(asyncio.get_running_loop()), Wire()
-        line.connection_made(wire)
-        coming = Asked(line)
-        wire.unsent = 1
-        line.data_received(ENDING["a length"])
-        assert (await coming).body == BODY
-        return line.should_close
-
-    assert run_on("asyncio", work())
 
 
 def test_a_listener_that_fails_is_told_of_and_costs_no_answer() -> None:

@@ -1,5 +1,5 @@
-"""A mock of every protocol that nobody here wrote: answers, thoughts, endings and faults come as they were given, whole
-and streamed. It knows one version of Gemini and of Vertex AI, and no Claude on Vertex."""
+"""A mock of every protocol that nobody here wrote: answers and thoughts come as they were given, whole and streamed.
+It knows one version of Gemini and of Vertex AI, and no Claude on Vertex."""
 
 from __future__ import annotations
 
@@ -32,90 +32,13 @@ ANSWERS = {
     "nothing": "",
     "a long text": "word " * 2_000,
 }
-# Kind, action, seconds to wait, whether the rate is cut.
-Expected = tuple[str, str, float | None, bool]
-TOO_FAST: Expected = ("rate_limited", "throttle", 3.0, False)
-STOPS: Expected = ("rate_limited", "stop", None, False)
-RETRIED: Expected = ("server_error", "retry", None, False)
-RETRIED_MORE_SLOWLY: Expected = ("server_error", "retry", None, True)
-DOUBTED: Expected = ("rejected", "confirm", None, False)
-NEVER: Expected = ("rejected", "never", None, False)
-
-
-class Family(NamedTuple):
-    """What the mock answers in one family's words. `faults` are (status, type, what it is read as); `endings`: the
-    mock's word to (our finish reason, whether it was refused), None: no answer."""
-
-    usage: dict[str, int]
-    endings: dict[str, tuple[str, bool] | None]
-    faults: dict[str, tuple[int, str, Expected]]
-
-
+# The counts of tokens that the mock tells in each family's words.
 FAMILIES = {
-    "openai": Family(
-        {"prompt_tokens": 11, "completion_tokens": 5, "input_tokens": 11, "output_tokens": 5, "total_tokens": 16},
-        {"length": ("length", False), "content_filter": ("content_filter", True)},
-        {
-            "too fast": (429, "rate_limit_exceeded", TOO_FAST),
-            "no money": (429, "insufficient_quota", STOPS),
-            "broken": (500, "server_error", RETRIED),
-            "overloaded": (529, "overloaded_error", RETRIED_MORE_SLOWLY),
-            "no key": (401, "invalid_api_key", DOUBTED),
-            "no such model": (404, "model_not_found", NEVER),
-        },
-    ),
-    "anthropic": Family(
-        {"input_tokens": 11, "output_tokens": 5},
-        {"length": ("length", False), "refusal": ("content_filter", True)},
-        {
-            "too fast": (429, "rate_limit_error", TOO_FAST),
-            "no money": (400, "invalid_request_error", STOPS),
-            "billing": (402, "billing_error", STOPS),
-            "broken": (500, "api_error", RETRIED),
-            "overloaded": (529, "overloaded_error", RETRIED_MORE_SLOWLY),
-            "late": (504, "timeout_error", RETRIED),
-            "no key": (401, "authentication_error", DOUBTED),
-            "no right": (403, "permission_error", DOUBTED),
-            "no such model": (404, "not_found_error", NEVER),
-            "too large": (413, "request_too_large", NEVER),
-            "wrong": (400, "invalid_request_error", NEVER),
-        },
-    ),
-    "google": Family(
-        {"promptTokenCount": 11, "candidatesTokenCount": 5, "totalTokenCount": 16},
-        {"length": ("length", False), "content_filter": ("content_filter", True), "MALFORMED_RESPONSE": None},
-        {
-            "too fast": (429, "RESOURCE_EXHAUSTED", TOO_FAST),
-            "broken": (500, "INTERNAL", RETRIED),
-            "overloaded": (503, "UNAVAILABLE", RETRIED),
-            "late": (504, "DEADLINE_EXCEEDED", RETRIED),
-            "no key": (401, "UNAUTHENTICATED", DOUBTED),
-            "no right": (403, "PERMISSION_DENIED", DOUBTED),
-            "no such model": (404, "NOT_FOUND", NEVER),
-            "wrong": (400, "INVALID_ARGUMENT", NEVER),
-        },
-    ),
-    "bedrock": Family(
-        {"input_tokens": 11, "output_tokens": 5},
-        {
-            "max_tokens": ("length", False),
-            "stop_sequence": ("stop", False),
-            "guardrail_intervened": ("content_filter", True),
-            "content_filtered": ("content_filter", True),
-            "malformed_model_output": None,
-        },
-        {
-            "too fast": (429, "rate_limit_error", TOO_FAST),
-            "not ready": (503, "unavailable", RETRIED),
-            "broken": (500, "server_error", RETRIED),
-            "late": (408, "timeout_error", RETRIED),
-            "no key": (403, "permission_error", DOUBTED),
-            "wrong": (400, "invalid_request_error", NEVER),
-            "no such model": (404, "not_found_error", NEVER),
-        },
-    ),
+    "openai": {"prompt_tokens": 11, "completion_tokens": 5, "input_tokens": 11, "output_tokens": 5, "total_tokens": 16},
+    "anthropic": {"input_tokens": 11, "output_tokens": 5},
+    "google": {"promptTokenCount": 11, "candidatesTokenCount": 5, "totalTokenCount": 16},
+    "bedrock": {"input_tokens": 11, "output_tokens": 5},
 }
-POOR = "Your credit balance is too low to access the Anthropic API."
 CUT = "bedrock: cut off"
 
 
@@ -124,17 +47,10 @@ def given(prompt: str, **response: Any) -> dict[str, Any]:
 
 
 def fixtures() -> Iterator[dict[str, Any]]:
-    for name, (usage, endings, faults) in FAMILIES.items():
+    for name, usage in FAMILIES.items():
         for prompt, text in ANSWERS.items():
             yield given(f"{name}: {prompt}", content=text, usage=usage)
         yield given(f"{name}: thought aloud", content="A", reasoning="Perhaps B. " * 20, usage=usage)
-        for word in endings:
-            yield given(f"{name}: ends by {word}", content="hal", finishReason=word, usage=usage)
-        for prompt, (status, kind, _) in faults.items():
-            error = {"message": POOR if status == 400 and prompt == "no money" else "No.", "type": kind}
-            code = {"code": kind} if name == "openai" else {}
-            wait = {"retryAfter": 3} if status == 429 and prompt == "too fast" else {}
-            yield given(f"{name}: {prompt}", status=status, error={**error, **code}, **wait)
     yield {**given(CUT, content="word " * 200), "truncateAfterChunks": 4, "latency": 20}
 
 
@@ -230,31 +146,6 @@ def test_a_conversation_with_everything_set_is_understood(origin: str, service: 
 def test_what_was_thought_aloud_is_no_part_of_the_text(origin: str, service: str, stream: bool) -> None:
     reply = asked(origin, service, f"{SERVICES[service].family}: thought aloud", stream=stream)
     assert isinstance(reply, Reply) and reply.text == "A"
-
-
-@in_each
-@whole_and_streamed
-def test_an_ending_comes_as_it_was_given(origin: str, service: str, stream: bool) -> None:
-    family = SERVICES[service].family
-    for word, expected in FAMILIES[family].endings.items():
-        ended = asked(origin, service, f"{family}: ends by {word}", stream=stream)
-        # The mock has `failed` and no word of why, where OpenAI has `incomplete` and the filter as its reason.
-        if expected is None or (service, word) == ("responses", "content_filter"):
-            fault = fault_in(ended)
-            assert (fault.kind, fault.action, fault.is_billed_maybe) == ("server_error", "retry", True), word
-        else:
-            assert isinstance(ended, Reply), ended
-            assert (ended.text, (ended.finish_reason, ended.refused)) == ("hal", expected), word
-
-
-@in_each
-@whole_and_streamed
-def test_an_error_is_the_fault_that_the_table_says(origin: str, service: str, stream: bool) -> None:
-    family = SERVICES[service].family
-    expected = {prompt: fault for prompt, (_, _, fault) in FAMILIES[family].faults.items()}
-    for prompt, means in {**expected, "what no fixture matches": NEVER}.items():
-        fault = fault_in(asked(origin, service, f"{family}: {prompt}", stream=stream))
-        assert (fault.kind, fault.action, fault.retry_after_s, fault.cuts_rate) == means, prompt
 
 
 @whole_and_streamed

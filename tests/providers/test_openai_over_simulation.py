@@ -1,10 +1,9 @@
-"""Tools, schemas and texts gone on with, through a whole engine to the simulated provider and to a llama.cpp server."""
+"""Texts gone on with, through a whole engine to the simulated provider and to a llama.cpp server."""
 
 from __future__ import annotations
 
 import asyncio
 import importlib.util
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -12,14 +11,10 @@ from typing import Any
 import pytest
 from llama_server import llama_server
 
-from millstream import Call, Engine, Message, Reply, Settings
-from millstream.engine.content import Tool, ToolCall, ToolResult
+from millstream import Call, Engine, Reply, Settings
 from millstream.fixtures.provider import ModelProvider
 from millstream.fixtures.provider.completions import score_tokens, tokens_of
 
-NUMBERS = {"type": "object", "properties": {"x": {"type": "integer"}, "y": {"type": "integer"}}}
-TOOLS = (Tool("add", "Adds.", NUMBERS), Tool("now"))
-ASKED = Message("user", "add 12 and 30, and tell me what it is now")
 STREAM = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 
 
@@ -32,46 +27,6 @@ async def reply_to(engine: Engine, call: Call, *, is_cached: bool = False) -> Re
 
 def settings_to(base_url: str, folder: Path) -> Settings:
     return Settings(base_url=base_url, cache=folder, environment={})
-
-
-@STREAM
-def test_a_conversation_with_tools_goes_to_its_end_and_is_paid_for_once(stream: bool, tmp_path: Path) -> None:
-    async def talk(engine: Engine, *, is_cached: bool) -> str:
-        first = await reply_to(
-            engine, Call("sim/tools", (ASKED,), tools=TOOLS, parallel_tools=True, stream=stream), is_cached=is_cached
-        )
-        assert (first.text, first.finish_reason) == ("", "tool_calls")
-        add, now = first.tool_calls
-        assert (add.name, json.loads(add.arguments), now.name) == ("add", {"x": 12, "y": 30}, "now")
-        turns = (ASKED, Message("assistant", first.parts), Message("tool", results(add, now)))
-        last = await reply_to(engine, Call("sim/tools", turns, tools=TOOLS, stream=stream), is_cached=is_cached)
-        assert (last.finish_reason, last.parts) == ("stop", ())
-        return last.text
-
-    def results(add: ToolCall, now: ToolCall) -> tuple[ToolResult, ...]:
-        return ToolResult(add.id, str(sum(json.loads(add.arguments).values()))), ToolResult(now.id, "noon")
-
-    async def scenario() -> None:
-        async with ModelProvider() as provider:
-            for is_cached in (False, True):
-                async with Engine(settings=settings_to(provider.base_url, tmp_path)) as engine:
-                    assert await talk(engine, is_cached=is_cached) == "The tools said: 42; noon"
-            assert sum(provider.counts().values()) == 2
-
-    asyncio.run(scenario())
-
-
-@STREAM
-def test_json_comes_in_the_shape_that_was_asked_for(stream: bool, tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with (
-            ModelProvider() as provider,
-            Engine(settings=settings_to(provider.base_url, tmp_path)) as engine,
-        ):
-            reply = await reply_to(engine, Call("sim/json", "1 and 2", json_schema=NUMBERS, stream=stream))
-            assert json.loads(reply.text) == {"x": 1, "y": 2}
-
-    asyncio.run(scenario())
 
 
 @STREAM

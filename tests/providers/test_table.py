@@ -191,14 +191,6 @@ def test_a_gateways_token_stands_in_for_anthropics_key(version: str | None) -> N
         authorization(version, {})
 
 
-@pytest.mark.parametrize("model", ["claude-opus-5-5", "anthropic/claude-opus-5-5"])
-def test_claude_has_its_own_protocol_on_vertex(model: str) -> None:
-    environment = {"GOOGLE_CLOUD_PROJECT": "p"}
-    endpoint = keyless_endpoint_to(access_to(f"vertex/{model}", Settings(environment=environment, needs_keys=False)))
-    place = "/v1/projects/p/locations/global/publishers/anthropic/models/claude-opus-5-5:rawPredict"
-    assert endpoint.encode(Call(f"vertex/{model}", "x")).url == f"https://aiplatform.googleapis.com{place}"
-
-
 def test_an_address_is_filled_with_region_and_project() -> None:
     row = Provider("https://{region}.example/{project}", fact_variables={"region": ("REGION", "ZONE")}, project="p")
     given = {"lab": row}

@@ -18,7 +18,6 @@ from raw_server import RawServer, Visit, answer, http
 from millstream.engine.call import Reply
 from millstream.engine.endpoint import Fault
 from millstream.providers.transport.http_connection import BODY_MAX
-from millstream.providers.transport.transport import Transport
 
 # --- nothing was sent ---
 
@@ -226,33 +225,6 @@ def test_a_server_that_refuses_and_reads_no_further_keeps_no_connection_of_ours(
 # --- where a key goes ---
 
 
-@on_each_loop
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_is_never_followed_and_the_key_goes_nowhere_else(status: int, loop: str) -> None:
-    visitors: list[bytes | None] = []
-
-    async def elsewhere(visit: Visit) -> None:
-        visitors.append(await visit.request())
-
-    async def scenario() -> Reply | Fault:
-        async with RawServer(elsewhere) as other:
-            location = other.base_url.replace("127.0.0.1", "localhost")
-
-            async def handler(visit: Visit) -> None:
-                await visit.request()
-                await visit.send(http(b"", f"Location: {location}/chat/completions", status=f"{status} Moved"))
-
-            async with RawServer(handler) as server, transport() as over:
-                result = await ask(endpoint(over, server.base_url))
-                await asyncio.sleep(0.05)
-                assert other.connections == 0
-                return result
-
-    fault = fault_in(run_on(loop, scenario()))
-    assert (fault.kind, fault.action, fault.status) == ("redirect", "stop", status)
-    assert visitors == []
-
-
 def test_a_call_carries_its_key_in_one_header_and_no_cookie_ever() -> None:
     heads: list[bytes] = []
 
@@ -275,22 +247,26 @@ def test_a_call_carries_its_key_in_one_header_and_no_cookie_ever() -> None:
 
 
 @on_each_loop
-def test_two_servers_share_the_room_for_one_connection_in_turn(loop: str) -> None:
+def test_calls_that_fly_when_the_transport_closes_are_told_at_once(loop: str) -> None:
     async def scenario() -> None:
+        arrived = asyncio.Event()
+
         async def handler(visit: Visit) -> None:
-            while await visit.request() is not None:
-                await visit.send(http(answer("A")))
+            await visit.request()
+            if visit.number == 8:
+                arrived.set()
+            await visit.hung_up()
 
-        async with RawServer(handler) as first, RawServer(handler) as second:
-            over, order = Transport(connections_max=1), list[str]()
-
-            async def one(server: RawServer, name: str) -> None:
-                assert text_of(await ask(endpoint(over, server.base_url))) == "A"
-                order.append(name)
-
-            calls = [one(first, "first") for _ in range(20)] + [one(second, "second") for _ in range(20)]
-            await asyncio.wait_for(asyncio.gather(*calls), 10)
-            assert "second" in order[:4] and "first" in order[20:]
+        async with RawServer(handler) as server, transport() as over:
+            before = open_files()
+            at = endpoint(over, server.base_url, timeout_s=60)
+            calls = [asyncio.create_task(ask(at)) for _ in range(8)]
+            await arrived.wait()
             await over.close()
+            found = [fault_in(await call) for call in calls]
+            assert {(fault.kind, fault.is_billed_maybe) for fault in found} == {("disconnected", True)}
+            later = fault_in(await ask(at))
+            assert (later.kind, later.quota) == ("connect", "refund")
+            await eventually(lambda: server.open == 0 and open_files() <= before, 5)
 
     run_on(loop, scenario())

@@ -24,7 +24,6 @@ from millstream.providers.llm.protocol import Target
 MODEL = "anthropic/claude-sonnet-5-5"
 TARGET = Target("http://127.0.0.1:8000", "lab", "claude-sonnet-5-5", "anthropic")
 OLDER = structs.replace(TARGET, version=OLDER_VERSION)
-PROMPTED = [{"content": "x", "role": "user"}]
 
 
 def body(call: Call, target: Target = TARGET) -> Any:
@@ -35,46 +34,6 @@ def asked(target: Target = TARGET, /, **parameters: Any) -> Any:
     """What stands in the body besides the model, the prompt and max_tokens."""
     sent = body(Call(MODEL, "x", **parameters), target)
     return {name: value for name, value in sent.items() if name not in ("model", "messages", "max_tokens")}
-
-
-def test_everything_that_was_set_is_sent_under_the_names_it_has_here() -> None:
-    schema = {"type": "object", "properties": {"b": {"type": "string"}, "a": {"type": "string"}}}
-    call = Call(
-        MODEL,
-        (Message("system", "Be brief."), Message("user", "x"), Message("assistant", "y"), Message("user", "z")),
-        temperature=0,
-        max_tokens=9,
-        top_p=0.5,
-        stop=("\n\n", "END"),
-        reasoning_effort="xhigh",
-        json_schema=schema,
-        extra={"top_k": 5, "metadata": {"user_id": "u"}},
-    )
-    assert body(call, OLDER) == {
-        "model": "claude-sonnet-5-5",
-        "system": "Be brief.",
-        "messages": [
-            {"content": "x", "role": "user"},
-            {"content": "y", "role": "assistant"},
-            {"content": "z", "role": "user"},
-        ],
-        "temperature": 0.0,
-        "max_tokens": 9,
-        "top_p": 0.5,
-        "stop_sequences": ["\n\n", "END"],
-        "output_config": {"effort": "xhigh", "format": {"type": "json_schema", "schema": schema}},
-        "top_k": 5,
-        "metadata": {"user_id": "u"},
-    }
-    # Answers have their properties in the schema's order.
-    assert b'"properties":{"b":{"type":"string"},"a":{"type":"string"}}' in encode(call, OLDER).body
-
-
-def test_several_system_prompts_are_blocks_and_one_between_turns_stays_there() -> None:
-    turns = (Message("system", "One."), Message("developer", "Two."), Message("user", "x"), Message("system", "Three."))
-    sent = body(Call(MODEL, turns))
-    assert sent["system"] == [{"text": "One.", "type": "text"}, {"text": "Two.", "type": "text"}]
-    assert sent["messages"] == [*PROMPTED, {"content": "Three.", "role": "system"}]
 
 
 @pytest.mark.parametrize(

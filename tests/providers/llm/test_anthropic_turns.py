@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
-from tool_talk import ASKED, CLOCK, FAR, PIXEL, RESULTS, SCHEMA, SHOWN, TALK, TOOLS, WEATHER
+from tool_talk import ASKED, CLOCK, PIXEL, RESULTS, SHOWN, TOOLS, WEATHER
 
 from millstream.engine.call import Call, Message
 from millstream.engine.content import Image, Native, Part, Tool, ToolCall, ToolResult
@@ -30,34 +30,6 @@ def turns(*messages: Message) -> Any:
 
 def blocks(*parts: Part, role: str = "user") -> Any:
     return turns(Message(role, parts))[0]["content"]
-
-
-def test_a_conversation_with_tools_is_sent_in_turns_of_user_and_assistant() -> None:
-    sent = body(TALK, tools=TOOLS, tool_choice="auto", parallel_tools=False)
-    assert sent["system"] == "Be brief."
-    assert sent["messages"] == [
-        {"role": "user", "content": "Where is it dry?"},
-        {
-            "role": "assistant",
-            "content": [
-                {"type": "tool_use", "id": "call_a1", "name": "get_weather", "input": {"place": "Köln", "days": 2}},
-                {"type": "tool_use", "id": "call_b2", "name": "get_weather", "input": {"days": 1, "place": "Bonn"}},
-            ],
-        },
-        {
-            "role": "user",
-            "content": [
-                {"type": "tool_result", "tool_use_id": "call_a1", "content": "sunny"},
-                {"type": "tool_result", "tool_use_id": "call_b2", "content": '{"rain":true}'},
-                {"type": "text", "text": "And now?"},
-            ],
-        },
-    ]
-    assert sent["tools"] == [
-        {"name": "get_weather", "description": "The weather at a place.", "input_schema": SCHEMA},
-        {"name": "get_time", "input_schema": {"type": "object", "properties": {}}},
-    ]
-    assert sent["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
 
 
 def test_results_and_texts_of_the_user_around_them_are_one_turn() -> None:
@@ -94,14 +66,6 @@ def test_a_result_may_be_an_error_and_hold_images() -> None:
             "content": [{"type": "text", "text": "seen"}, {"type": "image", "source": source}],
         },
         {"type": "tool_result", "tool_use_id": "u", "content": ""},
-    ]
-
-
-def test_an_image_goes_along_or_by_its_address() -> None:
-    assert blocks("see", SHOWN, FAR) == [
-        {"type": "text", "text": "see"},
-        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}},
-        {"type": "image", "source": {"type": "url", "url": FAR.url}},
     ]
 
 

@@ -40,12 +40,6 @@ def test_everything_that_was_set_is_sent_under_bedrocks_names() -> None:
     )
 
 
-def test_several_system_prompts_are_blocks_beside_the_messages() -> None:
-    call = Call(MODEL, (Message("system", "One."), Message("user", "x"), Message("developer", "Two.")))
-    assert body_of(call)["system"] == [{"text": "One."}, {"text": "Two."}]
-    assert len(body_of(call)["messages"]) == 1
-
-
 def test_an_answer_in_a_shape_is_json_of_that_schema_with_its_properties_in_their_order() -> None:
     schema = {"title": "A stance", "type": "object", "properties": {"why": {"type": "string"}, "letter": {}}}
     told = body_of(Call(MODEL, "x", json_schema=schema))["outputConfig"]["textFormat"]

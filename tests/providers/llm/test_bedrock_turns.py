@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
-from tool_talk import ASKED, CLOCK, FAR, PIXEL, SCHEMA, SHOWN, TALK, TOOLS
+from tool_talk import ASKED, CLOCK, FAR, PIXEL, SHOWN, TALK, TOOLS
 
 from millstream.engine.call import Call, Message
 from millstream.engine.content import Image, Native, Part, Tool, ToolCall, ToolResult
@@ -30,44 +30,6 @@ def turns(*messages: Message) -> Any:
 
 def blocks(*parts: Part, role: str = "user") -> Any:
     return turns(Message(role, parts))[0]["content"]
-
-
-def test_a_conversation_with_tools_is_sent_in_turns_of_user_and_assistant() -> None:
-    sent = body(TALK, tools=TOOLS, tool_choice="required")
-    assert sent == {
-        "system": [{"text": "Be brief."}],
-        "messages": [
-            {"role": "user", "content": [{"text": "Where is it dry?"}]},
-            {
-                "role": "assistant",
-                "content": [
-                    {"toolUse": {"toolUseId": "call_a1", "name": "get_weather", "input": {"place": "Köln", "days": 2}}},
-                    {"toolUse": {"toolUseId": "call_b2", "name": "get_weather", "input": {"days": 1, "place": "Bonn"}}},
-                ],
-            },
-            {
-                "role": "user",
-                "content": [
-                    {"toolResult": {"toolUseId": "call_a1", "content": [{"text": "sunny"}]}},
-                    {"toolResult": {"toolUseId": "call_b2", "content": [{"text": '{"rain":true}'}]}},
-                    {"text": "And now?"},
-                ],
-            },
-        ],
-        "toolConfig": {
-            "tools": [
-                {
-                    "toolSpec": {
-                        "name": "get_weather",
-                        "description": "The weather at a place.",
-                        "inputSchema": {"json": SCHEMA},
-                    }
-                },
-                {"toolSpec": {"name": "get_time", "inputSchema": {"json": {"type": "object", "properties": {}}}}},
-            ],
-            "toolChoice": {"any": {}},
-        },
-    }
 
 
 def test_a_result_may_be_an_error_hold_images_or_be_empty() -> None:

@@ -38,25 +38,6 @@ def test_everything_that_was_set_is_sent_under_googles_names() -> None:
     )
 
 
-def test_several_system_prompts_are_parts_of_one() -> None:
-    call = Call(MODEL, (Message("system", "One."), Message("user", "x"), Message("developer", "Two.")))
-    assert body_of(call)["systemInstruction"] == {"parts": [{"text": "One."}, {"text": "Two."}]}
-    assert len(body_of(call)["contents"]) == 1
-
-
-def test_an_answer_in_a_shape_is_json_of_that_schema() -> None:
-    schema = {"type": "object", "properties": {"why": {"type": "string"}, "letter": {"type": "string"}}}
-    call = Call(MODEL, "x", json_schema=schema)
-    config = body_of(call)["generationConfig"]
-    assert config == {"responseMimeType": "application/json", "responseJsonSchema": schema}
-    # Answers have their properties in the schema's order.
-    assert orjson.dumps(schema) in encoded(call).body
-
-
-def test_log_probabilities_of_the_chosen_tokens_alone_ask_for_no_others() -> None:
-    assert body_of(Call(MODEL, "x", logprobs=0))["generationConfig"] == {"responseLogprobs": True}
-
-
 @pytest.mark.parametrize(
     ("model", "effort", "thinking"),
     [

@@ -103,11 +103,6 @@ def test_a_wait_that_makes_no_sense_is_none(delay: Any) -> None:
     assert (fault.action, fault.retry_after_s, fault.cuts_rate) == ("throttle", None, True)
 
 
-def test_a_429_without_a_wait_cuts_the_rate() -> None:
-    fault = fault_of(429, error(429, "RESOURCE_EXHAUSTED", "Resource exhausted. Please try again later."))
-    assert (fault.action, fault.retry_after_s, fault.cuts_rate) == ("throttle", None, True)
-
-
 @pytest.mark.parametrize("ids", [(DAY,), (MINUTE, DAY), (MINUTE, "generate_requests_per_day")])
 def test_a_days_quota_that_is_used_up_stops_the_lane_whatever_wait_is_named(ids: tuple[str, ...]) -> None:
     fault = fault_of(429, error(429, "RESOURCE_EXHAUSTED", CHECK, quota(*ids), retry_in("26s")))
@@ -163,9 +158,6 @@ def test_a_500_or_503_is_never_read_as_a_dead_key_an_empty_account_or_a_days_quo
 def test_a_dead_key_is_confirmed_whatever_its_status(status: int, message: str, details: list[Any]) -> None:
     fault = fault_of(status, error(status, "INVALID_ARGUMENT", message, *details))
     assert (fault.kind, fault.action, fault.detail) == ("rejected", "confirm", f"{status}: {message}")
-
-
-# --- what a model does not take ---
 
 
 _TOLD = st.dictionaries(

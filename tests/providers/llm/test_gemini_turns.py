@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 from msgspec import structs
-from tool_talk import ASKED, CLOCK, FAR, PIXEL, RESULTS, SCHEMA, SHOWN, TALK, TOOLS
+from tool_talk import ASKED, CLOCK, FAR, PIXEL, RESULTS, SHOWN, TOOLS
 
 from millstream.engine.call import Call, Message
 from millstream.engine.content import Image, Native, Part, ToolCall, ToolResult
@@ -39,44 +39,6 @@ def called(name: str, arguments: Any, call_id: str | None = None) -> dict[str, A
 
 def answered(name: str, response: Any, call_id: str | None = None) -> dict[str, Any]:
     return {"functionResponse": {"name": name, "response": response} | ({} if call_id is None else {"id": call_id})}
-
-
-def test_results_of_tools_are_sent_with_the_names_of_the_tools() -> None:
-    sent = body(TALK, tools=TOOLS, tool_choice="required")
-    assert sent == {
-        "systemInstruction": {"parts": [{"text": "Be brief."}]},
-        "contents": [
-            {"role": "user", "parts": [{"text": "Where is it dry?"}]},
-            {
-                "role": "model",
-                "parts": [
-                    called("get_weather", {"place": "Köln", "days": 2}, "call_a1"),
-                    called("get_weather", {"days": 1, "place": "Bonn"}, "call_b2"),
-                ],
-            },
-            {
-                "role": "user",
-                "parts": [
-                    answered("get_weather", {"output": "sunny"}, "call_a1"),
-                    answered("get_weather", {"rain": True}, "call_b2"),
-                ],
-            },
-            {"role": "user", "parts": [{"text": "And now?"}]},
-        ],
-        "tools": [
-            {
-                "functionDeclarations": [
-                    {
-                        "name": "get_weather",
-                        "description": "The weather at a place.",
-                        "parametersJsonSchema": SCHEMA,
-                    },
-                    {"name": "get_time"},
-                ]
-            }
-        ],
-        "toolConfig": {"functionCallingConfig": {"mode": "ANY"}},
-    }
 
 
 def test_results_are_sent_in_the_order_of_their_calls() -> None:

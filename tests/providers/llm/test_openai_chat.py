@@ -54,34 +54,6 @@ def test_the_callers_own_stream_options_are_kept() -> None:
     assert orjson.loads(encoded(call).wire)["stream_options"] == {"include_usage": False}
 
 
-SCHEMA = {"title": "Stance", "type": "object", "properties": {"z": {"type": "string"}, "a": {"type": "string"}}}
-
-
-def test_effort_schema_and_log_probabilities_are_sent_where_they_were_set() -> None:
-    body = orjson.loads(encoded(Call(MODEL, "x", reasoning_effort="low", json_schema=SCHEMA, logprobs=2)).body)
-    assert body == {
-        "messages": [{"content": "x", "role": "user"}],
-        "model": "gpt-4o-mini",
-        "reasoning_effort": "low",
-        "response_format": {
-            "type": "json_schema",
-            "json_schema": {"name": "Stance", "schema": SCHEMA, "strict": True},
-        },
-        "logprobs": True,
-        "top_logprobs": 2,
-    }
-    assert b"top_logprobs" not in encoded(Call(MODEL, "x", logprobs=0)).body
-
-
-def test_the_limit_on_tokens_has_the_name_that_the_address_knows() -> None:
-    body = encoded(Call(MODEL, "x", max_tokens=5), names={"max_tokens": "max_completion_tokens"}).body
-    assert orjson.loads(body) == {
-        "max_completion_tokens": 5,
-        "messages": [{"content": "x", "role": "user"}],
-        "model": "gpt-4o-mini",
-    }
-
-
 @pytest.mark.parametrize(
     ("call", "said"),
     [

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
 import pytest
 from chat_shapes import (
     DONE,
     ROLE,
-    STREAM,
     USAGE,
     choice,
     chunk,
@@ -32,7 +30,6 @@ from millstream.providers.llm.sse import events_of
 
 
 PARTS = [{"type": "text", "text": "A"}, {"type": "image"}, {"type": "text", "text": "B"}]
-TOOL = {"content": None, "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]}
 RECORDED = "position <<A>> – ✓ 😀"
 
 
@@ -51,11 +48,6 @@ RECORDED = "position <<A>> – ✓ 😀"
 def test_answers_of_less_usual_shapes_are_answers(body: bytes, text: str, finish: str | None) -> None:
     reply = reply_of(ok(body))
     assert (reply.text, reply.finish_reason, reply.refused, reply.raw) == (text, finish, False, None)
-
-
-def test_a_missing_usage_costs_no_answer() -> None:
-    reply = reply_of(ok(b'{"choices":[{"message":{"content":"A"}}]}'))
-    assert (reply.text, reply.usage) == ("A", None)
 
 
 # Counts and names at the edges of what makes sense.
@@ -118,14 +110,6 @@ def test_a_refusal_is_a_valid_answer(body: bytes, text: str) -> None:
     assert (reply.text, reply.refused) == (text, True)
 
 
-@pytest.mark.parametrize("status", [400, 403, 422])
-@pytest.mark.parametrize("code", ["content_filter", "content_policy_violation"])
-def test_the_error_of_a_content_filter_is_a_refusal(status: int, code: str) -> None:
-    body = orjson.dumps({"error": {"message": "The response was filtered \u2026", "code": code}})
-    reply = reply_of(Response(status, body))
-    assert (reply.text, reply.refused, reply.finish_reason) == ("The response was filtered …", True, "content_filter")
-
-
 def test_an_answer_without_a_refusal_text_is_not_refused() -> None:
     assert not reply_of(ok(whole(choices=message("A", refusal="")))).refused
 
@@ -176,31 +160,6 @@ def test_a_message_of_an_error_can_always_be_written() -> None:
 # --- streams ---
 
 
-THOUGHT = [{"type": "thinking", "thinking": [{"type": "text", "text": "because"}]}]
-
-
-@pytest.mark.parametrize(
-    "response",
-    [
-        ok(whole(choices=message(None))),
-        ok(whole(choices=message(None, reasoning_content="because", tool_calls=[]))),
-        ok(whole(choices=message(THOUGHT))),
-        ok(whole(choices=choice(message={"role": "assistant"}))),
-        ok(whole(choices=choice(message={"role": "assistant"}, finish_reason="eos"))),
-        streamed(chunk({"role": "assistant", "content": None}), chunk({}, "stop"), USAGE, DONE),
-        streamed(chunk({"reasoning_content": "because"}), chunk({}, "stop"), USAGE, DONE),
-    ],
-)
-def test_a_message_without_content_is_empty_and_tried_twice(response: Response) -> None:
-    fault = fault_of(response)
-    assert (fault.kind, fault.action, fault.quota, fault.attempts_max) == ("empty", "retry", "settle", 2)
-    assert fault.usage_tokens in (29, 22)
-
-
-def test_an_end_mark_without_a_finish_reason_makes_no_reply() -> None:
-    assert fault_of(streamed(ROLE, STREAM[1], DONE)).kind == "incomplete"
-
-
 def test_a_stream_that_ends_with_no_choice_is_empty() -> None:
     fault = fault_of(streamed(USAGE, DONE))
     assert (fault.kind, fault.quota, fault.attempts_max, fault.usage_tokens) == ("empty", "settle", 2, 22)
@@ -221,24 +180,6 @@ def test_a_streamed_refusal_is_a_refusal() -> None:
     assert (reply.text, reply.refused) == ("", True)
     reply = reply_of(streamed(ROLE, event({"error": {"message": "filtered", "code": "content_filter"}})))
     assert (reply.text, reply.refused) == ("filtered", True)
-
-
-@pytest.mark.parametrize(
-    ("error", "kind", "action"),
-    [
-        ({"message": "x", "code": "server_error"}, "server_error", "retry"),
-        ({"message": "x", "code": 502}, "server_error", "retry"),
-        ({"message": "x", "code": "insufficient_quota"}, "rate_limited", "stop"),
-        ({"message": "x", "code": "rate_limit_exceeded"}, "rate_limited", "throttle"),
-        ("x", "server_error", "retry"),
-    ],
-)
-def test_the_code_of_an_error_in_a_stream_decides_its_fault(error: Any, kind: str, action: str) -> None:
-    fault = fault_of(streamed(ROLE, STREAM[1], event({"error": error}), DONE))
-    assert (fault.kind, fault.action) == (kind, action)
-
-
-# --- anything at all ---
 
 
 def test_the_data_of_an_event_may_have_several_lines_and_other_fields_mean_nothing() -> None:

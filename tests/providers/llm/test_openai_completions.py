@@ -38,23 +38,6 @@ def fault_of(body: bytes, *, stream: bool = False, status: int = 200) -> Fault:
 # --- what is sent ---
 
 
-def test_everything_that_was_set_is_sent() -> None:
-    call = Call(
-        MODEL, "x", temperature=0, max_tokens=1, top_p=0.5, stop=("\n",), seed=7, logprobs=5, extra={"echo": True}
-    )
-    assert orjson.loads(encoded(call).body) == {
-        "prompt": "x",
-        "model": "llama",
-        "temperature": 0.0,
-        "max_tokens": 1,
-        "top_p": 0.5,
-        "stop": ["\n"],
-        "seed": 7,
-        "logprobs": 5,
-        "echo": True,
-    }
-
-
 @pytest.mark.parametrize(
     ("call", "said"),
     [
@@ -101,10 +84,6 @@ def test_only_the_first_of_several_choices_is_read() -> None:
 )
 def test_an_empty_broken_or_failed_completion_is_the_right_kind_of_fault(body: bytes, stream: bool, kind: str) -> None:
     assert fault_of(body, stream=stream).kind == kind
-
-
-def test_an_error_status_is_what_the_table_says() -> None:
-    assert fault_of(b'{"error":{"message":"no"}}', status=404).kind == "rejected"
 
 
 # --- log-probabilities ---

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import msgspec
 import pytest
 from chat_shapes import DONE, ROLE, choice, chunk, event, fault_of, message, ok, reply_of, streamed, whole
 from hypothesis import given, settings
@@ -55,11 +54,6 @@ def test_usage_counts_thoughts_within_the_output_and_cached_tokens_within_the_in
     assert reply_of(ok(whole(usage=given))).usage == expected
     parts = (ROLE, chunk({"content": "A"}, "stop"), event({"choices": [], "usage": given}), DONE)
     assert reply_of(streamed(*parts)).usage == expected
-
-
-def test_a_usage_is_written_with_its_details_only_where_there_are_any() -> None:
-    assert msgspec.to_builtins(Usage(0, 0)) == {"input": 0, "output": 0}
-    assert msgspec.to_builtins(Usage(36, 87, 64)) == {"input": 36, "output": 87, "reasoning": 64}
 
 
 # --- log-probabilities ---
@@ -183,18 +177,6 @@ def test_an_error_that_openrouter_puts_into_a_choice_is_that_error(name: str) ->
     for response in (ok(body), streamed(ROLE, chunk({"content": "ha"}), part, DONE)):
         fault = fault_of(response)
         assert (fault.kind, fault.action) == (kind, action)
-
-
-def test_thoughts_are_no_part_of_the_text() -> None:
-    parts = [
-        {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
-        {"type": "text", "text": "A"},
-        {"type": "reference", "reference_ids": [1]},
-    ]
-    assert reply_of(ok(whole(choices=message(parts)))).text == "A"
-    assert reply_of(ok(whole(choices=message("A", reasoning_content="hm", reasoning="hm")))).text == "A"
-    deltas = (chunk({"content": parts[:1]}), chunk({"reasoning_content": "hm"}), chunk({"content": "A"}, "stop"))
-    assert reply_of(streamed(*deltas, DONE)).text == "A"
 
 
 _ANY = st.recursive(

@@ -13,7 +13,7 @@ from response_shapes import CREATED, MESSAGE, REASONING, delta, event, response,
 from torture import times
 
 from millstream.engine.call import Call, Message, Reply
-from millstream.engine.content import Content, Image, Native, Part, Tool, ToolCall, ToolResult
+from millstream.engine.content import Content, Native, Part, Tool, ToolCall, ToolResult
 from millstream.engine.endpoint import EncodeError, Fault, Response
 from millstream.providers.llm.openai.responses import decode, encode
 from millstream.providers.llm.protocol import Target
@@ -42,25 +42,7 @@ def reply_of(body: bytes, *, stream: bool = False) -> Reply:
 
 # --- what is sent ---
 
-WEATHER = {"type": "object", "properties": {"where": {"type": "string"}, "at": {"type": "string"}}}
 SEARCH = {"type": "web_search", "search_context_size": "low"}
-
-
-def test_tools_are_sent_with_what_is_set_of_them_and_their_names_in_their_own_order() -> None:
-    tools = (Tool("now"), Tool("weather", "Tells it.", WEATHER, False), native(SEARCH))
-    body = encode(Call(MODEL, "x", tools=tools, tool_choice="required", parallel_tools=True), TARGET).body
-    assert orjson.loads(body) == {
-        "input": [{"content": "x", "role": "user"}],
-        "model": "gpt-5.4",
-        "tools": [
-            {"type": "function", "name": "now", "parameters": None},
-            {"type": "function", "name": "weather", "description": "Tells it.", "parameters": WEATHER, "strict": False},
-            SEARCH,
-        ],
-        "tool_choice": "required",
-        "parallel_tool_calls": True,
-    }
-    assert b'"properties":{"where":{"type":"string"},"at":' in body
 
 
 @pytest.mark.parametrize(
@@ -78,53 +60,6 @@ def test_a_tool_is_chosen_by_its_name_or_its_type(chosen: str, sent: Any) -> Non
 
 
 THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"}
-
-
-def test_a_conversation_with_tools_is_sent_as_items_in_its_order() -> None:
-    asked = ToolCall("c1", "weather", '{"where":"Ä"}', native({"id": "fc_1", "status": "completed"}))
-    assert items_of(
-        Message("system", ("Be brief.", "Be kind.")),
-        Message("user", ("What is this?", Image("https://a.example/i.png", "low"), native({"type": "input_file"}))),
-        Message("assistant", (native(THOUGHT), "I ", "look.", asked, ToolCall("c2", "now"), "Wait.")),
-        Message("tool", (ToolResult("c1", "rain"), ToolResult("c2", ("12:00", Image("https://a.example/c.png"))))),
-        Message("user", (ToolResult("c3", "late"), "And now?")),
-    ) == [
-        {
-            "content": [{"type": "input_text", "text": "Be brief."}, {"type": "input_text", "text": "Be kind."}],
-            "role": "system",
-        },
-        {
-            "content": [
-                {"type": "input_text", "text": "What is this?"},
-                {"type": "input_image", "image_url": "https://a.example/i.png", "detail": "low"},
-                {"type": "input_file"},
-            ],
-            "role": "user",
-        },
-        THOUGHT,
-        {"content": "I look.", "role": "assistant"},
-        {
-            "type": "function_call",
-            "call_id": "c1",
-            "name": "weather",
-            "arguments": '{"where":"Ä"}',
-            "id": "fc_1",
-            "status": "completed",
-        },
-        {"type": "function_call", "call_id": "c2", "name": "now", "arguments": "{}"},
-        {"content": "Wait.", "role": "assistant"},
-        {"type": "function_call_output", "call_id": "c1", "output": "rain"},
-        {
-            "type": "function_call_output",
-            "call_id": "c2",
-            "output": [
-                {"type": "input_text", "text": "12:00"},
-                {"type": "input_image", "image_url": "https://a.example/c.png"},
-            ],
-        },
-        {"type": "function_call_output", "call_id": "c3", "output": "late"},
-        {"content": "And now?", "role": "user"},
-    ]
 
 
 REFUSED = {"type": "refusal", "refusal": "I can't."}

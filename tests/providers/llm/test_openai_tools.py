@@ -89,19 +89,6 @@ def test_a_function_call_of_old_is_one_too() -> None:
         assert reply.tool_calls[0].id and reply.finish_reason == "tool_calls"
 
 
-def test_lone_surrogates_are_mended_in_every_field() -> None:
-    body = (
-        b'{"choices":[{"message":{"content":null,"reasoning_details":[{"text":"\\ud83d"}],"tool_calls":[{"id":"\\ud83d",'
-        b'"function":{"name":"f\\ud83d","arguments":{"a":"\\ud83d"}},"x":"\\ud83d"}]},"finish_reason":"tool_calls"}]}'
-    )
-    reply = reply_of(ok(body))
-    assert reply.raw == body
-    assert reply.parts == (
-        Native("openai", {"reasoning_details": [{"text": "\ufffd"}]}),
-        ToolCall("\ufffd", "f\ufffd", '{"a": "\ufffd"}', Native("openai", {"x": "\ufffd"})),
-    )
-
-
 # --- what is read, streamed ---
 
 
@@ -178,14 +165,6 @@ def test_calls_without_ids_under_one_number_are_two_calls() -> None:
     assert [(one.name, one.arguments) for one in reply.tool_calls] == [("f", '{"a":1}')] * 2
 
 
-def test_a_stream_is_joined_in_the_order_of_a_whole_answer() -> None:
-    thoughts = chunk({"reasoning_content": "h"}), chunk({"reasoning_content": "m", "content": ""})
-    reply = reply_of(
-        streamed(ROLE, *thoughts, chunk({"content": "I "}), chunk({"content": "look."}), *STREAMS["OpenAI"], END, DONE)
-    )
-    assert (reply.text, reply.parts) == ("I look.", (THOUGHT, "I look.", ONE, TWO))
-
-
 def test_details_of_thoughts_are_joined_by_their_number() -> None:
     def detail(index: int, **more: Any) -> bytes:
         return chunk({"content": "", "reasoning_details": [{"type": "reasoning.text", "index": index, **more}]})
@@ -206,19 +185,6 @@ def test_thoughts_among_the_content_of_a_stream_are_one_part() -> None:
     parts = chunk({"content": [thinking("h")]}), chunk({"content": [thinking("m")]}), chunk({"content": "A"})
     reply = reply_of(streamed(ROLE, *parts, chunk({"content": "B"}, "stop"), DONE))
     assert (reply.text, reply.parts) == ("AB", (Native("openai", thinking("hm")), "AB"))
-
-
-@pytest.mark.parametrize("name", ["pieces that take turns", "whole calls in one chunk without numbers"])
-def test_a_streamed_call_cut_at_any_byte_is_an_answer_only_with_its_finish_reason(name: str) -> None:
-    body = b"".join((*STREAMS[name], END, USAGE, DONE))
-    finish_came = len(b"".join((*STREAMS[name], END)))
-    for cut in range(len(body) + 1):
-        result = decode(streamed(body[:cut], is_cut=True))
-        assert isinstance(result, Reply) == (cut >= finish_came), (cut, result)
-        if isinstance(result, Reply):
-            assert result.parts == (ONE, TWO)
-        else:
-            assert result.kind == "incomplete"
 
 
 # --- there and back ---
@@ -291,14 +257,3 @@ def test_odd_parts_cost_no_answer_and_can_be_written(
             case ToolCall():
                 orjson.dumps([part.id, part.name, part.arguments])
     assert not isinstance(result, Fault)
-
-
-def test_deep_parts_break_nothing() -> None:
-    for depth in (200, 300, 900, 5_000):
-        deep = b"[" * depth + b"]" * depth
-        for field in (b"reasoning_details", b"tool_calls", b"function_call"):
-            inside = b'[{"id":"c","x":' + deep + b',"function":{"name":"f","arguments":' + deep + b"}}]"
-            body = b'{"choices":[{"message":{"content":"A","' + field + b'":' + inside + b"}}]}"
-            for response in (ok(body), streamed(b"data: " + body.replace(b"message", b"delta") + b"\n\n", END)):
-                result = decode(response)
-                assert isinstance(result, Reply | Fault)

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from millstream.engine.call import Call, Message
-from millstream.engine.content import Content, Image, Native, Tool, ToolCall, ToolResult
+from millstream.engine.content import Content, Native, Tool, ToolCall, ToolResult
 from millstream.engine.endpoint import EncodeError
 from millstream.providers.llm.openai.chat import encode
 from millstream.providers.llm.protocol import Target
@@ -26,29 +26,6 @@ def turns_of(*messages: Message) -> Any:
     return body_of(Call(MODEL, messages))["messages"]
 
 
-WEATHER = {"type": "object", "properties": {"where": {"type": "string"}, "at": {"type": "string"}}}
-
-
-def test_tools_are_sent_with_what_is_set_of_them_and_their_names_in_their_own_order() -> None:
-    tools = (Tool("now"), Tool("weather", "Tells it.", WEATHER, True), Native("openai", {"type": "custom", "b": 1}))
-    body = encode(Call(MODEL, "x", tools=tools, tool_choice="auto", parallel_tools=False), TARGET).body
-    assert orjson.loads(body) == {
-        "messages": [{"content": "x", "role": "user"}],
-        "model": "gpt-4o-mini",
-        "tools": [
-            {"type": "function", "function": {"name": "now"}},
-            {
-                "type": "function",
-                "function": {"name": "weather", "description": "Tells it.", "parameters": WEATHER, "strict": True},
-            },
-            {"type": "custom", "b": 1},
-        ],
-        "tool_choice": "auto",
-        "parallel_tool_calls": False,
-    }
-    assert b'"properties":{"where":{"type":"string"},"at":' in body
-
-
 @pytest.mark.parametrize(
     ("chosen", "sent"),
     [
@@ -61,47 +38,6 @@ def test_tools_are_sent_with_what_is_set_of_them_and_their_names_in_their_own_or
 def test_a_tool_is_chosen_by_its_name(chosen: str, sent: Any) -> None:
     tools = (Tool("now"), Native("openai", {"type": "custom", "custom": {"name": "grammar"}}))
     assert body_of(Call(MODEL, "x", tools=tools, tool_choice=chosen))["tool_choice"] == sent
-
-
-def test_a_conversation_with_tools_is_sent_in_its_order() -> None:
-    asked = ToolCall("c1", "weather", '{"where":"Ä"}'), ToolCall("c2", "now")
-    assert turns_of(
-        Message("system", "Be brief."),
-        Message("user", ("What is this?", Image("https://a.example/i.png", "low"), Image("data:image/png;base64,AA"))),
-        Message("assistant", (Native("openai", {"reasoning_content": "hm"}), "I ", "look.", *asked)),
-        Message("tool", (ToolResult("c1", "rain"), ToolResult("c2", ("12:00", Image("https://a.example/c.png"))))),
-        Message("user", (ToolResult("c3", "late"), "And now?")),
-    ) == [
-        {"content": "Be brief.", "role": "system"},
-        {
-            "content": [
-                {"type": "text", "text": "What is this?"},
-                {"type": "image_url", "image_url": {"url": "https://a.example/i.png", "detail": "low"}},
-                {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}},
-            ],
-            "role": "user",
-        },
-        {
-            "content": "I look.",
-            "role": "assistant",
-            "tool_calls": [
-                {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"where":"Ä"}'}},
-                {"id": "c2", "type": "function", "function": {"name": "now", "arguments": "{}"}},
-            ],
-            "reasoning_content": "hm",
-        },
-        {"content": "rain", "role": "tool", "tool_call_id": "c1"},
-        {
-            "content": [
-                {"type": "text", "text": "12:00"},
-                {"type": "image_url", "image_url": {"url": "https://a.example/c.png"}},
-            ],
-            "role": "tool",
-            "tool_call_id": "c2",
-        },
-        {"content": "late", "role": "tool", "tool_call_id": "c3"},
-        {"content": "And now?", "role": "user"},
-    ]
 
 
 def test_results_are_sent_before_other_parts_of_their_turn() -> None:

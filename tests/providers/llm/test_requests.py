@@ -155,12 +155,18 @@ def test_sampling_that_is_no_finite_number_is_refused(row: RequestRow, name: str
         row.sampled(**{name: float(value)})
 
 
+CIRCLE: dict[str, Any] = {}
+CIRCLE["self"] = CIRCLE
+
+
 @in_each_protocol
 @pytest.mark.parametrize(
     ("given", "parameters", "said"),
     [
         ("lone \ud800", {}, "can't be written as JSON"),
         ("x", {"extra": {"a": object()}}, "can't be written as JSON"),
+        ("x", {"extra": {3: "x"}}, "can't be written as JSON"),
+        ("x", {"extra": CIRCLE}, "can't be written as JSON"),
         ("x", {"extra": {"a": {"b": [2**70]}}}, "can't be written as JSON"),
         ("x", {"extra": {"a": {"b": [float("nan")]}}}, "extra .* finite numbers"),
     ],

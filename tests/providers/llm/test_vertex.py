@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
 import pytest
 from gemini_shapes import error, quota, reason, retry_in
 
-from millstream.engine.call import Call, Message
+from millstream.engine.call import Call
 from millstream.engine.endpoint import Fault, Request, Response
 from millstream.engine.key import key_of
 from millstream.providers.llm.google import generate as gemini
@@ -40,33 +39,6 @@ def encoded(call: Call, **known: Any) -> Request:
 )
 def test_the_name_of_the_model_decides_the_protocol(model: str, protocol: object) -> None:
     assert protocol_of(model) is protocol
-
-
-@pytest.mark.parametrize("model", ["gemini-2.5-flash", "google/gemini-2.5-flash"])
-def test_gemini_is_asked_at_its_project_and_location_with_the_same_body(model: str) -> None:
-    talk = (Message("system", "Be brief."), Message("user", "x"))
-    call = Call(f"vertex/{model}", talk, temperature=0, seed=7)
-    request = encoded(call)
-    path = "/projects/some-project/locations/us-central1/publishers/google/models/gemini-2.5-flash"
-    assert request.url == f"{URL}/v1beta1{path}:generateContent"
-    body = gemini.encode(call, Target("http://a", "a", "gemini-2.5-flash")).body
-    assert request.body == request.wire == body
-    stream = encoded(Call(f"vertex/{model}", talk, temperature=0, seed=7, stream=True))
-    assert stream.url == f"{URL}/v1beta1{path}:streamGenerateContent?alt=sse"
-    assert (stream.wire, key_of(stream, 0)) == (body, key_of(request, 0))
-
-
-def test_llama_is_asked_as_openais_models_are_with_its_publisher_before_its_name() -> None:
-    request = encoded(Call(LLAMA, "x", max_tokens=5))
-    assert request.url == f"{URL}/v1/projects/some-project/locations/us-central1/endpoints/openapi/chat/completions"
-    assert orjson.loads(request.body) == {
-        "model": "meta/llama-3.3-70b-instruct-maas",
-        "messages": [{"role": "user", "content": "x"}],
-        "max_tokens": 5,
-    }
-    stream = encoded(Call(LLAMA, "x", max_tokens=5, stream=True))
-    assert stream.url == request.url and orjson.loads(stream.wire)["stream"] is True
-    assert key_of(stream, 0) == key_of(request, 0)
 
 
 @pytest.mark.parametrize("model", ["vertex/gemini-2.5-flash", LLAMA])
@@ -114,14 +86,6 @@ ERRORS: dict[str, tuple[int, bytes, tuple[str, str, float | None, bool]]] = {
         error(403, "PERMISSION_DENIED", "No.", reason("BILLING_DISABLED")),
         ("rate_limited", "stop", None, False),
     ),
-    "no permission": (403, error(403, "PERMISSION_DENIED"), ("rejected", "confirm", None, False)),
-    "a token that is none": (401, error(401, "UNAUTHENTICATED"), ("rejected", "confirm", None, False)),
-    "no such model": (404, error(404, "NOT_FOUND"), ("rejected", "never", None, False)),
-    "a wrong argument": (400, error(400, "INVALID_ARGUMENT"), ("rejected", "never", None, False)),
-    "a precondition": (400, error(400, "FAILED_PRECONDITION"), ("rejected", "never", None, False)),
-    "overload": (503, error(503, "UNAVAILABLE"), ("server_error", "retry", None, False)),
-    "late": (504, error(504, "DEADLINE_EXCEEDED"), ("server_error", "retry", None, False)),
-    "a page": (502, b"<html>Bad Gateway</html>", ("server_error", "retry", None, False)),
 }
 
 

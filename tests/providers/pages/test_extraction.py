@@ -18,7 +18,7 @@ from typing import TypeVar
 import msgspec
 import pytest
 from fuzzed_pages import fuzzed
-from loops import on_each_loop, run_on
+from loops import run_on
 from msgspec import structs
 from page_hosts import PAGE
 from torture import record, times
@@ -110,16 +110,6 @@ async def beside(work: Awaitable[T]) -> tuple[T, float]:
         return await work, worst
     finally:
         watching.cancel()
-
-
-@on_each_loop
-def test_a_page_is_extracted_in_a_worker(loop: str) -> None:
-    async def work() -> PageText:
-        async with extraction() as at:
-            return await at.extract(page(PAGE))
-
-    found = run_on(loop, work())
-    assert (found.status, found.title) == ("ok", "A title") and found.text.startswith("Heading\n")
 
 
 # Large pages are made by whoever reads one, not by every process that reads this module.

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from hashlib import sha256
 from itertools import pairwise
 
-import msgspec
 import pytest
 from msgspec import structs
 from page_hosts import Kept
@@ -16,7 +14,6 @@ from virtual_time import run_virtually
 
 from millstream.engine.call import Call, PageResponse
 from millstream.engine.fault import Stop, Stopped
-from millstream.engine.store.entries import derived_key
 from millstream.providers.pages.endpoint import CRAWL_DELAY_S, WITHIN_S
 from millstream.providers.pages.page import Page, PageText
 from millstream.providers.pages.reader import PageReader
@@ -190,20 +187,6 @@ def test_where_no_worker_can_be_started_no_page_has_a_status_and_nothing_is_kept
     with pytest.raises(WorkerFault):
         run_virtually(PageReader(web.ask, kept, Unable()).read(URL))
     assert kept.values == {}
-    assert read(web, URL, kept=kept)[0].status == "ok"
-
-
-def test_what_version_1_kept_is_found_anew() -> None:
-    """It kept a verdict for each page that no worker had looked at."""
-    robots, web = rules("User-agent: *\nDisallow: /no"), ScriptedWeb({URL: said("Ferries.")})
-    web.pages[RULES] = robots
-    at = ExtractionHere()
-    (judged_by, parsed_by), kept = (version.partition("; ")[2] for version in (at.robots_version, at.version)), Kept()
-    how = f"robots 1; {judged_by} millstream  /page"
-    kept.values[derived_key(sha256(robots.body).digest(), how.encode())] = msgspec.msgpack.encode([False, 0.0, 0.0])
-    how = f"text 1; {parsed_by}\ntext/html\n"
-    untrue = ["not_text", "", "", "no parser survives it: its process could not be started"]
-    kept.values[derived_key(sha256(web.pages[URL].body).digest(), how.encode())] = msgspec.msgpack.encode(untrue)
     assert read(web, URL, kept=kept)[0].status == "ok"
 
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 import os
 import statistics
 import time
@@ -89,21 +88,3 @@ def test_real_pages_give_their_texts_and_none_is_fatal() -> None:
     whole = "".join(one.text for one in found)
     assert whole.count("\ufffd") < len(whole) / 1_000
     assert whole.count("</") < len(whole) / 500
-
-
-def test_a_compressed_page_gives_what_the_plain_one_gives() -> None:
-    paths = [path for path in pages() if path.suffix in (".html", ".htm")][:3]
-    if not paths:
-        pytest.skip(f"{FOLDERS} holds no page: MILLSTREAM_PAGES names other folders")
-
-    async def work() -> None:
-        extraction = Extraction(1)
-        try:
-            for path in paths:
-                plain = fetched(path)
-                packed = PageResponse(200, plain.content_type, "gzip", None, gzip.compress(plain.body))
-                assert await extraction.extract(packed) == await extraction.extract(plain)
-        finally:
-            await extraction.close()
-
-    run_on("asyncio", work(), within_s=100)

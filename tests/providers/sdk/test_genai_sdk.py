@@ -13,9 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import chat_shapes
 import gemini_shapes
-import openai
 import pytest
 from google import genai
 from google.genai import errors, types
@@ -209,56 +207,6 @@ def test_vertex_is_asked_as_the_sdk_asks_and_each_exchanges_one_token(
     assert [ours.headers.pop("authorization"), sent.headers.pop("authorization")] == [
         f"Bearer {token}" for token in tokens
     ]
-    assert_the_same(ours, sent)
-
-
-LLAMA = "meta/llama-3.3-70b-instruct-maas"
-EVERYTHING: dict[str, Any] = {
-    "temperature": 0.5, "top_p": 0.9, "max_tokens": 5, "stop": ("\n", "END"), "seed": 7, "json_schema": SCHEMA,
-}  # fmt: skip
-EVERYTHING_OF_THEIRS: dict[str, Any] = {
-    **{name: EVERYTHING[name] for name in ("temperature", "top_p", "max_tokens", "seed")},
-    "stop": ["\n", "END"],
-    "response_format": {"type": "json_schema", "json_schema": {"name": "answer", "schema": SCHEMA, "strict": True}},
-}
-
-
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-def test_llama_on_vertex_is_asked_and_read_as_openais_sdk_does_it(
-    server: Recorder, stream: bool, tmp_path: Path
-) -> None:
-    server.answer = b"".join(chat_shapes.STREAM) if stream else chat_shapes.whole()
-    server.content_type = EVENTS if stream else JSON
-    call = Call(f"vertex/{LLAMA}", TALK, stream=stream, **EVERYTHING)
-
-    async def scenario() -> tuple[Outcome, str]:
-        async with TokenServer() as tokens:
-            environment = {
-                "GOOGLE_APPLICATION_CREDENTIALS": str(written(tmp_path, info_of(tokens.url))),
-                "CLOUD_ML_REGION": "us-central1",
-            }
-            return await our_outcome(server, call, tmp_path, **environment), tokens.tokens[0]
-
-    outcome, token = asyncio.run(scenario())
-    assert outcome.reply is not None and outcome.reply.usage is not None
-    base_url = f"{server.origin}/v1/projects/some-project/locations/us-central1/endpoints/openapi"
-    talk: Any = [{"role": one.role, "content": one.content} for one in TALK]
-    given: Any = {"model": LLAMA, "messages": talk, **EVERYTHING_OF_THEIRS}
-    with openai.OpenAI(api_key=token, base_url=base_url, max_retries=0) as theirs:
-        if stream:
-            given["stream_options"] = {"include_usage": True}
-            chunks: list[Any] = list(theirs.chat.completions.create(stream=True, **given))
-            said = "".join(choice.delta.content or "" for chunk in chunks for choice in chunk.choices)
-            usage = next(chunk.usage for chunk in chunks if chunk.usage is not None)
-        else:
-            answer: Any = theirs.chat.completions.create(**given)
-            said, usage = answer.choices[0].message.content, answer.usage
-    assert (outcome.reply.text, outcome.reply.finish_reason) == (said, "stop")
-    assert (outcome.reply.usage.input, outcome.reply.usage.output) == (usage.prompt_tokens, usage.completion_tokens)
-    ours, sent = server.sent
-    sent = sent._replace(
-        headers={name: value for name, value in sent.headers.items() if not name.startswith("x-stainless-")}
-    )
     assert_the_same(ours, sent)
 
 

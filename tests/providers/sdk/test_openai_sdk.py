@@ -219,18 +219,6 @@ def test_azure_takes_a_token_of_entra_where_no_key_is_set(server: Recorder, tmp_
     assert_the_same(*server.sent)
 
 
-def test_azure_is_asked_and_read_in_a_stream_as_the_sdk_does_it(server: Recorder, tmp_path: Any) -> None:
-    server.answer, server.content_type = b"".join(chat_shapes.STREAM), EVENTS
-    environment = {"AZURE_OPENAI_API_KEY": KEY, "AZURE_OPENAI_ENDPOINT": server.origin, "OPENAI_API_VERSION": AZURE}
-    call, parameters = CHAT["a conversation with everything set"]
-    ours = our_reply(server, structs.replace(call, model="azure/mine", stream=True), tmp_path, **environment)
-    given: Any = {**parameters, "stream_options": {"include_usage": True}}
-    with openai.AzureOpenAI(api_key=KEY, azure_endpoint=server.origin, api_version=AZURE, max_retries=0) as client:
-        theirs = list(client.chat.completions.create(model="mine", stream=True, **given))
-    assert_the_same(*server.sent)
-    assert_streams_read_alike(ours, theirs)
-
-
 # --- what is read ---
 
 TOKENS = [

@@ -176,13 +176,3 @@ def test_a_folder_that_can_not_be_read_is_refused_and_not_left_out(tmp_path: Pat
             list_documents(tmp_path)
     finally:
         (tmp_path / "closed").chmod(0o700)
-
-
-def test_a_document_that_changed_meanwhile_is_not_read(tmp_path: Path) -> None:
-    document = only(put(tmp_path, x__txt="before"))
-    put(tmp_path, x__txt="afters")
-    with pytest.raises(CorpusError, match="has changed"):
-        document.read()
-    (tmp_path / "x.txt").unlink()
-    with pytest.raises(CorpusError, match="can't be read"):
-        document.read()

@@ -14,7 +14,6 @@ from search_shapes import ERRORS, ROWS, SHAPES, Error, body, decoded, encoded, f
 from millstream.engine.call import Call, Hit, Message, Reply
 from millstream.engine.endpoint import EncodeError, Fault
 from millstream.providers.search.table import ENGINES
-from millstream.providers.transport.rate_limit_headers import limits_of
 
 in_each = pytest.mark.parametrize("name", ENGINES)
 HITS = tuple(Hit(rank, row["url"], row["title"], row["snippet"]) for rank, row in enumerate(ROWS, 1))
@@ -266,18 +265,6 @@ def test_a_server_that_fails_is_no_empty_account_whatever_it_says(name: str) -> 
 def test_how_long_to_wait_is_taken_from_the_header(name: str) -> None:
     fault = fault_in(name, b"{}", 429, retry_after="7")
     assert (fault.action, fault.retry_after_s, fault.cuts_rate) == ("throttle", 7.0, False)
-
-
-def test_braves_headers_tell_the_second_and_the_month() -> None:
-    headers = {
-        "x-ratelimit-limit": "1, 15000",
-        "x-ratelimit-policy": "1;w=1, 15000;w=2592000",
-        "x-ratelimit-remaining": "0, 1000",
-        "x-ratelimit-reset": "1, 1419704",
-    }
-    second, month = limits_of(headers, 0.0, "search")
-    assert (second.window_s, second.limit, second.remaining, second.reset_s) == (1.0, 1.0, 0.0, 1.0)
-    assert (month.window_s, month.limit, month.remaining) == (2_592_000.0, 15_000.0, 1_000.0)
 
 
 def test_whoever_is_refused_by_google_hears_that_its_search_ends() -> None:

@@ -99,14 +99,6 @@ def test_a_key_that_an_engine_gives_back_is_in_nothing_that_is_told(server: Reco
         assert CANARY not in str(result)
 
 
-def test_a_redirect_is_not_followed_and_no_word_is_said_of_models(server: Recorder) -> None:
-    server.status, server.headers = 302, {"Location": "https://elsewhere.example/"}
-    fault = asyncio.run(once("searxng", server.origin))
-    assert isinstance(fault, Fault) and (fault.kind, fault.action) == ("redirect", "stop")
-    assert "elsewhere.example" in fault.detail and "--base-url" not in fault.detail
-    assert len(server.sent) == 1
-
-
 # --- a mock of Tavily that nobody here wrote ---
 
 MOCKED = [{"title": f"T {n}", "url": f"https://m.example/{n}", "content": f"c {n}", "score": 0.5} for n in range(30)]

@@ -1,9 +1,8 @@
-"""Searches through a whole engine, over real sockets: faults to their end, cache, documented lanes, the corpus."""
+"""Searches through a whole engine, over real sockets: cache and documented lanes."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,11 +10,10 @@ from typing import Any
 
 import pytest
 from endpoints import CANARY
-from raw_server import RawServer, Visit, http
 from recorder import Recorder, recording
-from search_shapes import ERRORS, ROWS, Error, body, searxng
+from search_shapes import ROWS, body
 
-from millstream import Call, Engine, Lane, Outcome, Settings, Stopped
+from millstream import Call, Engine, Lane, Settings
 from millstream.engine.attempts.retry import RetryPolicy
 from millstream.providers.search.table import ENGINES
 
@@ -35,96 +33,10 @@ def settings(name: str, base_url: str, cache: Path, *lanes: Lane, **more: Any) -
     return Settings(lanes=lanes, cache=cache, policy=POLICY, environment=environment, **more)
 
 
-def ask(given: Settings, *calls: Call) -> list[Outcome]:
-    async def run() -> list[Outcome]:
-        async with Engine(settings=given) as engine:
-            return [await engine.ask(call) for call in calls]
-
-    return asyncio.run(asyncio.wait_for(run(), 30))
-
-
 @pytest.fixture
 def server() -> Iterator[Recorder]:
     with recording() as recorder:
         yield recorder
-
-
-SENT = {"never": 1, "stop": 1, "confirm": 2, "retry": 3, "throttle": 3}
-
-
-@pytest.mark.parametrize("error", ERRORS, ids=lambda error: f"{error.engine}: {error.name}")
-def test_an_error_is_carried_to_the_end_that_its_table_has_for_it(
-    server: Recorder, tmp_path: Path, error: Error
-) -> None:
-    server.status, server.answer = error.status, error.body
-    # Declared so high that a cut of the rate costs no time.
-    given = settings(error.engine, server.origin, tmp_path, Lane(f"search/{error.engine}", rpm=60_000))
-    call = Call(f"search/{error.engine}", "whale")
-    if error.action in ("stop", "confirm"):
-        with pytest.raises(Stopped):
-            ask(given, call)
-    else:
-        (outcome,) = ask(given, call)
-        assert outcome.status == error.kind and outcome.reply is None
-    assert len(server.sent) == SENT[error.action]
-
-
-def test_what_searxngs_engines_failed_at_is_asked_again_and_found(tmp_path: Path) -> None:
-    failed = json.dumps(searxng([], has_more=False, silent=[["bad", "timeout"]])).encode()
-    answers = [http(failed), http(failed), http(body("searxng"))]
-
-    async def serve(visit: Visit) -> None:
-        while await visit.request() is not None:
-            await visit.send(answers.pop(0))
-
-    async def run() -> Outcome:
-        async with RawServer(serve) as raw, Engine(settings=settings("searxng", raw.base_url, tmp_path)) as engine:
-            return await engine.ask(Call("search/searxng", "whale"))
-
-    outcome = asyncio.run(run())
-    assert (outcome.status, outcome.attempts, outcome.maybe_billed) == ("ok", 3, 0)
-    assert outcome.reply is not None and len(outcome.reply.hits) == len(ROWS)
-
-
-async def _silence(visit: Visit) -> None:
-    await visit.request()
-    await visit.hung_up()
-
-
-async def _hangs_up(visit: Visit) -> None:
-    await visit.request()
-
-
-def _always(data: bytes) -> Any:
-    async def serve(visit: Visit) -> None:
-        if await visit.request() is not None:
-            await visit.send(data)
-
-    return serve
-
-
-@pytest.mark.parametrize("name", ["brave", "exa"])
-@pytest.mark.parametrize(
-    ("handler", "kind", "attempts", "maybe_billed"),
-    [
-        (_silence, "timeout", 3, 3),
-        (_hangs_up, "disconnected", 3, 3),
-        (_always(http(b'{"web":', length=400)), "incomplete", 3, 3),
-        (_always(http(b'{"web": {"results": [')), "bad_json", 3, 3),
-        (_always(http(b" " * (17 << 20))), "too_large", 1, 1),
-    ],
-    ids=["silence", "hung up", "cut off", "cut JSON", "too large"],
-)
-def test_a_broken_exchange_is_what_it_is_for_models(
-    name: str, handler: Any, kind: str, attempts: int, maybe_billed: int, tmp_path: Path
-) -> None:
-    async def run() -> Outcome:
-        lane = Lane(f"search/{name}", rpm=6_000, timeout_s=0.3)
-        async with RawServer(handler) as raw, Engine(settings=settings(name, raw.base_url, tmp_path, lane)) as engine:
-            return await engine.ask(Call(f"search/{name}", "whale"))
-
-    outcome = asyncio.run(asyncio.wait_for(run(), 30))
-    assert (outcome.status, outcome.attempts, outcome.maybe_billed) == (kind, attempts, maybe_billed)
 
 
 @in_each
@@ -158,23 +70,3 @@ def test_an_engines_documented_second_is_kept(server: Recorder, tmp_path: Path) 
             return time.perf_counter() - began
 
     assert asyncio.run(run()) >= 11 * 1.0 / 10
-
-
-def test_the_corpus_is_searched_and_read_without_a_network(tmp_path: Path) -> None:
-    folder = tmp_path / "corpus"
-    folder.mkdir()
-    (folder / "whale.txt").write_text("Blue whale\n\nOf all the largest.")
-    given = Settings(cache=tmp_path / "cache", environment={}, corpus=folder)
-
-    async def run() -> tuple[Any, Outcome]:
-        async with Engine(settings=given) as engine:
-            found = await engine.search("search/corpus", "blue whale")
-            return found, await engine.ask(Call("web", found.hits[0].url))
-
-    found, page = asyncio.run(run())
-    assert [(hit.url, hit.title) for hit in found.hits] == [("corpus:whale.txt", "Blue whale")]
-    assert page.reply is not None and page.reply.fetched is not None
-    assert page.reply.fetched.body == (folder / "whale.txt").read_bytes()
-    (folder / "whale.txt").write_text("Blue whale\n\nChanged.")
-    changed, _ = asyncio.run(run())
-    assert set(changed.keys).isdisjoint(found.keys)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from millstream.engine.call import Call, Message
-from millstream.engine.content import Image, Native, Tool, ToolCall, ToolResult
+from millstream.engine.content import Native, ToolResult
 from millstream.providers.llm.anthropic.serve_messages import DIALECT
 from millstream.providers.llm.serve_dialect import RequestRefusal, ServedRequest
 
@@ -74,11 +74,6 @@ def test_what_means_nothing_for_the_answer_is_left_out_and_so_is_null() -> None:
     assert call_of(**idle, temperature=None, tools=None, stop_sequences=[], system=[], foo=None) == call_of()
 
 
-def test_what_no_field_covers_goes_on_in_anthropics_words() -> None:
-    unknown = {"container": "c", "context_management": {"edits": []}, "inference_geo": "eu"}
-    assert call_of(**unknown).extra == unknown
-
-
 def test_others_can_do_without_what_only_makes_an_answer_cheaper_or_faster_or_shows_thoughts() -> None:
     cheaper = {"service_tier": "auto", "cache_control": {"type": "ephemeral"}, "thinking": {"type": "adaptive"}}
     asked = read(request(**cheaper, container="c"))
@@ -118,16 +113,6 @@ def test_a_shape_under_its_older_name_is_read_and_one_of_another_kind_goes_on() 
     assert call_of(output_config=other).extra == {"output_config": other}
 
 
-def test_texts_in_a_list_are_texts_and_what_shall_be_cached_is_a_mark_on_them() -> None:
-    text = {"type": "text", "text": "a", "cache_control": None}
-    assert said(text) == Message("user", "a")
-    cached = {**text, "cache_control": {"type": "ephemeral"}}
-    mark = Native("anthropic", {"cache_control": {"type": "ephemeral"}}, "a")
-    assert said(cached) == Message("user", (mark,)) and said(cached).words == "a"
-    assert said(cached, {"type": "text", "text": "b", "citations": []}) == Message("user", (mark, "b"))
-    assert call_of(system=[cached, cached]).input[0] == Message("system", (mark, mark))
-
-
 def test_a_mark_within_a_result_stands_on_the_result() -> None:
     first, last = {"type": "ephemeral"}, {"type": "ephemeral", "ttl": "1h"}
     inner = [
@@ -158,59 +143,6 @@ def test_a_mark_that_is_none_is_refused(changes: Any, path: str) -> None:
         call_of(**changes)
 
 
-def test_images_are_read_from_their_bytes_and_their_address() -> None:
-    data = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBO"}}
-    address = {"type": "image", "source": {"type": "url", "url": "https://one.example/a.png"}}
-    stored = {"type": "image", "source": {"type": "file", "file_id": "f"}}
-    expected = (Image("data:image/png;base64,iVBO"), Image("https://one.example/a.png"), Native("anthropic", stored))
-    assert said(data, address, stored) == Message("user", expected)
-
-
-def test_calls_of_tools_and_their_results_are_read_with_the_tools_name() -> None:
-    use = {"type": "tool_use", "id": "t1", "name": "weather", "input": {"place": "Bonn"}, "caller": {"type": "direct"}}
-    picture = {"type": "image", "source": {"type": "url", "url": "https://one.example/a.png"}}
-    results = [
-        {"type": "tool_result", "tool_use_id": "t1", "content": "rain", "is_error": True},
-        {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "rain"}, picture]},
-        {"type": "tool_result", "tool_use_id": "t2"},
-    ]
-    call = call_of(messages=[{"role": "assistant", "content": [use]}, {"role": "user", "content": results}])
-    assert call.input == (
-        Message("assistant", (ToolCall("t1", "weather", '{"place":"Bonn"}'),)),
-        Message(
-            "user",
-            (
-                ToolResult("t1", "rain", "weather", is_error=True),
-                ToolResult("t1", ("rain", Image("https://one.example/a.png")), "weather"),
-                ToolResult("t2", ""),
-            ),
-        ),
-    )
-
-
-@pytest.mark.parametrize(
-    "block",
-    [
-        {"type": "thinking", "thinking": "I think.", "signature": "Eq"},
-        {"type": "redacted_thinking", "data": "Eq"},
-        {"type": "document", "source": {"type": "text", "data": "d", "media_type": "text/plain"}},
-        {"type": "text", "text": "a", "citations": [{"type": "char_location"}]},
-        {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "document", "source": {}}]},
-        {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}},
-    ],
-)
-def test_what_only_anthropic_has_words_for_stays_as_it_stood(block: Any) -> None:
-    assert said(block, role="assistant") == Message("assistant", (Native("anthropic", block),))
-
-
-def test_tools_of_the_caller_are_everyones_and_others_anthropics() -> None:
-    own = {"name": "weather", "description": "Tells.", "input_schema": SCHEMA, "strict": True, "type": "custom"}
-    server = {"type": "web_search_20260209", "name": "web_search"}
-    deferred = {"name": "weather", "input_schema": SCHEMA, "defer_loading": True}
-    expected = (Tool("weather", "Tells.", SCHEMA, True), Native("anthropic", server), Native("anthropic", deferred))
-    assert call_of(tools=[own, server, deferred]).tools == expected
-
-
 @pytest.mark.parametrize(
     ("choice", "name", "is_parallel"),
     [
@@ -223,12 +155,6 @@ def test_tools_of_the_caller_are_everyones_and_others_anthropics() -> None:
 def test_the_choice_of_a_tool_is_read(choice: Any, name: str, is_parallel: bool | None) -> None:
     call = call_of(tool_choice=choice)
     assert (call.tool_choice, call.parallel_tools, call.extra) == (name, is_parallel, None)
-
-
-def test_a_tool_that_is_named_as_a_choice_is_asked_for_in_anthropics_words() -> None:
-    choice = {"type": "tool", "name": "auto"}
-    call = call_of(tool_choice=choice)
-    assert (call.tool_choice, call.extra) == (None, {"tool_choice": choice})
 
 
 @pytest.mark.parametrize(
@@ -286,11 +212,6 @@ def test_a_refusal_names_the_parameter() -> None:
     with pytest.raises(RequestRefusal) as told:
         read(request(messages=[{"role": "user"}]))
     assert (told.value.problem.kind, told.value.problem.param) == ("invalid", "messages")
-
-
-def test_a_prefilled_answer_may_be_empty_and_is_kept() -> None:
-    turns = [{"role": "user", "content": "x"}, {"role": "assistant", "content": ""}]
-    assert call_of(messages=turns).input[-1] == Message("assistant", "")
 
 
 def test_results_within_results_are_anthropics_own_however_many() -> None:

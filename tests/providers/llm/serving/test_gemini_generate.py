@@ -202,39 +202,6 @@ def test_calls_of_functions_and_their_results_find_each_other_without_ids() -> N
     )
 
 
-def test_a_result_may_hold_images() -> None:
-    image = {"inlineData": {"mimeType": "image/png", "data": "iVBO"}}
-    result = {"name": "draw", "id": "d", "response": {"output": "so"}, "parts": [image]}
-    shown = ToolResult("d", ("so", Image("data:image/png;base64,iVBO")), "draw")
-    assert said({"functionResponse": result}) == Message("user", (shown,))
-
-
-@pytest.mark.parametrize(
-    "part",
-    [
-        {"text": "I think.", "thought": True},
-        {"text": "A", "thoughtSignature": "Eu4B"},
-        {"executableCode": {"language": "PYTHON", "code": "1"}},
-        {"fileData": {"fileUri": "gs://bucket/a.pdf", "mimeType": "application/pdf"}, "videoMetadata": {"fps": 1}},
-        {"functionResponse": {"name": "n", "id": "i", "response": {}, "willContinue": True}},
-    ],
-)
-def test_what_only_gemini_has_words_for_stays_as_it_stood(part: Any) -> None:
-    assert said(part, role="model") == Message("assistant", (Native("gemini", part),))
-
-
-def test_functions_are_everyones_and_other_tools_googles() -> None:
-    function = {"name": "weather", "description": "Tells.", "parameters": GOOGLE_SCHEMA}
-    slow = {"name": "slow", "behavior": "NON_BLOCKING"}
-    tools = [{"functionDeclarations": [function, slow], "googleSearch": {}}, {"codeExecution": {}}]
-    assert call_of(tools=tools).tools == (
-        Tool("weather", "Tells.", SCHEMA),
-        Native("gemini", {"functionDeclarations": [slow]}),
-        Native("gemini", {"googleSearch": {}}),
-        Native("gemini", {"codeExecution": {}}),
-    )
-
-
 @pytest.mark.parametrize(
     ("calling", "choice"),
     [

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from millstream.engine.call import Call, Message
-from millstream.engine.content import Image, Native, Tool, ToolCall, ToolResult
+from millstream.engine.content import Native, Tool, ToolCall
 from millstream.providers.llm.openai.chat import PROTOCOL
 from millstream.providers.llm.openai.serve_chat import DIALECT
 from millstream.providers.llm.protocol import Target
@@ -108,13 +108,6 @@ def test_who_asks_and_what_it_costs_makes_no_other_call(name: str) -> None:
 # --- turns ---
 
 
-def test_contents_keep_their_order_and_what_only_openai_can_say() -> None:
-    sound = {"type": "input_audio", "input_audio": {"data": "aaaa", "format": "wav"}}
-    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aa", "detail": "low"}}
-    given = turn(role="user", content=[{"type": "text", "text": "a"}, image, sound, {"type": "text", "text": "b"}])
-    assert given.content == ("a", Image("data:image/png;base64,aa", "low"), Native("openai", sound), "b")
-
-
 def test_a_list_of_one_text_is_that_text() -> None:
     assert turn(role="user", content=[{"type": "text", "text": "a"}]) == Message("user", "a")
 
@@ -122,27 +115,6 @@ def test_a_list_of_one_text_is_that_text() -> None:
 def test_marks_of_what_to_keep_of_a_prompt_say_nothing() -> None:
     part = {"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}
     assert turn(role="system", content=[part]) == Message("system", "a")
-
-
-@pytest.mark.parametrize("role", ["system", "developer", "user", "assistant"])
-def test_a_plain_turn_of_every_role_is_a_plain_turn(role: str) -> None:
-    assert turn(role=role, content="a") == Message(role, "a")
-
-
-def test_tool_calls_and_their_results_find_each_other() -> None:
-    call = call_of(
-        messages=[
-            {"role": "user", "content": "x"},
-            {"role": "assistant", "content": None, "tool_calls": [CALLED]},
-            {"role": "tool", "tool_call_id": "c1", "content": "found"},
-            {"role": "tool", "tool_call_id": "c2", "content": [{"type": "text", "text": "it"}], "name": "other"},
-        ]
-    )
-    assert call.input[1:] == (
-        Message("assistant", (ToolCall("c1", "look", '{"b": 1}'),)),
-        Message("tool", (ToolResult("c1", "found", "look"),)),
-        Message("tool", (ToolResult("c2", ("it",), "other"),)),
-    )
 
 
 @pytest.mark.parametrize("content", [None, "", "missing"])
@@ -162,11 +134,6 @@ def test_an_answer_of_ours_is_a_turn_again_whatever_its_client_adds() -> None:
     assert turn(**message) == Message("assistant", "a")
 
 
-def test_fields_of_a_server_of_the_same_family_stay_in_the_turn() -> None:
-    given = turn(role="assistant", content="a", reasoning_content="hm")
-    assert given.content == (Native("openai", {"reasoning_content": "hm"}), "a")
-
-
 def test_what_another_family_said_beside_a_call_comes_back_to_it() -> None:
     called = {**CALLED, "extra_content": {"gemini": {"thoughtSignature": "s"}}}
     content = turn(role="assistant", tool_calls=[called]).content
@@ -181,11 +148,6 @@ def form(**changes: Any) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": {**given, **changes}}
 
 
-def test_a_schema_that_its_title_names_is_the_calls_own() -> None:
-    call = call_of(response_format=form())
-    assert (call.json_schema, call.extra) == ({"title": "Answer_Of", **SCHEMA}, None)
-
-
 @pytest.mark.parametrize("changes", [{"name": "other"}, {"strict": False}, {"strict": None}, {"description": "d"}])
 def test_a_schema_with_a_name_of_its_own_is_said_twice_and_spare_for_others(changes: dict[str, Any]) -> None:
     given = form(**changes)
@@ -193,12 +155,6 @@ def test_a_schema_with_a_name_of_its_own_is_said_twice_and_spare_for_others(chan
     assert asked.call.json_schema == {"title": "Answer_Of", **SCHEMA}
     assert asked.call.extra == {"response_format": given}
     assert asked.spare == {"response_format"}
-
-
-def test_a_form_without_a_schema_is_for_the_same_family_alone() -> None:
-    asked = read(request(response_format={"type": "json_object"}))
-    assert (asked.call.json_schema, asked.call.extra) == (None, {"response_format": {"type": "json_object"}})
-    assert not asked.spare
 
 
 def test_what_says_nothing_new_is_spare_for_others() -> None:

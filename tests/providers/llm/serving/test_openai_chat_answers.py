@@ -6,48 +6,22 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import httpx2
-import orjson
 import pytest
 from msgspec import structs
 from openai import APIError, OpenAI, Stream
 from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletion, ChatCompletionChunk, ChatCompletionMessage
-from origins import without_origin
+from told_replies import FIND, KEY, LOOK, OPENAI_REPLIES, USAGE, outcomes, replies
 
-from millstream.engine.call import Citation, Outcome, Reply, TokenLogprob, Usage
-from millstream.engine.content import Native, ToolCall
-from millstream.engine.endpoint import Fault, Response
-from millstream.providers.llm.openai.chat import PROTOCOL
+from millstream.engine.call import Reply, TokenLogprob
+from millstream.engine.content import Native
 from millstream.providers.llm.openai.serve_chat import dialect
 from millstream.providers.llm.serve_dialect import Problem, ServedRequest
 from millstream.providers.llm.sse import events_of
 
 NOW = 1741569952.7
 DIALECT = dialect(lambda: NOW)
-KEY = "0123456789abcdef" * 4
-LOOK, FIND = ToolCall("c1", "look", '{"at": "x"}'), ToolCall("c2", "find", "{}")
-THOUGHT = Native("openai", {"reasoning_content": "hm"})
-TOKENS = (
-    TokenLogprob("é", -0.25, (("é", -0.25), ("e", -2.5))),
-    TokenLogprob("!", -0.5),
-)
-REPLIES = {
-    "plain": Reply("position <<A>>\n– ✓ 😀 \u2028\x00\x7f", Usage(19, 10), "stop"),
-    "nothing": Reply("", Usage(3, 0), "stop"),
-    "no usage": Reply("a", None, "stop"),
-    "cached and reasoned": Reply("a", Usage(19, 10, 4, 12), "stop"),
-    "cut short": Reply("a", Usage(3, 1), "length"),
-    "filtered": Reply("I can", Usage(3, 1), "content_filter", refused=True),
-    "filtered at once": Reply("", Usage(3, 0), "content_filter", refused=True),
-    "refused": Reply("I won't.", Usage(3, 1), "stop", refused=True),
-    "a tool": Reply("", Usage(3, 1), "tool_calls", parts=(LOOK,)),
-    "two tools behind a text": Reply("a", Usage(3, 1), "tool_calls", parts=("a", LOOK, FIND)),
-    "a thought": Reply("a", Usage(3, 1), "stop", parts=(THOUGHT, "a")),
-    "a thought and a tool": Reply("a", Usage(3, 1), "tool_calls", parts=(THOUGHT, "a", LOOK)),
-    "log-probabilities": Reply("é!", Usage(3, 2), "stop", logprobs=TOKENS),
-    "no log-probabilities at all": Reply("a", Usage(3, 2), "stop", logprobs=()),
-    "citations": Reply("a [1]", Usage(3, 2), "stop", citations=(Citation("http://x/1", "One"), Citation("http://x/2"))),
-}
+REPLIES = {**replies(Native("openai", {"reasoning_content": "hm"})), **OPENAI_REPLIES}
 each_reply = pytest.mark.parametrize("reply", REPLIES.values(), ids=list(REPLIES))
 
 
@@ -56,19 +30,15 @@ def asked(**changes: Any) -> ServedRequest:
     return DIALECT.read(body, "openai/{}".format)
 
 
-def outcome(reply: Reply, key: str = KEY) -> Outcome:
-    return Outcome(asked().call, reply, key=key, attempts=1)
-
-
 def whole(reply: Reply, **changes: Any) -> ChatCompletion:
-    return ChatCompletion.model_validate_json(DIALECT.whole(asked(**changes), [outcome(reply)]), strict=True)
+    return ChatCompletion.model_validate_json(DIALECT.whole(asked(**changes), outcomes(reply)), strict=True)
 
 
-def streamed(replies: Sequence[Reply], *pieces: str, usage: bool = True, **changes: Any) -> bytes:
+def streamed(told: Sequence[Reply], *pieces: str, usage: bool = True, **changes: Any) -> bytes:
     options = {"stream": True, "stream_options": {"include_usage": usage}, **changes}
     stream = DIALECT.stream(asked(**options))
     said = b"".join((stream.begin(), *map(stream.text, pieces)))
-    return said + stream.end([outcome(reply) for reply in replies])
+    return said + stream.end(outcomes(*told))
 
 
 def chunks(stream: bytes) -> Iterator[ChatCompletionChunk]:
@@ -90,29 +60,24 @@ def called(message: ChatCompletionMessage) -> list[tuple[str, str, str]]:
     return [(call.id, call.function.name, call.function.arguments) for call in calls]
 
 
-def decoded(body: bytes, *, stream: bool = False, is_cut: bool = False) -> Reply | Fault:
-    result = PROTOCOL.decode(Response(200, body, stream=stream, is_cut=is_cut))
-    return structs.replace(without_origin(result), raw_hash="") if isinstance(result, Reply) else result
-
-
 def test_a_whole_answer_repeats_the_clients_own_word_for_the_model() -> None:
-    told = whole(REPLIES["plain"], model="my-model")
+    told = whole(REPLIES["a text"], model="my-model")
     assert (told.model, told.created, told.id) == ("my-model", int(NOW), "chatcmpl-" + KEY[:29])
-    assert told.choices[0].message.content == REPLIES["plain"].text
+    assert told.choices[0].message.content == REPLIES["a text"].text
     assert told.usage is not None
-    assert told.usage.total_tokens == 29
+    assert told.usage.total_tokens == 123
 
 
 def test_samples_of_one_question_are_choices_whose_tokens_are_summed() -> None:
-    replies = [REPLIES["plain"], REPLIES["cut short"], REPLIES["a tool"]]
-    body = DIALECT.whole(asked(n=3), [outcome(reply) for reply in replies])
+    samples = [REPLIES["a text"], REPLIES["cut"], REPLIES["a tool"]]
+    body = DIALECT.whole(asked(n=3), outcomes(*samples))
     told = ChatCompletion.model_validate_json(body, strict=True)
-    for completion in (told, accumulated(streamed(replies, "position", n=3))):
+    for completion in (told, accumulated(streamed(samples, "position", n=3))):
         assert [choice.index for choice in completion.choices] == [0, 1, 2]
         assert [choice.finish_reason for choice in completion.choices] == ["stop", "length", "tool_calls"]
-        assert [choice.message.content or "" for choice in completion.choices] == [reply.text for reply in replies]
+        assert [choice.message.content or "" for choice in completion.choices] == [reply.text for reply in samples]
         assert completion.usage is not None
-        assert (completion.usage.prompt_tokens, completion.usage.completion_tokens) == (25, 12)
+        assert (completion.usage.prompt_tokens, completion.usage.completion_tokens) == (75, 179)
 
 
 @each_reply
@@ -144,17 +109,17 @@ def test_a_message_says_nothing_where_openai_does(
 
 
 def test_a_stream_ends_with_the_mark_that_clients_wait_for() -> None:
-    assert streamed([REPLIES["plain"]]).endswith(b"\n\ndata: [DONE]\n\n")
+    assert streamed([REPLIES["a text"]]).endswith(b"\n\ndata: [DONE]\n\n")
 
 
 def test_a_stream_is_cut_as_clients_know_it() -> None:
-    reply = REPLIES["two tools behind a text"]
+    reply = Reply("a", USAGE, "tool_calls", parts=("a", LOOK, FIND))
     deltas = [chunk.choices[0].delta for chunk in chunks(streamed([reply], "a", usage=False))]
     assert [delta.model_dump(exclude_unset=True) for delta in deltas] == [
         {"role": "assistant", "content": "", "refusal": None},
         {"content": "a"},
         {"tool_calls": [{"index": 0, "id": "c1", "type": "function", "function": {"name": "look", "arguments": ""}}]},
-        {"tool_calls": [{"index": 0, "function": {"arguments": '{"at": "x"}'}}]},
+        {"tool_calls": [{"index": 0, "function": {"arguments": '{"at":"x"}'}}]},
         {"tool_calls": [{"index": 1, "id": "c2", "type": "function", "function": {"name": "find", "arguments": ""}}]},
         {"tool_calls": [{"index": 1, "function": {"arguments": "{}"}}]},
         {},
@@ -163,26 +128,16 @@ def test_a_stream_is_cut_as_clients_know_it() -> None:
 
 @pytest.mark.parametrize("is_wanted", [True, False])
 def test_the_usage_ends_a_stream_only_where_it_was_asked_for(is_wanted: bool) -> None:
-    told = list(chunks(streamed([REPLIES["plain"]], usage=is_wanted)))
+    told = list(chunks(streamed([REPLIES["a text"]], usage=is_wanted)))
     assert [chunk.usage is not None for chunk in told] == [*[False] * 3, *[True] * is_wanted]
     assert all(("usage" in chunk.model_fields_set) == is_wanted for chunk in told)
 
 
 def test_every_chunk_of_a_stream_bears_the_same_name_whenever_it_is_asked_again() -> None:
-    first, again = (streamed([REPLIES["plain"]], "posi") for _ in range(2))
+    first, again = (streamed([REPLIES["a text"]], "posi") for _ in range(2))
     assert first == again
     assert len({(chunk.id, chunk.created, chunk.model) for chunk in chunks(first)}) == 1
-    assert streamed([REPLIES["plain"]], messages=[{"role": "user", "content": "y"}]) != streamed([REPLIES["plain"]])
-
-
-def test_an_answer_that_fails_on_its_way_is_never_finished() -> None:
-    stream = DIALECT.stream(asked(stream=True))
-    said = stream.begin() + stream.text("posi") + stream.ping() + stream.fail(Problem(504, "timeout", "too late"))
-    assert isinstance(decoded(said, stream=True), Fault)
-    assert b"[DONE]" not in said
-    assert orjson.loads(list(events_of(said))[-1])["error"] == {
-        "message": "too late", "type": "server_error", "param": None, "code": "timeout",
-    }  # fmt: skip
+    assert streamed([REPLIES["a text"]], messages=[{"role": "user", "content": "y"}]) != streamed([REPLIES["a text"]])
 
 
 def test_the_sdk_raises_what_fails_on_its_way() -> None:
@@ -203,7 +158,7 @@ def test_a_client_of_the_older_functions_hears_of_one() -> None:
     for told in (whole(reply, **older), accumulated(streamed([reply], **older))):
         call = told.choices[0].message.function_call
         assert call is not None
-        assert (call.name, call.arguments) == ("look", '{"at": "x"}')
+        assert (call.name, call.arguments) == ("look", '{"at":"x"}')
         assert told.choices[0].finish_reason == "function_call"
         assert not told.choices[0].message.tool_calls
 

@@ -97,11 +97,6 @@ def test_what_a_model_thought_said_and_asked_for_between_others_is_one_turn() ->
     )  # fmt: skip
 
 
-def test_messages_that_follow_each_other_stay_apart() -> None:
-    given = [{"role": role, "content": role[0]} for role in ("developer", "user", "user", "assistant", "assistant")]
-    assert turns(*given) == tuple(Message(one["role"], one["content"]) for one in given)
-
-
 def test_a_thought_that_was_told_behind_its_text_goes_before_it() -> None:
     said = {"role": "assistant", "content": "a"}
     expected = (Message("assistant", (Native(FAMILY, THOUGHT), "a")), Message("user", "x"))
@@ -111,16 +106,6 @@ def test_a_thought_that_was_told_behind_its_text_goes_before_it() -> None:
         Message("assistant", "a"),
         Message("assistant", (Native(FAMILY, THOUGHT), ToolCall("c1", "look", '{"b": 1}'))),
     )
-
-
-def test_contents_keep_their_order_and_what_only_responses_can_say() -> None:
-    file = {"type": "input_file", "file_id": "f"}
-    stored = {"type": "input_image", "file_id": "f", "detail": "auto"}
-    image = {"type": "input_image", "image_url": "data:image/png;base64,aa", "detail": "auto"}
-    given = [{"type": "input_text", "text": "a"}, image, file, stored, {"type": "input_text", "text": "b"}]
-    assert turns({"type": "message", "role": "user", "content": given})[0].content == (
-        "a", Image("data:image/png;base64,aa", "auto"), Native(FAMILY, file), Native(FAMILY, stored), "b",
-    )  # fmt: skip
 
 
 def test_the_server_of_another_family_is_told_a_plain_conversation_in_its_own_words() -> None:

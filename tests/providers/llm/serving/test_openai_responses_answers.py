@@ -16,8 +16,9 @@ from openai.types.responses import Response as Answer
 from openai.types.responses import ResponseStreamEvent
 from origins import without_origin
 from pydantic import TypeAdapter
+from told_replies import KEY, LOGPROBS, LOOK, OPENAI_REPLIES, TEXT, USAGE, outcomes, replies
 
-from millstream.engine.call import Citation, Message, Outcome, Reply, TokenLogprob, Usage
+from millstream.engine.call import Message, Reply
 from millstream.engine.content import Native, Part, ToolCall
 from millstream.engine.endpoint import Fault, Response
 from millstream.providers.llm.openai.responses import PROTOCOL
@@ -28,30 +29,15 @@ from millstream.providers.llm.sse import events_of
 NOW = 1741569952.7
 DIALECT = dialect(lambda: NOW)
 EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
-KEY = "0123456789abcdef" * 4
 FAMILY = "openai-responses"
-LOOK, FIND = ToolCall("c1", "look", '{"at": "x"}'), ToolCall("c2", "find", "{}")
 THOUGHT = Native(FAMILY, {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e"})
-TOKENS = (TokenLogprob("é", -0.25, (("é", -0.25), ("e", -2.5))), TokenLogprob("!", -0.5))
 REPLIES = {
-    "plain": Reply("position <<A>>\n– ✓ 😀 \u2028\x00\x7f", Usage(19, 10), "stop"),
-    "nothing": Reply("", Usage(3, 0), "stop"),
-    "no usage": Reply("a", None, "stop"),
-    "cached and reasoned": Reply("a", Usage(19, 10, 4, 12), "stop"),
-    "cut short": Reply("a", Usage(3, 1), "length"),
-    "cut short in thought": Reply("", Usage(3, 9), "length", parts=(THOUGHT,)),
-    "filtered": Reply("I can", Usage(3, 1), "content_filter", refused=True),
-    "filtered at once": Reply("", Usage(3, 0), "content_filter", refused=True),
-    "refused": Reply("I won't.", Usage(3, 1), "stop", refused=True),
-    "a tool": Reply("", Usage(3, 1), "tool_calls", parts=(LOOK,)),
-    "two tools behind a text": Reply("ab", Usage(3, 1), "tool_calls", parts=("ab", LOOK, FIND)),
-    "a text behind a tool": Reply("ab", Usage(3, 1), "tool_calls", parts=(LOOK, "ab")),
-    "a thought": Reply("ab", Usage(3, 1), "stop", parts=(THOUGHT, "ab")),
-    "texts around a tool": Reply("é!", Usage(3, 1), "tool_calls", parts=("é", LOOK, "!"), logprobs=TOKENS),
-    "a thought and nothing": Reply("", Usage(3, 1), "stop", parts=(THOUGHT,)),
-    "a thought and a tool": Reply("", Usage(3, 1), "tool_calls", parts=(THOUGHT, LOOK)),
-    "log-probabilities": Reply("é!", Usage(3, 2), "stop", logprobs=TOKENS),
-    "citations": Reply("a [1]", Usage(3, 2), "stop", citations=(Citation("http://x/1", "One"), Citation("http://x/2"))),
+    **replies(THOUGHT),
+    **OPENAI_REPLIES,
+    "cut short in thought": Reply("", USAGE, "length", parts=(THOUGHT,)),
+    "a text behind a tool": Reply("ab", USAGE, "tool_calls", parts=(LOOK, "ab")),
+    "texts around a tool": Reply("A!", USAGE, "tool_calls", parts=("A", LOOK, "!"), logprobs=LOGPROBS),
+    "a thought and nothing": Reply("", USAGE, "stop", parts=(THOUGHT,)),
 }
 each_reply = pytest.mark.parametrize("reply", REPLIES.values(), ids=list(REPLIES))
 
@@ -60,18 +46,14 @@ def asked(**changes: Any) -> ServedRequest:
     return DIALECT.read({"model": "gpt-x", "input": "x", **changes}, "openai/{}".format)
 
 
-def outcome(reply: Reply, key: str = KEY) -> Outcome:
-    return Outcome(asked().call, reply, key=key, attempts=1)
-
-
 def whole(reply: Reply, **changes: Any) -> Answer:
-    return Answer.model_validate_json(DIALECT.whole(asked(**changes), [outcome(reply)]), strict=True)
+    return Answer.model_validate_json(DIALECT.whole(asked(**changes), outcomes(reply)), strict=True)
 
 
 def streamed(reply: Reply, *pieces: str, **changes: Any) -> bytes:
     stream = DIALECT.stream(asked(stream=True, **changes))
     said = b"".join((stream.begin(), *map(stream.text, pieces)))
-    return said + stream.end([outcome(reply)])
+    return said + stream.end(outcomes(reply))
 
 
 def events(stream: bytes) -> list[Any]:
@@ -93,7 +75,7 @@ def decoded(body: bytes, *, stream: bool = False, is_cut: bool = False) -> Reply
 def test_a_whole_answer_repeats_what_was_asked() -> None:
     tool = {"type": "function", "name": "look", "parameters": None, "strict": True}
     told = whole(
-        REPLIES["plain"], model="my-model", instructions="i", temperature=0.5, metadata={"a": "b"}, tools=[tool],
+        REPLIES["a text"], model="my-model", instructions="i", temperature=0.5, metadata={"a": "b"}, tools=[tool],
         tool_choice={"type": "function", "name": "look"}, reasoning={"effort": "low"}, parallel_tool_calls=False,
     )  # fmt: skip
     assert (told.model, told.created_at, told.id) == ("my-model", int(NOW), "resp_" + KEY[:48])
@@ -101,33 +83,21 @@ def test_a_whole_answer_repeats_what_was_asked() -> None:
     assert (told.tools[0].type, told.parallel_tool_calls, told.output_text) == (
         "function",
         False,
-        REPLIES["plain"].text,
+        REPLIES["a text"].text,
     )
     assert told.reasoning is not None
     assert told.reasoning.effort == "low"
     assert told.usage is not None
-    assert told.usage.total_tokens == 29
+    assert told.usage.total_tokens == 123
 
 
 def test_a_tool_of_which_little_is_said_is_repeated_as_the_sdk_wants_it() -> None:
-    assert whole(REPLIES["plain"], tools=[{"type": "function", "name": "look"}]).tools[0].type == "function"
-
-
-@pytest.mark.parametrize(
-    "name", ["plain", "cut short", "filtered", "citations", "two tools behind a text", "a thought"]
-)
-def test_pieces_that_were_sent_are_not_sent_again_at_the_end(name: str) -> None:
-    reply = REPLIES[name]
-    result = decoded(streamed(reply, reply.text[:1], "", reply.text[1:2]), stream=True)
-    assert isinstance(result, Reply)
-    # What is told already goes before what turns out to have been first.
-    first = sorted(reply.parts, key=lambda part: not isinstance(part, str))
-    assert result == structs.replace(reply, parts=tuple(first))
+    assert whole(REPLIES["a text"], tools=[{"type": "function", "name": "look"}]).tools[0].type == "function"
 
 
 def test_a_thought_behind_its_text_is_before_it_again_when_the_client_sends_it_back() -> None:
     reply = REPLIES["a thought"]
-    output = orjson.loads(list(events_of(streamed(reply, "a")))[-1])["response"]["output"]
+    output = orjson.loads(list(events_of(streamed(reply, reply.text[:1])))[-1])["response"]["output"]
     assert [item["type"] for item in output] == ["message", "reasoning"]
     assert asked(input=[*output, {"role": "user", "content": "y"}]).call.input == (
         Message("assistant", reply.parts),
@@ -156,9 +126,8 @@ def test_the_sdk_joins_the_events_to_the_whole_answer(reply: Reply) -> None:
 
 
 def test_a_stream_is_told_in_the_order_that_clients_know() -> None:
-    kinds = [
-        event.type.removeprefix("response.") for event in events(streamed(REPLIES["two tools behind a text"], "a"))
-    ]
+    told = streamed(REPLIES["a text and two tools"], TEXT[:1])
+    kinds = [event.type.removeprefix("response.") for event in events(told)]
     call = [
         "output_item.added", "function_call_arguments.delta", "function_call_arguments.done", "output_item.done",
     ]  # fmt: skip

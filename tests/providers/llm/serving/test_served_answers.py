@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec import Struct, field, structs
-from told_replies import CITED, LOGPROBS, TEXT, USAGE, meant, outcomes, streamed
+from told_replies import FIND, LOGPROBS, LOOK, OPENAI_REPLIES, USAGE, meant, outcomes, replies, streamed
 
-from millstream.engine.call import Citation, Reply, Usage
+from millstream.engine.call import Citation, Reply
 from millstream.engine.content import Native, ToolCall
 from millstream.engine.endpoint import Fault, Response
 from millstream.providers.llm.anthropic import messages as anthropic
@@ -26,7 +26,6 @@ from millstream.providers.llm.protocol import WireProtocol
 from millstream.providers.llm.serve_dialect import Dialect, Problem, ServedRequest
 
 NOW = 1741569952.7
-LOOK, FIND = ToolCall("c1", "look", '{"at":"x"}'), ToolCall("c2", "find", "{}")
 
 
 class AnsweredRow(Struct, frozen=True):
@@ -60,33 +59,12 @@ class AnsweredRow(Struct, frozen=True):
         return structs.replace(result, parts=tuple(parts))
 
     def replies(self) -> dict[str, Reply]:
-        """Returns replies of every kind that the dialect can tell."""
-        told = {
-            "a text": Reply(TEXT, USAGE, "stop"),
-            "cut": Reply(TEXT, Usage(3, 5), "length"),
-            "cut at once": Reply("", Usage(3, 5), "length"),
-            "nothing": Reply("", Usage(3, 0), "stop"),
-            "filtered": Reply("I can", Usage(3, 5), "content_filter", refused=True),
-            "filtered at once": Reply("", Usage(3, 0), "content_filter", refused=True),
-            "a tool": Reply("", USAGE, "tool_calls", parts=(LOOK,)),
-            "a text and two tools": Reply(TEXT, USAGE, "tool_calls", parts=(TEXT, LOOK, FIND)),
-            "a thought": Reply(TEXT, USAGE, "stop", parts=(self.thought, TEXT)),
-            "a thought and a tool": Reply("", USAGE, "tool_calls", parts=(self.thought, LOOK)),
-        }
-        if self.has_sources:
-            told["log-probabilities"] = Reply("A!", USAGE, "stop", logprobs=LOGPROBS)
-            told["citations"] = Reply("a [1]", USAGE, "stop", citations=CITED)
-        return {**told, **self.own}
+        return {**replies(self.thought, has_sources=self.has_sources), **self.own}
 
 
 CHAT_THOUGHT = Native("openai", {"reasoning_content": "hm"})
 REASONING = Native("openai-responses", {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e"})
 CUSTOM = {"id": "c3", "type": "custom", "custom": {"name": "run", "input": "ls"}}
-# Others count tokens that are not known as none, and have no refusal beside the text.
-OPENAI_REPLIES = {
-    "no usage": Reply("a", None, "stop"),
-    "refused": Reply("I won't.", USAGE, "stop", refused=True),
-}
 MESSAGES: list[Any] = [{"role": "user", "content": "x"}]
 THINKING: dict[str, Any] = {"max_tokens": 9_000, "thinking": {"type": "enabled", "budget_tokens": 2_048}}
 ROWS = {
