@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from alone import Room
 from durations import is_slow, seconds_of_module, write_durations
 from hypothesis import HealthCheck, settings
 from needs import GUARD, Needs, ProcessGuard
-from workers import Room
 
 if TYPE_CHECKING:
     from command_line import CommandLine, Provider
