@@ -6,9 +6,9 @@
 PY = .venv/bin/python -P
 RUN_COMMAND ?= $(PY) -m millstream demo
 PYTEST_ARGS ?=
-# Processes that share the whole suite, a file each at a time; a part of it is run by one. Many tests wait for a process
-# or a page, so there are three more than cores.
-PYTEST_WORKERS ?= $(if $(PYTEST_ARGS),0,$(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 3))))
+# Forks that share the whole suite, a file each at a time; a part of it is run by none (tests/support/forked.py). Many
+# tests wait for a process or a page, so there are three more than cores.
+PYTEST_FORKS ?= $(if $(PYTEST_ARGS),0,$(shell echo $$(($(cores) + 3))))
 PYTHON ?=
 
 LOCK = .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
@@ -29,16 +29,16 @@ run: runtime ## the demo: a full grid against the simulated provider, on loopbac
 test: tools ## the test suite without its long tests (PYTEST_ARGS="tests/engine -k lane" for a part, with them)
 	@sh tests/browser/install-browser.sh
 	@$(compiled)
-	@$(pytest) -n $(PYTEST_WORKERS) $(BALANCED) $(if $(PYTEST_ARGS),$(PYTEST_ARGS),$(without_long))
+	@$(pytest) --forks $(PYTEST_FORKS) $(if $(PYTEST_ARGS),$(PYTEST_ARGS),$(without_long))
 
 long: tools ## the long tests: comparisons with other programs, load tests against servers of known laws (some 8 minutes)
 	@$(compiled)
-	@$(pytest) -n $(PYTEST_WORKERS) $(BALANCED) -m long
+	@$(pytest) --forks $(PYTEST_FORKS) -m long
 
 # The markers are set from what tests use: tests/support/needs.py.
 quick: tools ## the tests that need no other process, no browser and no node, without the slow ones
 	@$(compiled)
-	@$(pytest) -q -n $(if $(PYTEST_ARGS),0,auto) $(BALANCED) \
+	@$(pytest) -q --forks $(if $(PYTEST_ARGS),0,$(cores)) \
 		-m "not process and not browser and not node and not slow and not long" $(PYTEST_ARGS)
 
 durations: ## the whole suite, whose durations are written to tests/durations.json (on an idle machine)
@@ -46,10 +46,9 @@ durations: ## the whole suite, whose durations are written to tests/durations.js
 
 pytest = PYTHONDONTWRITEBYTECODE= PYTEST_DEBUG_TEMPROOT=$(memory) $(PY) -m pytest -c tests/pytest.ini --rootdir=.
 without_long = -m "not long"
-# Once, since both workers would compile the same modules.
+cores = $(shell getconf _NPROCESSORS_ONLN)
+# By both cores, since the tests are collected by one process.
 compiled = $(PY) -m compileall -q -j 0 bench configuration engine fixtures interfaces metrics providers report speed wiring tests/support
-# A file each at a time, in the order that tests/conftest.py gives them: the longest first.
-BALANCED = --dist loadfile --no-loadscope-reorder
 memory = $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4 * 1024 * 1024 { print "/dev/shm" }')
 
 check: tools ## style, types, the floors of the house, known vulnerabilities; which models in the docs retire soon
@@ -75,7 +74,7 @@ site: tools ## the site in build/site, from docs/, README and the parsers; a dea
 
 coverage: tools ## lines and branches of engine and metrics that the tests in-process run: 95% at least (some 7 minutes)
 	@COVERAGE_FILE=build/coverage PYTHONDONTWRITEBYTECODE= PYTEST_DEBUG_TEMPROOT=$(memory) \
-		$(PY) -m pytest -c tests/pytest.ini --rootdir=. -q -n auto $(BALANCED) -o timeout=600 -m "not process and not browser and not node" \
+		$(PY) -m pytest -c tests/pytest.ini --rootdir=. -q --forks $(cores) -o timeout=600 -m "not process and not browser and not node" \
 		--cov=millstream.engine --cov=millstream.metrics --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=95
 
 bench: tools ## ms.Engine and run millstone beside the floor and bare aiohttp, memory, frames a call (ARGS="--rounds 3 --calls 10000 calls" for a look)
@@ -130,7 +129,7 @@ sbom: tools ## what an installation is made of, with versions and hashes: build/
 
 without: tools ## everything but one benchmark, whose rooms are taken away: BENCHMARK=NAME (PYTEST_ARGS for a part of the tests)
 	@PYTHONDONTWRITEBYTECODE= PYTEST_DEBUG_TEMPROOT=$(memory) \
-		$(PY) .ci/without.py $(BENCHMARK) -n $(PYTEST_WORKERS) $(BALANCED) $(PYTEST_ARGS)
+		$(PY) .ci/without.py $(BENCHMARK) --forks $(PYTEST_FORKS) $(PYTEST_ARGS)
 
 lock: tools ## choose versions anew, within pyproject.toml
 	$(LOCK) --output-file requirements.txt

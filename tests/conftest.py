@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
     from simulated_outside import Outside
 
+pytest_plugins = ("forked",)
+
 MARKER = "needs_benchmark"
 # Read before any test, since a test needs a marker to start a process.
 TREE: pytest.StashKey[list[str]] = pytest.StashKey()
@@ -45,9 +47,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Give every test the markers of what it needs, and leave out those whose benchmark this tree does not have."""
     _mark(items)
     _leave_out_benchmarks(config, items)
-    if hasattr(config, "workerinput"):
-        # The long modules first, so that all workers end at the same time (--no-loadscope-reorder). Those that want the
-        # machine for themselves come last: before, every worker would have to wait for all others.
+    if config.option.forks:
+        # The long modules first, so that all forks end at the same time. Those that want the machine for themselves
+        # come last: before, every fork would have to wait for all others.
         alone = {item.path for item in items if item.get_closest_marker("alone")}
         items.sort(key=lambda item: (item.path in alone, -seconds_of_module(item.nodeid)))
 
@@ -111,7 +113,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, bool, bool]:
-    # Outside of the time-out: waiting for other workers is no part of a test.
+    # Outside of the time-out: waiting for other forks is no part of a test.
     with item.config.stash[ROOM].entered(item, nextitem):
         return (yield)
 
@@ -126,7 +128,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 def _note_exit_status(config: pytest.Config, status: int | None) -> None:
     """See .ci/again.py. None: the run has not come to its end."""
-    if not hasattr(config, "workerinput") and (kept := getattr(config, "cache", None)) is not None:
+    if (kept := getattr(config, "cache", None)) is not None:
         kept.set("millstream/exit_status", status)
 
 

@@ -1,4 +1,4 @@
-"""Tests marked `alone` run while every other worker waits: they measure wall time, which neighbours would stretch."""
+"""Tests marked `alone` run while every other fork waits: they measure wall time, which neighbours would stretch."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ TESTS = Path(__file__).parent.parent
 
 @cache
 def _locks() -> tuple[int, int]:
-    """Two files that every worker finds; their contents don't matter: the door, and the room behind it."""
+    """Two files that every fork opens for itself; their contents don't matter: the door, and the room behind it."""
     door, room = (os.open(TESTS / name, os.O_RDONLY | os.O_CLOEXEC) for name in ("pytest.ini", "conftest.py"))
     return door, room
 
 
 class Room:
-    """The room in which all workers run their tests, as one worker enters it. Tests in a row that are marked `alone`
+    """The room in which all forks run their tests, as one fork enters it. Tests in a row that are marked `alone`
     keep it."""
 
     def __init__(self) -> None:
@@ -30,9 +30,9 @@ class Room:
 
     @contextmanager
     def entered(self, item: pytest.Item, after: pytest.Item | None) -> Iterator[None]:
-        """Shares the room with the tests of other workers while this one runs; a test marked `alone` has all of it, and
+        """Shares the room with the tests of other forks while this one runs; a test marked `alone` has all of it, and
         leaves it to the test `after` it if that is alone, too."""
-        if not hasattr(item.config, "workerinput"):
+        if not item.config.option.forks:
             yield
             return
         door, room = _locks()
