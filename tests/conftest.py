@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from alone import Room
+from bundled import take_kept_script
 from durations import is_slow, seconds_of_module, write_durations
 from hypothesis import HealthCheck, settings
 from needs import GUARD, Needs, ProcessGuard
@@ -36,6 +37,7 @@ def pytest_collection() -> None:
 
 
 def pytest_collection_finish() -> None:
+    take_kept_script()
     # Half a gigabyte that stays is no part of any later search.
     gc.collect()
     gc.freeze()

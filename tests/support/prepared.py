@@ -19,6 +19,7 @@ import sys
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -26,6 +27,7 @@ MODULES = (
     "millstream.__main__",
     "millstream.interfaces.cli.verbs.run",
     "millstream.interfaces.cli.verbs.sim",
+    "millstream.report.page",
     "millstream.bench.evaluation.running.execution",
     "millstream.wiring.engine",
     "numpy",
@@ -73,9 +75,11 @@ class Prepared(subprocess.Popen[Any]):
 @cache
 def _line() -> socket.socket:
     """Where orders go: to a process that forks, and ends with this one."""
+    from bundled import kept_script  # which the other process does not find
+
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     variables = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
-    command = [sys.executable, "-P", __file__, str(theirs.fileno())]
+    command = [sys.executable, "-P", __file__, str(theirs.fileno()), str(kept_script())]
     none = subprocess.DEVNULL
     with theirs:
         process = subprocess.Popen(command, env=variables, stdin=none, stdout=none, pass_fds=[theirs.fileno()])
@@ -123,6 +127,8 @@ if __name__ == "__main__":
     orders = socket.socket(fileno=int(sys.argv[1]))
     for module in MODULES:
         import_module(module)
+    script = Path(sys.argv[2]).read_bytes().decode()
+    setattr(sys.modules["millstream.report.page"], "_runtime", lambda: script)  # noqa: B010
     # As after an import, what stays is no part of a later search.
     gc.collect()
     gc.freeze()
