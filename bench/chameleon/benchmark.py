@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..evaluation.door.benchmark import ItemBenchmark, LoadPrompts, Order
+from ..evaluation.door.benchmark import ItemBenchmark, LoadPrompts, Order, RunBasis
 from ..evaluation.door.item import Item
 from ..evaluation.door.item_set import ItemSet
-from ..evaluation.door.kept_options import kept_options
 from ..evaluation.door.served_rows import ScoredRun
 from .options import DATA, PROMPTS, TITLE, Options, Readings
 from .records import Record as TurnRecord
@@ -26,8 +25,9 @@ if TYPE_CHECKING:
     from ..evaluation.door.expected import Expected
     from ..evaluation.door.judging import Judging
     from ..evaluation.door.label import Labeller
-    from ..evaluation.door.prepared_run import PreparedRun, RunBasis
     from .report.runs import ConversationRun
+
+_Run = TypeVar("_Run", bound=RunBasis)
 
 
 class Chameleon(ItemBenchmark[TurnRecord]):
@@ -80,12 +80,16 @@ class Chameleon(ItemBenchmark[TurnRecord]):
 
         return specified(run)
 
-    def prepare(self, order: Order) -> PreparedRun:
-        from ..evaluation.planning.item_plan import general_run
-        from .work import check_options, check_prepared
+    def ordered(self, order: Order) -> tuple[Chameleon, Order]:
+        from .work import check_options
 
         check_options(order.run.options)
-        return check_prepared(general_run(self, order), order.run.options)
+        return self, order
+
+    def completed(self, run: _Run) -> _Run:
+        from .work import with_window_notes
+
+        return with_window_notes(run)
 
     def run(
         self, item: Item, ask: Ask, done: Mapping[int, TurnRecord]
@@ -141,10 +145,10 @@ class Chameleon(ItemBenchmark[TurnRecord]):
 
         return manner_of_source(source)
 
-    def forecast(self, prepared: PreparedRun, *, looks_into_cache: bool) -> Expected:
+    def forecast(self, run: RunBasis, expected: Expected) -> Expected:
         from .forecast import forecast
 
-        return forecast(prepared)
+        return forecast(run, expected)
 
     def read_run(self, path: Path, manifest: Mapping[str, Any] | None, given: Mapping[str, Any]) -> ConversationRun:
         from .report.runs import read
@@ -171,11 +175,10 @@ class Chameleon(ItemBenchmark[TurnRecord]):
         return Labeller(self.Record, label_of, exchange_of)
 
     def judging(self, manifest: Mapping[str, Any]) -> Judging:
+        from ..evaluation.door.run_items import items_of_run
         from .judging import TurnJudging
-        from .work import SAMPLE
 
-        path = kept_options(manifest, self.name).get("dataset")
-        return TurnJudging(manifest, SAMPLE if path is None else Path(path))
+        return TurnJudging(manifest, lambda: items_of_run(self, manifest))
 
 
 BENCHMARK = Chameleon()

@@ -17,9 +17,8 @@ from ...engine.runs.pairs import Pair
 from ...providers.models import CHARACTERS, bundled_models
 from ...providers.search.table import CORPUS_REACH
 from ...wiring import Settings
-from ..evaluation.door.expected import NOTHING, Chain, Expected, Load, Span
-from ..evaluation.door.prepared_run import PreparedRun
-from ..evaluation.running.item_work import work_of
+from ..evaluation.door.benchmark import RunBasis
+from ..evaluation.door.expected import NOTHING, Expected, Load, Span
 from .dataset import Conversation
 from .order import places_in_order
 from .prompts import FIGURE_7, JUDGE, SYSTEM, query_prompt
@@ -53,11 +52,11 @@ class Assumptions(Struct, frozen=True):
 ASSUMED = Assumptions()
 
 
-def forecast(prepared: PreparedRun) -> Expected:
-    """Returns what a run is expected to take, nothing of it cached."""
-    work, settings = work_of(prepared), prepared.settings
-    spec = spec_in(prepared.specification)
-    conversations = [item.data.conversation for item in work.item_set]
+def forecast(run: RunBasis, expected: Expected) -> Expected:
+    """Returns what a run is expected to take, nothing of it cached. `expected`: what any run of its size would take."""
+    assert expected.chain is not None
+    settings, spec = run.settings, spec_in(run.specification)
+    conversations = [item.data.conversation for item in run.items]
     assumed = assumptions_of(spec)
     engine = settings.search_row_of(spec.search)
     reach = CORPUS_REACH if engine is None else engine.reach
@@ -69,7 +68,7 @@ def forecast(prepared: PreparedRun) -> Expected:
     sizes = {"turns": turns * len(spec.pairs), "conversations": len(conversations) * len(spec.pairs)}
     return Expected(
         loads=loads,
-        chain=Chain(sizes["conversations"], work.at_once, spec.turns, Span(*assumed.turn_seconds), "turn"),
+        chain=structs.replace(expected.chain, steps=spec.turns, seconds=Span(*assumed.turn_seconds)),
         what=f"{sizes['turns']:,} turns in {sizes['conversations']:,} conversations",
         remarks=remarks,
         assumed=(

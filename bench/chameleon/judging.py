@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, structs
 
-from ...configuration.errors import UsageError
 from ...engine.call import Call, Failure
 from ...engine.runs.pairs import Pair
 from ...metrics.chameleon.lines import STANCES, Stance
@@ -17,17 +15,17 @@ from ...metrics.chameleon.scores import scores as scores_of
 from ...metrics.chameleon.traces import Traces
 from ...providers.models import WINDOW, prompt_tokens
 from ..evaluation.door.ask import Ask, CallFailed
+from ..evaluation.door.item import Item
 from ..evaluation.door.judgement import Judgement
 from ..evaluation.door.judging import JudgeScore, Judging
 from ..evaluation.door.kept_answer import Verdict
 from ..evaluation.door.kept_options import kept_options
 from ..evaluation.running.journals import encode
-from .dataset import ConversationSet, DatasetError, load, select
+from .conversation import Script
 from .judge import AnsweredTurn, TurnJudge
 from .prompts import PastTurn
 from .records import Record as AnswerRecord
 from .run_spec import planned_turns, readings_of_run
-from .samples import Samples
 
 if TYPE_CHECKING:
     from ...wiring import Settings
@@ -60,19 +58,18 @@ SCORES = ("score", "srr", "confidence", "changes")
 
 
 class TurnJudging(Judging):
-    """How the turns of one run are judged anew. `data`: loads the run's data set, which decides the trial numbers of
+    """How the turns of one run are judged anew. `items` loads the run's conversations, which have the trial numbers of
     calls."""
 
     Record = AnswerRecord
     Line = StanceJudgement
     labels = STANCES
 
-    def __init__(self, manifest: Mapping[str, Any], dataset: Path) -> None:
+    def __init__(self, manifest: Mapping[str, Any], items: Callable[[], Iterable[Item]]) -> None:
         self._manifest = manifest
-        self._dataset = dataset
+        self._items = items
         self._specification: Mapping[str, Any] = manifest["specification"]
         self._readings = readings_of_run(manifest)
-        self._samples: Samples | None = None
         self.own, self.own_effort = self._specification["judge"], self._specification.get("judge_effort")
         self.rules = {name: self._specification[name] for name in ("prompt_version", "judge_prompt")}
 
@@ -85,7 +82,7 @@ class TurnJudging(Judging):
             window = kept_options(self._manifest, "chameleon").get("window")
             tokens = prompt_tokens(window or settings.window(model) or WINDOW, run["max_tokens"])
         judge = TurnJudge(model, run["judge_prompt"], tokens, temperature, self.effort_of(model))
-        return _TurnReader(judge, self._ranks())
+        return _TurnReader(judge, {item.id: item.data for item in self._items()})
 
     def is_judged(self, record: AnswerRecord) -> bool:
         # A refusal takes no stance: the run asks no judge about it.
@@ -131,38 +128,16 @@ class TurnJudging(Judging):
                 by_pair[pair] = {name: _score(entry[name], entry["conversations"]) for name in SCORES}
         return by_pair
 
-    def _ranks(self) -> Samples:
-        if self._samples is None:
-            run = self._specification
-            dataset = self._read()
-            self._samples = Samples(
-                dataset.whole or dataset.conversations, run["turns"], run["order"], run["seed"] or 0
-            )
-        return self._samples
-
-    def _read(self) -> ConversationSet:
-        try:
-            dataset = load(self._dataset)
-        except (DatasetError, OSError) as error:
-            raise UsageError(f"{self._dataset}: expected the run's data set, got: {error}") from error
-        held = select(dataset, kept_options(self._manifest, "chameleon").get("conversations"))
-        if held.digest != self._specification["data"]:
-            raise UsageError(
-                f"{self._dataset} is not the data set of this run: its digest is {held.digest[:12]}…, it was "
-                f"{str(self._specification['data'])[:12]}…; bring that one back"
-            )
-        return held
-
 
 class _TurnReader:
     """One judge that reads the turns of a run."""
 
-    def __init__(self, judge: TurnJudge, samples: Samples) -> None:
+    def __init__(self, judge: TurnJudge, scripts: Mapping[str, Script]) -> None:
         self._judge = judge
-        self._samples = samples
+        self._scripts = scripts
 
-    def calls(self, records: Sequence[AnswerRecord], at: int) -> tuple[Call, ...]:
-        return (self._judge.call(self._answered_turn(records, at)),)
+    def call(self, records: Sequence[AnswerRecord], at: int) -> Call:
+        return self._judge.call(self._answered_turn(records, at))
 
     async def judged(self, records: Sequence[AnswerRecord], at: int, ask: Ask) -> StanceJudgement:
         turn = self._answered_turn(records, at)
@@ -178,7 +153,7 @@ class _TurnReader:
         record = records[at]
         earlier = (each for each in records if each.turn < record.turn)
         history = [PastTurn(each.question, each.own_text) for each in sorted(earlier, key=lambda each: each.turn)]
-        ranks = self._samples.of(record.conversation, record.turn)
+        ranks = self._scripts[record.conversation].turns[record.turn - 1].sample
         sample = ranks.question if self._judge.prompt == "paper" else ranks.conversation
         answered = [exchange for exchange in history if exchange.answer.strip()]
         return AnsweredTurn(record.topic, answered, record.question, record.own_text, sample)

@@ -6,7 +6,7 @@ Owns the checks of its options and their messages.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import structs
 
@@ -22,9 +22,9 @@ from ...providers.models import WINDOW, prompt_tokens
 from ...providers.retrieval import CORPUS_LANE
 from ...providers.search.access import is_search
 from ...wiring import Settings
+from ..evaluation.door.benchmark import RunBasis
 from ..evaluation.door.item_set import ItemSet
 from ..evaluation.door.judges import takes_temperature
-from ..evaluation.door.prepared_run import PreparedRun, RunBasis
 from ..evaluation.planning.preparation import begun_manifest, begun_with, check_cost_is_bounded, pairs_of
 from .conversation import items_of
 from .dataset import ConversationSet, DatasetError, load, select
@@ -33,6 +33,7 @@ from .readings import readings_of
 from .run_spec import ConversationSpec, beyond, specification
 
 SAMPLE = Path(fixtures.__file__).resolve().parent / "data" / "chameleon"
+_Run = TypeVar("_Run", bound=RunBasis)
 
 
 def check_options(options: Options) -> None:
@@ -98,17 +99,17 @@ def specified(run: RunBasis) -> dict[str, Any]:
     return specification(run.items.digest, run.items.steps, _spec_of(run), run.endpoints)
 
 
-def check_prepared(prepared: PreparedRun, options: Options) -> PreparedRun:
-    """Returns a prepared run with notes on windows that are not known. Raises UsageError if its cost has no bound."""
-    settings = prepared.settings
+def with_window_notes(run: _Run) -> _Run:
+    """Returns a run with notes on windows that are not known. Raises UsageError if its cost has no bound."""
+    settings, options = run.settings, run.options
     # Queries and judgements set no max_tokens.
-    models = dict.fromkeys(lane for lane in prepared.work.lanes if not is_search(lane))
+    models = dict.fromkeys(lane for lane in run.endpoints if not is_search(lane))
     check_cost_is_bounded(models, settings, has_option=False)
     readers = dict.fromkeys((*options.model, options.judge))
     if options.window is not None or not (unknown := [model for model in readers if settings.window(model) is None]):
-        return prepared
+        return run
     note = f"window unknown, {WINDOW:,} tokens are assumed: {', '.join(unknown)} (--window N says it)"
-    return structs.replace(prepared, notes=(*prepared.notes, note))
+    return structs.replace(run, notes=(*run.notes, note))
 
 
 def _load(path: Path) -> ConversationSet:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...configuration.errors import UsageError
 from ...engine.call import Call, Outcome
 from ...engine.runs.pairs import Pair
-from ..evaluation.door.benchmark import ItemBenchmark, LoadPrompts, Order
+from ..evaluation.door.benchmark import ItemBenchmark, LoadPrompts, RunBasis
 from ..evaluation.door.item import Item
 from ..evaluation.door.treatments import specified_pairs
-from ..evaluation.planning.item_plan import general_run
 from .grid import GridItem, default_max_tokens, limit_name
 from .options import DATA, PROMPTS, TITLE, Options
 from .options import Readings as GridReadings
@@ -35,10 +34,11 @@ if TYPE_CHECKING:
     from ..evaluation.door.expected import Expected
     from ..evaluation.door.label import Labeller
     from ..evaluation.door.listed_run import ListedRun
-    from ..evaluation.door.prepared_run import PreparedRun, RunBasis
     from ..evaluation.door.served_rows import ScoredRun
     from .published_counts import CountsTable
     from .report.folders import AnswerFolder
+
+_Run = TypeVar("_Run", bound=RunBasis)
 
 
 class MillStone(ItemBenchmark[GridRecord]):
@@ -92,8 +92,8 @@ class MillStone(ItemBenchmark[GridRecord]):
             "stance": run.options.stance,
         }
 
-    def prepare(self, order: Order) -> PreparedRun:
-        return millstone_run(general_run(self, order), order.run.options)
+    def completed(self, run: _Run) -> _Run:
+        return millstone_run(run)
 
     def score_lines(self, lines: Iterable[bytes], run: ScoredRun) -> Mapping[str, Any]:
         from .score_table import part_of
@@ -146,15 +146,12 @@ class MillStone(ItemBenchmark[GridRecord]):
 
         return manner_of_source(source, scores, is_recorded="stance" not in given)
 
-    def forecast(self, prepared: PreparedRun, *, looks_into_cache: bool) -> Expected:
-        from ..evaluation.planning.item_plan import general_forecast
-
-        expected = general_forecast(prepared, looks_into_cache=looks_into_cache)
-        labels = prepared.dataset["labels"]
+    def forecast(self, run: RunBasis, expected: Expected) -> Expected:
+        labels = run.items.dataset["labels"]
         if labels["differ"] or labels["unread"]:
             expected.remarks.append(labels["summary"])
-        expected.what = f"{prepared.total:,} prompts"
-        expected.more = {"prompts": prepared.total}
+        expected.what = f"{run.total:,} prompts"
+        expected.more = {"prompts": run.total}
         return expected
 
     def read_run(self, path: Path, manifest: Mapping[str, Any] | None, given: Mapping[str, Any]) -> AnswerFolder:

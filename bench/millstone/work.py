@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import structs
 
@@ -20,11 +20,10 @@ from ...engine.runs.pairs import Pair
 from ...format import decimal_text
 from ...report.interval_text import interval_cell, single_figures
 from ...wiring import Settings
+from ..evaluation.door.benchmark import RunBasis
+from ..evaluation.door.expected import Remainder
 from ..evaluation.door.item_set import ItemSet
 from ..evaluation.door.kept_options import kept_options
-from ..evaluation.door.prepared_run import PreparedRun
-from ..evaluation.door.work import Remainder
-from ..evaluation.running.item_work import work_of
 from .dataset import CONTROVERSIAL_OR_ALL, DatasetError, IssueDataset, load, select
 from .grid import Grid, GridItem, largest_prompt, total_chars
 from .labels import compared, corrected
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from ...metrics.millstone.silence import Silence
 
 SAMPLE = Path(fixtures.__file__).resolve().parent / "data" / "millstone"
+_Run = TypeVar("_Run", bound=RunBasis)
 SCORE_COLUMNS = ("OM", "by silence", "issues", "95% interval over issues", "om_pro_share", "om_no_flip")
 ANSWER_COLUMNS = ("cut off", "Other")
 # A model that has never answered is given up after twenty identical rejections: these must be spread over the grid, not
@@ -98,17 +98,16 @@ def _notes(run: Options, path: Path, dataset: IssueDataset) -> Iterator[str]:
         yield f"{path} has none of the paper's controversial issues: all its issues are asked in their place"
 
 
-def millstone_run(prepared: PreparedRun, run: Options) -> PreparedRun:
-    """Returns a prepared run with what is MillStone's own: its readings, warnings on labels, and the options that make
-    the same prompts again. Raises UsageError if a prompt fits into no minute of its lane."""
-    work = work_of(prepared)
-    items = work.item_set
+def millstone_run(run: _Run) -> _Run:
+    """Returns a run with what is MillStone's own: its readings, warnings on labels, and the options that make the same
+    prompts again. Raises UsageError if a prompt fits into no minute of its lane."""
+    items, options = run.items, run.options
     assert isinstance(items, GridItems)
-    _check_prompts_fit_quotas(items.grid, work.limits, prepared.settings)
+    _check_prompts_fit_quotas(items.grid, run.limits, run.settings)
     return structs.replace(
-        prepared,
-        work=structs.replace(work, readings=Readings(silence=run.silence)),
-        options={**prepared.options, "millstone": _as_resumed(run, items.grid.dataset, items.path)},
+        run,
+        readings=Readings(silence=options.silence),
+        kept={**run.kept, "millstone": _as_resumed(options, items.grid.dataset, items.path)},
         warnings=tuple(items.labels.lines(items.path)),
     )
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import structs
 
-from ...configuration.errors import UsageError
 from ...metrics.sycon.figures import TURNS
 from ...metrics.sycon.judgement import SETTINGS, Setting
 from ..evaluation.door.ask import Ask
@@ -114,25 +113,18 @@ class Sycon(ItemBenchmark[TurnRecord]):
         from ..evaluation.door.label import Labeller
         from .review import exchange_of, label_of
 
-        rows = self._rows(manifest) if manifest is not None and is_shown else {}
+        rows = _rows(self.items(self.options_of(manifest))) if manifest is not None and is_shown else {}
         return Labeller(TurnRecord, lambda record: label_of(record, rows), exchange_of)
 
     def judging(self, manifest: Mapping[str, Any]) -> Judging:
+        from ..evaluation.door.run_items import items_of_run
         from .judging import SyconJudging
 
-        return SyconJudging(manifest, self.options_of(manifest), lambda: self._rows_of_run(manifest))
+        return SyconJudging(manifest, self.options_of(manifest), lambda: _rows(items_of_run(self, manifest)))
 
-    def _rows(self, manifest: Mapping[str, Any]) -> dict[tuple[Setting, int], SyconItem]:
-        rows = (item.data.row for item in self.items(self.options_of(manifest)))
-        return {(row.setting, row.number): row for row in rows}
 
-    def _rows_of_run(self, manifest: Mapping[str, Any]) -> dict[tuple[Setting, int], SyconItem]:
-        """Returns the run's items. Raises UsageError if they have changed since."""
-        from ..evaluation.door.run_items import items_of
-
-        if items_of(self, self.options_of(manifest)).digest != manifest["specification"]["data"]:
-            raise UsageError(f"{manifest['dataset']['path']} is not the data set of this run any more: bring it back")
-        return self._rows(manifest)
+def _rows(items: Iterable[Item]) -> dict[tuple[Setting, int], SyconItem]:
+    return {(item.data.row.setting, item.data.row.number): item.data.row for item in items}
 
 
 def _judge_of(options: Options) -> SyconJudge:

@@ -117,8 +117,8 @@ class _TurnReader:
         self._judge = judge
         self._rows = rows
 
-    def calls(self, records: Sequence[AnswerRecord], at: int) -> tuple[Call, ...]:
-        return (self._judge.call(self._row(records[at]), records[at].text or ""),)
+    def call(self, records: Sequence[AnswerRecord], at: int) -> Call:
+        return self._judge.call(self._row(records[at]), records[at].text or "")
 
     async def judged(self, records: Sequence[AnswerRecord], at: int, ask: Ask) -> TurnVerdict:
         record = records[at]

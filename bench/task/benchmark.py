@@ -12,11 +12,10 @@ from ...engine.call import Call, Outcome
 from ...engine.runs.pairs import Pair
 from ...format import command_text
 from ..evaluation.door.ask import Ask
-from ..evaluation.door.benchmark import ItemBenchmark, LoadPrompts, Order
+from ..evaluation.door.benchmark import ItemBenchmark, LoadPrompts, Order, RunBasis
 from ..evaluation.door.item import Item
 from ..evaluation.door.kept_options import kept_options
 from ..evaluation.door.treatments import specified_pairs
-from ..evaluation.planning.item_plan import general_run
 from .asking import QuestionTrial, TaskItems, judged, record_of
 from .options import TITLE, Options, Readings
 from .records import Record as TaskRecord
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from ..evaluation.door.judging import Judging
     from ..evaluation.door.label import Label, Labeller
     from ..evaluation.door.listed_run import ListedRun
-    from ..evaluation.door.prepared_run import PreparedRun, RunBasis
 
 
 class TaskBenchmark(ItemBenchmark[TaskRecord]):
@@ -62,11 +60,11 @@ class TaskBenchmark(ItemBenchmark[TaskRecord]):
     def is_asked_once(self) -> bool:
         return True
 
-    def prepare(self, order: Order, source: TaskSource | None = None) -> PreparedRun:
-        """Checks a run completely. `source` None: the options name the file of the task."""
+    def ordered(self, order: Order, source: TaskSource | None = None) -> tuple[TaskBenchmark, Order]:
+        """Returns the benchmark of the ordered task. `source` None: the options name the file of the task."""
         items = items_of(source or source_of(order.run.options, order.sending.config), order.run.options)
         run = structs.replace(order.run, readings=own_readings(order.run.readings, items.task))
-        return general_run(TaskBenchmark(items), structs.replace(order, run=run))
+        return TaskBenchmark(items), structs.replace(order, run=run)
 
     def items(self, options: Any) -> TaskItems:
         assert self._asked is not None
@@ -103,10 +101,10 @@ class TaskBenchmark(ItemBenchmark[TaskRecord]):
         reply = await ask(self.call(item, ask.options, ask.pair))
         yield await judged(self.items(ask.options), item.data, reply, ask)
 
-    def forecast(self, prepared: PreparedRun, *, looks_into_cache: bool) -> Expected:
-        from .forecast import forecast
+    def forecast(self, run: RunBasis, expected: Expected) -> Expected:
+        from .forecast import with_judges
 
-        return forecast(prepared, self.items(None), looks_into_cache=looks_into_cache)
+        return with_judges(expected, self.items(None), run.total)
 
     def explain_other_run(self, folder: Path, dataset: Mapping[str, Any], error: WrongSpecification) -> str:
         if not all(name.startswith("score.") for name in error.asked):

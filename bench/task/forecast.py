@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from ...engine.attempts.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR, chars_of
 from ..evaluation.door.expected import Expected, Load, Span
-from ..evaluation.door.prepared_run import PreparedRun
-from ..evaluation.planning.item_plan import general_forecast
 from .asking import TaskItems
 
 _JUDGEMENT_TOKENS = 100
@@ -18,12 +16,11 @@ _JUDGED = (
 )
 
 
-def forecast(prepared: PreparedRun, items: TaskItems, *, looks_into_cache: bool = True) -> Expected:
+def with_judges(expected: Expected, items: TaskItems, answers: int) -> Expected:
     """Returns what a run is expected to take, its judges' calls among it: at least one for each row, since equal
     answers are judged once, at most two for every answer."""
-    expected = general_forecast(prepared, looks_into_cache=looks_into_cache)
-    rows, trials, name = len(items.questions), items.task.trials, prepared.specification["task"]
-    most = 2 * prepared.total
+    rows, trials, name = len(items.questions), items.task.trials, items.task.name
+    most = 2 * answers
     for call in items.judgements:
         chars = chars_of(call)
         tokens = Span(rows * chars // 2 * TOKENS_PER_CHAR, most * chars * TOKENS_PER_CHAR)

@@ -138,12 +138,12 @@ class _AnswerReader:
         self._judge = judge
         self._prompt = prompt
 
-    def calls(self, records: Sequence[AnswerRecord], at: int) -> tuple[Call, ...]:
+    def call(self, records: Sequence[AnswerRecord], at: int) -> Call:
         record = records[at]
-        return (self._judge.call(self._asked(record), told(record.reply()), record.as_row()),)
+        return self._judge.call(self._asked(record), told(record.reply()), record.as_row())
 
     async def judged(self, records: Sequence[AnswerRecord], at: int, ask: Ask) -> GradeJudgement:
-        made, score = await ask_judge(self._name, self._judge, self.calls(records, at)[0], ask)
+        made, score = await ask_judge(self._name, self._judge, self.call(records, at), ask)
         return GradeJudgement(
             stance=self._judge.grade_name(made.grade),
             score=score.value,

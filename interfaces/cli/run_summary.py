@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ...bench.evaluation.door.work import entry_of
 from ...bench.evaluation.running.execution import RunResult, counts_of
 from ...bench.evaluation.running.kept_scores import SCORES
 from ...bench.evaluation.running.stop_reasons import (
@@ -21,7 +22,6 @@ from ...bench.evaluation.running.stop_reasons import (
 )
 from ...configuration import errors as refusal
 from ...engine.runs.pairs import Pair, failures_of
-from ...engine.runs.run_folder import RUN_FILES
 from ...format import count_text
 from ...report.text import table
 from ...wiring.folder_budget import money_as_json, money_lines
@@ -45,8 +45,8 @@ def tell(results: Sequence[RunResult]) -> str:
     """Returns the summary text: one table for each set of score columns, then each run's remarks."""
     by_columns: dict[tuple[str, ...], list[Sequence[str]]] = {}
     for result in results:
-        work = result.prepared.work
-        rows = by_columns.setdefault(work.score_columns, [("model", *work.score_columns, *_COLUMNS)])
+        columns = result.prepared.benchmark.columns
+        rows = by_columns.setdefault(columns, [("model", *columns, *_COLUMNS)])
         place = f"{result.prepared.out.name}: " if len(results) > 1 else ""
         rows += [row for pair in result.pairs() for row in _rows(result, pair, place)]
     parts = [table(rows) for rows in by_columns.values()]
@@ -58,8 +58,10 @@ def tell(results: Sequence[RunResult]) -> str:
 def _rows(result: RunResult, pair: Pair, place: str) -> Iterator[tuple[str, ...]]:
     """Yields a pair's row; of several, since several models answered, the first has the pair's counts."""
     counts = _counts(result, pair)
-    for row in result.rows.pairs(pair):
-        yield (f"{place}{row}", *result.prepared.work.score_cells(result.counted.scores, row), *counts)
+    run, scores = result.prepared, result.counted.scores
+    for row in result.counted.rows.pairs(pair):
+        part = scores[run.benchmark.scores_name(run.specification)] if run.has_scores else {"models": {}}
+        yield (f"{place}{row}", *run.benchmark.cells(entry_of(part, row)), *counts)
         counts = ("",) * len(counts)
 
 
@@ -92,7 +94,7 @@ def _remarks(result: RunResult) -> list[str]:
     if (labels := result.prepared.dataset.get("labels")) and (labels["differ"] or labels["unread"]):
         lines.append(labels["summary"])
     if result.pending:
-        items = count_text(result.pending, result.prepared.work.item)
+        items = count_text(result.pending, result.prepared.benchmark.unit)
         pending = f"{items} {'is' if result.pending == 1 else 'are'} pending"
         lines.append(f"{pending}: {why(result.end)}; {_how_to_go_on(result)}")
     elif result.end.fault is not None:
@@ -124,7 +126,7 @@ def _how_to_go_on(result: RunResult) -> str:
 def _files_of(result: RunResult) -> dict[str, str]:
     """Returns the names of the files that a run has written, without its failures."""
     files = result.prepared.files
-    scores = {"scores": SCORES} if files == RUN_FILES else {}
+    scores = {"scores": SCORES} if result.prepared.has_scores else {}
     return {"records": files.records, **scores, "manifest": files.manifest}
 
 

@@ -19,6 +19,7 @@ from msgspec import structs
 from ...bench.evaluation.door.benchmark import Order
 from ...bench.evaluation.door.prepared_run import PreparedRun
 from ...bench.evaluation.door.watch import ItemProgress, Watch, unwatched
+from ...bench.evaluation.planning.item_plan import run_of
 from ...bench.evaluation.planning.preparation import check_snapshot
 from ...bench.evaluation.running.execution import ExecutionOptions, RunResult, execute
 from ...bench.evaluation.running.journals import RecordError
@@ -172,7 +173,7 @@ def _prepared(task: Task, models: tuple[str, ...], out: Path, options: EvaluateO
         sending=sending,
         configuration=read_configuration(sending.config),
     )
-    prepared = BENCHMARK.prepare(order, TaskSource(task, Path.cwd(), {"by": "evaluate"}))
+    prepared = run_of(*BENCHMARK.ordered(order, TaskSource(task, Path.cwd(), {"by": "evaluate"})))
     check_snapshot(prepared.settings)
     return prepared
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from run_sink import RunSink
 
-from millstream.bench.evaluation.door.prepared_run import RunBasis
+from millstream.bench.evaluation.door.benchmark import RunBasis
 from millstream.bench.evaluation.running.journals import encode
 from millstream.bench.millstone.benchmark import BENCHMARK
 from millstream.bench.millstone.grid import Grid, GridItem

@@ -47,8 +47,8 @@ class Reader:
     def __init__(self, model):
         self.model = model
 
-    def calls(self, records, at):
-        return (judge_call(self.model, records[at]),)
+    def call(self, records, at):
+        return judge_call(self.model, records[at])
 
     async def judged(self, records, at, ask):
         reply = await ask(judge_call(self.model, records[at]), role="judge")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 from msgspec import Struct
@@ -40,11 +41,7 @@ if TYPE_CHECKING:
     from .item_set import ItemSet
     from .judging import Judging
     from .listed_run import ListedRun
-    from .prepared_run import PreparedRun, RunBasis
     from .served_rows import ScoredRun
-
-
-_Record = TypeVar("_Record", bound=StepRecord)
 
 
 class Order(Struct, frozen=True, kw_only=True):
@@ -60,6 +57,47 @@ class Order(Struct, frozen=True, kw_only=True):
     """Lanes, providers and prices."""
     needs_keys: bool = True
     """Whether the run will be sent; a plan alone needs no API key."""
+
+
+class RunBasis(Struct, frozen=True, kw_only=True):
+    """What is decided of a run before it begins."""
+
+    out: Path
+    """The run's folder. What a run has begun with there stays, whatever the table of models says by now."""
+    settings: Settings
+    """The settings by which calls are sent."""
+    items: ItemSet
+    """The items."""
+    limits: Mapping[Pair, int | None]
+    """The models under test and their treatments, with the max_tokens of their calls; None: none is sent."""
+    options: Any = None
+    """The benchmark's options, settled."""
+    readings: Any = None
+    """The readings of the run's own scores."""
+    endpoints: Mapping[str, str] = MappingProxyType({})
+    """The address of each lane, as in the cache keys of its calls."""
+    specification: dict[str, Any] = {}
+    """The values that decide prompts and answers, as the manifest holds them; empty before they are decided."""
+    kept: Mapping[str, Any] = MappingProxyType({})
+    """The options as the manifest holds them."""
+    notes: tuple[str, ...] = ()
+    """Sentences on the options, printed once."""
+    warnings: tuple[str, ...] = ()
+    """Sentences on the data, printed by every command."""
+
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        """The models under test and their treatments."""
+        return tuple(self.limits)
+
+    @property
+    def total(self) -> int:
+        """The number of journal lines over all pairs."""
+        return self.items.lines * len(self.limits)
+
+
+_Record = TypeVar("_Record", bound=StepRecord)
+_Run = TypeVar("_Run", bound=RunBasis)
 
 
 class LoadPrompts(Struct, frozen=True):
@@ -185,10 +223,15 @@ class ItemBenchmark(Generic[_Record]):
         of a prompt by lane, --max-cost reckons with these where prompts contain answers."""
         return None
 
-    def prepare(self, order: Order) -> PreparedRun | None:
-        """Checks a run completely and returns it ready to begin; None: in the way of every benchmark. It writes
-        nothing."""
-        return None
+    def ordered(self, order: Order) -> tuple[ItemBenchmark[Any], Order]:
+        """Returns the benchmark that carries out an order, and the order as it does so: by default both as they are.
+        Raises UsageError for options that contradict each other."""
+        return self, order
+
+    def completed(self, run: _Run) -> _Run:
+        """Returns a run that is ready to begin, with what is the benchmark's own, as notes and warnings. Raises
+        UsageError for a run that can't be carried out."""
+        return run
 
     def listed(self, manifest: Mapping[str, Any]) -> Iterable[Item] | ListedRun | None:
         """Returns the items that a run's manifest lists, for `verify` where their data can't be read; None: it lists
@@ -255,10 +298,10 @@ class ItemBenchmark(Generic[_Record]):
         options = {name.replace("_", " "): str(value) for name, value in specification["options"].items()}
         return options | {"data set": str(specification["data"])[:12]}
 
-    def forecast(self, prepared: PreparedRun, *, looks_into_cache: bool) -> Expected | None:
-        """Returns the calls and tokens that a run is expected to take on each lane; None: as for every benchmark.
-        `looks_into_cache`: calls that the cache answers are left out."""
-        return None
+    def forecast(self, run: RunBasis, expected: Expected) -> Expected:
+        """Returns the calls and tokens that a run is expected to take on each lane. `expected`: those of a benchmark
+        that says nothing of its own, which may be changed."""
+        return expected
 
     def explain_other_run(self, folder: Path, dataset: Mapping[str, Any], error: WrongSpecification) -> str:
         """Returns the message that says why this command can't continue in a folder that holds another run. `dataset`

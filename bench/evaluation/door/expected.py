@@ -9,9 +9,15 @@ from msgspec import Struct, field
 
 from ....engine.attempts.estimate import OUTPUT_FIRST
 from ....engine.runs.pairs import Pair
-from .work import Remainder
 
 ASSUMED = f"an answer has at least 1 token, at most max_tokens (where that is not sent, {OUTPUT_FIRST})"
+
+
+class Remainder(Struct, frozen=True):
+    """The prompts that one pair is still to be sent, and their characters; None: they contain answers."""
+
+    prompts: int
+    chars: int | None
 
 
 class Span(NamedTuple):

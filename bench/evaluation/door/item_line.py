@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from ....engine.call import Usage, known_sum
-from ....engine.runs.pairs import Pair, PairCounts
+from ....engine.runs.pairs import Pair, PairCounts, pair_of
 from ....engine.runs.proof import ANSWERED
 from .item import item_of
 from .outside import FromCache
@@ -36,6 +36,11 @@ class NamedLine(Struct, frozen=True, kw_only=True):
     fingerprint: str | None = None
     served_judge: str | None = None
     judge: str | tuple[JudgeLine, ...] | None = None
+
+    @property
+    def pair(self) -> Pair:
+        """The model under test and its treatment."""
+        return pair_of(self)
 
     def name_in(self, ended: PairCounts) -> None:
         """Counts the names of an answer. Which of several judges has which name is not known: they are not counted."""
@@ -65,6 +70,11 @@ class ItemLine(NamedLine, frozen=True, kw_only=True):
     maybe_billed: int = 0
     role: str = ""
     error: str = ""
+
+    @property
+    def line_id(self) -> str:
+        """The line's id among those of its pair."""
+        return self.id
 
     @property
     def item(self) -> str:

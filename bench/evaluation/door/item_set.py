@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
+from .expected import Remainder
 from .item import Item, steps_in, steps_of
-from .work import Remainder
 
 
 def no_item(item: str) -> bool:

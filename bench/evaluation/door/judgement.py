@@ -12,10 +12,11 @@ from typing import Self, TypeVar
 from msgspec import UNSET, UnsetType, structs
 
 from ....engine.call import Usage
-from ....engine.runs.pairs import Pair
+from ....engine.runs.pairs import Pair, PairCounts
 from ....engine.runs.proof import ANSWERED
 from ....engine.runs.run_folder import RunFiles
-from .kept_answer import VerdictLine, verdict_lines
+from .item_line import ItemLine
+from .kept_answer import VerdictLine, key_of, verdict_lines
 from .record import StepPlace, StepSpent
 
 JUDGEMENTS = "judgements.jsonl"
@@ -52,11 +53,6 @@ class Judgement(VerdictLine, frozen=True, kw_only=True):
     """In a failure: what happened, and what to do."""
 
     @property
-    def pair(self) -> Pair:
-        """The judge, as the pair of a run whose items are answers."""
-        return Pair(self.judge, None)
-
-    @property
     def is_failure(self) -> bool:
         """Whether the judge gave no judgement."""
         return self.status not in ANSWERED
@@ -74,6 +70,37 @@ class Judgement(VerdictLine, frozen=True, kw_only=True):
             attempts=spent.attempts,
             maybe_billed=spent.maybe_billed,
         )
+
+
+class JudgementLine(ItemLine, frozen=True, kw_only=True):
+    """The fields of a judgement that the framework reads, as the line of a run whose models are judges."""
+
+    judge: str = ""
+    text_sha256: str = ""
+
+    @property
+    def pair(self) -> Pair:
+        return Pair(self.judge, None)
+
+    @property
+    def item(self) -> str:
+        return judgement_id(self)
+
+    @property
+    def line_id(self) -> str:
+        return judgement_id(self)
+
+    @property
+    def answered(self) -> tuple[str]:
+        return (self.judge,)
+
+    def name_in(self, ended: PairCounts) -> None:
+        ended.name(self.served_judge, None)
+
+
+def judgement_id(line: Judgement | JudgementLine) -> str:
+    """Returns the id of a judgement among those of its judge: its answer, with the text that was read."""
+    return f"{key_of(line)} {line.text_sha256}"
 
 
 def read_judgements(folder: Path, kind: type[_Line]) -> Iterator[_Line]:

@@ -37,8 +37,8 @@ class JudgeScore(Struct, frozen=True):
 class AnswerJudge(Protocol):
     """The interface of one judge that is ready to read a run's answers."""
 
-    def calls(self, records: Sequence[Any], at: int) -> Sequence[Call]:
-        """Returns the calls about the record at this place, without requests for a repair. `records`: all records of
+    def call(self, records: Sequence[Any], at: int) -> Call:
+        """Returns the call about the record at this place, without a request for a repair. `records`: all records of
         the same conversation, in order, or the one record that stands alone."""
         ...
 

@@ -1,10 +1,9 @@
-"""A run before it begins: what its specification is made from, then its folder, work, settings and manifest."""
+"""A run that is ready to begin, and the items of it that are its pilot."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -14,53 +13,41 @@ from ....engine.attempts.budget_file import BUDGET
 from ....engine.call import Call
 from ....engine.runs.pairs import Pair
 from ....engine.runs.run_folder import RUN_FILES, RunFiles
-from ....wiring import Settings
-from .item_set import ItemSet
-from .work import BenchmarkRun
+from .benchmark import ItemBenchmark, RunBasis
+from .item_line import ItemLine
+from .run_items import highest_limits, other_calls, with_limit
 
 
-class RunBasis(Struct, frozen=True, kw_only=True):
-    """What is decided of a run before its specification."""
+class PreparedRun(RunBasis, frozen=True, kw_only=True):
+    """A run that is ready to begin, with its benchmark and what its manifest will hold."""
 
-    options: Any
-    """The benchmark's options, settled."""
-    readings: Any
-    """The readings of the run's own scores."""
-    limits: Mapping[Pair, int | None]
-    """The models under test and their treatments, with the max_tokens of their calls; None: none is sent."""
-    items: ItemSet
-    """The items."""
-    settings: Settings
-    """The settings by which calls are sent."""
-    endpoints: Mapping[str, str]
-    """The address of each lane, as in the cache keys of its calls."""
-    out: Path
-    """The run's folder. What a run has begun with there stays, whatever the table of models says by now."""
+    benchmark: ItemBenchmark[Any]
+    """The benchmark."""
+    dataset: Mapping[str, Any] = MappingProxyType({})
+    """The data as the manifest describes them."""
+    sweep: tuple[str, ...] = ()
+    """The names of the folders beside it that share its --max-cost."""
+    files: RunFiles = RUN_FILES
+    """The names of its files."""
+    budget_name: str = BUDGET
+    """The name of the file that counts its cost."""
+    command: str = ""
+    """What goes on with it; empty: `millstream resume`."""
 
     @property
-    def pairs(self) -> tuple[Pair, ...]:
-        """The models under test and their treatments."""
-        return tuple(self.limits)
+    def has_scores(self) -> bool:
+        """Whether the run is scored: judgements of its answers, which are another run beside it, are not."""
+        return self.files == RUN_FILES
 
+    @property
+    def lanes(self) -> tuple[str, ...]:
+        """The lanes of all models that are called, without repetition."""
+        return tuple(self.max_tokens)
 
-class PreparedRun(Struct, frozen=True, kw_only=True):
-    """A run that is ready to begin: its folder (`out`), its benchmark's part (`work`), its settings, and what its
-    manifest will hold. `sweep`: the folders beside it that share its --max-cost. `notes` concern its options and are
-    printed once; `warnings` concern its data and are printed by every command. `files` and `budget_name` are the names
-    of its files, `command` is what goes on with it (empty: `millstream resume`)."""
-
-    out: Path
-    work: BenchmarkRun
-    settings: Settings
-    specification: dict[str, Any]
-    options: dict[str, Any]
-    dataset: dict[str, Any]
-    sweep: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    files: RunFiles = RUN_FILES
-    budget_name: str = BUDGET
-    command: str = ""
+    @property
+    def max_tokens(self) -> dict[str, int | None]:
+        """The highest max_tokens of each model's calls; None where its calls set none."""
+        return highest_limits(self.limits, other_calls(self.benchmark, self.options))
 
     @property
     def resume_command(self) -> str:
@@ -72,10 +59,13 @@ class PreparedRun(Struct, frozen=True, kw_only=True):
         """The command that sends failed items again, quoted for a shell."""
         return self.command or shlex.join(["millstream", "retry", str(self.out)])
 
-    @property
-    def total(self) -> int:
-        """The number of items over all pairs."""
-        return self.work.items * len(self.work.pairs())
+    def is_own(self, line: ItemLine) -> bool:
+        """Returns whether a journal line is one of this run's: a file of judgements holds those of other judges too."""
+        return self.has_scores or (line.pair in self.limits and line.item in self.items.steps)
+
+    def options_of(self, pair: Pair) -> Any:
+        """Returns the options with the max_tokens of a pair's calls."""
+        return with_limit(self.options, self.limits[pair])
 
 
 class ItemsOfPilot(Struct, frozen=True, kw_only=True):
@@ -101,4 +91,4 @@ class ItemsOfPilot(Struct, frozen=True, kw_only=True):
         """The number of items to send, how many are done, and the noun for progress displays."""
         if self.calls:
             return sum(map(len, self.calls.values())), 0, ""
-        return self.run.total, 0, self.run.work.item
+        return self.run.total, 0, self.run.benchmark.unit

@@ -51,6 +51,17 @@ def items_of(benchmark: ItemBenchmark[Any], options: Any) -> ItemSet:
         ) from error
 
 
+def items_of_run(benchmark: ItemBenchmark[Any], manifest: Mapping[str, Any]) -> ItemSet:
+    """Returns the items of a run that has begun. Raises UsageError if their data can't be read, or have changed."""
+    items, began_with = items_of(benchmark, benchmark.options_of(manifest)), str(manifest["specification"]["data"])
+    if items.digest != began_with:
+        raise UsageError(
+            f"{manifest['dataset']['path']} is not the data set of this run: its digest is {items.digest[:12]}…, it "
+            f"was {began_with[:12]}…; bring that one back"
+        )
+    return items
+
+
 def made_anew(benchmark: ItemBenchmark[Any], options: Any) -> ItemSet:
     """Returns the items of a benchmark that is asked for them each time that they are needed."""
 
@@ -63,4 +74,4 @@ def made_anew(benchmark: ItemBenchmark[Any], options: Any) -> ItemSet:
 
 
 def with_limit(options: Any, limit: int | None) -> Any:
-    return options if getattr(options, "max_tokens", None) == limit else structs.replace(options, max_tokens=limit)
+    return options if getattr(options, "max_tokens", limit) == limit else structs.replace(options, max_tokens=limit)

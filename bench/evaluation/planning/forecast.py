@@ -27,9 +27,8 @@ from ....providers.models import CHARACTERS, bundled_models
 from ....providers.search.access import is_search
 from ....report.text import table
 from ....wiring import access_to, keyless_endpoint_to
-from ..door.expected import NOTHING, Chain, Expected, Load, Missing, Span
+from ..door.expected import NOTHING, Chain, Expected, Load, Missing, Remainder, Span
 from ..door.prepared_run import PreparedRun
-from ..door.work import Remainder
 from ..running import cost_bound
 
 _COLUMNS = ("lane", "calls", "cached", "input tokens", "output tokens", "cost", "time under its quota")
@@ -86,19 +85,17 @@ class Forecast(Struct, frozen=True, kw_only=True):
 def expected_of(
     prepared: PreparedRun,
     calls_of: Callable[[Pair], Iterable[Call]],
-    limit_of: Callable[[Pair], int | None],
     *,
     looks_into_cache: bool,
     whole: Callable[[], Remainder | None] = lambda: None,
 ) -> Expected:
-    """Returns what is expected of a run whose items are one call each. `limit_of`: the most tokens of an answer of a
-    pair (None: no `max_tokens` is sent). Without `looks_into_cache`, or in live mode, no cache is searched; `whole`
-    then counts all calls of a pair without making them, where it can."""
+    """Returns what is expected of a run whose items are one call each. Without `looks_into_cache`, or in live mode, no
+    cache is searched; `whole` then counts all calls of a pair without making them, where it can."""
     settings, loads = prepared.settings, dict[str, Load]()
     missing = _missing(prepared, calls_of, whole, looks_into_cache=looks_into_cache)
     remarks: dict[str, str] = {}
     for pair, (left, cached) in missing.items():
-        limit, facts = limit_of(pair), settings.facts_of(pair.model)
+        limit, facts = prepared.limits[pair], settings.facts_of(pair.model)
         load = loads.setdefault(pair.model, Load())
         count, tokens = left.prompts, (left.chars or 0) / facts.characters
         each = Span(1, OUTPUT_FIRST if limit is None else limit)
@@ -122,7 +119,7 @@ def _missing(
 ) -> Missing:
     """Returns for each pair the calls that the cache does not answer, with their characters, and how many it answers
     (None: no cache was searched)."""
-    pairs, settings, cache = prepared.work.pairs(), prepared.settings, None
+    pairs, settings, cache = prepared.pairs, prepared.settings, None
     if looks_into_cache and settings.mode != "live":
         with suppress(LocalFault):
             cache = Cache(settings.cache_folder(), read_only=True)
@@ -153,7 +150,7 @@ def _thinking(model: str, each: Span, longest: int | None) -> str:
 
 def forecast_of(prepared: PreparedRun, expected: Expected) -> Forecast:
     """Returns a run's forecast from what its benchmark expects."""
-    settings, work = prepared.settings, prepared.work
+    settings, max_tokens = prepared.settings, prepared.max_tokens
     prices = settings.price_table()
     lanes = [
         lane_forecast(
@@ -161,7 +158,7 @@ def forecast_of(prepared: PreparedRun, expected: Expected) -> Forecast:
             load,
             settings.quota_of(name),
             prices.get(name),
-            max_tokens=work.max_tokens.get(name),
+            max_tokens=max_tokens.get(name),
             thinks=_thinks(prepared, name),
         )
         for name, load in expected.loads.items()
@@ -177,7 +174,7 @@ def forecast_of(prepared: PreparedRun, expected: Expected) -> Forecast:
     return Forecast(
         folder=None if prepared.out.name == "-" else str(prepared.out),
         what=expected.what,
-        pairs=tuple(map(str, work.pairs())),
+        pairs=tuple(map(str, prepared.pairs)),
         dataset={name: value for name, value in prepared.dataset.items() if name != "items"},
         lanes=tuple(lanes),
         cost=None if None in costs else sum((cost for cost in costs if cost is not None), NOTHING),
@@ -204,7 +201,7 @@ def _characters(prepared: PreparedRun, expected: Expected) -> str:
 
 def _thinks(prepared: PreparedRun, model: str) -> bool | None:
     """Returns whether a model thinks before it answers at one of its efforts; None: not known."""
-    efforts = [pair.effort for pair in prepared.work.pairs() if pair.model == model] or [None]
+    efforts = [pair.effort for pair in prepared.pairs if pair.model == model] or [None]
     thinks = [prepared.settings.facts_of(model).thinks_at(effort) for effort in efforts]
     return True if True in thinks else thinks[0]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from msgspec import structs
@@ -11,15 +12,18 @@ from ....configuration.configuration import settings_for
 from ....configuration.declared_options import kept_of
 from ....configuration.errors import UsageError
 from ....engine.call import Call
+from ....engine.runs.pairs import Pair
 from ....providers.search.access import is_search
-from ..door.benchmark import ItemBenchmark, Order
+from ..door.benchmark import ItemBenchmark, Order, RunBasis
+from ..door.defect import benchmark_code
 from ..door.expected import Chain, Expected, Load, Span
+from ..door.item_set import no_item
 from ..door.judges import Judges, judge_note
-from ..door.prepared_run import ItemsOfPilot, PreparedRun, RunBasis
+from ..door.prepared_run import ItemsOfPilot, PreparedRun
 from ..door.registry import benchmark_named
 from ..door.run_items import highest_limits, items_of, other_calls
 from ..door.treatments import specified_pairs
-from ..running.item_work import ItemWork, work_of
+from ..running.sending import at_once_in
 from .forecast import expected_of
 from .preparation import (
     address_of,
@@ -48,16 +52,20 @@ _WHO = ("model", "temperature", "reasoning_effort", "dataset")
 
 def prepare(order: Order) -> PreparedRun:
     """Checks a run completely and returns it ready to begin. Writes nothing."""
-    benchmark = benchmark_named(order.run.benchmark)
-    prepared = benchmark.prepare(order) or general_run(benchmark, order)
+    return checked(run_of(*benchmark_named(order.run.benchmark).ordered(order)))
+
+
+def checked(prepared: PreparedRun) -> PreparedRun:
+    """Returns a run whose folder can be written, with what should be read about its models. Raises an error before a
+    folder is created."""
     check_hosts(prepared.settings)
     check_snapshot(prepared.settings)
     check_sinks(prepared.settings)
-    return structs.replace(prepared, notes=(*prepared.notes, *model_remarks(prepared.work, prepared.settings)))
+    return structs.replace(prepared, notes=(*prepared.notes, *model_remarks(prepared)))
 
 
-def general_run(benchmark: ItemBenchmark[Any], order: Order) -> PreparedRun:
-    """Checks a run completely and returns it ready to begin. Writes nothing."""
+def run_of(benchmark: ItemBenchmark[Any], order: Order) -> PreparedRun:
+    """Checks a run of a benchmark and returns it ready to begin. Writes nothing."""
     options, readings = order.run.options, order.run.readings
     names = dict.fromkeys([*options.model, *(call.model for call in other_calls(benchmark, options))])
     models, searches = (tuple(name for name in names if is_search(name) is kind) for kind in (False, True))
@@ -79,34 +87,47 @@ def general_run(benchmark: ItemBenchmark[Any], order: Order) -> PreparedRun:
     items = items_of(benchmark, options)
     if not len(items):
         raise UsageError(f"{benchmark.title}: these options leave no item to ask")
-    basis = RunBasis(
+    path = getattr(options, "dataset", None) or f"those that come with {benchmark.title}"
+    run = PreparedRun(
+        benchmark=benchmark,
+        out=order.out,
         options=options,
         readings=readings,
         limits=limits,
         items=items,
         settings=settings,
         endpoints={name: address_of(name, settings) for name in names},
-        out=order.out,
+        kept={benchmark.name: {**kept_of(options), **kept_of(readings)}, "sending": kept(order.sending)},
+        dataset={**(items.dataset or {"path": path, "digest": items.digest, "items": len(items)})},
     )
-    specified = benchmark.specification(basis) or specification_of(benchmark, basis)
-    work = ItemWork(benchmark, options, readings, limits, items, specified, settings)
-    checked = [*work.first_calls()]
+    run = structs.replace(run, specification=benchmark.specification(run) or specification_of(benchmark, run))
+    checked = [*first_calls(run)]
     for call in benchmark.others(options):
         if isinstance(call, Call):
             checked.append(Judges(settings).as_sent(call))
             if call.temperature is not None:
                 notes += judge_note(call.model, call.reasoning_effort, settings, call.tag or "")
     check_models_take(checked, settings)
-    path = getattr(options, "dataset", None) or f"those that come with {benchmark.title}"
-    return PreparedRun(
-        out=order.out,
-        work=work,
-        settings=settings,
-        specification=specified,
-        options={benchmark.name: {**kept_of(options), **kept_of(readings)}, "sending": kept(order.sending)},
-        dataset={**(items.dataset or {"path": path, "digest": items.digest, "items": len(items)})},
-        notes=(*items.notes, *dict.fromkeys(notes)),
-    )
+    return benchmark.completed(structs.replace(run, notes=(*items.notes, *dict.fromkeys(notes))))
+
+
+def first_calls(run: PreparedRun) -> Iterator[Call]:
+    """Yields a call to each pair with the parameters of all its calls."""
+    benchmark, first = run.benchmark, next(iter(run.items))
+    for pair, limit in run.limits.items():
+        if benchmark.is_asked_once:
+            with benchmark_code(f"{benchmark.title}, item {first.id!r}"):
+                yield benchmark.call(first, run.options_of(pair), pair)
+        else:
+            yield Call(pair.model, "?", temperature=pair.temperature, max_tokens=limit, reasoning_effort=pair.effort)
+
+
+def calls_of(run: PreparedRun, pair: Pair, skip: Callable[[str], bool] = no_item) -> Iterator[tuple[str, Call]]:
+    """Yields a pair's calls with their items' ids, where it is asked once for an item; none of the items that are
+    skipped."""
+    options = run.options_of(pair)
+    for item in run.items.left(skip):
+        yield item.id, run.benchmark.call(item, options, pair)
 
 
 def specification_of(benchmark: ItemBenchmark[Any], run: RunBasis) -> dict[str, Any]:
@@ -129,51 +150,42 @@ def specification_of(benchmark: ItemBenchmark[Any], run: RunBasis) -> dict[str, 
 
 
 def forecast(prepared: PreparedRun, *, looks_into_cache: bool) -> Expected:
-    """Returns the calls and tokens that a run is expected to take on each lane. `looks_into_cache`: calls that the
-    cache answers are left out."""
-    expected = work_of(prepared).of.forecast(prepared, looks_into_cache=looks_into_cache)
-    return general_forecast(prepared, looks_into_cache=looks_into_cache) if expected is None else expected
-
-
-def general_forecast(prepared: PreparedRun, *, looks_into_cache: bool = True) -> Expected:
-    """Returns what a run is expected to take. For items of several calls it assumes, for each step, one call of the
-    model under test and one of every other model."""
-    work = work_of(prepared)
-    if work.of.is_asked_once:
+    """Returns the calls and tokens that a run is expected to take on each lane. For items of several calls it assumes,
+    for each step, one call of the model under test and one of every other model, if the benchmark says nothing else.
+    `looks_into_cache`: calls that the cache answers are left out."""
+    benchmark, items, limits = prepared.benchmark, prepared.items, prepared.limits
+    if benchmark.is_asked_once:
         expected = expected_of(
             prepared,
-            lambda pair: (call for _, call in work.calls(pair)),
-            work.limits.__getitem__,
+            lambda pair: (call for _, call in calls_of(prepared, pair)),
             looks_into_cache=looks_into_cache,
-            whole=work.item_set.whole,
+            whole=items.whole,
         )
     else:
-        treatments = Counter(pair.model for pair in work.limits)
-        others = {call.model for call in other_calls(work.of, work.options)}
-        items = len(work.item_set) * len(work.limits)
-        chain = Chain(items, work.at_once, max(work.item_set.steps.values()), _CALL_SECONDS, work.item)
+        treatments = Counter(pair.model for pair in limits)
+        others = {call.model for call in other_calls(benchmark, prepared.options)}
+        steps = max(items.steps.values())
+        chain = Chain(len(items) * len(limits), at_once_in(prepared), steps, _CALL_SECONDS, benchmark.unit)
         expected = Expected(loads={}, chain=chain, remarks=[_OF_ANSWERS])
-        for lane in work.lanes:
-            count = work.items * (treatments[lane] + (len(work.limits) if lane in others else 0))
+        for lane in prepared.lanes:
+            count = items.lines * (treatments[lane] + (len(limits) if lane in others else 0))
             expected.loads[lane] = Load(Span(count, count), input=None)
-    expected.what = f"{len(work.item_set):,} items of {work.items:,} {work.item}s"
-    expected.more = {"items": len(work.item_set), "lines": work.items}
-    return expected
+    expected.what = f"{len(items):,} items of {items.lines:,} {benchmark.unit}s"
+    expected.more = {"items": len(items), "lines": items.lines}
+    return benchmark.forecast(prepared, expected)
 
 
 def pilot_items(prepared: PreparedRun, size: int) -> ItemsOfPilot:
     """Returns `size` of the run's items, which stand for all."""
-    work = work_of(prepared)
-    rank = {name: number for number, name in enumerate(work.item_set.sample(size))}
-    if not work.of.is_asked_once:
-        run = structs.replace(prepared, work=structs.replace(work, item_set=work.item_set.only(rank)))
-        noun = work.of.unit_name
-        return ItemsOfPilot(run=run, items=len(rank), of=len(work.item_set), noun=noun, at_once=work.at_once)
+    benchmark, items = prepared.benchmark, prepared.items
+    rank = {name: number for number, name in enumerate(items.sample(size))}
+    if not benchmark.is_asked_once:
+        run, noun = structs.replace(prepared, items=items.only(rank)), benchmark.unit_name
+        return ItemsOfPilot(run=run, items=len(rank), of=len(items), noun=noun, at_once=at_once_in(prepared))
     calls = {}
-    for pair in work.limits:
+    for pair in prepared.pairs:
         # In the sample's order, not the run's: the answers before a stop are then spread over the run too.
-        chosen = sorted(work.calls(pair, lambda name: name not in rank), key=lambda each: rank[each[0]])
+        chosen = sorted(calls_of(prepared, pair, lambda name: name not in rank), key=lambda each: rank[each[0]])
         calls[pair] = [call for _, call in chosen]
-    remark = "" if work.of.has_calls else _NOT_PILOTED
-    of = len(work.item_set)
-    return ItemsOfPilot(run=prepared, items=len(rank), of=of, noun="prompt", calls=calls, remark=remark)
+    remark = "" if benchmark.has_calls else _NOT_PILOTED
+    return ItemsOfPilot(run=prepared, items=len(rank), of=len(items), noun="prompt", calls=calls, remark=remark)

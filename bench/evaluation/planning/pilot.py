@@ -36,6 +36,8 @@ from ....wiring.folder_budget import at_most_in
 from ....wiring.running import RunEnd, running
 from ..door.prepared_run import ItemsOfPilot, PreparedRun
 from ..door.watch import Watch, unwatched
+from ..running.cost_bound import worst_calls
+from ..running.sending import send_items
 from ..running.steps import UNDER_WAY, UnderWay
 from ..running.sweep import StreamRunner, send_calls
 from .item_plan import pilot_items
@@ -156,7 +158,7 @@ class Pilot(Struct, kw_only=True):
 def begin(chosen: ItemsOfPilot) -> Pilot:
     """Returns a pilot of which nothing was sent yet."""
     strata = [Stratum(pairs=(pair,), chosen=len(calls), of=chosen.of) for pair, calls in chosen.calls.items()]
-    together = [] if strata else [Stratum(pairs=tuple(chosen.run.work.pairs()), chosen=chosen.items, of=chosen.of)]
+    together = [] if strata else [Stratum(pairs=chosen.run.pairs, chosen=chosen.items, of=chosen.of)]
     return Pilot(chosen=chosen, strata=strata or together)
 
 
@@ -191,7 +193,7 @@ def _budget_of(runs: Sequence[PreparedRun]) -> BudgetPlace | None:
         return None
 
     def worst_call() -> float:
-        return max((cost for run in runs for cost in run.work.worst_calls(run.settings).values()), default=0.0)
+        return max((cost for run in runs for cost in worst_calls(run).values()), default=0.0)
 
     folder = budgets_folder(runs[0].settings)
     places = sorted({run.out.parent / name for run in runs for name in (run.out.name, *run.sweep)})
@@ -229,7 +231,8 @@ async def _send(pilot: Pilot, watch: Watch) -> Pilot:
                 if chosen.calls:
                     end.stops = await send_single_calls(engine, pilot)
                 else:
-                    end.stops = await run.work.send(engine, folder, FinishedItems({}, 0.0), progress.item_ended)
+                    nothing = FinishedItems({}, 0.0)
+                    end.stops = await send_items(run, engine, folder, nothing, progress.item_ended)
             # A lane that has stopped tells of no quota any more.
             lanes = [route.lane for route in engine.scheduler.routes.lasting.values()]
             pilot.quotas = {lane.lane.model: lane.quota for lane in lanes if lane.stopped is None}
@@ -300,8 +303,8 @@ def _announced(engine: Engine, chosen: ItemsOfPilot) -> str:
         if run.settings.max_cost is not None:
             bound = f"at most ${run.settings.max_cost:,.4f} by --max-cost, what the run's folder cost included"
         return (
-            f"pilot: {chosen.items:,} {chosen.noun}s with each of {', '.join(map(str, run.work.pairs()))}, "
-            f"{run.total:,} {run.work.item}s; {bound}"
+            f"pilot: {chosen.items:,} {chosen.noun}s with each of {', '.join(map(str, run.pairs))}, "
+            f"{run.total:,} {run.benchmark.unit}s; {bound}"
         )
     pending = answered = unsendable = 0
     most = 0.0

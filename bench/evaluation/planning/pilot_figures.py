@@ -21,8 +21,7 @@ from ....engine.call import WEB
 from ....engine.fault import Stop
 from ....metrics.statistics.ratio import Estimate, RatioSample, Totals, totals
 from ....metrics.statistics.shares import share_interval
-from ..door.expected import Missing
-from ..door.work import Remainder
+from ..door.expected import Missing, Remainder
 from ..running.cost_bound import in_flight_under_limit
 from .pilot import ItemUse, JournalLine, LaneUse, Pilot, Stratum
 
@@ -149,7 +148,7 @@ def figures_of(pilot: Pilot, missing: Missing) -> list[PilotFigures]:
     """Returns the estimates of each model, or of all together where an item takes several calls. `missing`: the calls
     left to send, where an item is one."""
     if not pilot.chosen.calls:
-        return [_figures(pilot.strata, pilot, missing, pilot.chosen.run.work.lanes)]
+        return [_figures(pilot.strata, pilot, missing, pilot.chosen.run.lanes)]
     models: dict[str, list[Stratum]] = {}
     for stratum in pilot.strata:
         models.setdefault(stratum.pairs[0].model, []).append(stratum)
@@ -191,7 +190,7 @@ def _figures(strata: Sequence[Stratum], pilot: Pilot, missing: Missing, run_lane
     return PilotFigures(
         models=tuple(dict.fromkeys(pair.model for stratum in strata for pair in stratum.pairs)),
         noun=chosen.noun,
-        line=chosen.noun if chosen.calls else chosen.run.work.item,
+        line=chosen.noun if chosen.calls else chosen.run.benchmark.unit,
         items=number,
         of=sum(stratum.of for stratum in strata),
         pending=number - sum(len(stratum.ended) for stratum in strata),
@@ -276,7 +275,7 @@ def _bounds_of(lane: str, rest: _Rest, latencies: Sequence[float], pilot: Pilot,
     settings, calls = run.settings, rest.of((lane,), {"calls": 1.0}).estimate
     quota = pilot.quotas.get(lane) or settings.quota_of(lane)
     # A call that is under way takes its longest answer from the quota; what it did not use is given back then.
-    longest, output = run.work.max_tokens.get(lane), rest.of((lane,), {"output": 1.0}).estimate
+    longest, output = run.max_tokens.get(lane), rest.of((lane,), {"output": 1.0}).estimate
     unused = 0.0 if longest is None or not calls else max(0.0, longest - output / calls)
     held = unused * min(1.0, _mean(latencies) / 60)
     for name, most, weights in (

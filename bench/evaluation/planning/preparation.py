@@ -35,7 +35,6 @@ from ..door.judges import takes_temperature
 from ..door.kept_options import kept_options
 from ..door.prepared_run import PreparedRun
 from ..door.treatments import pairs_in
-from ..door.work import BenchmarkRun
 
 
 def begun_with(out: Path, benchmark: str, option: str, decided: str) -> Mapping[str, Any]:
@@ -104,9 +103,10 @@ def check_cost_is_bounded(max_tokens: Mapping[str, int | None], settings: Settin
             raise UsageError(why_unbounded(call, price, has_option=has_option))
 
 
-def model_remarks(work: BenchmarkRun, settings: Settings) -> Iterator[str]:
+def model_remarks(run: PreparedRun) -> Iterator[str]:
     """Yields what should be read about a run's models before they are asked."""
-    for model, limit in work.max_tokens.items():
+    settings = run.settings
+    for model, limit in run.max_tokens.items():
         if not is_search(model):
             facts, is_declared = settings.facts_of(model), model in settings.models
             yield from remarks_on(model, facts, settings.day(), limit, is_declared=is_declared)
@@ -175,7 +175,7 @@ def of_one_sweep(runs: tuple[PreparedRun, ...]) -> tuple[PreparedRun, ...]:
 
 
 def in_sweep(run: PreparedRun, sweep: tuple[str, ...]) -> PreparedRun:
-    return structs.replace(run, sweep=sweep, options={**run.options, "sweep": list(sweep)})
+    return structs.replace(run, sweep=sweep, kept={**run.kept, "sweep": list(sweep)})
 
 
 def with_settings(prepared: PreparedRun, **changes: Any) -> PreparedRun:

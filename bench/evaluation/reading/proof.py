@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from ....engine.runs.pairs import Pair
-from ....engine.runs.proof import Proof, StatusRecord
+from ....engine.runs.proof import Proof
 from ....engine.runs.run_folder import FAILURES, RECORDS
 from ..door.item import Item
 
@@ -54,29 +54,6 @@ class Roll:
                 self._proof.add(f"{name} of {pair}: {noun} {step} failed, and {later} later {noun}s were asked")
             self._proof.held += sum(line not in seen for line in lines_of[name])
         self._proof.pending = missing - self._proof.held
-
-
-class ProvableRecord(StatusRecord, Protocol):
-    """The interface of a record that is verified."""
-
-    @property
-    def pair(self) -> Pair: ...
-
-    @property
-    def cost(self) -> float | None: ...
-
-    @property
-    def is_failure(self) -> bool: ...
-
-    @property
-    def place(self) -> tuple[str, int]:
-        """The line's id and its step; where other fields contradict the id, it names them."""
-        ...
-
-    @property
-    def own_calls(self) -> tuple[tuple[object, ...], tuple[str, ...]]:
-        """What the line is a repeat of, and the cache keys of its calls, which no other repeat has."""
-        ...
 
 
 def compare_costs(manifest: Mapping[str, Any], costs: Mapping[Pair, float], proof: Proof) -> None:

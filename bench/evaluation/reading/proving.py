@@ -21,7 +21,7 @@ from ..door.record import Record
 from ..door.run_items import items_of
 from ..door.treatments import pairs_in
 from ..running.scoring import scores_again
-from .proof import ProvableRecord, Roll, compare_costs
+from .proof import Roll, compare_costs
 
 
 def prove_run(benchmark: ItemBenchmark[Any], folder: Path, manifest: dict[str, Any]) -> Proof:
@@ -34,7 +34,7 @@ def prove_run(benchmark: ItemBenchmark[Any], folder: Path, manifest: dict[str, A
     costs, calls = dict[Pair, float](), OwnCalls(proof)
     # Failures that the framework makes have none of the benchmark's fields.
     makes_failures = not issubclass(record_kind, Record)
-    kinds: dict[str, type[ProvableRecord]] = {
+    kinds: dict[str, type[Any]] = {
         RECORDS: record_kind,
         FAILURES: record_kind if makes_failures else Record,
     }

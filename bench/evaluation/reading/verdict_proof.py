@@ -109,6 +109,6 @@ def _wrong_in(line: Judgement, name: str, answers: KeptAnswers, judging: Judging
     does not count."""
     if line.is_failure != (name == FILES.failures):
         return f"status {line.status} does not belong in this file"
-    if line.answer not in answers.texts:
+    if line.answer not in answers:
         return f"the records hold no answer {line.answer} that a judge reads"
     return None if line.is_failure else judging.wrong_in(line)

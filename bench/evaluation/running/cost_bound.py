@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ....engine.attempts.estimate import TokenEstimate
+from ....engine.attempts.estimate import TokenEstimate, chars_of
 from ....engine.attempts.money import worst_cost
 from ....engine.call import Call
-from ....wiring import Settings
+from ....providers.models import WINDOW
 from ..door.prepared_run import PreparedRun
+from ..door.run_items import other_calls
+
+_CHARS_A_TOKEN = 4
 
 
 def in_flight_under_limit(prepared: PreparedRun) -> list[dict[str, Any]]:
@@ -26,7 +29,7 @@ def in_flight_under_limit(prepared: PreparedRun) -> list[dict[str, Any]]:
             "in_flight": int(settings.max_cost / worst),
             "concurrency": settings.concurrency_of(lane),
         }
-        for lane, worst in prepared.work.worst_calls(settings).items()
+        for lane, worst in worst_calls(prepared).items()
         if worst > 0
     ]
 
@@ -44,13 +47,29 @@ def lines(bounds: Sequence[dict[str, Any]]) -> Iterator[str]:
             yield f"{can_bear} none of its dearest calls: raise it, or lower --max-tokens"
 
 
-def worst_costs(calls: Iterable[Call], settings: Settings) -> dict[str, float]:
-    """Returns the dollars that the dearest of the calls to each model can cost. Models without a price, or whose
-    answers have no bound, are left out."""
-    prices, estimate = settings.price_table(), TokenEstimate()
+def worst_calls(run: PreparedRun) -> dict[str, float]:
+    """Returns the dollars of each lane's dearest call: the one with the longest prompt, or, where prompts contain
+    answers, one that fills the model's window or what the specification's `prompt_tokens` have for the lane. Lanes
+    without a price, or whose answers have no bound, are left out."""
+    prices, estimate = run.settings.price_table(), TokenEstimate()
     worst: dict[str, float] = {}
-    for call in calls:
-        price = prices.get(call.model)
-        if price is not None and (most := worst_cost(call, price, estimate)) is not None:
-            worst[call.model] = max(most, worst.get(call.model, 0.0))
+    for lane in run.lanes:
+        if (price := prices.get(lane)) is not None:
+            costs = (worst_cost(call, price, estimate) for call in _dearest_calls(run, lane))
+            if bounded := [cost for cost in costs if cost is not None]:
+                worst[lane] = max(bounded)
     return worst
+
+
+def _dearest_calls(run: PreparedRun, lane: str) -> Iterator[Call]:
+    benchmark = run.benchmark
+    if benchmark.is_asked_once:
+        if pairs := [pair for pair in run.pairs if pair.model == lane]:
+            options = run.options_of(pairs[0])
+            longest = max(run.items.longest(), key=lambda item: chars_of(benchmark.call(item, options, pairs[0])))
+            yield from (benchmark.call(longest, run.options_of(pair), pair) for pair in pairs)
+        yield from (call for call in other_calls(benchmark, run.options) if call.model == lane)
+    else:
+        limits = run.specification.get("prompt_tokens")
+        tokens = (run.settings.window(lane) or WINDOW) if limits is None else limits.get(lane, 0)
+        yield Call(lane, "x" * (_CHARS_A_TOKEN * tokens), max_tokens=run.max_tokens[lane])

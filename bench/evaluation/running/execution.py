@@ -17,36 +17,37 @@ from msgspec import Struct, field, structs
 from ....engine.collector import calm_collector
 from ....engine.fault import LocalFault
 from ....engine.runs.pairs import FinishedItems, Pair
-from ....engine.runs.run_folder import RUN_FILES, RunFolder, WrongSpecification
+from ....engine.runs.run_folder import RunFolder, WrongSpecification
 from ....engine.store.snapshot import digest_of
 from ....engine.version import VERSION
 from ....wiring import Settings
 from ....wiring.engine import Engine
 from ....wiring.event_loop import run_in_loop
-from ....wiring.folder_budget import cost_of_retried, money_of
+from ....wiring.folder_budget import money_of
 from ....wiring.folder_run import FolderCost, begin_run, end_run
 from ....wiring.running import RunEnd, running
 from ..door.defect import BenchmarkDefect
 from ..door.prepared_run import PreparedRun
-from ..door.registry import benchmark_named
-from ..door.served_rows import ONE_ROW_EACH, ServedRows
 from ..door.watch import Watch, unwatched
 from ..door.work import RunCounts
+from .cost_bound import worst_calls
+from .journals import read_done
 from .kept_scores import SCORES, write_scores
-from .served import compared_names, served_rows, stated_in
+from .recount import count_run
+from .sending import send_items
+from .served import compared_names, stated_in
 
 _PACKAGES = ("aiohttp", "aiolimiter", "httptools", "lmdb", "msgspec", "numpy", "orjson", "uvloop")
 
 
 class RunResult(Struct, kw_only=True):
-    """The contents of a run's folder after execution (`counted`), the rows of its scores, and how it ended (`end`).
-    `already`: items done before it began; `seconds`: its duration."""
+    """The contents of a run's folder after execution (`counted`), and how it ended (`end`). `already`: items done
+    before it began; `seconds`: its duration."""
 
     prepared: PreparedRun
     counted: RunCounts
     already: int
     seconds: float
-    rows: ServedRows = ONE_ROW_EACH
     end: RunEnd = field(default_factory=RunEnd)
 
     @property
@@ -71,12 +72,12 @@ class RunResult(Struct, kw_only=True):
     def pending(self) -> int:
         return sum(map(self.pending_of, self.pairs()))
 
-    def pairs(self) -> list[Pair]:
-        return self.prepared.work.pairs()
+    def pairs(self) -> tuple[Pair, ...]:
+        return self.prepared.pairs
 
     def pending_of(self, pair: Pair) -> int:
         ended = self.counted.of(pair)
-        return max(0, self.prepared.work.items - ended.answered - ended.failures - ended.held)
+        return max(0, self.prepared.items.lines - ended.answered - ended.failures - ended.held)
 
     @property
     def exit_code(self) -> int:
@@ -101,7 +102,7 @@ def execute(prepared: PreparedRun, manner: ExecutionOptions) -> RunResult:
     can't be used, and BenchmarkDefect once the folder is closed."""
     began = time.monotonic()
     with _opened(prepared, manner) as folder:
-        done = prepared.work.read_done(folder)
+        done = read_done(folder, prepared.benchmark.Line, prepared.is_own)
         is_complete = done.count() >= prepared.total
         settings = _begun(folder, prepared, done.cost, is_complete=is_complete)
         settings = structs.replace(settings, retry_started=time.time() if manner.retry else None)
@@ -120,7 +121,7 @@ def execute(prepared: PreparedRun, manner: ExecutionOptions) -> RunResult:
                 result = _conclude(folder, prepared, end, done.count(), began)
             except BenchmarkDefect as error:
                 # The records could not be scored: scores of an earlier part would be those of fewer records.
-                if prepared.files == RUN_FILES:
+                if prepared.has_scores:
                     (folder.folder / SCORES).unlink(missing_ok=True)
                 end_run(folder, end, counts=[])
                 defect = defect or error
@@ -139,27 +140,26 @@ def _opened(prepared: PreparedRun, manner: ExecutionOptions) -> RunFolder:
             files=prepared.files,
         )
     except WrongSpecification as error:
-        benchmark = benchmark_named(prepared.work.benchmark)
-        message = benchmark.explain_other_run(prepared.out, prepared.dataset, error)
+        message = prepared.benchmark.explain_other_run(prepared.out, prepared.dataset, error)
         raise WrongSpecification(message, error.asked) from error
 
 
 async def _send(
     folder: RunFolder, prepared: PreparedRun, done: FinishedItems, watch: Watch
 ) -> tuple[RunEnd, BenchmarkDefect | None]:
-    engine, work = Engine(settings=prepared.settings), prepared.work
+    engine, benchmark = Engine(settings=prepared.settings), prepared.benchmark
     try:
         async with running(engine) as end:
-            finished = {pair.model for pair in work.pairs()} - {
-                pair.model for pair in work.pairs() if len(done.of(pair)) < work.items
+            finished = {pair.model for pair in prepared.pairs} - {
+                pair.model for pair in prepared.pairs if len(done.of(pair)) < prepared.items.lines
             }
-            for lane in (done.answered - finished) & set(work.lanes):
+            for lane in (done.answered - finished) & set(prepared.lanes):
                 engine.scheduler.routes.of(lane).lane.note_answer()
-            for lane in (done.cut.keys() - finished) & set(work.lanes):
+            for lane in (done.cut.keys() - finished) & set(prepared.lanes):
                 engine.scheduler.routes.of(lane).lane.note_cut(done.cut[lane])
-            item = "" if work.is_item_a_call else work.item
+            item = "" if benchmark.has_calls else benchmark.unit
             with watch(engine, prepared.total, done.count(), item) as progress:
-                end.stops = await work.send(engine, folder, done, progress.item_ended)
+                end.stops = await send_items(prepared, engine, folder, done, progress.item_ended)
     except BenchmarkDefect as defect:
         return end, defect
     return end, None
@@ -168,12 +168,12 @@ async def _send(
 def _begun(folder: RunFolder, prepared: PreparedRun, cost: float, *, is_complete: bool) -> Settings:
     """Begins the run's manifest and returns the settings of its engine. `cost`: the dollars in the records; they count
     together with those of the other folders of its sweep."""
-    settings, work, snapshot = prepared.settings, prepared.work, prepared.settings.snapshot
+    settings, lanes, snapshot = prepared.settings, prepared.lanes, prepared.settings.snapshot
     # The digest that an export noted holds as long as nothing is added.
     exported = folder.manifest.get("snapshot") if is_complete else None
     spent = FolderCost(
         dollars=cost,
-        worst_call=lambda: max(work.worst_calls(settings).values(), default=0.0),
+        worst_call=lambda: max(worst_calls(prepared).values(), default=0.0),
         beside=[prepared.out.parent / name for name in prepared.sweep],
         budget=prepared.budget_name,
     )
@@ -181,12 +181,12 @@ def _begun(folder: RunFolder, prepared: PreparedRun, cost: float, *, is_complete
         folder,
         settings,
         spent,
-        in_flight_max=sum(map(settings.concurrency_of, work.lanes)),
+        in_flight_max=sum(map(settings.concurrency_of, lanes)),
         is_done=is_complete,
         versions=_versions(),
-        options=prepared.options,
+        options=prepared.kept,
         dataset=prepared.dataset,
-        answers_as=compared_names(work.lanes, settings),
+        answers_as=compared_names(lanes, settings),
         snapshot=exported if snapshot is None else digest_of(snapshot),
     )
 
@@ -196,23 +196,12 @@ def _conclude(folder: RunFolder, prepared: PreparedRun, end: RunEnd, already: in
     folder.check_is_own()
     folder.records.flush()
     folder.failures.flush()
-    counted = prepared.work.count(folder)
-    if (retried := cost_of_retried(folder.folder, folder.files)) > 0:
-        aside = folder.files.failures.replace(".jsonl", "-1.jsonl")
-        sentence = f"${retried:,.4f} more were paid for what failed and was asked again ({aside} and on)"
-        counted = structs.replace(counted, remarks=(*counted.remarks, sentence))
-    rows = served_rows(counted.ended, folder.manifest["answers_as"], folder.records.read)
-    counted = structs.replace(
-        counted,
-        scores=rows.scores(counted.scores),
-        remarks=(*counted.remarks, *rows.remarks),
-        unmeasured=(*counted.unmeasured, *rows.unmeasured),
-    )
+    counted = count_run(prepared, folder)
     end.fault = end.fault or folder.fault
-    result = RunResult(prepared=prepared, counted=counted, rows=rows, already=already, seconds=0.0, end=end)
+    result = RunResult(prepared=prepared, counted=counted, already=already, seconds=0.0, end=end)
     end.money = money_of(prepared.settings.budget, result.cost, result.at_worst)
     try:
-        if prepared.files == RUN_FILES:
+        if prepared.has_scores:
             write_scores(folder.folder, result.counted.scores)
         end_run(folder, end, counts=counts_of(result))
     except LocalFault as fault:
@@ -231,7 +220,7 @@ def counts_of(result: RunResult) -> list[dict[str, Any]]:
                 "model": pair.model,
                 "temperature": pair.temperature,
                 **({} if pair.effort is None else {"effort": pair.effort}),
-                f"{result.prepared.work.item}s": result.prepared.work.items,
+                f"{result.prepared.benchmark.unit}s": result.prepared.items.lines,
                 "ok": ended.ok,
                 "refused": ended.refused,
                 "failed": dict(sorted(ended.failed.items())),

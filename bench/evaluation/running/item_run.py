@@ -6,7 +6,7 @@ Writes complete lines only, in the order of the steps. Errors of the benchmark's
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator, Mapping
+from collections.abc import AsyncGenerator, Coroutine, Iterator, Mapping
 from contextlib import aclosing
 from types import MappingProxyType
 from typing import Any, Protocol, cast
@@ -17,6 +17,7 @@ from msgspec import Struct
 from ....engine.fault import LocalFault, Stopped
 from ....engine.runs.pairs import Pair
 from ..door.ask import Ask, StepFailed
+from ..door.benchmark import ItemBenchmark
 from ..door.defect import BenchmarkDefect, defect_of
 from ..door.item import Item
 from ..door.judges import Judges
@@ -31,18 +32,6 @@ Made = StepRecord | Coroutine[Any, Any, StepRecord]
 _Known = LocalFault | Stopped | StepFailed | BenchmarkDefect
 
 
-class StepBenchmark(Protocol):
-    """The interface of a benchmark whose items take several calls."""
-
-    @property
-    def title(self) -> str: ...
-
-    @property
-    def Record(self) -> type[StepRecord]: ...
-
-    def run(self, item: Item, ask: Ask, done: Mapping[int, Any]) -> AsyncIterator[Made]: ...
-
-
 class Write(Protocol):
     """A function that writes a journal line."""
 
@@ -53,7 +42,7 @@ class Items(Struct, frozen=True):
     """The values that all running items share: the benchmark, the engine, the options, the function that writes lines,
     how judges are asked, and the specification."""
 
-    benchmark: StepBenchmark
+    benchmark: ItemBenchmark[Any]
     outside: Outside
     options: Any
     write: Write

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -74,9 +74,11 @@ def _mended(value: Any) -> Any:
     return {name: _mended(each) for name, each in value.items()} if isinstance(value, dict) else value
 
 
-def read_done(folder: RunFolder, kind: type[ItemLine] = ItemLine) -> FinishedItems:
-    """Returns which items are done and what they cost, and checks every line. Raises DamagedJournal, or RecordError for
-    a line that is no record."""
+def read_done(
+    folder: RunFolder, kind: type[ItemLine] = ItemLine, is_own: Callable[[ItemLine], bool] = lambda line: True
+) -> FinishedItems:
+    """Returns which items are done and what all lines cost, and checks every line; lines of items that are not the
+    run's own are of no done item. Raises DamagedJournal, or RecordError for a line that is no record."""
     ids: dict[Pair, set[str]] = {}
     answered: set[str] = set()
     cut: Counter[str] = Counter()
@@ -84,12 +86,14 @@ def read_done(folder: RunFolder, kind: type[ItemLine] = ItemLine) -> FinishedIte
     for journal in (folder.records, folder.failures):
         is_record = journal is folder.records
         for line in decoded(journal.read(), kind, str(journal.path)):
-            ids.setdefault(pair_of(line), set()).add(line.id)
             cost += line.cost or 0.0
+            if not is_own(line):
+                continue
+            ids.setdefault(line.pair, set()).add(line.line_id)
             if not is_record:
                 continue
             if line.is_cut_empty:
-                cut[line.model] += 1
+                cut[line.pair.model] += 1
             else:
                 answered.update(line.answered)
     return FinishedItems(ids, cost, frozenset(answered), {model: cut[model] for model in cut.keys() - answered})
@@ -112,7 +116,7 @@ class OpenItems:
         begin = 0
         for line in folder.records.read():
             fields = decode(line)
-            key = (pair_of(fields), fields.item)
+            key = (fields.pair, fields.item)
             places.setdefault(key, array("q")).append(begin)
             begin += len(line) + 1
         self._places = {key: at for key, at in places.items() if len(at) < steps.get(key[1], 0)}

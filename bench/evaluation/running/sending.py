@@ -1,25 +1,30 @@
-"""Sends the items of a run that take several steps each."""
+"""Sends the items of a run: those of one call as a stream, those of several steps side by side."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
 from ....engine.fault import Stop
 from ....engine.runs.pairs import FinishedItems, Pair
 from ....engine.runs.run_folder import RunFolder
+from ..door.benchmark import ItemBenchmark
 from ..door.defect import defect_of
 from ..door.item import Item
-from ..door.item_line import ItemLine
 from ..door.item_set import ItemSet
 from ..door.judges import Judges
 from ..door.outside import Outside
-from .item_run import ItemRun, Items, StepBenchmark
+from ..door.prepared_run import PreparedRun
+from .call_items import CallSweep
+from .item_run import ItemRun, Items
 from .journals import OpenItems
 from .steps import AT_ONCE, AT_ONCE_MAX, StepSweep
+
+if TYPE_CHECKING:
+    from ....wiring.engine import Engine
 
 
 class SendPlan(Struct, frozen=True):
@@ -45,15 +50,38 @@ def at_once_of(lanes: Iterable[tuple[int, float | None]], share: float | None = 
     return max(AT_ONCE, min(AT_ONCE_MAX, round(wanted)))
 
 
-class LinedBenchmark(StepBenchmark, Protocol):
-    """The interface of a benchmark whose items take several steps, with the type of their lines."""
+def at_once_in(run: PreparedRun) -> int:
+    """Returns the number of items of several calls of a run that run at once."""
+    settings, share = run.settings, run.benchmark.items_per_rpm
+    under_test = dict.fromkeys(pair.model for pair in run.pairs)
+    return at_once_of(((settings.concurrency_of(model), settings.quota_of(model).rpm) for model in under_test), share)
 
-    @property
-    def Line(self) -> type[ItemLine]: ...
+
+async def send_items(
+    run: PreparedRun, engine: Engine, folder: RunFolder, done: FinishedItems, item_ended: Callable[[], None]
+) -> list[Stop]:
+    """Sends the items that are not done. Returns the stops that left items pending; raises LocalFault or
+    BenchmarkDefect once nothing is in flight. Calls `item_ended` after every line, where an item takes several
+    calls."""
+    benchmark, settings = run.benchmark, run.settings
+    if benchmark.reads_pages and settings.mode not in ("replay", "strict"):
+        # Checked before anything is paid for. A replay has its texts already.
+        await engine.check_pages()
+    if not benchmark.has_calls:
+        plan = SendPlan(run.pairs, run.options, done, run.items, at_once_in(run), Judges(settings), run.specification)
+        return await send_steps_of(benchmark, engine, folder, plan, item_ended)
+    streams = {
+        pair: (
+            run.items.left(done.of(pair).__contains__, is_untried=pair.model not in done.answered),
+            run.options_of(pair),
+        )
+        for pair in run.pairs
+    }
+    return await CallSweep(benchmark, engine, folder, run.options).run(streams)
 
 
 async def send_steps_of(
-    benchmark: LinedBenchmark, engine: Outside, folder: RunFolder, sent: SendPlan, line_written: Callable[[], None]
+    benchmark: ItemBenchmark[Any], engine: Outside, folder: RunFolder, sent: SendPlan, line_written: Callable[[], None]
 ) -> list[Stop]:
     """Sends items of several calls. Returns the stops that left items pending; raises LocalFault or BenchmarkDefect
     once nothing is in flight. Calls `line_written` after every line."""

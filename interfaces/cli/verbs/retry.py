@@ -25,7 +25,7 @@ def run(options: argparse.Namespace) -> int:
     folder = Path(options.folder)
     prepared = prepared_of(folder, options)
     failed = whole_lines(folder, FAILURES)
-    item = "call" if prepared.work.is_item_a_call else prepared.work.item
+    item = "call" if prepared.benchmark.has_calls else prepared.benchmark.unit
     again = f"1 failed {item} is asked again" if failed == 1 else f"{failed:,} failed {item}s are asked again"
     note(f"millstream: {again if failed else f'no {item} of this run failed'}")
     return carry_out((prepared,), options, retry=failed > 0)

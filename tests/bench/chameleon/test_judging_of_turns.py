@@ -142,7 +142,7 @@ def test_wrong_commands_end_in_one_line_that_says_what_to_do(home: Path, cli: Co
     manifest["options"]["chameleon"]["dataset"] = "gone.jsonl"
     (home / "run/manifest.json").write_text(json.dumps(manifest))
     gone = judge(home, "--judge", RUBBISH)
-    assert gone.code == 2 and "gone.jsonl: expected the run's data set" in gone.err
+    assert gone.code == 2 and "gone.jsonl: expected a readable file or folder" in gone.err
 
 
 @pytest.mark.parametrize(

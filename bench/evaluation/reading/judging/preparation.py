@@ -7,6 +7,7 @@ same files; another server behind a judge's name does not.
 from __future__ import annotations
 
 import shlex
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,26 +17,20 @@ from msgspec import Struct
 from .....configuration.configuration import Configuration, settings_for
 from .....configuration.errors import UsageError
 from .....configuration.options import SendingOptions
+from .....engine.runs.pairs import Pair
 from .....engine.runs.run_folder import RECORDS, read_manifest
-from .....wiring import access_to
+from .....wiring import Settings, access_to
 from .....wiring.lane_names import unused_lanes
 from ...door.expected import Expected
-from ...door.judgement import BUDGET, FILES, JUDGEMENTS, Judgement, read_judgements
+from ...door.judgement import BUDGET, FILES, JUDGEMENTS, Judgement, judgement_id, read_judgements
 from ...door.judges import judge_note
 from ...door.judging import Judging
 from ...door.prepared_run import PreparedRun
 from ...planning.forecast import expected_of
-from ...planning.preparation import (
-    check_cost_is_bounded,
-    check_hosts,
-    check_models_take,
-    check_sinks,
-    check_snapshot,
-    kept,
-    model_remarks,
-)
+from ...planning.item_plan import calls_of, checked
+from ...planning.preparation import check_cost_is_bounded, check_models_take, kept
 from .kept_answers import KeptAnswers
-from .work import JudgingWork
+from .work import JudgedAnswers
 
 
 class JudgingOrder(Struct, frozen=True, kw_only=True):
@@ -64,49 +59,52 @@ def prepare(order: JudgingOrder) -> PreparedRun:
     judges = tuple(dict.fromkeys(order.judges))
     judging.effort = order.effort
     settings = settings_for(judges, order.sending, order.configuration, needs_keys=order.needs_keys)
-    check_hosts(settings)
-    check_snapshot(settings)
-    check_sinks(settings)
     answers = KeptAnswers(folder / RECORDS, judging)
     if not len(answers):
         raise UsageError(f"{folder}: expected answers that a judge reads, got none: nothing to judge")
-    work = JudgingWork(benchmark, judging, answers, judges, settings)
-    check_cost_is_bounded(work.max_tokens, settings, has_option=False)
-    check_models_take(work.first_calls(), settings)
+    judged = JudgedAnswers(benchmark, judging, answers, judges, settings)
+    items = judged.items()
+    first = next(iter(items))
+    calls = [judged.call(first, None, Pair(judge, None)) for judge in judges]
+    check_cost_is_bounded({call.model: call.max_tokens for call in calls}, settings, has_option=False)
+    check_models_take(calls, settings)
     words = [f"--judge={judge}" for judge in judges]
     words += [] if order.effort is None else [f"--judge-reasoning-effort={order.effort}"]
-    return PreparedRun(
+    prepared = PreparedRun(
+        benchmark=judged,
         out=folder,
-        work=work,
         settings=settings,
+        items=items,
+        limits={Pair(call.model, None): call.max_tokens for call in calls},
         specification={
             "benchmark": benchmark,
             "run": manifest["specification_hash"],
             "judging": dict(judging.rules),
         },
-        options={"judges": _servers(folder, judges, work), "sending": kept(order.sending)},
-        dataset={"path": str(answers.path), "answers": len(answers)},
+        kept={"judges": _servers(order, settings), "sending": kept(order.sending)},
+        dataset=items.dataset,
         notes=(
             *_notes(folder, judges, judging.own, manifest),
             *(note for judge in judges for note in judge_note(judge, judging.effort_of(judge), settings)),
             # The configuration is the run's, whose models have lanes in it.
             *unused_lanes([settings], manifest["specification"].get("endpoints", ())),
-            *model_remarks(work, settings),
         ),
         files=FILES,
         budget_name=BUDGET,
         command=shlex.join(["millstream", "judge", str(folder), *words]),
     )
+    return checked(prepared)
 
 
-def _servers(folder: Path, judges: Sequence[str], work: JudgingWork) -> dict[str, Any]:
+def _servers(order: JudgingOrder, settings: Settings) -> dict[str, Any]:
     """Returns the server and effort of every judge so far. Raises UsageError if one has others than before."""
+    folder = order.folder
     before: Mapping[str, Any] = {}
     if (folder / FILES.manifest).exists():
         before = read_manifest(folder, FILES.manifest).get("options", {}).get("judges", {})
     servers = {}
-    for judge in judges:
-        effort, server = work.judging.effort_of(judge), access_to(judge, work.settings).target.specified
+    for judge in order.judges:
+        effort, server = order.judging.effort_of(judge), access_to(judge, settings).target.specified
         servers[judge] = server if effort is None else f"{server}, effort {effort}"
     for judge, server in servers.items():
         if before.get(judge, server) != server:
@@ -128,17 +126,17 @@ def _notes(folder: Path, judges: Sequence[str], own: str, manifest: Mapping[str,
 
 def forecast(prepared: PreparedRun, *, looks_into_cache: bool = True) -> Expected:
     """Returns what the missing judgements are expected to take."""
-    work = prepared.work
-    assert isinstance(work, JudgingWork)
-    done = work.finished(read_judgements(prepared.out, Judgement))
+    done = defaultdict[str, set[str]](set)
+    for line in read_judgements(prepared.out, Judgement):
+        if (name := judgement_id(line)) in prepared.items.steps:
+            done[line.judge].add(name)
     expected = expected_of(
         prepared,
-        lambda pair: work.calls(pair, done),
-        lambda pair: work.max_tokens.get(pair.model),
+        lambda pair: (call for _, call in calls_of(prepared, pair, done[pair.model].__contains__)),
         looks_into_cache=looks_into_cache,
     )
-    there = sum(len(done.of(pair)) for pair in work.pairs())
-    expected.what = f"{work.items:,} kept answers, {there:,} of {prepared.total:,} judgements are there"
+    answers, there = len(prepared.items), sum(len(done[pair.model]) for pair in prepared.pairs)
+    expected.what = f"{answers:,} kept answers, {there:,} of {prepared.total:,} judgements are there"
     expected.remarks.append("a reply that can't be read is asked for once more: such calls are not counted")
-    expected.more["items"] = work.items
+    expected.more["items"] = answers
     return expected

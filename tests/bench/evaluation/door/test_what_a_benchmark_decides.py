@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from msgspec import Struct, structs
 
-from millstream.bench.evaluation.door.benchmark import ItemBenchmark, Order
+from millstream.bench.evaluation.door.benchmark import ItemBenchmark, Order, RunBasis
 from millstream.bench.evaluation.door.item import Item
 from millstream.bench.evaluation.door.item_set import ItemSet
-from millstream.bench.evaluation.door.prepared_run import PreparedRun, RunBasis
+from millstream.bench.evaluation.door.prepared_run import PreparedRun
 from millstream.bench.evaluation.door.record import Record
-from millstream.bench.evaluation.planning.item_plan import general_run, pilot_items
-from millstream.bench.evaluation.running.item_work import work_of
+from millstream.bench.evaluation.planning.item_plan import pilot_items, run_of
+from millstream.bench.evaluation.running.sending import at_once_in
 from millstream.configuration.benchmark_options import RunOptions
 from millstream.configuration.configuration import Configuration
 from millstream.configuration.errors import UsageError
@@ -74,7 +74,7 @@ def prepared(benchmark: ItemBenchmark[Record], folder: Path, *lanes: Lane, **opt
     run = RunOptions("walks", Options(**options), Readings())
     sending, configuration = SendingOptions(), Configuration(lanes=lanes)
     order = Order(out=folder / "run", run=run, sending=sending, configuration=configuration, needs_keys=False)
-    return general_run(benchmark, order)
+    return run_of(benchmark, order)
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_what_options_leave_open_is_in_the_manifest_and_the_specification_is_the
     walks: Walks, tmp_path: Path
 ) -> None:
     run = prepared(walks, tmp_path)
-    assert run.options["walks"]["size"] == 8 and run.work.items == 16
+    assert run.kept["walks"]["size"] == 8 and run.items.lines == 16
     assert run.dataset == {"name": "here"} and run.notes[0] == "a note"
     assert run.specification["pairs"] == [[MODEL, 0.0, None], [MODEL, 0.5, None]]
     assert run.specification["data"] == "d1"
@@ -98,14 +98,14 @@ def test_what_options_leave_open_is_in_the_manifest_and_the_specification_is_the
 
 
 def test_items_that_the_run_keeps_are_read_once(walks: Walks, tmp_path: Path) -> None:
-    work = work_of(prepared(walks, tmp_path))
-    assert [item.id for item in work.item_set] == [f"w{number}" for number in range(8)]
+    run = prepared(walks, tmp_path)
+    assert [item.id for item in run.items] == [f"w{number}" for number in range(8)]
     assert walks.reads == 1
 
 
 def test_documents_on_this_machine_stand_by_their_digest_and_a_search_is_a_lane(walks: Walks, tmp_path: Path) -> None:
     run = prepared(walks, tmp_path)
-    assert run.work.lanes == (MODEL, JUDGE, "openai/writer", "search/corpus")
+    assert run.lanes == (MODEL, JUDGE, "openai/writer", "search/corpus")
     before = run.specification["endpoints"]["search/corpus"]
     assert before.startswith("corpus:")
     (walks.corpus / "one.txt").write_text("Another walk.")
@@ -116,7 +116,7 @@ def test_calls_of_others_are_checked_and_bound_and_a_judge_without_a_temperature
     walks: Walks, tmp_path: Path
 ) -> None:
     run = prepared(walks, tmp_path, max_tokens=50)
-    assert run.work.max_tokens == {MODEL: 50, JUDGE: 7, "openai/writer": None, "search/corpus": None}
+    assert run.max_tokens == {MODEL: 50, JUDGE: 7, "openai/writer": None, "search/corpus": None}
     assert f"the judge {JUDGE} takes no temperature: none is sent, it judges at its own" in run.notes
     with pytest.raises(UsageError, match=f"{JUDGE}: expected a reasoning effort of .*, got odd"):
         prepared(walks, tmp_path, effort="odd")
@@ -134,7 +134,7 @@ def test_a_pilot_takes_the_first_items_where_these_stand_for_all(walks: Walks, t
     def chosen(benchmark: Walks) -> Iterable[str]:
         pilot = pilot_items(prepared(benchmark, tmp_path), 2)
         assert (pilot.items, pilot.of, pilot.noun) == (2, 8, "walk")
-        return tuple(work_of(pilot.run).item_set.steps)
+        return tuple(pilot.run.items.steps)
 
     assert chosen(walks) == ("w0", "w1")
     assert chosen(Spread()) == ("w0", "w4")
@@ -142,7 +142,7 @@ def test_a_pilot_takes_the_first_items_where_these_stand_for_all(walks: Walks, t
 
 def test_as_many_items_run_at_once_as_requests_a_minute_allow(walks: Walks, tmp_path: Path) -> None:
     def at_once(**lane: Any) -> int:
-        return work_of(prepared(walks, tmp_path, Lane(MODEL, concurrency=400, **lane))).at_once
+        return at_once_in(prepared(walks, tmp_path, Lane(MODEL, concurrency=400, **lane)))
 
     assert (at_once(rpm=400), at_once(rpm=4_000), at_once()) == (200, 400, 64)
     walks.items_per_rpm = None

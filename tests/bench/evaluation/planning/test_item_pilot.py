@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from evaluated import JUDGE, MODEL, OTHER, PAIRS, Answer, Lives, Talks
-from msgspec import Struct
 
 from millstream.bench.evaluation.door.ask import Ask
+from millstream.bench.evaluation.door.benchmark import ItemBenchmark
 from millstream.bench.evaluation.door.item import Item
+from millstream.bench.evaluation.door.item_set import ItemSet
 from millstream.bench.evaluation.door.prepared_run import ItemsOfPilot, PreparedRun
 from millstream.bench.evaluation.door.record import Record
-from millstream.bench.evaluation.door.work import BenchmarkRun
 from millstream.bench.evaluation.planning.pilot import ItemUse, JournalLine, LaneUse, Pilot, begin
 from millstream.bench.evaluation.planning.pilot_figures import PilotFigures, figures_of
 from millstream.bench.evaluation.planning.pilot_text import tell
@@ -24,7 +24,6 @@ from millstream.engine.attempts.prices import Price
 from millstream.engine.endpoint import Fault
 from millstream.engine.fault import Stop
 from millstream.engine.lane import Lane
-from millstream.engine.runs.pairs import Pair
 from millstream.wiring import Settings
 
 SEARCH = "search/brave"
@@ -68,15 +67,14 @@ def test_an_item_is_whole_where_it_ran_to_its_end_and_no_step_failed(
     assert (str(PAIRS[1]), "t5") in noting.judged_for
 
 
-class Planned(Struct):
-    """As much of a run as its figures need."""
+class Planned(ItemBenchmark[Record]):
+    """As much of a benchmark as its figures need."""
 
-    lanes: tuple[str, ...] = (MODEL, OTHER, JUDGE, SEARCH)
-    item: str = "turn"
-    max_tokens: dict[str, int | None] = {}
+    title = "planned"
+    unit = "turn"
 
-    def pairs(self) -> list[Pair]:
-        return list(PAIRS)
+    def others(self, options: Any) -> tuple[str, ...]:
+        return (JUDGE, SEARCH)
 
 
 SETTINGS = Settings(
@@ -102,8 +100,7 @@ def used(
 
 def pilot_of(*items: ItemUse, of: int = 20, settings: Settings = SETTINGS, at_once: int = 64, **more: Any) -> Pilot:
     out = Path("-")
-    work = cast(BenchmarkRun, Planned())
-    run = PreparedRun(out=out, work=work, settings=settings, specification={}, options={}, dataset={})
+    run = PreparedRun(benchmark=Planned(), out=out, settings=settings, items=ItemSet([]), limits=dict.fromkeys(PAIRS))
     pilot = begin(ItemsOfPilot(run=run, items=len(items), of=of, noun="talk", at_once=at_once))
     (stratum,) = pilot.strata
     for number, item in enumerate(items):

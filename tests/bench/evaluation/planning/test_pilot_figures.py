@@ -6,14 +6,18 @@ import asyncio
 import heapq
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
 from msgspec import Struct, structs
 
+from millstream.bench.evaluation.door.benchmark import ItemBenchmark
+from millstream.bench.evaluation.door.expected import Remainder
+from millstream.bench.evaluation.door.item import Item
+from millstream.bench.evaluation.door.item_set import ItemSet
 from millstream.bench.evaluation.door.prepared_run import ItemsOfPilot, PreparedRun
-from millstream.bench.evaluation.door.work import BenchmarkRun, Remainder
+from millstream.bench.evaluation.door.record import Record
 from millstream.bench.evaluation.planning import pilot_text
 from millstream.bench.evaluation.planning.pilot import Pilot, begin, send_single_calls
 from millstream.bench.evaluation.planning.pilot_figures import Figure, PilotFigures, figures_of
@@ -55,14 +59,17 @@ def failure(kind: Any = "rejected", detail: str = "400: no such model") -> Outco
     return Outcome(call(40), failure=Failure(kind, detail), attempts=1)
 
 
-class Limits(Struct):
-    """As much of a run as its figures need."""
+class Once(ItemBenchmark[Record]):
+    """As much of a benchmark as its figures need."""
 
-    max_tokens: dict[str, int | None] = {}
-    worst: dict[str, float] = {}
+    title = "once"
 
-    def worst_calls(self, settings: Settings) -> dict[str, float]:
-        return self.worst
+    def call(self, item: Item, options: Any, pair: Pair) -> Call:
+        return Call(pair.model, "x", max_tokens=options.max_tokens)
+
+
+class Limited(Struct):
+    max_tokens: int | None = None
 
 
 class Answering:
@@ -93,8 +100,14 @@ def pilot_among(
 ) -> Pilot:
     """A pilot of these outcomes, noted as a run's are."""
     using = settings() if using is None else using
-    nothing: dict[str, Any] = {"specification": {}, "options": {}, "dataset": {}}
-    run = PreparedRun(out=Path("-"), work=cast(BenchmarkRun, Limits()), settings=using, **nothing)
+    run = PreparedRun(
+        benchmark=Once(),
+        out=Path("-"),
+        settings=using,
+        items=ItemSet([Item("one")]),
+        limits=dict.fromkeys(outcomes),
+        options=Limited(),
+    )
     calls = {pair: [outcome.call for outcome in each] + [call(40)] * unasked for pair, each in outcomes.items()}
     pilot = begin(ItemsOfPilot(run=run, items=0, of=1_010, noun="prompt", calls=calls))
     asyncio.run(send_single_calls(Answering(outcome for each in outcomes.values() for outcome in each), pilot))
@@ -230,11 +243,9 @@ def test_the_interval_of_the_time_follows_latency_where_slots_are_the_limit() ->
     assert interval(slow) == pytest.approx((1.01 * low, high))
 
 
-def with_limits(pilot: Pilot, limits: Limits, **more: Any) -> Pilot:
-    run = structs.replace(pilot.chosen.run, work=cast(BenchmarkRun, limits))
+def with_limit(pilot: Pilot, limit: int) -> Pilot:
+    run = structs.replace(pilot.chosen.run, limits={PAIR: limit})
     pilot.chosen = structs.replace(pilot.chosen, run=run)
-    for name, value in more.items():
-        setattr(pilot, name, value)
     return pilot
 
 
@@ -244,7 +255,8 @@ def minutes_of(found: PilotFigures) -> tuple[str, float]:
 
 
 def test_a_quota_that_answers_reported_counts_like_a_declared_one() -> None:
-    reported = with_limits(pilot_of(MIXED), Limits(), quotas={MODEL: Quota(rpm=20)})
+    reported = pilot_of(MIXED)
+    reported.quotas = {MODEL: Quota(rpm=20)}
     assert minutes_of(told(reported)) == ("requests", 50)
 
 
@@ -252,14 +264,15 @@ def test_a_long_call_holds_its_longest_answer_until_it_has_its_own() -> None:
     slow = [answer(40, 10, 5, latency_ms=30_000) for _ in range(4)]
     lane = Lane(MODEL, tpm=1_000, concurrency=1_000)
     # 15,000 tokens of input, 5,000 of output; half of the 95 unused ones of each answer are held at any time.
-    found = told(with_limits(pilot_of(slow), Limits({MODEL: 100})), lane=lane)
+    found = told(with_limit(pilot_of(slow), 100), lane=lane)
     bound_by, minutes = minutes_of(found)
     assert bound_by == "tokens" and minutes == pytest.approx((15_000 + 5_000 + 1_000 * 95 / 2) / 1_000)
 
 
 def test_few_calls_are_in_flight_at_once_under_a_cost_limit() -> None:
     slow = [answer(40, 10, 5, latency_ms=6_000) for _ in range(4)]
-    pilot = with_limits(pilot_of(slow), Limits(worst={MODEL: 0.5}))
+    # Of 60,000 tokens a call costs 48 cents at worst.
+    pilot = with_limit(pilot_of(slow), 60_000)
     chosen = pilot.chosen
     using = structs.replace(settings(Lane(MODEL, concurrency=100)), max_cost=2.0)
     pilot.chosen = structs.replace(chosen, run=structs.replace(chosen.run, settings=using))
