@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ...configuration.errors import UsageError
 from ...engine.call import Call, Outcome
 from ...engine.runs.pairs import Pair
-from ..evaluation.door.benchmark import ItemBenchmark, LoadPrompts, RunBasis
+from ..evaluation.door.benchmark import ItemBenchmark, LoadPrompts, PublishedCounts, RunBasis
 from ..evaluation.door.item import Item
 from ..evaluation.door.treatments import specified_pairs
 from .grid import GridItem, default_max_tokens, limit_name
@@ -41,6 +41,28 @@ if TYPE_CHECKING:
 _Run = TypeVar("_Run", bound=RunBasis)
 
 
+def _score_counts(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+    from .score_table import score_counts
+
+    _check_counts_have(given)
+    return score_counts(path, GridReadings(**given))
+
+
+def _read_counts(path: Path, given: Mapping[str, Any]) -> CountsTable:
+    from .published_counts import read_counts
+
+    _check_counts_have(given)
+    return read_counts(path)
+
+
+def _check_counts_have(given: Mapping[str, Any]) -> None:
+    """Raises UsageError if a given reading needs more than counts."""
+    if given.get("fix_orientation"):
+        raise UsageError("--fix-orientation: expected records, which tell their letters, got --counts, which have none")
+    if given.get("stance"):
+        raise UsageError("--stance: expected records, whose texts can be read anew, got --counts, which have none")
+
+
 class MillStone(ItemBenchmark[GridRecord]):
     name = "millstone"
     title = TITLE
@@ -54,7 +76,7 @@ class MillStone(ItemBenchmark[GridRecord]):
     data = DATA
     categories = ("issue", "config", "orientation", "letter", "stance")
     unit_name = "issue"
-    reads_counts = True
+    counts = PublishedCounts(_score_counts, _read_counts)
 
     def items(self, options: Any) -> GridItems:
         return GridItems(options)
@@ -128,19 +150,6 @@ class MillStone(ItemBenchmark[GridRecord]):
 
         return score_text(source, scores)
 
-    def check_counts_readings(self, given: Mapping[str, Any]) -> None:
-        if given.get("fix_orientation"):
-            raise UsageError(
-                "--fix-orientation: expected records, which tell their letters, got --counts, which have none"
-            )
-        if given.get("stance"):
-            raise UsageError("--stance: expected records, whose texts can be read anew, got --counts, which have none")
-
-    def score_counts(self, path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
-        from .score_table import score_counts
-
-        return score_counts(path, GridReadings(**given))
-
     def manner(self, source: Path, scores: Mapping[str, Any], given: Mapping[str, Any]) -> Mapping[str, str]:
         from .manner import manner_of_source
 
@@ -158,11 +167,6 @@ class MillStone(ItemBenchmark[GridRecord]):
         from .report.folders import read
 
         return read(path, manifest, fix_orientation=bool(given.get("fix_orientation")), read_as=given.get("read"))
-
-    def read_counts(self, path: Path) -> CountsTable:
-        from .published_counts import read_counts
-
-        return read_counts(path)
 
     def run_remarks(self, run: AnswerFolder) -> Sequence[str]:
         from .report.folders import label_lines

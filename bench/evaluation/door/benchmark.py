@@ -7,7 +7,7 @@ benchmark by name; the registry does.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
@@ -100,6 +100,16 @@ _Record = TypeVar("_Record", bound=StepRecord)
 _Run = TypeVar("_Run", bound=RunBasis)
 
 
+class PublishedCounts(Struct, frozen=True):
+    """How a benchmark's published tables of counts are read. Both functions raise UsageError for a file that is no such
+    table, and for a given reading that needs more than counts."""
+
+    score: Callable[[Path, Mapping[str, Any]], dict[str, Any]]
+    """Returns scores, in the form of scores.json, by the given readings."""
+    read: Callable[[Path, Mapping[str, Any]], Any]
+    """Returns a table in the form that `report` takes beside the records of runs."""
+
+
 class LoadPrompts(Struct, frozen=True):
     """The prompts that a load test takes from a data set."""
 
@@ -130,8 +140,8 @@ class ItemBenchmark(Generic[_Record]):
     """The record's fields that have few different texts: an exported table stores them as categories."""
     unit_name: ClassVar[str] = "item"
     """The noun for an item."""
-    reads_counts: ClassVar[bool] = False
-    """Whether `score --counts` and `report --counts` read published tables of this benchmark."""
+    counts: ClassVar[PublishedCounts | None] = None
+    """How `score --counts` and `report --counts` read published tables of this benchmark; None: there are none."""
 
     unit: ClassVar[str] = "item"
     """The noun for a journal line in counts."""
@@ -312,21 +322,10 @@ class ItemBenchmark(Generic[_Record]):
         """Returns whether a record that has no manifest is this benchmark's, judged by its fields."""
         return False
 
-    def check_counts_readings(self, given: Mapping[str, Any]) -> None:
-        """Raises UsageError if a given reading needs more than a table of counts contains."""
-
-    def score_counts(self, path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns scores, in the form of scores.json, computed from a published table of counts."""
-        raise self._lacks("score --counts")
-
     def read_run(self, path: Path, manifest: Mapping[str, Any] | None, given: Mapping[str, Any]) -> Any:
         """Returns a folder's records in the form that `report` takes; None: in that of the general part. Without a
         manifest, there must be records."""
         return None
-
-    def read_counts(self, path: Path) -> Any:
-        """Returns a published table of counts in the form that `report` takes beside the records of runs."""
-        raise self._lacks("report --counts")
 
     def run_remarks(self, run: Any) -> Sequence[str]:
         """Returns sentences that a reader must know about the records of `read_run`."""
@@ -340,7 +339,7 @@ class ItemBenchmark(Generic[_Record]):
     def load_prompts(self, dataset: Path | None) -> LoadPrompts:
         """Returns prompts for a load test from a data set; None: from the sample that comes with this program. Raises
         DatasetError or OSError where the path holds no data set of this benchmark."""
-        raise self._lacks("load --dataset")
+        raise UsageError(f"load --dataset: the benchmark {self.name} does not offer it")
 
     def label(self, record: Any) -> Label | None:
         """Returns the question that `review` asks people about a record; None: no question. A benchmark without this
@@ -359,10 +358,6 @@ class ItemBenchmark(Generic[_Record]):
             f"judge: no judge reads the answers of {self.title}: `millstream review` lets people check them"
         )
 
-    def own_readings(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns those of the given readings that this benchmark has."""
-        return {name: value for name, value in given.items() if name in self.Readings.__struct_fields__}
-
     def command_of(self, manifest: Mapping[str, Any]) -> str:
         """Returns the command that runs the same benchmark again with the same prompts; empty if the manifest has too
         little."""
@@ -377,6 +372,3 @@ class ItemBenchmark(Generic[_Record]):
         kept = manifest["options"][self.name]
         names = self.Options.__struct_fields__
         return read_kept(self.Options, {name: kept[name] for name in names if name in kept})
-
-    def _lacks(self, what: str) -> UsageError:
-        return UsageError(f"{what}: the benchmark {self.name} does not offer it")

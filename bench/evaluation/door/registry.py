@@ -15,7 +15,7 @@ from ....configuration.options import SendingOptions
 from ....engine.folder_file import lines_in
 from ....engine.runs.run_folder import MANIFEST, RECORDS, no_folder_at, read_manifest
 from ....wiring.plugins import benchmark_of_packages
-from .benchmark import ItemBenchmark
+from .benchmark import ItemBenchmark, PublishedCounts
 from .declarations import BUILT_IN, declarations, find
 
 
@@ -65,6 +65,16 @@ def benchmark_of(folder: Path) -> ItemBenchmark[Any]:
     every = benchmarks()
     owner = next((each for each in every if isinstance(fields, dict) and each.owns(fields)), None)
     return owner or every[0]  # its reader reports what is wrong with the line
+
+
+def counts_reader() -> tuple[ItemBenchmark[Any], PublishedCounts]:
+    """Returns the benchmark that has published tables of counts, and how these are read."""
+    return next((each, each.counts) for each in benchmarks() if each.counts is not None)
+
+
+def own_readings(benchmark: ItemBenchmark[Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns those of the given readings that a benchmark has."""
+    return {name: value for name, value in given.items() if name in benchmark.Readings.__struct_fields__}
 
 
 def check_readings(benchmark: ItemBenchmark[Any], folder: Path, given: Iterable[str], known: Known, verb: str) -> None:

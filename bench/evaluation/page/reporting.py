@@ -21,7 +21,7 @@ from ....engine.folder_file import make_folder, open_to_read, write_whole
 from ....engine.runs.run_folder import MANIFEST, RECORDS, no_folder_at, read_manifest
 from ....format import command_text
 from ..door.benchmark import ItemBenchmark
-from ..door.registry import benchmark_of, benchmarks, rank_of
+from ..door.registry import benchmark_of, counts_reader, own_readings, rank_of
 from ..reading.labelling.label_lines import LABELS
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def read(path: Path, chosen: Mapping[str, Any] = MappingProxyType({})) -> Benchm
     """Reads one folder's records. A manifest is optional, but must be whole if there is one."""
     manifest = read_manifest(path) if (path / MANIFEST).exists() else None
     benchmark = benchmark_of(path)
-    readings = benchmark.own_readings(chosen)
+    readings = own_readings(benchmark, chosen)
     records = benchmark.read_run(path, manifest, readings)
     if records is None:
         from .runs import read_run
@@ -126,9 +126,8 @@ def read(path: Path, chosen: Mapping[str, Any] = MappingProxyType({})) -> Benchm
 
 def read_counts(path: Path, given: Mapping[str, Any]) -> BenchmarkFolder:
     """Reads a published table of counts. Raises UsageError if a given reading needs more than counts."""
-    reader = next(benchmark for benchmark in benchmarks() if benchmark.reads_counts)
-    reader.check_counts_readings(given)
-    return BenchmarkFolder(path, None, reader, reader.read_counts(path))
+    benchmark, counts = counts_reader()
+    return BenchmarkFolder(path, None, benchmark, counts.read(path, given))
 
 
 def write(
@@ -162,7 +161,7 @@ def _contents(runs: Sequence[BenchmarkFolder], chosen: ReadingChoice) -> list[Pa
     every = []
     for benchmark in sorted({run.benchmark for run in runs}, key=rank_of):
         folders = [run for run in runs if run.benchmark is benchmark]
-        records, readings = [run.records for run in folders], benchmark.own_readings(chosen.given)
+        records, readings = [run.records for run in folders], own_readings(benchmark, chosen.given)
         contents = benchmark.report(records, readings, chosen.flags)
         if contents is None:
             contents = general_part(benchmark, records, readings, chosen.flags)

@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) ->
 def run(options: argparse.Namespace) -> int:
     if not options.folders and not options.counts:
         raise UsageError("score: expected at least one DIR, or --counts CSV, got none")
-    from ....bench.evaluation.door.registry import benchmark_of, benchmarks, check_readings
+    from ....bench.evaluation.door.registry import benchmark_of, check_readings, counts_reader, own_readings
     from ....bench.evaluation.page.reporting import check_hold_different_runs
     from ....bench.evaluation.page.unlike_sources import unlike
     from ....bench.evaluation.running.kept_scores import SCORES, write_scores
@@ -53,9 +53,6 @@ def run(options: argparse.Namespace) -> int:
     readings = given_to(options, declared, "score")
     unkept = ExitStack()
     scored: dict[str, tuple[ItemBenchmark[Any], dict[str, Any]]] = {}
-    if options.counts:
-        reader = next(benchmark for benchmark in benchmarks() if benchmark.reads_counts)
-        reader.check_counts_readings(readings)
     check_hold_different_runs(map(Path, options.folders))
     for folder in options.folders:
         check_is_no_batch(Path(folder))
@@ -68,7 +65,8 @@ def run(options: argparse.Namespace) -> int:
         else:
             unkept.callback(write_scores, Path(folder), scores)
     for path in options.counts:
-        scored[path] = reader, reader.score_counts(Path(path), reader.own_readings(readings))
+        reader, counts = counts_reader()
+        scored[path] = reader, counts.score(Path(path), own_readings(reader, readings))
     if options.json:
         say_json({source: scores for source, (_, scores) in scored.items()})
     else:
