@@ -81,14 +81,14 @@ class JudgedAnswers(ItemBenchmark[Judgement]):
         for line in read_judgements(run.folder, judging.Line):
             if line.judge in self._judges and self._answers.are_of(line):
                 judged[line.answer].append(line)
-        asked = Counter(line.judge for lines_of in judged.values() for line in lines_of)
+        answered = Counter(line.judge for lines_of in judged.values() for line in lines_of)
         unread = Counter(
             line.judge
             for record in self._answers.records()
             for line in judged.get(key_of(record), ())
             if not judging.verdict(judging.applied(record, line)).is_read(judging.labels)
         )
-        replies = (JudgeReplies(judge, asked[judge], unread[judge]) for judge in self._judges)
+        replies = (JudgeReplies(judge, answered[judge], unread[judge]) for judge in self._judges)
         return {"models": {}, "unmeasured": [each.unread_text for each in replies if each.is_unmeasured]}
 
     def _records_of(self, answer: KeptAnswer) -> tuple[list[Any], int]:
