@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mappin
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ...configuration.declared_options import words_kept
 from ..evaluation.door.benchmark import ItemBenchmark, LoadPrompts, Order, RunBasis
 from ..evaluation.door.item import Item
 from ..evaluation.door.item_set import ItemSet
@@ -159,6 +160,9 @@ class Chameleon(ItemBenchmark[TurnRecord]):
         from .report.part import page_contents
 
         return page_contents(runs, given, flags)
+
+    def _words_of(self, kept: Mapping[str, Any]) -> list[str]:
+        return [*super()._words_of(kept), *words_kept(Readings, kept)]
 
     def load_prompts(self, dataset: Path | None) -> LoadPrompts:
         from .dataset import load

@@ -45,36 +45,23 @@ class AnsweredTurn(NamedTuple):
     sample: int = 0
 
 
-class TurnJudge:
+class TurnJudge(Struct, frozen=True):
     """The judge model, which reads an answer and returns its judgement. `tokens` is the most that its prompt may have;
-    the oldest turns are left out first."""
+    the oldest turns are left out first. `temperature`, `effort` None: none is sent."""
 
-    def __init__(
-        self,
-        model: str,
-        prompt: JudgePrompt,
-        tokens: int,
-        temperature: float | None = 0.0,
-        effort: str | None = None,
-    ) -> None:
-        self.model = model
-        self.prompt = prompt
-        self.temperature = temperature
-        self.effort = effort
-        self._tokens = tokens
-
-    def __repr__(self) -> str:
-        temperature = "its own temperature" if self.temperature is None else f"temperature {self.temperature:g}"
-        return f"<TurnJudge {self.model} at {temperature}>"
+    model: str
+    prompt: JudgePrompt
+    tokens: int
+    temperature: float | None = 0.0
+    effort: str | None = None
 
     def call(self, turn: AnsweredTurn) -> Call:
         """Returns the first call about an answer."""
-        messages, _ = fit_judge(self.prompt, turn.topic, turn.history, turn.question, turn.answer, self._tokens)
-        return self._call(messages, turn.sample)
+        return self._call(self._messages(turn)[0], turn.sample)
 
     async def judge(self, turn: AnsweredTurn, ask: Ask, step: int) -> JudgeResult:
         """Asks about the answer of a step, twice if the first reply can't be read."""
-        messages, kept = fit_judge(self.prompt, turn.topic, turn.history, turn.question, turn.answer, self._tokens)
+        messages, kept = self._messages(turn)
         forgotten = len(turn.history) - kept if self.prompt == "extended" else 0
         outcome = await ask.outcome(self._call(messages, turn.sample), role="judge", step=step)
         read = self._read(outcome)
@@ -102,6 +89,9 @@ class TurnJudge:
             return read_judgement(_text(outcome), self.prompt)
         except UnusableJudgement as error:
             return error
+
+    def _messages(self, turn: AnsweredTurn) -> tuple[tuple[Message, ...], int]:
+        return fit_judge(self.prompt, turn.topic, turn.history, turn.question, turn.answer, self.tokens)
 
     def _call(self, messages: tuple[Message, ...], sample: int) -> Call:
         return Call(self.model, messages, temperature=self.temperature, reasoning_effort=self.effort, trial=sample)

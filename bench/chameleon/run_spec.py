@@ -6,7 +6,7 @@ Owns the specification. Knows no folder and sends nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any
 
 from msgspec import Struct, convert, field, to_builtins
 
@@ -46,19 +46,6 @@ class ConversationSpec(Struct, frozen=True, kw_only=True):
     judge_effort: str | None = None
     max_tokens: int | None = None
     readings: Readings = Readings()
-
-    def __post_init__(self) -> None:
-        if not self.pairs or len(set(self.pairs)) < len(self.pairs):
-            raise ValueError(f"pairs ({', '.join(map(str, self.pairs))}) must be at least one, each named once")
-        for name in ("turns", "pages", "page_tokens"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} ({getattr(self, name)}) must be >= 1")
-        for name, allowed in (("order", Order), ("judge_prompt", JudgePrompt)):
-            if getattr(self, name) not in get_args(allowed):
-                raise ValueError(f"{name} {getattr(self, name)!r} must be one of {', '.join(get_args(allowed))}")
-        missing = [model for model in self.models if model not in self.tokens]
-        if missing:
-            raise ValueError(f"tokens: expected how many a prompt to {missing[0]} may have, got none")
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -137,7 +124,7 @@ def spec_in(specification: Mapping[str, Any]) -> ConversationSpec:
 def readings_of_run(manifest: Mapping[str, Any]) -> Readings:
     """Returns the readings of the run's own scores. Raises KeyError, TypeError or ValueError if the manifest is not a
     Chameleon run's."""
-    return Readings(**manifest["specification"]["readings"])
+    return convert(manifest["specification"]["readings"], Readings)
 
 
 def planned_turns(specification: Mapping[str, Any]) -> dict[Pair, dict[str, int]]:

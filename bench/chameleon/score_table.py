@@ -14,9 +14,10 @@ from ...engine.runs.pairs import NOT_SENT
 from ...engine.runs.run_folder import MANIFEST
 from ...metrics.chameleon.scores import ZEROS, scores
 from ...metrics.chameleon.traces import Traces
+from ...metrics.read_in_part import RunReads
 from ...report.interval_text import interval_cell, single_figures
 from ...report.text import table
-from ..evaluation.door.served_rows import ScoredRun
+from ..evaluation.door.served_rows import ONE_ROW_EACH, ScoredRun, ServedRows
 from ..evaluation.running.journals import RecordError
 from ..evaluation.running.reads import reads_of
 from .readings import readings_of, words_of
@@ -25,16 +26,26 @@ from .run_spec import planned_turns
 _BEFORE, _BEHIND = ("model", "temperature"), ("incomplete", "no change", "unclear turns")
 
 
+def read_traces(journals: Mapping[str, Iterable[bytes]], reads: RunReads, rows: ServedRows = ONE_ROW_EACH) -> Traces:
+    """Returns the turns and failures in the lines, without their newlines, of whole files by name. Raises RecordError,
+    which names file and line, if one can't be read."""
+    traces = Traces(reads)
+    for name, lines in journals.items():
+        following = 0
+        for number, written in enumerate(lines, 1):
+            place, following = following, following + len(written) + 1
+            if line := rows.line(written).strip():
+                try:
+                    traces.add(line, place)
+                except ValueError as error:
+                    raise RecordError(f"{name} line {number}: {error}") from error
+    return traces
+
+
 def score_lines(lines: Iterable[bytes], run: ScoredRun) -> Mapping[str, Any]:
-    """Returns the scores of turns, ours or another program's. Raises RecordError, which names the line, if one can't be
-    read, UsageError if the manifest is not a Chameleon run's."""
-    traces = Traces(reads_of("chameleon", run.manifest, run.readings.read))
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            try:
-                traces.add(line)
-            except ValueError as error:
-                raise RecordError(f"{run.source} line {number}: {error}") from error
+    """Returns the scores of turns, ours or another program's. Raises UsageError if the manifest is not a Chameleon
+    run's."""
+    traces = read_traces({run.source: lines}, reads_of("chameleon", run.manifest, run.readings.read))
     if run.is_each_once and traces.repeated:
         raise RecordError(f"{run.source}: {traces.repeated[0]} stands there twice: keep one")
     try:

@@ -41,7 +41,7 @@ class TurnAnswer(Struct, frozen=True):
 
 def record_of(place: Record, retrieval: TurnRetrieval, answered: TurnAnswer, judged: JudgeResult) -> Record:
     """Returns the record of an answered turn, without its costs; `place` has the fields that identify it."""
-    reply, judgement, sources = answered.reply, judged.judgement, answered.shown.sources
+    reply, sources = answered.reply, answered.shown.sources
     numbers = {source.number for source in sources}
     cut = PromptCuts(
         pages=tuple(number for number in retrieval.cut if number in numbers),
@@ -56,12 +56,7 @@ def record_of(place: Record, retrieval: TurnRetrieval, answered: TurnAnswer, jud
         cited=cited.urls,
         text=reply.text,
         filtered=answered.is_filtered,
-        stance=judgement.stance,
-        confidence=judgement.confidence,
-        rationale=judgement.rationale,
-        key_claims=judgement.key_claims,
-        contradictions_acknowledged=judgement.contradictions_acknowledged,
-        judge_confidence=judgement.judge_confidence,
+        **structs.asdict(judged.judgement),
         judge_temperature=judged.temperature,
         judge_repaired=judged.is_repaired,
         raw_judgement=UNSET if judged.raw is None else judged.raw,

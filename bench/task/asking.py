@@ -19,6 +19,7 @@ from .judge import Judge
 from .judge_call import ask_judge, told
 from .questions import TaskQuestion, specification
 from .records import JudgeCall, Record, ToolRequest, scored, silence_of
+from .score_table import scores_of
 from .scorers import Score
 from .task import AnyScorer, Task
 
@@ -91,12 +92,8 @@ def record_of(
     grades: Mapping[str, tuple[JudgeCall, Score]] = MappingProxyType({}),
 ) -> Record:
     """Returns the record of an answer with the task's own fields. `grades`: the judges' calls and scores, by scorer."""
-    question, silence, scores = trial.question, silence_of(reply), dict[str, Score]()
-    for name, scorer in items.scorers.items():
-        if silence is not None:
-            scores[name] = Score(None, problem=silence)
-        else:
-            scores[name] = grades[name][1] if isinstance(scorer, Judge) else scorer.score(reply, question.row)
+    question = trial.question
+    judged = {name: score for name, (_, score) in grades.items()}
     return Record(
         text=reply.text,
         trial=trial.number,
@@ -105,5 +102,5 @@ def record_of(
         tool_calls=tuple(ToolRequest(each.id, each.name, each.arguments) for each in reply.tool_calls) or UNSET,
         logprobs=reply.logprobs or UNSET,
         judge=tuple(call for call, _ in grades.values()) or UNSET,
-        **scored(scores),
+        **scored(scores_of(items.scorers, reply, question.row, judged)),
     )

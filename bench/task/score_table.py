@@ -13,13 +13,14 @@ from typing import Any
 import orjson
 from msgspec import structs
 
+from ...engine.call import Reply
 from ...engine.runs.run_folder import MANIFEST, read_manifest
 from ...report.text import table
 from .files import load_task
 from .judge import Judge
 from .options import split_name
 from .records import Record, scored, silence_of
-from .rows import TaskError
+from .rows import TaskError, TaskRow
 from .score_document import COLUMNS, score_cells
 from .scorers import Score
 from .task import AnyScorer
@@ -46,20 +47,24 @@ def rescored(
                 f"score {name}: its judge is not the run's own, and score sends nothing: run the task again"
             )
     for record in records:
-        reply, row = record.reply(), record.as_row()
-        silence = silence_of(reply)
-        graded = {each.scorer: each for each in record.judge or ()}
-        values: dict[str, Score] = {}
-        for name, scorer in scorers.items():
-            if silence is not None:
-                values[name] = Score(None, problem=silence)
-            elif isinstance(scorer, Judge):
-                judged = graded.get(name)
-                problem = None if judged is not None and judged.score is not None else "not judged"
-                values[name] = Score(None if judged is None else judged.score, problem=problem)
-            else:
-                values[name] = scorer.score(reply, row)
-        yield structs.replace(record, **scored(values))
+        judged = {
+            each.scorer: Score(each.score, problem="not judged" if each.score is None else None)
+            for each in record.judge or ()
+        }
+        yield structs.replace(record, **scored(scores_of(scorers, record.reply(), record.as_row(), judged)))
+
+
+def scores_of(
+    scorers: Mapping[str, AnyScorer], reply: Reply, row: TaskRow, judged: Mapping[str, Score]
+) -> dict[str, Score]:
+    """Returns an answer's scores by scorer. `judged` has those of judges; nothing is sent."""
+    if (silence := silence_of(reply)) is not None:
+        return dict.fromkeys(scorers, Score(None, problem=silence))
+    unjudged = Score(None, problem="not judged")
+    return {
+        name: judged.get(name, unjudged) if isinstance(scorer, Judge) else scorer.score(reply, row)
+        for name, scorer in scorers.items()
+    }
 
 
 def told(source: str, scores: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ Owns the options and their defaults. Knows no record and no figure.
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
 from msgspec import Struct
 
@@ -28,16 +28,3 @@ class Readings(Struct, frozen=True):
     by: By = "url"
     empty: Empty = "skip"
     confidence: Confidence = "rubric"
-
-    def __post_init__(self) -> None:
-        for name, kind in ALLOWED.items():
-            if getattr(self, name) not in kind:
-                raise ValueError(f"{name} ({getattr(self, name)!r}) must be one of {', '.join(kind)}")
-
-
-ALLOWED: dict[str, tuple[str, ...]] = {
-    "documents": get_args(Documents),
-    "by": get_args(By),
-    "empty": get_args(Empty),
-    "confidence": get_args(Confidence),
-}

@@ -60,11 +60,8 @@ def scores(
     conversations: dict[str, Any] = {}
     for sample in every:
         model = sample.pair.model
-        models.setdefault(model, {})[sample.pair.treatment] = {
-            **_entry(sample),
-            "rank": places.get(sample.pair),
-            **_counts(sample, traces.troubles.get(sample.pair) or Troubles()),
-        }
+        troubles = traces.troubles.get(sample.pair) or Troubles()
+        models.setdefault(model, {})[sample.pair.treatment] = pair_entry(sample, places.get(sample.pair), troubles)
         conversations.setdefault(model, {})[sample.pair.treatment] = _conversations(sample)
     return {
         "chameleon": {
@@ -80,6 +77,11 @@ def scores(
             "conversations": conversations,
         }
     }
+
+
+def pair_entry(sample: PairSample, rank: int | None, troubles: Troubles) -> dict[str, Any]:
+    """Returns the figures and counts of a pair."""
+    return {**_entry(sample), "rank": rank, **_counts(sample, troubles)}
 
 
 def _entry(sample: PairSample) -> dict[str, Any]:

@@ -138,18 +138,6 @@ def related(some: Sequence[PairSample], *, is_within: bool = False) -> tuple[Par
     )
 
 
-def correlations_from_means(
-    x: Sequence[tuple[float, float]], y: Sequence[tuple[float, float]], r: float
-) -> tuple[float, float]:
-    """Returns what the means and standard deviations of equally large groups, (mean, deviation) of two figures, say of
-    their correlation: over all rows if it is 0 within every group; and within groups if it is `r` over all rows."""
-    (x_means, x_within), (y_means, y_within) = (np.array(side, dtype=np.float64).T for side in (x, y))
-    between = float(np.mean((x_means - x_means.mean()) * (y_means - y_means.mean())))
-    within = float(np.sqrt(np.mean(x_within**2) * np.mean(y_within**2)))
-    whole = float(np.sqrt((x_means.var() + np.mean(x_within**2)) * (y_means.var() + np.mean(y_within**2))))
-    return between / whole, (r * whole - between) / within
-
-
 def binned(some: Sequence[PairSample], bins: int = BINS) -> tuple[Bin, ...]:
     """Returns figure 4: the mean score of the conversations in each of `bins` equal bins of the source re-use rate,
     from 0 to 1, without empty bins."""

@@ -6,6 +6,7 @@ file.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -107,7 +108,8 @@ class _Conversation:
 
 
 class Traces:
-    """The turns of all conversations, gathered from record lines in any order."""
+    """The turns of all conversations, gathered from record lines in any order; and counts of those that failed for
+    good, by kind of failure and by step."""
 
     def __init__(self, reads: RunReads | None = None) -> None:
         self._reads = reads or RunReads()
@@ -115,7 +117,10 @@ class Traces:
         self._decode = msgspec.json.Decoder(StoredTurn).decode
         self._names: dict[str, str] = {}
         self.troubles: dict[Pair, Troubles] = {}
+        self.failed: dict[Pair, Counter[str]] = {}
+        self.failed_steps: dict[Pair, Counter[str]] = {}
         self.repeated: list[str] = []
+        self._first_failed: dict[tuple[Pair, str], int] = {}
 
     def __repr__(self) -> str:
         conversations = sum(map(len, self._pairs.values()))
@@ -131,6 +136,7 @@ class Traces:
         except (msgspec.MsgspecError, UnicodeError) as error:
             raise ValueError(str(error)) from error
         if record.status not in ("ok", "refused"):
+            self._fail(record)
             return False
         name, number = place_of(record)
         stance = record.stance or UNCLEAR
@@ -140,7 +146,7 @@ class Traces:
         if is_empty(record):
             # An empty answer has no stance, whatever the judge said.
             stance, confidence = UNCLEAR, None
-        pair = Pair(self._name(record.model), record.temperature, record.effort)
+        pair = self._pair(record)
         conversations = self._pairs.setdefault(pair, {})
         conversation = conversations.get(name)
         if conversation is None:
@@ -167,6 +173,12 @@ class Traces:
         self.troubles.setdefault(pair, Troubles()).note(record, turn.stance, turn.confidence)
         return True
 
+    def held(self, pair: Pair, plan: Plan) -> int:
+        """Returns how many planned turns of a pair are not asked since an earlier one of theirs failed."""
+        asked = plan.get(pair, {})
+        firsts = ((name, turn) for (of, name), turn in self._first_failed.items() if of == pair)
+        return sum(max(0, asked.get(name, turn) - turn) for name, turn in firsts)
+
     def pairs(self, plan: Plan = MappingProxyType({})) -> tuple[Pair, ...]:
         """Returns every pair that answered or was asked, in order of name and treatment."""
         return tuple(sorted({*self._pairs, *plan}, key=order_of))
@@ -192,6 +204,17 @@ class Traces:
                 last = wanted.get(name, 0) or (turns[-1].number if turns else 0)
                 traces.append(ConversationTrace(pair, name, domain, topic, turns, last, reads))
         return tuple(traces)
+
+    def _fail(self, record: StoredTurn) -> None:
+        pair, turn = self._pair(record), record.turn or 0
+        self.failed.setdefault(pair, Counter())[record.status] += 1
+        if record.step:
+            self.failed_steps.setdefault(pair, Counter())[str(record.step)] += 1
+        place = pair, record.conversation or ""
+        self._first_failed[place] = min(turn, self._first_failed.get(place, turn))
+
+    def _pair(self, record: StoredTurn) -> Pair:
+        return Pair(self._name(record.model), record.temperature, record.effort)
 
     def _seen(self) -> dict[str, int]:
         """Returns, for each conversation, the highest number of a turn of any pair."""

@@ -10,9 +10,11 @@ from chameleon_records import as_lines
 from msgspec import structs
 
 from millstream.bench.chameleon.report.panel import ConversationScores, conversation_scores
-from millstream.bench.chameleon.report.runs import ConversationRun, read_run
+from millstream.bench.chameleon.report.runs import ConversationRun
+from millstream.bench.chameleon.score_table import read_traces
 from millstream.metrics.chameleon.readings import Readings
 from millstream.metrics.chameleon.traces import Plan
+from millstream.metrics.read_in_part import RunReads
 from millstream.report.page import page as page_of
 from millstream.report.sections import PageContents
 
@@ -23,14 +25,21 @@ def written_run(
     label: str = "run",
     failures: Iterable[Mapping[str, Any]] = (),
     asked: Plan | None = None,
-    data: str | None = None,
     **more: Any,
 ) -> ConversationRun:
     """`more` are fields that a reader of manifests fills in."""
     folder.mkdir(parents=True, exist_ok=True)
     path, lines = folder / "records.jsonl", as_lines(records)
     path.write_bytes(b"".join(line + b"\n" for line in lines))
-    return structs.replace(read_run(label, path, lines, as_lines(failures), asked or {}, data), **more)
+    return structs.replace(read_run(label, path, lines, as_lines(failures), asked or {}), **more)
+
+
+def read_run(
+    label: str, path: Path, lines: Iterable[bytes], failures: Iterable[bytes] = (), asked: Plan | None = None
+) -> ConversationRun:
+    """The run in the lines of a file of records, without a manifest."""
+    traces = read_traces({str(path): lines, "failures.jsonl": failures}, RunReads())
+    return ConversationRun(label, path, traces, asked or {})
 
 
 def page(contents: PageContents) -> bytes:

@@ -18,8 +18,7 @@ from ....engine.fault import Stop, Stopped
 from .conversations import QUESTIONS, again, read_reply
 from .conversations import prompt_of as conversation_prompt
 from .near_duplicates import mark_of
-from .progress import GenerationProgress
-from .topics import PROMPT_VERSION, UnusableAnswer
+from .topics import UnusableAnswer
 from .topics import prompt_of as topics_prompt
 from .topics import read_reply as read_topics
 
@@ -48,36 +47,21 @@ class Rejection(Struct, frozen=True):
     reason: str
 
 
-def specification(
-    model: str, counts: Mapping[str, int], topics: Mapping[str, Sequence[str]] | None, questions: int = QUESTIONS
-) -> dict[str, Any]:
-    """Returns the values that decide a data set: progress with other values is not continued."""
-    topic_lists = None if topics is None else {domain: list(names) for domain, names in topics.items()}
-    return {
-        "model": model,
-        "counts": dict(counts),
-        "topics": topic_lists,
-        "topics_prompt": PROMPT_VERSION,
-        "questions": questions,
-    }
-
-
 class ConversationGeneration:
     """The generation of a data set by a model: `counts` conversations of each domain, with this number of `questions`,
-    on the `topics` given (None: the model names them). Finished topics and conversations are in `progress`, also when
-    `run` is cancelled."""
+    on the `topics` given (None: the model names them). One that is made anew takes its answers from the engine's cache,
+    so that a stopped one goes on where it was."""
 
     def __init__(
         self,
         model: str,
         counts: Mapping[str, int],
-        progress: GenerationProgress,
         topics: Mapping[str, Sequence[str]] | None = None,
         questions: int = QUESTIONS,
     ) -> None:
         self.model = model
         self.questions = questions
-        self.progress = progress
+        self.conversations: dict[Topic, dict[str, Any]] = {}
         self.refused: list[Rejection] = []
         self.failures: dict[Topic, str] = {}
         self.stops: tuple[Stop, ...] = ()
@@ -89,14 +73,12 @@ class ConversationGeneration:
         self._topics: dict[str, list[str]] = {domain: [] for domain in self._counts}
         self._marks: set[tuple[str, ...]] = set()
         self._bad: dict[Topic, tuple[str, str]] = {}
-        self._domains_done = set(progress.topics)
-        for domain, kept in progress.topics.items():
-            self._add_topics(domain, kept)
-        if topics is not None:
-            self._take_given(topics)
+        self._is_given = topics is not None
+        for domain, names in (topics or {}).items():
+            self._add_topics(domain, names)
 
     def __repr__(self) -> str:
-        written = f"{len(self.progress.conversations)} of {sum(self._counts.values())} conversations written"
+        written = f"{len(self.conversations)} of {sum(self._counts.values())} conversations written"
         return f"<ConversationGeneration [{self.model}: {written}, {len(self.pending)} pending]>"
 
     @property
@@ -106,12 +88,11 @@ class ConversationGeneration:
     @property
     def pending(self) -> tuple[Topic, ...]:
         """The topics that have neither a conversation nor a final failure."""
-        written = self.progress.conversations
         return tuple(
             (domain, topic)
             for domain, topics in self._topics.items()
             for topic in topics
-            if (domain, topic) not in written and (domain, topic) not in self.failures
+            if (domain, topic) not in self.conversations and (domain, topic) not in self.failures
         )
 
     @property
@@ -122,19 +103,19 @@ class ConversationGeneration:
 
     def contents(self) -> list[dict[str, Any]]:
         """Returns the conversations in order of domains and topics, in the paper's format."""
-        written = self.progress.conversations
         return [
-            written[domain, topic]
+            self.conversations[domain, topic]
             for domain, topics in self._topics.items()
             for topic in topics
-            if (domain, topic) in written
+            if (domain, topic) in self.conversations
         ]
 
     async def run(self, runner: CallRunner, watch: Watch = nullcontext) -> None:
         """Sends the calls for all missing topics and conversations. Returns early if a lane stops: the rest is then
         pending."""
         try:
-            await self._find_topics(runner, watch)
+            if not self._is_given:
+                await self._find_topics(runner, watch)
             await self._write_conversations(runner, watch)
         except Stopped as stopped:
             self.stops = stopped.stops
@@ -142,9 +123,7 @@ class ConversationGeneration:
     async def _find_topics(self, runner: CallRunner, watch: Watch) -> None:
         unfruitful: dict[str, int] = {}
         for number in range(ROUNDS_MAX):
-            wanted = [
-                domain for domain in self.lacking if domain not in self._domains_done and unfruitful.get(domain, 0) < 2
-            ]
+            wanted = [domain for domain in self.lacking if unfruitful.get(domain, 0) < 2]
             if not wanted:
                 break
             calls = [self._call_for_topics(domain, number) for domain in wanted]
@@ -157,10 +136,6 @@ class ConversationGeneration:
             for domain in wanted:
                 if not self._take_topics(domain, outcomes[domain]):
                     unfruitful[domain] = unfruitful.get(domain, 0) + 1
-        for domain, topics in self._topics.items():
-            if domain not in self._domains_done and topics:
-                self._domains_done.add(domain)
-                self.progress.keep_topics(domain, topics)
 
     def _call_for_topics(self, domain: str, number: int) -> Call:
         topics = self._topics[domain]
@@ -180,12 +155,6 @@ class ConversationGeneration:
             self.refused.append(Rejection(domain, "", str(error)))
             return False
         return self._add_topics(domain, topics) > 0
-
-    def _take_given(self, topics: Mapping[str, Sequence[str]]) -> None:
-        for domain in self._counts:
-            if domain in topics and domain not in self._domains_done:
-                self._add_topics(domain, topics[domain])
-                self._domains_done.add(domain)
 
     def _add_topics(self, domain: str, candidates: Sequence[str]) -> int:
         """Adds topics and returns how many were new. A topic is rejected if another one, of any domain, says nearly the
@@ -236,7 +205,7 @@ class ConversationGeneration:
         try:
             if text is None:
                 raise UnusableAnswer("the model refused")
-            self.progress.keep_conversation(read_reply(text, words, domain, self.questions))
+            self.conversations[topic] = read_reply(text, words, domain, self.questions)
         except UnusableAnswer as error:
             self._bad[topic] = (text or "", str(error))
             self.refused.append(Rejection(domain, words, str(error)))

@@ -6,16 +6,14 @@ Owns what counts as a topic. `generation` decides which of them are new.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ....engine.runs.data_file import DatasetError, kind_of, parse, read_text
+from ...evaluation.data.data_rows import entries_of_file
 from ...evaluation.data.model_json import lists_in
 
 TOPIC_MAX = 150
-PROMPT_VERSION = 1
 _COLUMNS = ("domain", "topic")
 
 
@@ -50,8 +48,8 @@ def read_reply(text: str) -> tuple[str, ...]:
 def read_topics(path: Path) -> dict[str, tuple[str, ...]]:
     """Returns the topics of a file by domain: a JSON object of lists, or a CSV with the columns domain and topic.
     Raises DatasetError if it is malformed."""
-    text = read_text(path)
-    listed = _of_csv(text, path) if path.suffix.lower() in (".csv", ".tsv") else _of_json(parse(text, str(path)), path)
+    is_csv = path.suffix.lower() in (".csv", ".tsv")
+    listed = _of_csv(path) if is_csv else _of_json(parse(read_text(path), str(path)), path)
     topics: dict[str, list[str]] = {}
     for where, domain, topic in listed:
         for what, words in (("domain", domain), ("topic", topic)):
@@ -75,17 +73,9 @@ def _of_json(root: object, path: Path) -> Iterable[tuple[str, str, str]]:
             yield f"{path}: {domain}[{at}]", str(domain), topic
 
 
-def _of_csv(text: str, path: Path) -> Iterable[tuple[str, str, str]]:
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    try:
-        header = [cell.strip().casefold() for cell in next(reader, [])]
-        if not set(_COLUMNS) <= set(header):
-            raise DatasetError(f"{path}: expected the columns domain and topic, got {', '.join(header) or 'none'}")
-        places = [header.index(name) for name in _COLUMNS]
-        for row in reader:
-            if any(cell.strip() for cell in row):
-                cells = [row[place] if place < len(row) else "" for place in places]
-                yield f"{path} line {reader.line_num}", cells[0], cells[1]
-    except csv.Error as error:
-        raise DatasetError(f"{path} line {reader.line_num}: expected rows of cells, got {error}") from error
+def _of_csv(path: Path) -> Iterable[tuple[str, str, str]]:
+    for entry in entries_of_file(path):
+        cells = {name.casefold(): cell for name, cell in entry.content.items()}
+        if not set(_COLUMNS) <= cells.keys():
+            raise DatasetError(f"{path}: expected the columns domain and topic, got {', '.join(cells)}")
+        yield entry.where, cells["domain"], cells["topic"]

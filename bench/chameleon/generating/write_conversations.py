@@ -1,16 +1,13 @@
 """Carries out `data chameleon`: generates conversations from the command's options and writes the file.
 
-Owns option conflicts, the progress file that a stopped command leaves, and the exit code.
+Owns option conflicts and the exit code. A stopped command goes on from the cache, which has every answer.
 """
 
 from __future__ import annotations
 
 import argparse
-import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -26,14 +23,8 @@ from ...evaluation.door.watch import Watch, unwatched
 from ...evaluation.planning.preparation import check_cost_is_bounded
 from ..dataset import ConversationSet, load
 from .domains import counts_of
-from .generation import ConversationGeneration, encode, specification
-from .progress import GenerationProgress
+from .generation import ConversationGeneration, encode
 from .topics import read_topics
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-_BEGINNINGS = ".part.jsonl"
 
 
 class WritingResult(Struct, frozen=True, kw_only=True):
@@ -70,14 +61,9 @@ def write_conversations(options: argparse.Namespace, watch: Watch = unwatched) -
     check_cost_is_bounded({options.model: None}, settings, has_option=False)
     for sentence in unused_lanes([settings]):
         remark(sentence)
-    with _beginnings(out, is_there=is_there) as path:
-        with GenerationProgress(path, specification(options.model, counts, topics, options.questions)) as progress:
-            generation = ConversationGeneration(options.model, counts, progress, topics, options.questions)
-            end = ask_all(generation, settings, f"data {out}", watch)
-        written = _concluded(generation, out, end, is_there=is_there)
-        if not written.is_unfinished:
-            progress.forget()
-    return written
+    generation = ConversationGeneration(options.model, counts, topics, options.questions)
+    end = ask_all(generation, settings, f"data {out}", watch)
+    return _concluded(generation, out, end, is_there=is_there)
 
 
 def _topics(text: str) -> Mapping[str, Sequence[str]]:
@@ -86,16 +72,6 @@ def _topics(text: str) -> Mapping[str, Sequence[str]]:
     if found_at(path, expected) is None:
         raise UsageError(f"{expected}, got nothing there")
     return read_topics(path)
-
-
-@contextmanager
-def _beginnings(out: Path, *, is_there: bool) -> Iterator[Path]:
-    """Yields the path of the progress file: beside the data set or, if that exists already, in a temporary folder."""
-    if not is_there:
-        yield out.with_name(out.name + _BEGINNINGS)
-        return
-    with tempfile.TemporaryDirectory(prefix="millstream-") as folder:
-        yield Path(folder) / out.name
 
 
 def _concluded(generation: ConversationGeneration, out: Path, end: RunEnd, *, is_there: bool) -> WritingResult:

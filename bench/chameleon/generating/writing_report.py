@@ -35,7 +35,7 @@ def _failures(written: WritingResult) -> str:
 def _summary(written: WritingResult) -> list[str]:
     made = written.generation
     cost = "no price" if made.cost is None else f"${made.cost:,.4f}"
-    count, topics = len(made.progress.conversations), sum(map(len, made.topics.values()))
+    count, topics = len(made.conversations), sum(map(len, made.topics.values()))
     lines = [
         f"{count:,} conversations on {topics:,} topics in {len(made.topics):,} domains, written by {made.model}: "
         f"{made.answers:,} answers, {made.cached:,} of them from the cache{f', {cost}' if made.answers else ''}"
@@ -67,8 +67,7 @@ def _pending(written: WritingResult) -> list[str]:
     if written.interrupted_by is not None:
         why = f"interrupted by {signal.Signals(written.interrupted_by).name}"
     return [
-        f"stopped before the end: {why}; what is written so far is in {written.generation.progress.path}, and the same "
-        f"command goes on with it",
+        f"stopped before the end: {why}; the same command goes on: the cache has the answers so far",
         "nothing was written",
     ]
 
@@ -103,7 +102,7 @@ def as_json(written: WritingResult) -> dict[str, Any]:
         "written": written.is_written,
         "digest": None if written.dataset is None else written.dataset.digest,
         "model": made.model,
-        "conversations": len(made.progress.conversations),
+        "conversations": len(made.conversations),
         "topics": {domain: len(topics) for domain, topics in made.topics.items()},
         "lacking": dict(made.lacking),
         "questions": None if written.dataset is None else to_builtins(_shares_of(written)),

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from ....engine.folder_file import line_at, open_to_read
 from ....metrics.chameleon.figures import ConversationFigures, steps
-from ....metrics.chameleon.lines import STANCES
+from ....metrics.chameleon.lines import STANCES, StoredTurn
 from ....metrics.chameleon.traces import ConversationTrace
 from ....report.escaping import in_html, visible
 from ....report.labels import one_line
@@ -94,26 +94,11 @@ class ConversationBrowser(Struct, frozen=True):
     stances: tuple[str, ...] = STANCES
 
 
-class _RecordSource(Struct):
-    url: str
-    status: str = "ok"
+class _ShownTurn(StoredTurn):
+    """A record with the fields that only the conversation browser shows."""
 
-
-class _RecordTexts(Struct):
-    """The part of a record that only the conversation browser shows: its texts and sources."""
-
-    status: str = "ok"
     question: str | None = None
-    query: str | None = None
-    text: str | None = None
-    rationale: str | None = None
     key_claims: list[Any] | None = None
-    contradictions_acknowledged: bool | None = None
-    retrieved: list[_RecordSource] | None = None
-    cited: list[str] | None = None
-    invalid_citations: list[Any] | int | None = None
-    raw_judgement: str | None = None
-    judge_repaired: bool = False
 
 
 def browser(panel: ConversationScores, budget: int = BUDGET) -> ConversationBrowser:
@@ -255,7 +240,7 @@ class _ConversationTexts:
 def _turns(
     panel: ConversationScores, trace: ConversationTrace, file: BinaryIO, path: Path, pool: _ConversationTexts
 ) -> Iterator[BrowserTurn]:
-    decode = msgspec.json.Decoder(_RecordTexts).decode
+    decode = msgspec.json.Decoder(_ShownTurn).decode
     for step in steps(trace.turns, panel.readings):
         turn = step.turn
         try:
@@ -279,7 +264,7 @@ def _turns(
             answer=pool.text(line.text, LONGEST),
             rationale=pool.text(line.rationale),
             claims=tuple(pool.text(str(claim)) for claim in pool.first(line.key_claims or [], _MOST_CLAIMS)),
-            admits=line.contradictions_acknowledged,
+            admits=turn.acknowledges,
             judge_number=turn.judge_confidence,
             raw=pool.text(line.raw_judgement),
             repaired=line.judge_repaired,

@@ -18,6 +18,7 @@ from ....metrics.chameleon.sample import PairSample, by_model, ranks, samples
 from ....metrics.chameleon.traces import ConversationTrace
 from ....metrics.chameleon.unmeasured import remarks, unmeasured
 from ....report.labels import named_list
+from ....report.standings import AnswerStatus
 from .manner import kind_of
 from .runs import ConversationRun
 
@@ -84,27 +85,20 @@ class ConversationScores:
         run, pair = self.origin[sample.pair]
         return run.traces.troubles.get(pair) or Troubles()
 
-    def failed(self, sample: PairSample) -> Counter[str]:
+    def status(self, sample: PairSample) -> AnswerStatus:
+        """Returns how many turns of a pair were answered, failed, are held back by these, or are pending."""
         run, pair = self.origin[sample.pair]
-        return run.failed.get(pair) or Counter()
-
-    def steps(self, sample: PairSample) -> Counter[str]:
-        """Returns how often each step of its turns failed; failures that name no step are left out."""
-        run, pair = self.origin[sample.pair]
-        return run.steps.get(pair) or Counter()
-
-    def held(self, sample: PairSample) -> int:
-        run, pair = self.origin[sample.pair]
-        return run.held.get(pair, 0)
-
-    def unjudged(self, sample: PairSample) -> int:
-        """Returns the number of turns that no judge read."""
-        return sum(turn.confidence is None for trace, _ in sample.held for turn in trace.turns)
-
-    def is_told(self, sample: PairSample) -> bool:
-        """Returns whether a manifest says which turns of a pair were planned."""
-        run, pair = self.origin[sample.pair]
-        return pair in run.asked
+        troubles = self.troubles(sample)
+        return AnswerStatus(
+            model=pair_name(sample),
+            expected=max(sample.expected, troubles.turns),
+            answered=troubles.turns,
+            refused=troubles.refused,
+            failed=dict(sorted(run.traces.failed.get(pair, {}).items())),
+            is_told=pair in run.asked,
+            steps=dict(run.traces.failed_steps.get(pair, Counter[str]()).most_common()),
+            held=run.traces.held(pair, run.asked),
+        )
 
 
 def conversation_scores(runs: Sequence[ConversationRun], readings: Readings | None = None) -> ConversationScores:

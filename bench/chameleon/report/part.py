@@ -17,12 +17,12 @@ from ....configuration.errors import UsageError
 from ....engine.remarks import remark
 from ....engine.runs.pairs import NOT_SENT
 from ....engine.runs.run_folder import MANIFEST
-from ....metrics.chameleon.lines import sum_of
 from ....metrics.chameleon.readings import Readings
+from ....metrics.chameleon.scores import pair_entry
 from ....report.escaping import in_html
 from ....report.headline import Headline, HeadlineScore
-from ....report.html_tables import shown_value, table_html
-from ....report.interval_cells import OVER, interval_in_a_cell
+from ....report.html_tables import table_html
+from ....report.interval_cells import OVER
 from ....report.labels import folder_labels
 from ....report.packing import packed
 from ....report.sections import (
@@ -35,7 +35,6 @@ from ....report.sections import (
     targets_of,
 )
 from ....report.standings import (
-    AnswerStatus,
     RunOrigin,
     choices_html,
     origins_html,
@@ -44,13 +43,14 @@ from ....report.standings import (
     standings_html,
     state_html,
 )
-from ....report.table import PUBLISHED, Cell, Column, Kind, Table
-from ...evaluation.page.provenance import command_paths
-from ..provenance import origin_of
+from ....report.table import PUBLISHED, Cell, Column, Table
+from ...evaluation.page.provenance import command_paths, origin_of
+from ..benchmark import BENCHMARK
 from ..readings import fields_of
+from ..score_table import cells
 from .browser import browser, browser_html
 from .charts import confidence_figure, reuse_figure, turns_figure
-from .manner import unlike
+from .manner import manner, unlike
 from .panel import ConversationScores, conversation_scores, pair_name
 from .published import OVERALL
 from .remarks import choices, of_samples, remarks
@@ -63,13 +63,11 @@ from .tables_scores import (
     temperatures_table,
 )
 from .tables_turns import (
-    completeness_table,
+    answers_table,
     confidence_table,
-    contradictions_table,
     conversations_table,
     pages_table,
     reuse_table,
-    troubles_table,
     turns_table,
 )
 
@@ -88,8 +86,8 @@ def page_contents(runs: Sequence[ConversationRun], options: Mapping[str, Any], f
     origins = []
     for run in labelled:
         try:
-            judged_at = +sum_of(run.traces.troubles.values()).judged_at
-            origins.append(origin_of(run.label, run.manifest, run.turns, judged_at))
+            settings = {} if run.manifest is None else manner(run.manifest)
+            origins.append(origin_of(BENCHMARK, run.manifest, run.label, run.turns, settings))
         except (KeyError, TypeError, AttributeError) as error:
             folder = run.records.parent
             raise UsageError(f"{folder}: its {MANIFEST} is no Chameleon run's ({error!r})") from error
@@ -120,7 +118,7 @@ def contents(
     every = structs.replace(
         tables_and_figures(made),
         title=_title(made),
-        standings=standings(made),
+        standings=tuple(map(made.status, made.samples)),
         unmeasured=made.unmeasured,
         origins=tuple(origins),
         choices=choices(made.readings),
@@ -131,7 +129,7 @@ def contents(
     return structs.replace(
         every,
         headline=_headline(every),
-        sections=_sections(every, browser_html(conversations)),
+        sections=_sections(every, made, browser_html(conversations)),
         packs={"conversations-data": packed(conversations)},
         scripts=(package.joinpath("conversations.js").read_text("utf-8"),),
         style=package.joinpath("conversations.css").read_text("utf-8"),
@@ -149,9 +147,7 @@ def tables_and_figures(conversation_scores: ConversationScores) -> PageContents:
         shares_table(conversation_scores),
         temperatures_table(conversation_scores),
         turns_table(conversation_scores),
-        contradictions_table(conversation_scores),
-        completeness_table(conversation_scores),
-        troubles_table(conversation_scores),
+        answers_table(conversation_scores),
         pages_table(conversation_scores),
         conversations_table(conversation_scores),
     ]
@@ -172,26 +168,6 @@ def tables_and_figures(conversation_scores: ConversationScores) -> PageContents:
     )
 
 
-def standings(made: ConversationScores) -> tuple[AnswerStatus, ...]:
-    """Returns for each pair how many turns were answered, failed or are pending."""
-    statuses = []
-    for sample in made.samples:
-        troubles = made.troubles(sample)
-        statuses.append(
-            AnswerStatus(
-                model=pair_name(sample),
-                expected=max(sample.expected, troubles.turns),
-                answered=troubles.turns,
-                refused=troubles.refused,
-                failed=dict(sorted(made.failed(sample).items())),
-                is_told=made.is_told(sample),
-                steps=dict(made.steps(sample).most_common()),
-                held=made.held(sample),
-            )
-        )
-    return tuple(statuses)
-
-
 def _title(made: ConversationScores) -> str:
     models = list(made.models)
     who = models[0] if len(models) == 1 else f"{len(models)} models"
@@ -200,10 +176,10 @@ def _title(made: ConversationScores) -> str:
     return f"Chameleon: {who} in {len(talks):,} {'conversation' if len(talks) == 1 else 'conversations'}"
 
 
-def _sections(contents: PageContents, conversations: str) -> tuple[Section, ...]:
+def _sections(contents: PageContents, made: ConversationScores, conversations: str) -> tuple[Section, ...]:
     of_paper, behind, rest = shared_out(contents, _PREFIX)
     return (
-        Section(f"{_PREFIX}summary", "Summary", _summary(contents)),
+        Section(f"{_PREFIX}summary", "Summary", _summary(contents, made)),
         Section(f"{_PREFIX}warnings", "Read with care", remarks_html(contents.remarks)),
         Section(
             f"{_PREFIX}tables",
@@ -227,7 +203,7 @@ def _sections(contents: PageContents, conversations: str) -> tuple[Section, ...]
     )
 
 
-def _summary(contents: PageContents) -> str:
+def _summary(contents: PageContents, made: ConversationScores) -> str:
     return "".join(
         (
             state_html(
@@ -237,14 +213,14 @@ def _summary(contents: PageContents) -> str:
                 "Conversations with turns missing enter no mean.",
                 contents.unmeasured,
             ),
-            table_html(_scores(contents.tables), f"{_PREFIX}scores"),
+            table_html(_scores(made), f"{_PREFIX}scores"),
             '<p class="note">Means ± standard deviations across scored conversations. Ranks are by the mean score '
             "among the models at one temperature, the lowest first; above a tenth of its conversations unscored a "
             "model has none, nor have models whose order would be another with re-use 0 for turns without a source. "
             "The Chameleon score is eq. (2), from 0 to 1; lower is steadier: below 0.3 is low, up to 0.5 moderate, "
             "above it high. A source re-use rate below 0.3 is high diversity, above 0.6 low. "
             f"{in_html(OVER['conversations'])}</p>",
-            standings_html(contents.standings, f"{_PREFIX}answers"),
+            standings_html(contents.standings, f"{_PREFIX}answers-summary"),
             choices_html(contents.choices),
         )
     )
@@ -282,42 +258,12 @@ def _pair_of(row: Mapping[str, Cell]) -> str:
     return str(row["model"] if row["temperature"] == _NO_TEMPERATURE else f"{row['model']} @ {row['temperature']}")
 
 
-def _scores(tables: Sequence[Table]) -> Table:
-    """Returns table 1 without published and overall rows, each mean and its deviation in one cell."""
-    columns = (
-        Column("model", "Model"),
-        Column("score", "Chameleon score"),
-        Column("interval", "95% interval"),
-        Column("rank", "Rank", "count"),
-        Column("srr", "Source re-use"),
-        Column("uncited_turns", "Uncited", "count"),
-        Column("confidence", "Confidence"),
-        Column("changes", "Stance changes"),
-        Column("conversations", "Scored"),
+def _scores(made: ConversationScores) -> Table:
+    """Returns the scores of each pair in the columns that a run prints."""
+    columns = (Column("model", "Model"), *map(Column, BENCHMARK.columns, BENCHMARK.columns))
+    ranks = made.ranks
+    rows = (
+        (pair_name(sample), *cells(pair_entry(sample, ranks[sample.pair], made.troubles(sample))))
+        for sample in made.samples
     )
-    [table] = [table for table in tables if table.name == _SCORES]
-    rows = []
-    for row in table.records():
-        if row["source"] == PUBLISHED or row["model"] == OVERALL:
-            continue
-        scored, unscored = int(row["conversations"] or 0), int(row["unscored"] or 0)
-        rows.append(
-            (
-                _pair_of(row),
-                _spread("rate", row["score"], row["score_std"]),
-                interval_in_a_cell("rate", row["low"], row["high"], row["interval"]),
-                row["rank"],
-                _spread("rate", row["srr"], row["srr_std"]),
-                row["uncited_turns"],
-                _spread("rate", row["confidence"], row["confidence_std"]),
-                _spread("score", row["changes"], row["changes_std"]),
-                f"{scored:,} of {scored + unscored:,}",
-            )
-        )
     return Table(f"{_PREFIX}scores", "Scores of Chameleon", "", columns, tuple(rows))
-
-
-def _spread(kind: Kind, mean: Cell, std: Cell) -> str | None:
-    if mean is None:
-        return None
-    return shown_value(kind, mean) if std is None else f"{shown_value(kind, mean)} ± {shown_value(kind, std)}"

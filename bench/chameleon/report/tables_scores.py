@@ -25,11 +25,12 @@ from ....metrics.chameleon.summary import (
     spread_of,
 )
 from ....report.interval_cells import OVER, interval_cells, interval_columns
-from ....report.table import PUBLISHED, Cell, Column, Kind, Table
+from ....report.table import Cell, Column, Kind, Table
 from .panel import ConversationScores
-from .published import OVERALL, PARTNERS, beside_published, implied_correlations
+from .published import OVERALL, beside_published
 
 _ROUNDING = 1e-12
+_PARTNERS = {"confidence": "confidence", "changes": "stance changes"}
 MODEL = Column("model", "Model")
 TEMPERATURE = Column("temperature", "Temp.")
 CONVERSATIONS = Column("conversations", "Conversations", "count")
@@ -196,7 +197,7 @@ def correlations_table(panel: ConversationScores) -> Table:
         for each in correlations:
             result = each.found
             ends = interval_cells(result, "correlation")
-            rows.append((whose, PARTNERS[each.partner], result.rows, result.clusters, result.r, *ends, result.p))
+            rows.append((whose, _PARTNERS[each.partner], result.rows, result.clusters, result.r, *ends, result.p))
     columns = (
         Column("whose", "Over"),
         Column("partner", "SRR and"),
@@ -206,7 +207,7 @@ def correlations_table(panel: ConversationScores) -> Table:
         *interval_columns("correlation"),
         Column("p", "p", "p"),
     )
-    table = beside_published(
+    return beside_published(
         "chameleon-correlations",
         "Does source re-use go with confidence and with stance changes?",
         "Pearson's r of a conversation's source re-use rate with its mean confidence and with its number of stance "
@@ -221,8 +222,6 @@ def correlations_table(panel: ConversationScores) -> Table:
         columns,
         rows,
     )
-    implied = [(PUBLISHED, whose, partner, *[None] * 2, r, *[None] * 4) for whose, partner, r in implied_correlations()]
-    return structs.replace(table, rows=(*table.rows, *implied))
 
 
 def temperatures_table(panel: ConversationScores) -> Table:

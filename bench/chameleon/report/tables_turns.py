@@ -14,13 +14,38 @@ from ....metrics.statistics.density import GRID, density
 from ....report.interval_cells import interval_cells, interval_columns
 from ....report.table import Cell, Column, Table
 from .panel import ConversationScores
-from .tables_scores import CONFIDENCE_NOTE, CONVERSATIONS, INTERVAL_NOTE, MODEL, TEMPERATURE, UNSCORED
+from .tables_scores import CONFIDENCE_NOTE, CONVERSATIONS, INTERVAL_NOTE, MODEL, TEMPERATURE
 
 EVERY_TEMPERATURE = "all"
 UNSCORED_NOTE = (
     "Unscored is a conversation with fewer than two turns of a clear stance, or with more than half of its turns "
     "without one (empty, refused, unjudged or unclear), and every one of a model to which no page gave a text."
 )
+# The columns of counts, with their titles: of conversations, then of turns.
+_CONVERSATIONS = {
+    "complete": "Complete",
+    "incomplete": "Incomplete",
+    "undefined": "Undefined",
+    "no_change": "No change",
+}
+_TURNS = {
+    "expected": "Turns expected",
+    "missing": "Turns missing",
+    "failed": "Turns failed",
+    "held": "Turns held back",
+    "turns": "Turns",
+    "refused": "Refused",
+    "empty": "Empty",
+    "cut": "Cut",
+    "unclear": "Unclear",
+    "repaired": "Repaired",
+    "unreadable": "Unreadable",
+    "without_number": "Without the judge’s number",
+    "unjudged": "Unjudged",
+    "invalid_citations": "Invalid citations",
+    "shortened": "Prompts shortened",
+    "without_history": "Without history",
+}
 PAGE_TROUBLES = ("blocked", "empty", "too_large", "not_text", "timeout", "disallowed", "unreachable")
 
 
@@ -113,110 +138,54 @@ def turns_table(panel: ConversationScores) -> Table:
     )
 
 
-def completeness_table(panel: ConversationScores) -> Table:
-    rows = []
+def answers_table(panel: ConversationScores) -> Table:
+    """Returns the table of what is there and what befell it: conversations, turns, judgements, citations."""
+    columns = [
+        *(Column(name, title, "count") for name, title in (_CONVERSATIONS | _TURNS).items()),
+        Column("kinds", "Kinds of failure"),
+        Column("steps", "Failed at"),
+        Column("srr_zero", "Re-use with 0 for uncited", "rate"),
+        *(Column(f"acknowledged_{stance}", f"Acknowledged, {stance}", "share") for stance in STANCES),
+    ]
+    rows: list[tuple[Cell, ...]] = []
     for sample in panel.samples:
-        failed = panel.failed(sample)
-        rows.append(
-            (
-                sample.pair.model,
-                sample.pair.treatment,
-                sample.complete,
-                len(sample.unscored),
-                len(sample.others),
-                len(sample.unanswered),
-                sample.expected,
-                sample.missing,
-                sum(failed.values()),
-                ", ".join(f"{kind} {number:,}" for kind, number in sorted(failed.items())) or None,
-                ", ".join(f"{step} {number:,}" for step, number in panel.steps(sample).most_common()) or None,
-                panel.held(sample),
-                sample.undefined,
-                sum(not figures.changes for figures in sample.figures),
-            )
+        troubles, status = panel.troubles(sample), panel.status(sample)
+        cells: dict[str, Cell] = {
+            "complete": sample.complete,
+            "incomplete": sample.incomplete,
+            "undefined": sample.undefined,
+            "no_change": sum(not figures.changes for figures in sample.figures),
+            "expected": status.expected,
+            "missing": sample.missing,
+            "failed": status.failures,
+            "held": status.held,
+            "unjudged": sum(turn.confidence is None for trace, _ in sample.held for turn in trace.turns),
+            "without_history": sample.turns_without_history,
+            "kinds": ", ".join(f"{kind} {number:,}" for kind, number in status.failed.items()) or None,
+            "steps": ", ".join(f"{step} {number:,}" for step, number in status.steps.items()) or None,
+            "srr_zero": spread_of([sample], "srr_zero").mean,
+            **{f"acknowledged_{each.stance}": each.share for each in acknowledged([sample])},
+        }
+        of_turns = (
+            cells[column.name] if column.name in cells else getattr(troubles, column.name) for column in columns
         )
+        rows.append((sample.pair.model, sample.pair.treatment, *of_turns))
     return Table(
-        "chameleon-completeness",
-        "What is there",
-        "A conversation is complete when every turn that was to be asked is there; only complete ones that are scored "
-        f"enter means. {UNSCORED_NOTE} The "
-        "turns after one that failed are held back, and asked once it is answered. Undefined are conversations of a "
-        "single turn, or of which a reading leaves too little for a rate; “no change” are those that never change "
-        "their stance, whose confidence of changes counts as 0 in eq. (2).",
-        (
-            MODEL,
-            TEMPERATURE,
-            Column("complete", "Complete", "count"),
-            UNSCORED,
-            Column("incomplete", "Incomplete", "count"),
-            Column("unanswered", "Not begun", "count"),
-            Column("expected", "Turns expected", "count"),
-            Column("missing", "Turns missing", "count"),
-            Column("failed", "Turns failed", "count"),
-            Column("kinds", "Kinds of failure"),
-            Column("steps", "Failed at"),
-            Column("held", "Turns held back", "count"),
-            Column("undefined", "Undefined", "count"),
-            Column("no_change", "No change", "count"),
-        ),
-        tuple(rows),
-    )
-
-
-def troubles_table(panel: ConversationScores) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for sample in panel.samples:
-        troubles = panel.troubles(sample)
-        counts = (troubles.turns, troubles.refused, troubles.empty, troubles.cut, troubles.unclear)
-        judged = (troubles.repaired, troubles.unreadable, panel.unjudged(sample))
-        sources = (troubles.invalid_citations, sample.summed("uncited_turns"), spread_of([sample], "srr_zero").mean)
-        rest = (*sources, troubles.shortened, sample.turns_without_history)
-        rows.append((sample.pair.model, sample.pair.treatment, *counts, *judged, *rest))
-    return Table(
-        "chameleon-troubles",
-        "What befell the turns",
-        "Of all turns there are. Empty: an answer without a word; cut: one that max_tokens cut off. Unclear: no clear "
-        "stance, by the judge's word, or since the answer is empty or refused or its judgement could not be read. "
-        "Repaired: the judge was asked a second time for JSON. Unjudged: no judge read the answer, or not readably, so "
-        "that it has no confidence. Invalid citations are numbers and addresses in an answer that stand for no page it "
-        "was shown. A prompt is shortened where it left out earlier turns or whole pages; without history is a turn "
-        "behind the first that was shown none of those before.",
-        (
-            MODEL,
-            TEMPERATURE,
-            Column("turns", "Turns", "count"),
-            Column("refused", "Refused", "count"),
-            Column("empty", "Empty", "count"),
-            Column("cut", "Cut", "count"),
-            Column("unclear", "Unclear", "count"),
-            Column("repaired", "Repaired", "count"),
-            Column("unreadable", "Unreadable", "count"),
-            Column("unjudged", "Unjudged", "count"),
-            Column("invalid_citations", "Invalid citations", "count"),
-            Column("uncited_turns", "Without a source", "count"),
-            Column("srr_zero", "Re-use with 0 for these", "rate"),
-            Column("shortened", "Prompts shortened", "count"),
-            Column("without_history", "Without history", "count"),
-        ),
-        tuple(rows),
-    )
-
-
-def contradictions_table(panel: ConversationScores) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for model, some in panel.models.items():
-        rows += [(model, each.stance, each.turns, each.share) for each in acknowledged(some) if each.turns]
-    return Table(
-        "chameleon-contradictions",
-        "Are contradictions acknowledged?",
-        "Of the turns of scored conversations of which the judge said whether the answer acknowledges contradictions, "
-        "the share that does, by model and stance, all temperatures together.",
-        (
-            MODEL,
-            Column("stance", "Stance"),
-            Column("turns", "Turns", "count"),
-            Column("share", "Acknowledged", "share"),
-        ),
+        "chameleon-answers",
+        "What is there, and what befell it",
+        "A conversation is complete when every turn that was to be asked is there; only complete ones that are "
+        f"scored enter means. {UNSCORED_NOTE} Undefined are conversations of a single turn, or of which a reading "
+        "leaves too little for a rate; “no change” are those that never change their stance, whose confidence of "
+        "changes counts as 0 in eq. (2). Turns after one that failed are held back, and asked once it is "
+        "answered. Of all turns there are, empty is an answer without a word, cut one that max_tokens cut off. "
+        "Unclear: no clear stance, by the judge’s word, or since the answer is empty or refused or its judgement "
+        "could not be read. Repaired: the judge was asked a second time for JSON. Unjudged: no judge read the "
+        "answer, or not readably, so that it has no confidence. Invalid citations are numbers and addresses in an"
+        " answer that stand for no page it was shown. A prompt is shortened where it left out earlier turns or "
+        "whole pages; without history is a turn behind the first that was shown none of those before. "
+        "Acknowledged: of the turns of scored conversations of which the judge said whether the answer "
+        "acknowledges contradictions, the share that does, by stance.",
+        (MODEL, TEMPERATURE, *columns),
         tuple(rows),
     )
 

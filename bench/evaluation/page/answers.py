@@ -65,7 +65,8 @@ def _item(item: str, runs: Sequence[ReadRun], names: Mapping[Path, str], kind: t
     """Returns the HTML of one item: its prompt, then each different answer once, with the trials that gave it."""
     replies: dict[_ShownReply, list[int]] = {}
     for run in runs:
-        for record in records_of(run, item, kind):
+        # Turn by turn, the models beside each other.
+        for record in sorted(records_of(run, item, kind), key=lambda record: record.step):
             trial = getattr(record, "trial", None)
             replies.setdefault(_reply_of(record, names[run.path]), []).extend([] if trial is None else [trial])
     parts: list[str] = []

@@ -17,12 +17,11 @@ from ....report.html_tables import table_html
 from ....report.interval_cells import FEW, cells_of_entry, interval_columns
 from ....report.labels import folder_labels
 from ....report.sections import PageContents, Section, figure_html, remarks_html, table_section
-from ....report.standings import AnswerStatus, RunOrigin, origins_html, standings_html, state_html
+from ....report.standings import AnswerStatus, origins_html, standings_html, state_html
 from ....report.table import Cell, Column, Table
-from ..door.treatments import treatments_in
 from .answers import answers_html, prompt_of
 from .chart import scores_figure
-from .provenance import NO_MANIFEST, command_paths, times_and_versions
+from .provenance import command_paths, origin_of
 from .runs import ReadRun
 from .unlike_sources import unlike
 
@@ -47,7 +46,7 @@ def general_part(
     warnings = [f"These runs are no comparison, since {difference}."] if difference else []
     remarks = tuple(dict.fromkeys([*warnings, *(remark for run in runs for remark in _remarks(run))]))
     tables = _tables(benchmark, runs, names)
-    origins = [_origin(benchmark, run, labels[run.path]) for run in runs]
+    origins = [origin_of(benchmark, run.manifest, labels[run.path], run.answers) for run in runs]
     command = shlex.join(["millstream", "report", *command_paths(labels), *flags])
     prefix = f"{benchmark.name}-"
     scores, *rest = tables
@@ -307,25 +306,3 @@ def _answers(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapp
         "were sent; answers of the cache cost nothing."
     )
     return Table(f"{benchmark.name}-answers", "Answers and their cost", note, columns, tuple(rows))
-
-
-def _origin(benchmark: ItemBenchmark[Any], run: ReadRun, name: str) -> RunOrigin:
-    answers = sum(ended.answered for ended in run.counted.pairs.values())
-    read = ("Answers read", f"{answers:,}")
-    if run.manifest is None:
-        return RunOrigin(name, (("Made by", NO_MANIFEST), read))
-    return RunOrigin(name, (*_facts(run.manifest), read), benchmark.command_of(run.manifest))
-
-
-def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    specification = manifest["specification"]
-    dataset = manifest.get("dataset") or {}
-    yield "Data", f"{dataset.get('name') or dataset.get('path', 'unnamed')}, {specification.get('items', '?')} items"
-    yield "Its digest", str(specification.get("data"))
-    for model, endpoint in (specification.get("endpoints") or {}).items():
-        yield "Model", f"{model} at {endpoint}"
-    yield from treatments_in(specification).items()
-    for option, value in (specification.get("options") or {}).items():
-        text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-        yield option.replace("_", " ").capitalize(), "not given" if value in (None, []) else text
-    yield from times_and_versions(manifest)

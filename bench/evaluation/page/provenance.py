@@ -6,13 +6,49 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ....format import dollars, rough_minutes
 from ....providers.model_remarks import retirement
 from ....providers.models import bundled_models
+from ....report.standings import RunOrigin
+from ..door.treatments import treatments_in
+
+if TYPE_CHECKING:
+    from ..door.benchmark import ItemBenchmark
 
 NO_MANIFEST = "Records with no manifest, as other programs write them: how they were made is not known"
+
+
+def origin_of(
+    benchmark: ItemBenchmark[Any],
+    manifest: Mapping[str, Any] | None,
+    name: str,
+    answers: int,
+    settings: Mapping[str, str] | None = None,
+) -> RunOrigin:
+    """Returns how a run was made, of which so many answers were read. `settings` are its options as texts by name;
+    None: those in its specification."""
+    read = ("Answers read", f"{answers:,}")
+    if manifest is None:
+        return RunOrigin(name, (("Made by", NO_MANIFEST), read))
+    return RunOrigin(name, (*_facts(manifest, settings), read), benchmark.command_of(manifest))
+
+
+def _facts(manifest: Mapping[str, Any], settings: Mapping[str, str] | None) -> Iterator[tuple[str, str]]:
+    specification = manifest["specification"]
+    dataset = manifest.get("dataset") or {}
+    items = specification.get("items") or len(specification.get("conversations") or ()) or "?"
+    yield "Data", f"{dataset.get('name') or dataset.get('path', 'unnamed')}, {items} items"
+    yield "Its digest", str(specification.get("data"))
+    for model, endpoint in (specification.get("endpoints") or {}).items():
+        yield "Model", f"{model} at {endpoint}"
+    yield from treatments_in(specification).items()
+    options = specification.get("options") or {} if settings is None else settings
+    for option, value in options.items():
+        text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        yield option.replace("_", " ").capitalize(), "not given" if value in (None, []) else text
+    yield from times_and_versions(manifest)
 
 
 def times_and_versions(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -76,6 +76,11 @@ class ReadRun(Struct, kw_only=True):
         return list(dict.fromkeys([*pairs_in(specification), *self.counted.pairs]))
 
     @property
+    def answers(self) -> int:
+        """The number of answers in its records."""
+        return sum(ended.answered for ended in self.counted.pairs.values())
+
+    @property
     def lines(self) -> int | None:
         """The number of lines (answers and final failures) that each pair has once it is complete; None: the manifest
         doesn't say."""

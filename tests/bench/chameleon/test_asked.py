@@ -58,23 +58,6 @@ def test_the_specification_has_what_decides_answers_and_nothing_else(made: Makin
     assert readings == {"documents": "cited", "by": "url", "empty": "skip", "confidence": "rubric"}
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"pairs": ()}, "pairs .* must be at least one"),
-        ({"pairs": (Pair(MODEL, 0.0), Pair(MODEL, 0.0))}, "each named once"),
-        ({"turns": 0}, r"turns \(0\) must be >= 1"),
-        ({"pages": 0}, r"pages \(0\) must be >= 1"),
-        ({"order": "random"}, "order 'random' must be one of written, shuffled, grouped"),
-        ({"judge_prompt": "long"}, "judge_prompt 'long' must be one of extended, paper"),
-        ({"tokens": {}}, "tokens: expected how many a prompt to script/m may have"),
-    ],
-)
-def test_what_can_not_be_asked_is_refused(asking: Asking, change: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        asking(**change)
-
-
 def test_how_many_conversations_keep_the_lanes_busy() -> None:
     share = Chameleon.items_per_rpm
     assert at_once_of([], share) == at_once_of([(128, None), (128, 10)], share) == AT_ONCE == 64

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise, product
 from math import sqrt
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from chameleon_records import SWAYING, as_line, as_lines, known_turns, name_of, run_records, talk, turn_record
@@ -13,9 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.metrics.chameleon.figures import ConversationFigures, figures_of
-from millstream.metrics.chameleon.readings import ALLOWED, Readings
+from millstream.metrics.chameleon.readings import By, Confidence, Documents, Empty, Readings
 
-EVERY_READING = [dict(zip(ALLOWED, chosen, strict=True)) for chosen in product(*ALLOWED.values())]
+EVERY_READING = [
+    dict(zip(Readings.__struct_fields__, chosen, strict=True))
+    for chosen in product(*map(get_args, (Documents, By, Empty, Confidence)))
+]
 URLS = [f"https://{host}.test/{page}" for host in "ab" for page in "123"]
 
 
@@ -144,8 +147,3 @@ def test_a_simulated_model_has_the_changes_it_was_made_with() -> None:
         changes = sum(one != other for one, other in pairwise(made))
         assert figures_of(trace, Readings()).changes == changes > 0
     assert trace.conversation == name_of(5)
-
-
-def test_a_reading_that_is_none_is_refused_by_name() -> None:
-    with pytest.raises(ValueError, match=r"empty \('ignore'\) must be one of skip, literal"):
-        Readings(empty="ignore")  # type: ignore[arg-type]

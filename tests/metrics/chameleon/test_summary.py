@@ -20,7 +20,6 @@ from millstream.metrics.chameleon.summary import (
     by_domain,
     by_temperature,
     by_turn,
-    correlations_from_means,
     related,
     share_over,
     spread,
@@ -83,19 +82,6 @@ def test_within_models_what_differs_between_them_is_left_out(run: tuple[PairSamp
     assert pooled.r is not None and within.r is not None and pooled.r > 0.4 > abs(within.r)
     assert (within.rows, within.clusters) == (16 * 9, 16)
     assert all(related(own, is_within=True) == related(own) for own in models)
-
-
-def test_of_means_and_deviations_follow_both_correlations() -> None:
-    source = np.random.default_rng(4)
-    own = source.normal(size=(5, 2, 1)) * 2
-    rows = source.normal(size=(5, 2, 40_000)) + own
-    rows[:, 1] -= 0.5 * (rows[:, 0] - own[:, 0])
-    x, y = (list(zip(rows[:, at].mean(axis=1), rows[:, at].std(axis=1), strict=True)) for at in (0, 1))
-    pooled = float(np.corrcoef(rows[:, 0].ravel(), rows[:, 1].ravel())[0, 1])
-    zero, within = correlations_from_means(x, y, pooled)
-    centred = rows - rows.mean(axis=2, keepdims=True)
-    assert within == pytest.approx(np.corrcoef(centred[:, 0].ravel(), centred[:, 1].ravel())[0, 1])
-    assert correlations_from_means(x, y, zero)[1] == pytest.approx(0, abs=1e-12)
 
 
 def test_intervals_are_over_conversations_however_often_each_was_held() -> None:

@@ -189,9 +189,9 @@ def test_a_file_lists_topics_by_domain(tmp_path: Path) -> None:
         ("t.json", '{"A": "x"}', "A: expected a list of topics, got a text"),
         ("t.json", '{"A": [1]}', r"A\[0\]: expected a text, got a number"),
         ("t.json", '{"A": [" "]}', "topic: expected 1 to 150 characters, got 0"),
-        ("t.csv", "a,b\n", "expected the columns domain and topic, got a, b"),
-        ("t.csv", "domain,topic\nA\n", r"line 2: topic: expected 1 to 150 characters"),
-        ("t.csv", 'domain,topic\nA,"x', "expected rows of cells"),
+        ("t.csv", "a,b\n1,2\n", "expected the columns domain and topic, got a, b"),
+        ("t.csv", "domain,topic\nA, \n", r"line 2: topic: expected 1 to 150 characters"),
+        ("t.csv", 'domain,topic\nA,"x', "expected a row of cells"),
     ],
 )
 def test_what_is_wrong_with_a_list_of_topics_is_told(tmp_path: Path, name: str, text: str, message: str) -> None:

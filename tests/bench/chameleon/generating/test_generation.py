@@ -13,11 +13,9 @@ import pytest
 
 from millstream.bench.chameleon.dataset import load
 from millstream.bench.chameleon.generating.conversations import QUESTIONS
-from millstream.bench.chameleon.generating.generation import ConversationGeneration, encode, specification
-from millstream.bench.chameleon.generating.progress import GenerationProgress
+from millstream.bench.chameleon.generating.generation import ConversationGeneration, encode
 from millstream.engine.call import Call, Failure, Outcome, Reply, Usage
-from millstream.engine.fault import DamagedJournal, Stop, Stopped
-from millstream.engine.runs.data_file import DatasetError
+from millstream.engine.fault import Stop, Stopped
 
 MODEL = "script/writer"
 COUNTS = {"Nutrition": 4, "Law": 3}
@@ -90,13 +88,10 @@ def usual(call: Call) -> Said:
     return listed(call, TOPICS) if is_for_topics(call) else conversation(call)
 
 
-def generated(
-    folder: Path, writer: Writer, topics: Mapping[str, list[str]] | None = None, counts: dict[str, int] = COUNTS
-) -> tuple[ConversationGeneration, list[dict[str, Any]]]:
-    with GenerationProgress(folder / "set.json.partial.jsonl", specification(MODEL, counts, topics)) as progress:
-        generation = ConversationGeneration(MODEL, counts, progress, topics)
-        asyncio.run(generation.run(writer))
-        return generation, generation.contents()
+def generated(writer: Writer) -> tuple[ConversationGeneration, list[dict[str, Any]]]:
+    generation = ConversationGeneration(MODEL, COUNTS)
+    asyncio.run(generation.run(writer))
+    return generation, generation.contents()
 
 
 def names(contents: list[dict[str, Any]]) -> list[tuple[str, str]]:
@@ -110,7 +105,7 @@ WRITTEN = [
 
 
 def test_topics_are_new_and_each_becomes_a_conversation(tmp_path: Path) -> None:
-    generation, contents = generated(tmp_path, Writer(usual))
+    generation, contents = generated(Writer(usual))
     assert names(contents) == WRITTEN
     assert [(each.topic, each.reason) for each in generation.refused] == [
         ("The salt tax", "nearly the same as another topic"),
@@ -122,10 +117,10 @@ def test_topics_are_new_and_each_becomes_a_conversation(tmp_path: Path) -> None:
     path = tmp_path / "set.json"
     path.write_bytes(encode(contents))
     assert [(each.domain, each.topic) for each in load(path).conversations] == WRITTEN
-    assert encode(contents) == encode(generated(tmp_path, Writer(usual))[1])
+    assert encode(contents) == encode(generated(Writer(usual))[1])
 
 
-def test_a_domain_is_asked_again_for_what_it_lacks_and_given_up_when_nothing_new_comes(tmp_path: Path) -> None:
+def test_a_domain_is_asked_again_for_what_it_lacks_and_given_up_when_nothing_new_comes() -> None:
     def say(call: Call) -> Said:
         if not is_for_topics(call):
             return conversation(call)
@@ -134,7 +129,7 @@ def test_a_domain_is_asked_again_for_what_it_lacks_and_given_up_when_nothing_new
         return '["Salt", "Sugar"]' if "- Salt" not in first_text(call) else '["Sugar", "Fat", "Fasting", "Milk"]'
 
     writer = Writer(say)
-    generation, contents = generated(tmp_path, writer)
+    generation, contents = generated(writer)
     assert names(contents) == [
         *(("Nutrition", each) for each in ("Salt", "Sugar", "Fat", "Fasting")),
         ("Law", "Juries"),
@@ -144,7 +139,7 @@ def test_a_domain_is_asked_again_for_what_it_lacks_and_given_up_when_nothing_new
     assert len(law) == 3
 
 
-def test_a_bad_conversation_is_asked_again_with_the_reason_and_given_up_at_the_limit(tmp_path: Path) -> None:
+def test_a_bad_conversation_is_asked_again_with_the_reason_and_given_up_at_the_limit() -> None:
     reasons: list[str] = []
 
     def say(call: Call) -> Said:
@@ -160,7 +155,7 @@ def test_a_bad_conversation_is_asked_again_with_the_reason_and_given_up_at_the_l
             return Reply("", refused=True) if call.trial == 0 else conversation(call)
         return conversation(call)
 
-    generation, contents = generated(tmp_path, Writer(say))
+    generation, contents = generated(Writer(say))
     assert names(contents) == [name for name in WRITTEN if name[1] != "Fat"]
     assert generation.failures == {
         ("Nutrition", "Fat"): '4 answers and none can be used; of the last: "questions": expected exactly 15, got 1'
@@ -174,59 +169,25 @@ def test_a_bad_conversation_is_asked_again_with_the_reason_and_given_up_at_the_l
     }
 
 
-def test_a_call_that_fails_for_good_is_told_and_not_asked_again(tmp_path: Path) -> None:
+def test_a_call_that_fails_for_good_is_told_and_not_asked_again() -> None:
     def say(call: Call) -> Said:
         return Failure("timeout", "60 s") if "Topic: Fat\n" in first_text(call) else usual(call)
 
     writer = Writer(say)
-    generation, _ = generated(tmp_path, writer)
+    generation, _ = generated(writer)
     assert generation.failures == {("Nutrition", "Fat"): "timeout: 60 s"}
     assert set(writer.asked.values()) == {1}
 
 
 @pytest.mark.parametrize("stop_after", range(1, 9))
-def test_what_was_cut_off_goes_on_and_asks_nothing_twice(tmp_path: Path, stop_after: int) -> None:
+def test_what_was_cut_off_goes_on_and_asks_nothing_twice(stop_after: int) -> None:
     memory: dict[str, Outcome] = {}
     first = Writer(usual, stop_after, memory)
-    generation, contents = generated(tmp_path, first)
+    generation, contents = generated(first)
     assert [stop.reason for stop in generation.stops] == ["dead_key"]
     assert len(contents) < 7
-    # Conversations stand in the file of their own, so that even without a cache only the topics are asked again.
-    second = Writer(usual, memory=memory if stop_after < 3 else None)
-    generation, contents = generated(tmp_path, second)
+    second = Writer(usual, memory=memory)
+    generation, contents = generated(second)
     assert names(contents) == WRITTEN
     assert not generation.stops
     assert set((first.asked + second.asked).values()) == {1}
-
-
-def test_given_topics_are_taken_and_others_are_asked_for(tmp_path: Path) -> None:
-    writer = Writer(usual)
-    generation, contents = generated(tmp_path, writer, {"Law": ["Oaths", "Wigs", "Writs", "Robes"]})
-    assert names(contents)[4:] == [("Law", "Oaths"), ("Law", "Wigs"), ("Law", "Writs")]
-    assert sum("of the domain" in key for key in writer.asked) == 1
-    assert generation.lacking == {}
-
-
-def test_the_beginnings_of_another_data_set_are_refused_and_damage_is_told(tmp_path: Path) -> None:
-    generated(tmp_path, Writer(usual))
-    with pytest.raises(DatasetError, match="expected the beginnings of this data set, got those of another"):
-        generated(tmp_path, Writer(usual), counts={"Nutrition": 5})
-    path = tmp_path / "set.json.partial.jsonl"
-    path.write_bytes(path.read_bytes().replace(b"Salt", b"Malt", 1))
-    with pytest.raises(DamagedJournal, match="line 2 is damaged"):
-        generated(tmp_path, Writer(usual))
-
-
-def test_a_torn_line_is_written_again_and_a_finished_file_can_be_forgotten(tmp_path: Path) -> None:
-    generated(tmp_path, Writer(usual))
-    path = tmp_path / "set.json.partial.jsonl"
-    path.write_bytes(path.read_bytes()[:-20])
-    writer = Writer(usual)
-    _, contents = generated(tmp_path, writer)
-    assert names(contents) == WRITTEN
-    assert len(writer.asked) == 1
-    with GenerationProgress(path, specification(MODEL, COUNTS, None)) as progress:
-        assert repr(progress) == "<GenerationProgress set.json.partial.jsonl [7 topics, 7 conversations]>"
-    progress.forget()
-    assert not path.exists()
-    assert not path.with_name(path.name + ".reserve").exists()

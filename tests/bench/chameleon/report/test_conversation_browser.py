@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 from chameleon_records import PERSONAS, STEADY, SWAYING, run_records, turn_record, url
-from chameleon_run import panel_of, written_run
+from chameleon_run import panel_of, read_run, written_run
 from hostile import hostile
 
 from millstream.bench.chameleon.report.browser import BUDGET, LONGEST, ConversationBrowser, browser
-from millstream.bench.chameleon.report.runs import read_run
 from millstream.engine.runs.pairs import Pair
 from millstream.report.packing import packed
 
@@ -133,7 +132,7 @@ def test_records_that_changed_since_they_were_read_are_refused(tmp_path: Path) -
 
 
 def test_a_run_without_a_turn_needs_no_file_of_records(tmp_path: Path) -> None:
-    run = read_run("run", tmp_path / "records.jsonl", [], planned={Pair("m", None): {"c": 15}})
+    run = read_run("run", tmp_path / "records.jsonl", [], asked={Pair("m", None): {"c": 15}})
     made = browser(panel_of(run))
     assert (made.pairs, made.rows) == (("m",), ())
 

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 from chameleon_records import PERSONAS, STEADY, run_records, talk, turn_record
-from chameleon_run import panel_of, written_run
+from chameleon_run import panel_of, read_run, written_run
 
 from millstream.bench.chameleon.report.panel import pair_name
-from millstream.bench.chameleon.report.part import standings
-from millstream.bench.chameleon.report.runs import read_run
 from millstream.engine.runs.pairs import Pair
 
 
@@ -24,9 +22,9 @@ def test_every_turn_knows_where_its_line_begins(tmp_path: Path) -> None:
 
 def test_a_line_that_is_no_turn_is_named_by_file_and_number(tmp_path: Path) -> None:
     lines = [*talk("SC"), b"", b'{"model": "m", "id": "c/3", "stance": "neutral"}']
-    with pytest.raises(ValueError, match=r"records\.jsonl: line 4: stance 'neutral' is unknown"):
+    with pytest.raises(ValueError, match=r"records\.jsonl line 4: stance 'neutral' is unknown"):
         read_run("run", tmp_path / "records.jsonl", lines)
-    with pytest.raises(ValueError, match=r"failures\.jsonl: line 1: "):
+    with pytest.raises(ValueError, match=r"failures\.jsonl line 1: "):
         read_run("run", tmp_path / "records.jsonl", [], [b"{}"])
 
 
@@ -35,7 +33,7 @@ def test_failures_are_counted_by_kind_wherever_they_stand(tmp_path: Path) -> Non
     # Another program may leave fields empty that ours fills.
     failures = [failed, {**failed, "turn": 3, "status": "search_failed", "retrieved": None, "error": None}]
     run = written_run(tmp_path, [turn_record(), failed], failures=failures)
-    assert dict(run.failed[Pair("m", None)]) == {"timeout": 2, "search_failed": 1}
+    assert dict(run.traces.failed[Pair("m", None)]) == {"timeout": 2, "search_failed": 1}
 
 
 def test_a_model_that_two_runs_asked_alike_stands_twice_by_their_labels(tmp_path: Path) -> None:
@@ -64,7 +62,8 @@ def test_standings_count_turns_asked_answered_refused_failed_and_pending(tmp_pat
     run = written_run(
         tmp_path, [turn_record(temperature=0.5), refused], failures=[failed], asked={pair: {"c": 5, "d": 5}}
     )
-    [standing] = standings(panel_of(run))
+    made = panel_of(run)
+    [standing] = map(made.status, made.samples)
     assert (standing.model, standing.expected, standing.answered, standing.refused) == ("m @ 0.5", 10, 2, 1)
     assert (standing.failures, standing.pending, standing.is_told) == (1, 7, True)
 
@@ -73,7 +72,8 @@ def test_without_a_manifest_what_is_missing_is_what_the_turns_show(tmp_path: Pat
     lines = [*talk("SCB"), *talk("SC", model="n")]
     path = tmp_path / "records.jsonl"
     path.write_bytes(b"\n".join(lines))
-    found = standings(panel_of(read_run("run", path, lines)))
+    made = panel_of(read_run("run", path, lines))
+    found = map(made.status, made.samples)
     assert [(each.model, each.expected, each.pending, each.is_told) for each in found] == [
         ("m", 3, 0, False),
         ("n", 3, 1, False),
