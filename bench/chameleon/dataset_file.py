@@ -5,13 +5,13 @@ Owns the files' formats and the positions of their entries. `dataset` decides wh
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...engine.runs.data_file import DatasetError, csv_rows, kind_of, parse, read_text
+from ..evaluation.data.data_rows import entries_of_file
 
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv")
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -44,13 +44,12 @@ def entries_of(path: Path) -> Iterator[FileEntry]:
 
 def _entries_of_file(path: Path) -> Iterator[FileEntry]:
     suffix = path.suffix.lower()
-    text = read_text(path)
     if suffix in _DELIMITERS:
-        yield from _rows(text, path, _DELIMITERS[suffix])
-    elif suffix in (".jsonl", ".ndjson") or _is_lines(text):
-        yield from _lines(text, path)
+        yield from _rows(read_text(path), path, _DELIMITERS[suffix])
+    elif suffix in (".jsonl", ".ndjson") or (suffix == ".json" and _is_lines(read_text(path))):
+        yield from (FileEntry(*entry) for entry in entries_of_file(path))
     else:
-        yield from _of_json(parse(text, str(path)), path)
+        yield from _of_json(parse(read_text(path), str(path)), path)
 
 
 def _of_json(root: Any, path: Path) -> Iterator[FileEntry]:
@@ -67,23 +66,9 @@ def _of_json(root: Any, path: Path) -> Iterator[FileEntry]:
 
 
 def _is_lines(text: str) -> bool:
-    """Returns whether a file is JSON lines under another name: its first line is a whole object, and another
-    follows."""
+    """Returns whether a file is JSON lines under another name: an object begins its second line too."""
     first, _, rest = text.lstrip().partition("\n")
-    if not rest.lstrip().startswith("{"):
-        return False
-    try:
-        return isinstance(json.loads(first), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
-def _lines(text: str, path: Path) -> Iterator[FileEntry]:
-    # Only a newline ends a line here: JSON texts may hold the other characters that splitlines() splits at.
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            where = f"{path} line {number}"
-            yield FileEntry(parse(line, where), where)
+    return first.startswith("{") and rest.lstrip().startswith("{")
 
 
 def _rows(text: str, path: Path, delimiter: str) -> Iterator[FileEntry]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from msgspec import Struct, structs, to_builtins
 
@@ -112,8 +113,22 @@ def loads_of(
 ) -> dict[str, Load]:
     """Returns the load of every lane. `results_a_request`: the most results that one search request gives."""
     loads: dict[str, Load] = {}
-    turns = sum(_add_conversation(loads, each, spec, assumed) for each in conversations)
-    least, most = (turns * times for times in _retrievals(spec))
+    asking = spec.pairs if spec.queries_by is None else (spec.queries_by,)
+    turns = 0
+    for conversation in conversations:
+        earlier = 0
+        for number, place in enumerate(places_in_order(conversation, spec.turns, spec.order, spec.seed)):
+            question = conversation.questions[place]
+            query = _both(weight_of(query_prompt(conversation.topic, question)) * TOKENS_PER_CHAR)
+            for by in asking:
+                loads.setdefault(by.model, Load()).add(Span(1, 1), query, Span(*assumed.query))
+            turn = _Turn(number, earlier * TOKENS_PER_CHAR, weight_of(question) * TOKENS_PER_CHAR)
+            for pair in spec.pairs:
+                _add_turn(loads, pair, turn, spec, assumed)
+            earlier += weight_of(question)
+            turns += 1
+    # A turn is retrieved once by each of those who write queries; for a model once, if it always writes the same.
+    least, most = turns * len({by.model for by in asking}), turns * len(asking)
     requests = -(-spec.pages // results_a_request)
     loads[spec.search] = Load(Span(least * requests, most * (requests + 1)), input=None)
     pages = least * spec.pages * assumed.pages_with_text[0] * assumed.hops[0], most * spec.pages * assumed.hops[1]
@@ -123,43 +138,17 @@ def loads_of(
     return loads
 
 
-def _retrievals(spec: ConversationSpec) -> tuple[int, int]:
-    """Returns how often each turn is retrieved, at least and at most: once if queries are shared; else once for each
-    model (if it writes the same query at every temperature), or for each pair."""
-    if spec.queries_by is not None:
-        return 1, 1
-    return len({pair.model for pair in spec.pairs}), len(spec.pairs)
+class _Turn(NamedTuple):
+    """A turn, with the number of turns `before` it, the tokens of their questions (`earlier`), and of its own."""
+
+    before: int
+    earlier: float
+    question: float
 
 
-def _add_conversation(
-    loads: dict[str, Load], conversation: Conversation, spec: ConversationSpec, assumed: Assumptions
-) -> int:
-    places = places_in_order(conversation, spec.turns, spec.order, spec.seed)
-    asking = (spec.queries_by,) if spec.queries_by is not None else spec.pairs
-    one = Span(1, 1)
-    for number, place in enumerate(places):
-        earlier = sum(weight_of(conversation.questions[other]) for other in places[:number]) * TOKENS_PER_CHAR
-        question = weight_of(conversation.questions[place]) * TOKENS_PER_CHAR
-        for by in asking:
-            chars = weight_of(query_prompt(conversation.topic, conversation.questions[place]))
-            load = loads.setdefault(by.model, Load())
-            load.add(one, _both(chars * TOKENS_PER_CHAR), Span(*assumed.query))
-        for pair in spec.pairs:
-            _add_turn(loads, pair, number, earlier, question, spec, assumed)
-    return len(places)
-
-
-def _add_turn(
-    loads: dict[str, Load],
-    pair: Pair,
-    before: int,
-    earlier: float,
-    question: float,
-    spec: ConversationSpec,
-    assumed: Assumptions,
-) -> None:
-    """Adds one answer and its judgement to the loads; the `before` previous turns have questions of `earlier` tokens in
-    all."""
+def _add_turn(loads: dict[str, Load], pair: Pair, turn: _Turn, spec: ConversationSpec, assumed: Assumptions) -> None:
+    """Adds one answer and its judgement to the loads."""
+    before, earlier, question = turn
     sources = _sources(spec, assumed)
     labels = before * _LABELS * TOKENS_PER_CHAR
     history = Span(*(earlier + labels + before * answer for answer in assumed.answer))

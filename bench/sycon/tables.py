@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ...engine.runs.data_file import DatasetError, csv_rows, read_bytes
+from ...engine.runs.data_file import DatasetError, csv_rows, read_text
 
 
 class Cells(NamedTuple):
@@ -23,7 +23,7 @@ def read_lines(path: Path) -> list[str]:
     """Returns every line without surrounding white space. Only a newline ends a line: a text may contain the other
     characters at which `str.splitlines` splits. Trailing empty lines are ignored; others are an error, since lines of
     several files correspond."""
-    lines = [line.strip() for line in _read_text(path).split("\n")]
+    lines = [line.strip() for line in read_text(path).split("\n")]
     while lines and not lines[-1]:
         lines.pop()
     if not lines:
@@ -40,7 +40,7 @@ def read_columns(path: Path, columns: Sequence[str]) -> list[Cells]:
     rows: list[Cells] = []
     header: list[str] | None = None
     for line, row in csv_rows(
-        _read_text(path),
+        read_text(path),
         lambda line, error: DatasetError(f"{path} line {line}: expected a row of CSV, got something else: {error}"),
     ):
         if header is None:
@@ -57,15 +57,6 @@ def check_same_length(tables: Mapping[Path, int]) -> None:
     if len(set(tables.values())) > 1:
         numbers = ", ".join(f"{path.name} has {number:,}" for path, number in tables.items())
         raise DatasetError(f"{next(iter(tables)).parent}: expected files of the same number of rows, but {numbers}")
-
-
-def _read_text(path: Path) -> str:
-    data = read_bytes(path)
-    try:
-        return data.decode("utf-8").removeprefix("\ufeff")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise DatasetError(f"{path} line {line}: expected UTF-8, got byte 0x{data[error.start]:02x}") from error
 
 
 def _header(row: Sequence[str], columns: Sequence[str], where: str) -> list[str]:

@@ -26,7 +26,7 @@ _WIDTH = 900
 def scores_figure(table: Table, name: str, title: str, most: float | None) -> Figure:
     """Returns the figure: a point and an interval for each model that has a score; an empty one if none has. Its axis
     reaches `most`, the largest score possible; None: it is not known."""
-    scored = [row for row in table.records() if isinstance(row["score"], int | float)]
+    scored = [row for row in table.records() if row["name"] is None and isinstance(row["score"], int | float)]
     words = FigureText(
         f"{name}-figure-scores",
         title,

@@ -100,7 +100,7 @@ def _headline(benchmark: ItemBenchmark[Any], drawn: Table, most: float | None) -
         sentence=f"Each model’s score in {benchmark.title}: the mean over the items, {scale}.",
         score="Score",
         kind="small",
-        scores=tuple(HeadlineScore(*row) for row in drawn.rows),  # type: ignore[arg-type]
+        scores=tuple(HeadlineScore(*row[:1], *row[2:5]) for row in drawn.rows if row[1] is None),  # type: ignore[arg-type]
         most=most,
     )
 
@@ -142,7 +142,6 @@ def _tables(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mappi
     """Returns the table of scores, then those of the other tables that have rows."""
     tables = [_scores(benchmark, runs, names)]
     others = (
-        _named_scores(benchmark, runs, names),
         _groups(benchmark, runs, names),
         _comparisons(benchmark, runs, names),
         _differing(benchmark, runs, names),
@@ -158,17 +157,26 @@ def _entries(runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Iterator[tupl
 
 
 def _drawn(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
+    """Returns the table of all scores as numbers: the main one of each model, which the figure draws, then those that
+    answers have by name."""
     rows: list[tuple[Cell, ...]] = []
     for model, entry in _entries(runs, names):
-        low, high = entry.get("ci95") or (None, None)
-        rows.append((model, entry.get("mean", entry.get("score")), low, high))
+        mean = entry.get("mean", entry.get("score"))
+        rows.append((model, None, mean, *cells_of_entry(entry), entry.get("items_scored")))
+        named = entry.get("scores")
+        for name, figure in named.items() if isinstance(named, Mapping) else ():
+            # The benchmark owns the entry: it may use this name for something else.
+            if isinstance(figure, Mapping) and "ci95" in figure:
+                rows.append((model, name, figure.get("mean"), *cells_of_entry(figure), figure.get("items")))
     columns = (
         Column("model", "Model"),
+        Column("name", "Name"),
         Column("score", "Score", "small"),
-        Column("low", "Interval from", "small"),
-        Column("high", "Interval to", "small"),
+        *interval_columns("small"),
+        Column("items", "Items", "count"),
     )
-    return Table(f"{benchmark.name}-figure-scores", "Scores and their intervals", "Over items.", columns, tuple(rows))
+    note = "Intervals are over items. Rows with a name are of the scores that answers have beside the main one."
+    return Table(f"{benchmark.name}-figure-scores", "Scores and their intervals", note, columns, tuple(rows))
 
 
 def _scores(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
@@ -188,26 +196,6 @@ def _keys(titles: Sequence[str]) -> list[str]:
     keys = ["_".join(re.findall("[a-z0-9]+", title.lower())) or "column" for title in titles]
     taken = Counter(["model", *keys])
     return [key if taken[key] == 1 else f"{key}_{at}" for at, key in enumerate(keys, 1)]
-
-
-def _named_scores(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
-    """Returns the table of scores by name, for benchmarks that give an answer several scores."""
-    rows: list[tuple[Cell, ...]] = []
-    for model, entry in _entries(runs, names):
-        named = entry.get("scores")
-        for name, figure in named.items() if isinstance(named, Mapping) else ():
-            # The benchmark owns the entry: it may use this name for something else.
-            if isinstance(figure, Mapping) and "ci95" in figure:
-                rows.append((name, model, figure.get("mean"), *cells_of_entry(figure), figure.get("items")))
-    columns = (
-        Column("name", "Score"),
-        Column("model", "Model"),
-        Column("mean", "Mean", "small"),
-        *interval_columns("small"),
-        Column("items", "Items with this score", "count"),
-    )
-    note = "Every score of the answers; the main one stands above too."
-    return Table(f"{benchmark.name}-named-scores", "Scores by name", note, columns, tuple(rows))
 
 
 def _groups(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:

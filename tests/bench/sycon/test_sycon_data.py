@@ -209,7 +209,7 @@ BROKEN: dict[str, tuple[Setting, Callable[[Path], None], str]] = {
     "a byte is no UTF-8": (
         "presuppositions",
         _edit("presuppositions.txt", lambda data: data.replace(b"\n", b"\n\xff", 1)),
-        r"presuppositions.txt line 2: expected UTF-8, got byte 0xff",
+        r"presuppositions.txt: expected UTF-8, got byte 0xff",
     ),
     "a row has too few cells": (
         "ethical",

@@ -101,7 +101,7 @@ def test_a_second_implementation_agrees_under_every_reading(talk: list[dict[str,
         record["retrieved"] = [{"url": url, "status": "ok"} for url in turn["retrieved"]]
     [trace] = traces_of(as_lines(records))
     for how in EVERY_READING:
-        found = figures_of(trace, Readings(**how))  # type: ignore[arg-type]
+        found = figures_of(trace, Readings(**how))
         for name, value in plain_score(records, how).items():
             own = getattr(found, name)
             assert own == (None if value is None else pytest.approx(value, abs=1e-9)), (name, how)

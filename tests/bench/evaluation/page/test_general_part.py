@@ -47,7 +47,10 @@ def test_every_score_of_answers_that_have_several_stands_on_the_page(tmp_path: P
     figure = {"mean": 0.25, "ci95": [0.1, 0.4], "ci95_of": "items", "ci95_note": None, "items": 40}
     run = run_of_one(tmp_path, {"models": {"any/m": {"mean": 0.5, "scores": {"length": figure, "own": 3}}}})
     tables = {table.name: table for table in general_part(OWN, [run], {}, ()).tables}
-    assert tables["own-named-scores"].rows == (("length", "any/m", 0.25, 0.1, 0.4, "over items", 40),)
+    assert tables["own-figure-scores"].rows == (
+        ("any/m", None, 0.5, None, None, None, None),
+        ("any/m", "length", 0.25, 0.1, 0.4, "over items", 40),
+    )
 
 
 def test_a_table_says_why_a_score_has_no_interval(tmp_path: Path) -> None:
