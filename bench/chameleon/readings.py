@@ -32,9 +32,9 @@ def fields_of(options: Mapping[str, str]) -> dict[str, str]:
     return {_FIELDS[name]: value for name, value in options.items() if name in _FIELDS}
 
 
-def words_of(readings: Mapping[str, str]) -> str:
-    """Returns readings, by the fields of `Readings`, as the options that give them."""
-    return ", ".join(f"--{name.replace('_', '-')} {readings[field]}" for name, field in _FIELDS.items())
+def flags_of(readings: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Returns the options that give these readings, which are by the fields of `Readings`, and their values."""
+    return [(f"--{name.replace('_', '-')}", readings[field]) for name, field in _FIELDS.items()]
 
 
 def score_instead(folder: Path, values: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ from ...report.text import table
 from ..evaluation.door.served_rows import ONE_ROW_EACH, ScoredRun, ServedRows
 from ..evaluation.running.journals import RecordError
 from ..evaluation.running.reads import reads_of
-from .readings import readings_of, words_of
+from .readings import flags_of, readings_of
 from .run_spec import planned_turns
 
 _BEFORE, _BEHIND = ("model", "temperature"), ("incomplete", "no change", "unclear turns")
@@ -65,7 +65,7 @@ def score_text(source: str, part: Mapping[str, Any], columns: tuple[str, ...]) -
             counts = (entry[name] for name in ("incomplete", "no_change", "unclear"))
             rows.append((model, temperature, *cells(entry), *(f"{count:,}" for count in counts)))
     remarks += [*remarks_of(part), *part["unmeasured"]]
-    remarks.append(f"read with {words_of(part['readings'])}")
+    remarks.append(f"read with {', '.join(map(' '.join, flags_of(part['readings'])))}")
     return "\n".join((source, table(rows), *remarks))
 
 

@@ -77,9 +77,9 @@ def _ethical(folder: Path) -> list[SyconItem]:
         SyconItem(
             setting="ethical",
             number=number,
-            question=row.by_name["question"],
-            later=tuple(row.by_name[column] for column in later),
-            stereotype=row.by_name["stereotype"],
+            question=row.content["question"],
+            later=tuple(row.content[column] for column in later),
+            stereotype=row.content["stereotype"],
         )
         for number, row in enumerate(rows, 1)
     ]
@@ -94,16 +94,14 @@ def _presuppositions(folder: Path) -> list[SyconItem]:
     lengths = [*(len(column) for column in columns), len(rows)]
     check_same_length(dict(zip([*paths, pushbacks], lengths, strict=True)))
     for number, (question, row) in enumerate(zip(questions, rows, strict=True), 1):
-        if row.by_name["Question"].strip() != question:
-            raise DatasetError(
-                f"{pushbacks} line {row.line}: Question: expected line {number} of {paths[0].name}, got another text"
-            )
+        if row.content["Question"].strip() != question:
+            raise DatasetError(f"{row.where}: Question: expected line {number} of {paths[0].name}, got another text")
     return [
         SyconItem(
             setting="presuppositions",
             number=number,
             question=question,
-            later=tuple(row.by_name[column] for column in later),
+            later=tuple(row.content[column] for column in later),
             presupposition=presupposition,
             correction=correction,
         )

@@ -14,16 +14,21 @@ from ...report.text import table
 from .report.tables import FIGURES, SeriesScores, items_of, series_in
 
 _WHOSE = ("model", "setting", "strategy")
-_HEADER = (*_WHOSE, "turn of flip", "95% interval", "number of flips", "95% interval", "held by turn", "items")
+HEADER = (*_WHOSE, "turn of flip", "95% interval", "number of flips", "95% interval", "held by turn", "items")
 _NAMED = 3
 
 
 def score_text(source: str, scores: Mapping[str, Any]) -> str:
     """Returns the scores as a text, with the name of their source above."""
     every = series_in(scores["models"])
-    rows = [_HEADER, *((*each.names, *_cells(each.entry), _held(each.entry), items_of(each.entry)) for each in every)]
+    rows = [HEADER, *map(row_of, every)]
     alone = (line for each in every for name in FIGURES for line in _single_figures(each, name))
     return "\n".join((source, table(rows, range(len(_WHOSE))), *alone, *scores["remarks"], *scores["unmeasured"]))
+
+
+def row_of(each: SeriesScores) -> tuple[str, ...]:
+    """Returns the texts of a series under HEADER."""
+    return (*each.names, *_cells(each.entry), _held(each.entry), items_of(each.entry))
 
 
 def cells(entry: Mapping[str, Any]) -> tuple[str, ...]:

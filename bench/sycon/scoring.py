@@ -26,15 +26,10 @@ def scores_of(records: Iterable[Record], specification: Mapping[str, Any] | None
 
 def asked_of(specification: Mapping[str, Any]) -> dict[SyconSeries, int]:
     """Returns how many items each series of conversations should have."""
-    series = {
-        (setting, strategy): items
-        for group, items in specification["groups"].items()
-        for setting, _, strategy in (group.partition("/"),)
-    }
     return {
-        SyconSeries(pair, setting, strategy): items
+        SyconSeries(pair, setting, group.removeprefix(f"{setting}/")): items
         for pair in pairs_in(specification)
+        for group, items in specification["groups"].items()
         for setting in SETTINGS
-        for (of_setting, strategy), items in series.items()
-        if of_setting == setting
+        if group.startswith(f"{setting}/")
     }

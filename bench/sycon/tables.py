@@ -1,22 +1,15 @@
 """Reads text tables: files with a text on each line, and CSV files with named columns.
 
-Owns how lines and cells are read, and errors that name file and line. Knows no setting.
+Owns that texts of several files correspond, and errors that name file and line. Knows no setting.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-from ...engine.runs.data_file import DatasetError, csv_rows, read_text
-
-
-class Cells(NamedTuple):
-    """A row of a CSV file: the number of its first line, from 1, and its cells by column name."""
-
-    line: int
-    by_name: Mapping[str, str]
+from ...engine.runs.data_file import DatasetError, read_text
+from ..evaluation.data.data_rows import RowEntry, entries_of_file
 
 
 def read_lines(path: Path) -> list[str]:
@@ -34,21 +27,17 @@ def read_lines(path: Path) -> list[str]:
     return lines
 
 
-def read_columns(path: Path, columns: Sequence[str]) -> list[Cells]:
-    """Returns the rows of a CSV file. Columns are found by name in the header, in any order; others are ignored. Cells
-    are unchanged, and rows without text are skipped."""
-    rows: list[Cells] = []
-    header: list[str] | None = None
-    for line, row in csv_rows(
-        read_text(path),
-        lambda line, error: DatasetError(f"{path} line {line}: expected a row of CSV, got something else: {error}"),
-    ):
-        if header is None:
-            header = _header(row, columns, f"{path} line {line}")
-        else:
-            rows.append(Cells(line, _cells(row, header, columns, f"{path} line {line}")))
+def read_columns(path: Path, columns: Sequence[str]) -> list[RowEntry]:
+    """Returns the rows of a CSV file, which has these columns, in any order, and a text in each of them."""
+    rows = list(entries_of_file(path))
     if not rows:
         raise DatasetError(f"{path}: expected a header with {', '.join(columns)} and rows below it, got no row")
+    for cells, where in rows:
+        for column in columns:
+            if column not in cells:
+                raise DatasetError(f"{where}: expected a column {column}, got none: {', '.join(cells)}")
+            if not cells[column].strip():
+                raise DatasetError(f"{where}: {column}: expected a text, got an empty cell")
     return rows
 
 
@@ -57,22 +46,3 @@ def check_same_length(tables: Mapping[Path, int]) -> None:
     if len(set(tables.values())) > 1:
         numbers = ", ".join(f"{path.name} has {number:,}" for path, number in tables.items())
         raise DatasetError(f"{next(iter(tables)).parent}: expected files of the same number of rows, but {numbers}")
-
-
-def _header(row: Sequence[str], columns: Sequence[str], where: str) -> list[str]:
-    header = [cell.strip() for cell in row]
-    for column in columns:
-        if header.count(column) != 1:
-            found = "none of that name" if column not in header else f"{header.count(column)} of that name"
-            raise DatasetError(f"{where}: expected one column {column}, got {found}: {', '.join(header)}")
-    return header
-
-
-def _cells(row: Sequence[str], header: Sequence[str], columns: Sequence[str], where: str) -> dict[str, str]:
-    if len(row) != len(header):
-        raise DatasetError(f"{where}: expected {len(header)} cells, as the header has, got {len(row)}")
-    cells = dict(zip(header, row, strict=True))
-    for column in columns:
-        if not cells[column].strip():
-            raise DatasetError(f"{where}: {column}: expected a text, got an empty cell")
-    return {column: cells[column] for column in columns}

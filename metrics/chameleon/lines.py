@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterable
 from typing import Annotated, Any, Literal, get_args
 
 from msgspec import Meta, Struct, field
@@ -199,11 +198,3 @@ class Troubles(Struct):
         elif confidence is None:
             self.unjudged += 1
             self.judge_empty += record.raw_judgement is not None and not record.raw_judgement.strip()
-
-
-def sum_of(every: Iterable[Troubles]) -> Troubles:
-    whole = Troubles()
-    for one in every:
-        for name in Troubles.__struct_fields__:
-            setattr(whole, name, getattr(whole, name) + getattr(one, name))
-    return whole

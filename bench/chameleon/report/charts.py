@@ -6,7 +6,7 @@ Owns these three charts. The numbers are those of the tables. Models differ in c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ....metrics.chameleon.readings import Confidence
 from ....report import vega_lite as vl
@@ -57,17 +57,11 @@ def confidence_figure(table: Table, all_models: Sequence[str] = (), reading: Con
     )
     if not plotted:
         return empty_figure(table, words)
-    models = _labels(all_models, plotted)
-    rows: list[dict[str, Cell]] = [
-        {
-            "line": models[str(row["model"])],
-            "model": tooltip_name(row["model"]),
-            "x": row["confidence"],
-            "y": row["density"],
-            "conversations": row["conversations"],
-        }
-        for row in plotted
-    ]
+    rows, order = _rows(
+        plotted,
+        all_models,
+        lambda row: {"x": row["confidence"], "y": row["density"], "conversations": row["conversations"]},
+    )
     x = vl.channel("x:Q", title="Mean confidence of a conversation", scale=_UNIT, axis=_TENTHS)
     tooltip = [
         vl.channel("model:N", title="Model"),
@@ -76,7 +70,6 @@ def confidence_figure(table: Table, all_models: Sequence[str] = (), reading: Con
         vl.channel("conversations:Q", title="Conversations"),
     ]
     base = vl.Chart().encode(x=x, y=vl.channel("y:Q", title="Density"))
-    order = _drawn(models, rows)
     line = base.mark("line", strokeWidth=2).encode(**lines_of(order))
     # A line shows tooltips only where it has points.
     points = base.mark("point", size=60, opacity=0, filled=True).encode(tooltip=tooltip)
@@ -107,11 +100,10 @@ def reuse_figure(table: Table, all_models: Sequence[str] = ()) -> Figure:
     )
     if not plotted:
         return empty_figure(table, words)
-    models = _labels(all_models, plotted)
-    rows: list[dict[str, Cell]] = [
-        {
-            "line": models[str(row["model"])],
-            "model": tooltip_name(row["model"]),
+    rows, order = _rows(
+        plotted,
+        all_models,
+        lambda row: {
             "x": (float(row["from"] or 0) + float(row["to"] or 0)) / 2,
             "bin": f"{row['from']:.1f} to {row['to']:.1f}",
             "y": row["score"],
@@ -119,9 +111,8 @@ def reuse_figure(table: Table, all_models: Sequence[str] = ()) -> Figure:
             "high": row["high"],
             "interval": interval_in_a_cell("rate", row["low"], row["high"], row["interval"]),
             "conversations": row["conversations"],
-        }
-        for row in plotted
-    ]
+        },
+    )
     tooltip = [
         vl.channel("model:N", title="Model"),
         vl.channel("bin:N", title="Source re-use"),
@@ -129,7 +120,6 @@ def reuse_figure(table: Table, all_models: Sequence[str] = ()) -> Figure:
         vl.channel("interval:N", title="95% interval"),
         vl.channel("conversations:Q", title="Conversations"),
     ]
-    order = _drawn(models, rows)
     x = vl.channel("x:Q", title="Source re-use rate", scale=_UNIT, axis=_TENTHS)
     y = vl.channel("y:Q", title="Chameleon score", scale=_UNIT)
     base = vl.Chart().encode(x=x)
@@ -158,20 +148,17 @@ def turns_figure(table: Table, all_models: Sequence[str] = ()) -> Figure:
     )
     if not plotted:
         return empty_figure(table, words)
-    models = _labels(all_models, plotted)
-    panels = {one: _panel_title(one) for one in temperatures}
-    rows: list[dict[str, Cell]] = [
-        {
-            "line": models[str(row["model"])],
-            "model": tooltip_name(row["model"]),
-            "panel": panels[str(row["temperature"])],
+    rows, order = _rows(
+        plotted,
+        all_models,
+        lambda row: {
+            "panel": _panel_title(str(row["temperature"])),
             "place": temperatures.index(str(row["temperature"])),
             "x": row["turn"],
             "y": row["reuse"],
             "conversations": row["with_sources"],
-        }
-        for row in plotted
-    ]
+        },
+    )
     tooltip = [
         vl.channel("model:N", title="Model"),
         vl.channel("panel:N", title="Panel"),
@@ -180,7 +167,6 @@ def turns_figure(table: Table, all_models: Sequence[str] = ()) -> Figure:
         vl.channel("conversations:Q", title="Conversations"),
     ]
     last = max(int(row["turn"] or 0) for row in plotted)
-    order = _drawn(models, rows)
     x = vl.channel(
         "x:Q",
         title="Turn",
@@ -204,15 +190,17 @@ def _one(
     return figure_of(table, words, sized, rows, size=(WIDTH, height), min_width=400)
 
 
-def _labels(all_models: Sequence[str], plotted: Sequence[Mapping[str, Cell]]) -> dict[str, str]:
-    """Returns the labels of every model of the report, drawn or not, so that each keeps its colour in every figure."""
-    return safe_labels(labels((*all_models, *(str(row["model"]) for row in plotted))))
-
-
-def _drawn(models: Mapping[str, str], rows: Sequence[Mapping[str, Cell]]) -> dict[str, int]:
-    """Returns the labels that are drawn, with each one's place, from 0, among all."""
+def _rows(
+    plotted: Sequence[Mapping[str, Cell]],
+    all_models: Sequence[str],
+    values: Callable[[Mapping[str, Cell]], dict[str, Cell]],
+) -> tuple[list[dict[str, Cell]], dict[str, int]]:
+    """Returns the rows of a chart, which have their line beside these values, and each drawn line's place, from 0,
+    among those of all models of the report, so that each keeps its colour in every figure."""
+    models = safe_labels(labels((*all_models, *(str(row["model"]) for row in plotted))))
+    rows = [{"line": models[str(row["model"])], "model": tooltip_name(row["model"]), **values(row)} for row in plotted]
     drawn = {row["line"] for row in rows}
-    return {label: at for at, label in enumerate(models.values()) if label in drawn}
+    return rows, {label: at for at, label in enumerate(models.values()) if label in drawn}
 
 
 def _by_temperature(cell: str) -> tuple[int, float]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from msgspec import structs
 
 from ....engine.runs.pairs import Pair
-from ....metrics.chameleon.lines import Troubles, sum_of
+from ....metrics.chameleon.lines import Troubles
 from ....metrics.chameleon.readings import Readings
 from ....metrics.chameleon.sample import PairSample, by_model, ranks, samples
 from ....metrics.chameleon.traces import ConversationTrace
@@ -72,10 +72,6 @@ class ConversationScores:
     @property
     def is_of_one_manner(self) -> bool:
         return len({kind_of(run) for run in self.runs}) < 2
-
-    @property
-    def all_troubles(self) -> Troubles:
-        return sum_of(self.troubles(sample) for sample in self.samples)
 
     @property
     def models(self) -> dict[str, list[PairSample]]:

@@ -115,6 +115,7 @@ def contents(
     """Returns the contents of Chameleon's part of a report; reads the records of a few conversations again, for their
     texts. `readings` None: the defaults. The same runs give the same contents."""
     made = conversation_scores(runs, readings)
+    conversations, package = browser(made), files(__package__)
     every = structs.replace(
         tables_and_figures(made),
         title=_title(made),
@@ -123,17 +124,12 @@ def contents(
         origins=tuple(origins),
         choices=choices(made.readings),
         command=command,
-    )
-    conversations = browser(made)
-    package = files(__package__)
-    return structs.replace(
-        every,
-        headline=_headline(every),
-        sections=_sections(every, made, browser_html(conversations)),
         packs={"conversations-data": packed(conversations)},
         scripts=(package.joinpath("conversations.js").read_text("utf-8"),),
         style=package.joinpath("conversations.css").read_text("utf-8"),
     )
+    sections = _sections(every, made, browser_html(conversations))
+    return structs.replace(every, headline=_headline(every), sections=sections)
 
 
 def tables_and_figures(conversation_scores: ConversationScores) -> PageContents:

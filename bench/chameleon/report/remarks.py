@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from msgspec import structs
+
 from ....format import percent_text
 from ....metrics.chameleon.readings import Readings
-from ....metrics.chameleon.unmeasured import reasons_of
 from ....report.labels import named_list
 from ....report.published import NO_TARGET
+from ..readings import flags_of
 from .manner import reading_differences, unlike
 from .panel import ConversationScores, pair_name
 from .runs import ConversationRun
@@ -68,44 +70,23 @@ def _constant_confidence(panel: ConversationScores) -> Iterator[str]:
 
 
 def _readings(readings: Readings) -> Iterator[str]:
-    defaults = choices(Readings())
-    for label, value in choices(readings):
-        if (label, value) not in defaults:
-            yield f"{label}: {value}. The published figures do not say what they do here."
+    for flag, value in sorted({*choices(readings)} - {*choices(Readings())}):
+        yield f"Read with {flag} {value}. The published figures do not say what they do here."
 
 
 def choices(readings: Readings) -> tuple[tuple[str, str], ...]:
-    """Returns the readings of a report, as pairs of a label and a value."""
-    cited = readings.documents == "cited"
-    return (
-        ("Sources of a turn", "those its answer cites" if cited else "all that were retrieved for it"),
-        ("Two sources are one", f"by {'address' if readings.by == 'url' else 'host name'}"),
-        (
-            "A turn without sources",
-            "adds 0 to the source re-use rate (--uncited literal)"
-            if readings.empty == "literal"
-            else "is left out of the source re-use rate; a conversation in which they are more than half is unscored",
-        ),
-        (
-            "Confidence",
-            "by certainty words in the judge's rationale (1, 0.67 or 0.33)"
-            if readings.confidence == "rubric"
-            else "the judge's own number",
-        ),
-        ("Standard deviation", "the sample's (n − 1), across conversations"),
-    )
+    """Returns the readings of a report, as pairs of an option and its value."""
+    return (*flags_of(structs.asdict(readings)), ("Standard deviation", "the sample’s (n − 1), across conversations"))
 
 
 def _unclear(panel: ConversationScores) -> Iterator[str]:
-    whole = panel.all_troubles
-    if unclear := whole.unclear:
-        worst = max(panel.samples, key=lambda sample: panel.troubles(sample).unclear)
-        most = f", most often for {named_list([pair_name(worst)])}" if len(panel.samples) > 1 else ""
-        reasons = ", ".join(reasons_of(whole))
-        yield (
-            f"{unclear:,} of {whole.turns:,} turns ({percent_text(unclear / whole.turns)}) are unclear{most}; they "
-            f"keep the last clear stance. Among them: {reasons}."
-        )
+    troubles = {pair_name(sample): panel.troubles(sample) for sample in panel.samples}
+    turns, unclear = (sum(getattr(each, name) for each in troubles.values()) for name in ("turns", "unclear"))
+    if unclear:
+        worst = max(troubles, key=lambda name: troubles[name].unclear)
+        most = f", most often for {named_list([worst])}" if len(troubles) > 1 else ""
+        share = percent_text(unclear / turns)
+        yield f"{unclear:,} of {turns:,} turns ({share}) are unclear{most}; they keep the last clear stance."
 
 
 def _unchanging(panel: ConversationScores) -> Iterator[str]:

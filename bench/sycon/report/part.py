@@ -17,9 +17,11 @@ from ....report.html_tables import table_html
 from ....report.labels import folder_labels
 from ....report.sections import PageContents, Section, figure_html, remarks_html, table_section
 from ....report.standings import standings_html, state_html
+from ....report.table import Column, Table
 from ...evaluation.page.runs import ReadRun
+from ..score_table import HEADER, row_of
 from .chart import held_figure
-from .tables import OVER, SeriesScores, held_table, items_table, scores_table, series_in, summary_table
+from .tables import OVER, SeriesScores, held_table, items_table, scores_table, series_in
 
 _WHAT = (
     "Turn of flip: the number of turns that held before the first that did not, from 0 to 5; higher is steadier. "
@@ -41,6 +43,14 @@ def _series_in(runs: Sequence[ReadRun]) -> list[SeriesScores]:
         for run in runs
         for each in series_in(run.scores["models"])
     ]
+
+
+def _summary(every: Sequence[SeriesScores]) -> Table:
+    """Returns the rows that `score` prints, with models side by side in each setting and strategy."""
+    places = list(dict.fromkeys(each.names[1:] for each in every))
+    compared = sorted(every, key=lambda each: places.index(each.names[1:]))
+    columns = tuple(Column(f"column_{at}", title) for at, title in enumerate(HEADER))
+    return Table("sycon-summary", "Turn and number of flips", "", columns, tuple(map(row_of, compared)))
 
 
 def _headline(series: Sequence[SeriesScores]) -> Headline:
@@ -71,7 +81,7 @@ def page_contents(general: PageContents, runs: Sequence[ReadRun]) -> PageContent
     state = state_html(
         general.standings, "turn", note="Items with turns missing enter no mean.", unmeasured=general.unmeasured
     )
-    summary = table_html(summary_table(series), "sycon-scores-summary")
+    summary = table_html(_summary(series), "sycon-scores-summary")
     answers = standings_html(general.standings, f"{_ANSWERS}-summary")
     note = f'<p class="note">{in_html(f"{_WHAT} {OVER}")}</p>'
     sections = (

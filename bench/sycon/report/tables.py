@@ -5,15 +5,13 @@ Owns their columns and notes. Every number is taken from the scores.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
-from ....metrics.statistics.intervals import LEAST_CLUSTERS
-from ....report.html_tables import shown_value
 from ....report.interval_cells import FEW
-from ....report.table import Cell, Column, Kind, Table
+from ....report.table import Column, Kind, Table
 
 SCORES, HELD, ITEMS = "sycon-scores", "sycon-held-by-turn", "sycon-items"
 FIGURES = ("turn_of_flip", "number_of_flips")
@@ -53,40 +51,6 @@ def series_in(models: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[Ser
         for setting, strategies in settings.items()
         for strategy, entry in strategies.items()
     ]
-
-
-def summary_table(every: Sequence[SeriesScores]) -> Table:
-    """Returns the table of the page's summary: models side by side in each setting and strategy, with intervals."""
-    figures = [
-        column
-        for name in FIGURES
-        for column in (Column(name, _TITLES[name], "score"), Column(f"{name}_interval", "95% interval over items"))
-    ]
-    places = {names: place for place, names in enumerate(dict.fromkeys(each.names[1:] for each in every))}
-    compared = sorted(every, key=lambda each: places[each.names[1:]])
-    rows = tuple((*each.names, *_figures(each.entry), items_of(each.entry)) for each in compared)
-    columns = (*_WHOSE, *figures, Column("items", "Items", "text"))
-    return Table("sycon-summary", "Turn and number of flips", "", columns, rows)
-
-
-def interval_of(entry: Mapping[str, Any], name: str) -> str | None:
-    """Returns the interval of a figure as text: its ends and whether it is approximate, or why there is none; None if
-    the figure has no value."""
-    if entry[name] is None:
-        return None
-    low, high = entry[f"{name}_ci95"]
-    note = entry[f"{name}_ci95_note"]
-    if low is None:
-        single = ", ".join(str(figures[name]) for figures in entry["conversations"].values())
-        return f"{note}: {single}" if 1 < entry["items"] < LEAST_CLUSTERS else str(note)
-    ends = f"{shown_value('score', low)} to {shown_value('score', high)}"
-    return f"{ends}, {note}" if note else ends
-
-
-def _figures(entry: Mapping[str, Any]) -> Iterator[Cell]:
-    for name in FIGURES:
-        yield entry[name]
-        yield interval_of(entry, name)
 
 
 def items_of(entry: Mapping[str, Any]) -> str:

@@ -214,7 +214,7 @@ BROKEN: dict[str, tuple[Setting, Callable[[Path], None], str]] = {
     "a row has too few cells": (
         "ethical",
         _edit("ethical.csv", lambda data: data + b"\na,b,c\n"),
-        r"ethical.csv line 203: expected 8 cells, as the header has, got 3",
+        r"ethical.csv line 203: expected 8 cells, as the first line has, got 3",
     ),
     "a cell is empty": (
         "ethical",
@@ -224,17 +224,17 @@ BROKEN: dict[str, tuple[Setting, Callable[[Path], None], str]] = {
     "a column has another name": (
         "ethical",
         _edit("ethical.csv", lambda data: data.replace(b"question4", b"question 4", 1)),
-        r"ethical.csv line 1: expected one column question4, got none",
+        r"ethical.csv line 2: expected a column question4, got none",
     ),
     "a column stands there twice": (
         "ethical",
         _edit("ethical.csv", lambda data: data.replace(b"question4", b"question3", 1)),
-        r"ethical.csv line 1: expected one column question3, got 2 of that name",
+        r"ethical.csv line 1: expected a name for each column, each once, got 'question3' 2 times",
     ),
     "a quote is not closed": (
         "ethical",
         _edit("ethical.csv", lambda data: data.rstrip() + b'\nx,race,"s,q,q2,q3,q4,q5\n'),
-        r"ethical.csv line 202: expected a row of CSV",
+        r"ethical.csv line 202: expected a row of cells",
     ),
     "pushbacks belong to another question": (
         "presuppositions",

@@ -42,10 +42,10 @@ def test_without_turns_nothing_else_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("chosen", "said"),
     [
-        ({"empty": "literal"}, "A turn without sources: adds 0 to the source re-use rate (--uncited literal)."),
-        ({"by": "hostname"}, "Two sources are one: by host name."),
-        ({"documents": "retrieved"}, "Sources of a turn: all that were retrieved for it."),
-        ({"confidence": "number"}, "Confidence: the judge's own number."),
+        ({"empty": "literal"}, "Read with --uncited literal."),
+        ({"by": "hostname"}, "Read with --sources-by hostname."),
+        ({"documents": "retrieved"}, "Read with --sources retrieved."),
+        ({"confidence": "number"}, "Read with --confidence number."),
     ],
 )
 def test_a_reading_that_is_not_the_default_is_told(tmp_path: Path, chosen: dict[str, str], said: str) -> None:
