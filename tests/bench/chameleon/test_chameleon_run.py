@@ -107,7 +107,7 @@ def test_a_report_tells_how_its_records_were_read(cli: CommandLine, copied: Path
     done = cli("report", "run", "--confidence", "number", "--out", "report")
     assert done.code == 0, done.err
     page = (copied / "report/report.html").read_text("utf-8")
-    assert "the judge's own number" in unescape(page)
+    assert "Read with --confidence number." in unescape(page)
     assert page.count("are sample ones that come with millstream, no published data") == 3
     assert "millstream report run --confidence number" in page
     assert "millstream run chameleon --model sim/steady sim/open sim/contrary --judge sim/judge" in page
