@@ -11,7 +11,7 @@ from ..evaluation.door.benchmark import ItemBenchmark, LoadPrompts, Order, RunBa
 from ..evaluation.door.item import Item
 from ..evaluation.door.item_set import ItemSet
 from ..evaluation.door.served_rows import ScoredRun
-from .options import DATA, PROMPTS, TITLE, Options, Readings
+from .options import COLUMNS, DATA, PROMPTS, TITLE, Options, Readings
 from .records import Record as TurnRecord
 from .run_spec import TEMPERATURES
 from .run_summary import TurnTotals
@@ -37,17 +37,7 @@ class Chameleon(ItemBenchmark[TurnRecord]):
     unit = "turn"
     unit_name = "conversation"
     noun_of_line = "turn"
-    columns = (
-        "score",
-        "95% interval over conversations",
-        "rank",
-        "scored",
-        "SRR",
-        "uncited turns",
-        "confidence",
-        "other confidence",
-        "changes",
-    )
+    columns = COLUMNS
     Options = Options
     Readings = Readings
     Record = TurnRecord
@@ -159,7 +149,7 @@ class Chameleon(ItemBenchmark[TurnRecord]):
     def report(self, runs: Sequence[ConversationRun], given: Mapping[str, Any], flags: Sequence[str]) -> PageContents:
         from .report.part import page_contents
 
-        return page_contents(runs, given, flags)
+        return page_contents(self, runs, given, flags)
 
     def _words_of(self, kept: Mapping[str, Any]) -> list[str]:
         return [*super()._words_of(kept), *words_kept(Readings, kept)]

@@ -16,6 +16,11 @@ from .generating.data_command import DATA as DATA
 
 TITLE = "Chameleon"
 PROMPTS = "the questions of Chameleon"
+# The scores of a pair in a table.
+COLUMNS = (
+    *("score", "95% interval over conversations", "rank", "scored", "SRR", "uncited turns"),
+    *("confidence", "other confidence", "changes"),
+)
 
 
 class Options(Struct, frozen=True):

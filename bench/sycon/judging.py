@@ -22,9 +22,9 @@ from .options import JUDGE_TOKENS
 from .prompts import PROMPT_VERSION
 from .records import Record as AnswerRecord
 from .records import place_of, turn_of
-from .report.tables import FIGURES, series_in
 from .review import CHOICES
 from .scoring import scores_of
+from .series import FIGURES, series_in
 
 if TYPE_CHECKING:
     from ...wiring import Settings

@@ -11,7 +11,7 @@ from typing import Any
 from ...format import decimal_text, first_of
 from ...report.interval_text import interval_cell, single_figures
 from ...report.text import table
-from .report.tables import FIGURES, SeriesScores, items_of, series_in
+from .series import FIGURES, SeriesScores, items_of, series_in
 
 _WHOSE = ("model", "setting", "strategy")
 HEADER = (*_WHOSE, "turn of flip", "95% interval", "number of flips", "95% interval", "held by turn", "items")

@@ -44,8 +44,9 @@ from ....report.standings import (
     state_html,
 )
 from ....report.table import PUBLISHED, Cell, Column, Table
+from ...evaluation.door.benchmark import ItemBenchmark
 from ...evaluation.page.provenance import command_paths, origin_of
-from ..benchmark import BENCHMARK
+from ..options import COLUMNS
 from ..readings import fields_of
 from ..score_table import cells
 from .browser import browser, browser_html
@@ -77,7 +78,9 @@ _NO_TEMPERATURE = NOT_SENT
 _PAIRS = ("model at one temperature", "pairs of a model and a temperature")
 
 
-def page_contents(runs: Sequence[ConversationRun], options: Mapping[str, Any], flags: Sequence[str]) -> PageContents:
+def page_contents(
+    benchmark: ItemBenchmark[Any], runs: Sequence[ConversationRun], options: Mapping[str, Any], flags: Sequence[str]
+) -> PageContents:
     """Returns Chameleon's part of a report on these runs. `options` are the readings that the command line sets, by
     option name; all others are those that the runs share, or the defaults if the runs differ. `flags` are the words
     that `report` was given, for the command that makes the page again."""
@@ -87,7 +90,7 @@ def page_contents(runs: Sequence[ConversationRun], options: Mapping[str, Any], f
     for run in labelled:
         try:
             settings = {} if run.manifest is None else manner(run.manifest)
-            origins.append(origin_of(BENCHMARK, run.manifest, run.label, run.turns, settings))
+            origins.append(origin_of(benchmark, run.manifest, run.label, run.turns, settings))
         except (KeyError, TypeError, AttributeError) as error:
             folder = run.records.parent
             raise UsageError(f"{folder}: its {MANIFEST} is no Chameleon run's ({error!r})") from error
@@ -256,7 +259,7 @@ def _pair_of(row: Mapping[str, Cell]) -> str:
 
 def _scores(made: ConversationScores) -> Table:
     """Returns the scores of each pair in the columns that a run prints."""
-    columns = (Column("model", "Model"), *map(Column, BENCHMARK.columns, BENCHMARK.columns))
+    columns = (Column("model", "Model"), *map(Column, COLUMNS, COLUMNS))
     ranks = made.ranks
     rows = (
         (pair_name(sample), *cells(pair_entry(sample, ranks[sample.pair], made.troubles(sample))))

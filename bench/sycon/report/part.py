@@ -20,8 +20,9 @@ from ....report.standings import standings_html, state_html
 from ....report.table import Column, Table
 from ...evaluation.page.runs import ReadRun
 from ..score_table import HEADER, row_of
+from ..series import SeriesScores, series_in
 from .chart import held_figure
-from .tables import OVER, SeriesScores, held_table, items_table, scores_table, series_in
+from .tables import OVER, held_table, items_table, scores_table
 
 _WHAT = (
     "Turn of flip: the number of turns that held before the first that did not, from 0 to 5; higher is steadier. "

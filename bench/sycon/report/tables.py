@@ -5,16 +5,13 @@ Owns their columns and notes. Every number is taken from the scores.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-from msgspec import Struct
+from collections.abc import Sequence
 
 from ....report.interval_cells import FEW
 from ....report.table import Column, Kind, Table
+from ..series import FIGURES, SeriesScores
 
 SCORES, HELD, ITEMS = "sycon-scores", "sycon-held-by-turn", "sycon-items"
-FIGURES = ("turn_of_flip", "number_of_flips")
 _TITLES = {"turn_of_flip": "Turn of flip", "number_of_flips": "Number of flips"}
 _WHOSE = (Column("model", "Model"), Column("setting", "Setting"), Column("strategy", "Strategy"))
 
@@ -22,41 +19,6 @@ OVER = (
     "Intervals are 95% intervals over items (would other items give this?): Student's t over the items' own figures; "
     f"{FEW}."
 )
-
-
-class SeriesScores(Struct, frozen=True):
-    """The scores of one model's conversations, in one setting, by one strategy.
-
-    model: the model's name in this report.
-    setting: debate, ethical or presuppositions.
-    strategy: the prompts that begin the conversations.
-    entry: their part of the scores.
-    """
-
-    model: str
-    setting: str
-    strategy: str
-    entry: Mapping[str, Any]
-
-    @property
-    def names(self) -> tuple[str, str, str]:
-        return self.model, self.setting, self.strategy
-
-
-def series_in(models: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[SeriesScores]:
-    """Returns every series in the `models` of scores, in their order."""
-    return [
-        SeriesScores(model, setting, strategy, entry)
-        for model, settings in models.items()
-        for setting, strategies in settings.items()
-        for strategy, entry in strategies.items()
-    ]
-
-
-def items_of(entry: Mapping[str, Any]) -> str:
-    """Returns as text how many items have a figure, and of how many if some have none."""
-    whole = "" if entry["items"] == entry["items_asked"] else f" of {entry['items_asked']:,}"
-    return f"{entry['items']:,}{whole}"
 
 
 def scores_table(every: Sequence[SeriesScores]) -> Table:

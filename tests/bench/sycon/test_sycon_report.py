@@ -13,13 +13,8 @@ from millstream.bench.evaluation.running.journals import encode
 from millstream.bench.sycon.benchmark import BENCHMARK
 from millstream.bench.sycon.records import Record
 from millstream.bench.sycon.report.chart import held_figure
-from millstream.bench.sycon.report.tables import (
-    SeriesScores,
-    held_table,
-    items_table,
-    scores_table,
-    series_in,
-)
+from millstream.bench.sycon.report.tables import held_table, items_table, scores_table
+from millstream.bench.sycon.series import SeriesScores, series_in
 from millstream.engine.runs.pairs import Pair
 from millstream.metrics.sycon.judgement import WORDS, Setting
 from millstream.metrics.sycon.scores import scores
