@@ -110,20 +110,6 @@ def test_efforts_of_models_and_judges_in_chameleon(cli: CommandLine, provider: P
     assert list(found_in(tmp_path / "plain", "scores.json")["chameleon"]["models"]["sim/open"]) == ["default"]
 
 
-@pytest.mark.needs_benchmark("sycon")
-def test_efforts_of_models_and_judges_in_sycon(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:
-    run = ("sycon", "--model", "sim/open", "--judge", "sim/judge", "--setting", "debate", "--limit", "1")
-    asked = (*run, "--base-url", provider.base_url, *QUIET)
-    cli("run", *asked, "--reasoning-effort", "none", "high", "--judge-reasoning-effort", "low", "--out", "run")
-    assert list(found_in(tmp_path / "run", "scores.json")["sycon"]["models"]) == ["sim/open @ high", "sim/open @ none"]
-    options = found_in(tmp_path / "run", "manifest.json")["specification"]["options"]
-    assert options["judge_reasoning_effort"] == "low" and cli("verify", "run").code == 0
-    cli("run", *asked, "--out", "plain")
-    plain = found_in(tmp_path / "plain", "manifest.json")["specification"]
-    assert "judge_reasoning_effort" not in plain["options"] and "pairs" not in plain
-    assert "--judge-reasoning-effort: expected" in cli("run", *asked, "--judge-reasoning-effort", "", "--out", "x").err
-
-
 TASK = """
 [task]
 name = "capitals"

@@ -8,10 +8,7 @@ from pathlib import Path
 
 import pytest
 from command_line import CommandLine, Done, Provider, lines_of
-from raw_server import RawServer, Visit, answer, http
-
-from millstream.bench.millstone.dataset import load
-from millstream.bench.millstone.work import SAMPLE
+from raw_server import RawServer, Visit, http
 
 pytestmark = pytest.mark.needs_benchmark("millstone")
 
@@ -117,40 +114,3 @@ def test_a_server_that_always_redirects_ends_with_4_whatever_is_in_flight_and_re
     assert again.code == 0, again
     assert len({line["id"] for line in lines_of(tmp_path / "run/records.jsonl")}) == PROMPTS
     assert cli("verify", "run").code == 0
-
-
-def test_a_grid_whose_first_issue_is_rejected_is_asked_to_its_end_and_so_it_is_by_retry(
-    cli: CommandLine, tmp_path: Path
-) -> None:
-    """A retry asks what failed along with what is pending, in the grid's order."""
-    first = load(SAMPLE).issues[0]
-    questions = [each.question for each in first.paraphrases]
-    each = 11 * 5
-    grid = ("run", "millstone", "--limit", "3", "--templates", "1", "--trials", "5", "--no-progress")
-    is_broken = True
-
-    async def scenario() -> tuple[Done, Done, Done]:
-        async def serve(visit: Visit) -> None:
-            while (asked := await visit.request()) is not None:
-                prompt = json.loads(asked.partition(b"\r\n\r\n")[2])["messages"][-1]["content"]
-                if is_broken:
-                    await visit.send(http(b'{"error":{"message":"no such model"}}', status="404 Not Found"))
-                elif any(question in prompt for question in questions):
-                    said = b'{"error":{"message":"this text is not accepted"}}'
-                    await visit.send(http(said, status="400 Bad Request"))
-                else:
-                    await visit.send(http(answer("<<A>>")))
-
-        nonlocal is_broken
-        async with RawServer(serve) as server:
-            more = ("--model", "sim/open", "--base-url", server.base_url, "--concurrency", "4")
-            broken = await asyncio.to_thread(cli, *grid, *more, "--cache", "one", "--out", "broken")
-            is_broken = False
-            fresh = await asyncio.to_thread(cli, *grid, *more, "--cache", "two", "--out", "fresh")
-            return broken, fresh, await asyncio.to_thread(cli, "retry", "broken", "--no-progress")
-
-    broken, fresh, again = asyncio.run(scenario())
-    assert broken.code == 4 and (fresh.code, again.code) == (3, 3), (broken, fresh, again)
-    for folder in ("fresh", "broken"):
-        assert len(lines_of(tmp_path / folder / "records.jsonl")) == 2 * each
-        assert len(lines_of(tmp_path / folder / "failures.jsonl")) == each

@@ -206,13 +206,3 @@ def test_the_troubles_of_pages_are_listed_without_listening(cli: CommandLine) ->
     done = cli("sim", "--list-troubles")
     assert done.code == 0
     assert "bomb" in done.out and "robots.txt" in done.out
-
-
-def test_full_size_knows_the_generated_conversations_too(tmp_path: Path) -> None:
-    process = started(tmp_path, "--full-size")
-    try:
-        assert first_line(process)
-        assert (tmp_path / ".cache" / "millstream" / "full-conversations" / "conversations.json").is_file()
-    finally:
-        process.send_signal(signal.SIGINT)
-        assert finish(process).code == 0

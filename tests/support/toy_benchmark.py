@@ -1,6 +1,7 @@
 """A benchmark of one's own as an author writes it, in three forms: `sums`, one call an item; `twins`, each question in
 two wordings, scored as pairs; `doubts`, conversations that depend on their answers and have a judge."""
 
+import os
 from collections import Counter, defaultdict
 from statistics import mean
 from typing import Annotated
@@ -50,6 +51,8 @@ class Sums(ms.ItemBenchmark):
 
     def record(self, item, outcome, options):
         text, number = outcome.reply.text, item.data[0]
+        if os.environ.get("TOY_DEFECT") == item.id:
+            raise IndexError("by hand")
         return Answer(number=number, right=text == str(number + 10) if text.isdigit() else None)
 
     def check(self, record, item):
@@ -58,6 +61,8 @@ class Sums(ms.ItemBenchmark):
 
     def score_records(self, records, readings, specification):
         answers, silent, models = defaultdict(list), Counter(), {}
+        if os.environ.get("TOY_DEFECT") == "score":
+            raise ValueError("by hand")
         for record in records:
             silent[str(record.pair)] += record.right is None
             right = readings.lenient if record.right is None else record.right

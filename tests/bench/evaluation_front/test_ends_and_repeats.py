@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from toy_outside import COST, Toys, ToyServer
@@ -215,3 +216,23 @@ def test_a_model_of_which_everything_fails_has_no_score_and_the_other_has(toys: 
     assert toys.scores() == {"lab/good": 1.0}
     assert [line.split()[1] for line in done.out.splitlines() if line.startswith("lab/poor ")] == ["-"]
     assert toys.again("retry").code == 0 and toys.scores() == {"lab/good": 1.0, "lab/poor": 0.5}
+
+
+def test_a_defect_of_the_author_is_one_line_and_2_and_the_same_command_goes_on_once_it_is_mended(
+    toys: Toys, server: ToyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[Any] = []
+    for defect, said in (
+        ("s5.0", "Sums, item 's5.0': its code raised IndexError: by hand (toy_benchmark.py line "),
+        ("score", "Sums: its code raised ValueError: by hand (toy_benchmark.py line "),
+    ):
+        monkeypatch.setenv("TOY_DEFECT", defect)
+        done = toys.run("sums")
+        assert done.code == 2
+        (line,) = (line for line in done.err.splitlines() if "its code raised" in line)
+        assert said in line and line.endswith("what was answered is kept, and the same command goes on")
+        assert toys.lines()[: len(kept)] == kept
+        kept = toys.lines()
+    monkeypatch.delenv("TOY_DEFECT")
+    assert toys.run("sums").code == 0 and len(toys.lines()) == 8
+    assert max(server.prompts().values()) == 1

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from batches import rows_of, write_mixed, write_sound
-from command_line import CommandLine, Provider, finish, start
+from command_line import CommandLine, Provider
 
 LINES = 100
 
@@ -31,23 +30,6 @@ def test_a_whole_batch_is_proven_by_its_output_or_the_folder_beside_it(
         assert done.code == 0, done
         told = json.loads(done.out)
         assert (told["records"], told["failures"], told["pending"]) == (LINES - len(codes), len(codes), 0)
-
-
-def test_a_batch_that_was_killed_or_is_asked_again_is_proven_as_far_as_it_is(
-    cli: CommandLine, provider: Provider, tmp_path: Path
-) -> None:
-    write_sound(tmp_path / "in.jsonl", LINES)
-    provider.set_faults("rejected=400,at=1-3", "slow_body=0.1,at=30-1000")
-    killed = start(tmp_path, *batch(provider, "--concurrency", "2"))
-    provider.await_calls(35)
-    os.kill(killed.pid, signal.SIGKILL)
-    finish(killed)
-    done = cli("verify", "out.jsonl")
-    assert done.code == 0 and ", 3 failures, " in done.out and "has not ended" in done.out, done
-    provider.set_faults()
-    assert cli(*batch(provider, "--retry")).code == 0
-    done = cli("verify", "out.jsonl")
-    assert (done.code, done.out.splitlines()[0]) == (0, f"ok: {LINES} records, 0 failures, 0 pending")
 
 
 def cut_last(path: Path) -> None:

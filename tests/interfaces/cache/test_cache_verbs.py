@@ -69,21 +69,6 @@ def test_stats_count_answers_by_endpoint_and_model(cli: CommandLine, tmp_path: P
     assert told["oldest"] <= told["newest"]
 
 
-def test_stats_for_a_person_say_the_same(cli: CommandLine, tmp_path: Path) -> None:
-    stored(tmp_path / "c", asked("q"), asked("r"))
-    done = cli("cache", "stats", "--cache", "c")
-    assert done.code == 0 and done.err == ""
-    lines = done.out.splitlines()
-    assert lines[0].startswith("c: 2 answers in a file of ")
-    assert lines[-1].split()[:3] == [OPENAI, "gpt-4o", "2"]
-
-
-def test_an_empty_cache_has_stats(cli: CommandLine, tmp_path: Path) -> None:
-    Cache(tmp_path / "c").close()
-    told = json.loads(cli("cache", "stats", "--cache", "c", "--json").out)
-    assert (told["entries"], told["oldest"], told["newest"], told["groups"]) == (0, None, None, [])
-
-
 @pytest.mark.parametrize(
     "arguments",
     [("stats",), ("prune", "--all"), ("why", "--model", "sim/open", "--prompt", "hello")],
@@ -119,12 +104,6 @@ def test_prune_drops_what_is_older_and_says_how_many(cli: CommandLine, tmp_path:
     assert json.loads(cli("cache", "stats", "--cache", "c", "--json").out)["entries"] == 0
 
 
-def test_prune_all_drops_all(cli: CommandLine, tmp_path: Path) -> None:
-    stored(tmp_path / "c", asked("q"), asked("r"), asked("s"))
-    done = cli("cache", "prune", "--all", "--cache", "c")
-    assert done.code == 0 and "3 answers dropped, 0 kept" in done.out
-
-
 @pytest.mark.parametrize("age", ["3", "3 years", "-3d", "", "d"])
 def test_an_age_without_its_unit_is_refused(cli: CommandLine, tmp_path: Path, age: str) -> None:
     stored(tmp_path / "c", asked("q"))
@@ -141,11 +120,6 @@ def test_the_same_call_is_a_hit(tmp_path: Path) -> None:
     told = why(tmp_path, asked("q", temperature=0.5, max_tokens=4, trial=2))
     assert f"hit: answered from the cache ({len(ANSWER)} bytes, stored 20" in told
     assert told.rstrip().endswith(f"UTC) by {ANSWERED_BY}")
-
-
-def test_another_prompt_was_never_asked(tmp_path: Path) -> None:
-    stored(tmp_path, asked("q"))
-    assert "miss: never asked; no stored answer has this prompt" in why(tmp_path, asked("Q"))
 
 
 @pytest.mark.parametrize(
@@ -231,29 +205,12 @@ def test_a_prompt_can_stand_in_a_file(cli: CommandLine, tmp_path: Path) -> None:
     assert gone.code == 2 and "--prompt @gone.txt: expected a readable file" in gone.err
 
 
-def test_the_parts_of_a_call_are_those_of_the_key(cli: CommandLine, tmp_path: Path) -> None:
-    stored(tmp_path / "c", asked("q", base_url="http://127.0.0.1:1/v1", temperature=0.5, trial=3))
-    parts = ("--model", "openai/gpt-4o", "--prompt", "q", "--temperature", "0.5", "--trial", "3", "--cache", "c")
-    assert "hit:" in cli("cache", "why", *parts, "--base-url", "http://127.0.0.1:1/v1").out
-    assert "endpoint http://127.0.0.1:1/v1/chat/completions there" in cli("cache", "why", *parts).out
-
-
 # why: an item of a run
 
 
 def a_run(cli: CommandLine, provider: Provider, *more: str, out: str = "run") -> Done:
     base = ("--base-url", provider.base_url, "--cache", "c", "--no-progress", "--no-report", *SMALL)
     return cli("run", "millstone", "--out", out, *base, *more)
-
-
-def test_another_temperature_explains_why_a_run_was_not_free(
-    cli: CommandLine, provider: Provider, tmp_path: Path
-) -> None:
-    a_run(cli, provider, "--model", "sim/open")
-    a_run(cli, provider, "--model", "sim/open", "--temperature", "0.5", "--cache", "other", out="warm")
-    item = lines_of(tmp_path / "warm" / "records.jsonl")[0]["id"]
-    assert "hit:" in cli("cache", "why", "warm", item).out
-    assert "temperature not sent there, 0.5 here" in cli("cache", "why", "warm", item, "--cache", "c").out
 
 
 def test_a_live_run_is_told_to_take_nothing(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:

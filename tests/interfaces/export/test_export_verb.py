@@ -279,18 +279,6 @@ def test_a_batch_whose_folder_is_gone_tells_what_its_rows_do(
     assert found[1]["status"] == "ok" and found[1]["cost"] is None and found[1]["text"]
 
 
-def test_a_sweep_is_a_table_for_each_of_its_runs(cli: CommandLine, tmp_path: Path, millstone: Path) -> None:
-    for name in ("one", "two"):
-        answered_run(tmp_path / "sweep" / name, nasty)
-    done = cli("export", "sweep", str(millstone), "--parquet", "--out", "tables", "--json")
-    assert done.code == 0, done.err
-    told = json.loads(done.out)["files"]
-    assert [Path(each["file"]).name for each in told] == ["one.parquet", "two.parquet", "run.parquet"]
-    assert told[2]["statuses"] == {"ok": ANSWERS, "timeout": 1} and told[2]["rows"] == ANSWERS + 1
-    assert cli("export", "sweep", "--parquet").code == 0
-    assert (tmp_path / "sweep/one/records.parquet").exists() and (tmp_path / "sweep/two/records.parquet").exists()
-
-
 def test_nothing_is_overwritten_and_nothing_half_written_is_left(
     cli: CommandLine, tmp_path: Path, millstone: Path
 ) -> None:

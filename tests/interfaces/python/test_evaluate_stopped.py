@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import subprocess
 import sys
@@ -89,15 +88,6 @@ def test_the_same_call_goes_on_and_a_partial_evaluation_is_returned_on_request(t
         # What is asked already is scored; what is refused still raises.
         with pytest.raises(ms.EvaluationStopped):
             ms.evaluate(task(), models, tmp_path / "run", **options(base_url, tmp_path))
-
-
-def test_it_raises_in_a_notebook_whose_loop_runs_too(tmp_path: Path) -> None:
-    async def cell(base_url: str) -> None:
-        with pytest.raises(ms.EvaluationStopped):
-            ms.evaluate(task(), "openai/bad", tmp_path / "run", **options(base_url, tmp_path))
-
-    with server(answers=0) as base_url:
-        asyncio.run(cell(base_url))
 
 
 def test_it_raises_if_every_question_failed_for_good_and_none_is_pending(tmp_path: Path) -> None:

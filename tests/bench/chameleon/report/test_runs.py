@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from chameleon_records import PERSONAS, STEADY, run_records, talk, turn_record
 from chameleon_run import panel_of, read_run, written_run
 
@@ -18,14 +17,6 @@ def test_every_turn_knows_where_its_line_begins(tmp_path: Path) -> None:
     for trace in run.traces.traces():
         for turn in trace.turns:
             assert f'"id": "{trace.conversation}/{turn.number}"'.encode() in whole[turn.place :].split(b"\n")[0]
-
-
-def test_a_line_that_is_no_turn_is_named_by_file_and_number(tmp_path: Path) -> None:
-    lines = [*talk("SC"), b"", b'{"model": "m", "id": "c/3", "stance": "neutral"}']
-    with pytest.raises(ValueError, match=r"records\.jsonl line 4: stance 'neutral' is unknown"):
-        read_run("run", tmp_path / "records.jsonl", lines)
-    with pytest.raises(ValueError, match=r"failures\.jsonl line 1: "):
-        read_run("run", tmp_path / "records.jsonl", [], [b"{}"])
 
 
 def test_failures_are_counted_by_kind_wherever_they_stand(tmp_path: Path) -> None:
@@ -46,13 +37,6 @@ def test_a_model_that_two_runs_asked_alike_stands_twice_by_their_labels(tmp_path
         "sim/steady (second) @ 0",
         "sim/wavering @ 0",
     ]
-
-
-def test_a_name_that_is_taken_is_numbered(tmp_path: Path) -> None:
-    records = [turn_record(model) for model in ("m", "m (b)")]
-    runs = [written_run(tmp_path / label, records, label) for label in ("a", "b")]
-    names = [sample.pair.model for sample in panel_of(*runs).samples]
-    assert len(set(names)) == len(names) == 4
 
 
 def test_standings_count_turns_asked_answered_refused_failed_and_pending(tmp_path: Path) -> None:
@@ -78,10 +62,3 @@ def test_without_a_manifest_what_is_missing_is_what_the_turns_show(tmp_path: Pat
         ("m", 3, 0, False),
         ("n", 3, 1, False),
     ]
-
-
-def test_lines_may_come_in_any_order(tmp_path: Path) -> None:
-    records = list(run_records(PERSONAS[:1], [0.0], conversations=3, turns=3))
-    one = written_run(tmp_path / "a", records)
-    two = written_run(tmp_path / "b", records[::-1])
-    assert panel_of(one).samples[0].figures == panel_of(two).samples[0].figures

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -52,14 +51,6 @@ def test_a_person_labels_at_the_terminal_and_is_told_the_agreement(folder: Path,
     assert out.startswith("run/labels.jsonl: 2 of 6 answers are labelled by ann\n") and "few labels" in out
     assert not (folder / "review.csv").exists()
     assert "stance" not in person.seen and "letter" not in person.seen
-
-
-def test_results_on_stdout_are_free_of_the_dialogue(folder: Path, tmp_path: Path) -> None:
-    with at_a_terminal(tmp_path, "--sample", "2", "--json") as person:
-        person.await_prompt()
-        person.type("A")
-        told = json.loads(person.leave())
-    assert (told["labelled"], told["sample"]) == (1, 2)
 
 
 def test_every_label_outlasts_a_kill_and_the_next_start_goes_on(folder: Path, tmp_path: Path) -> None:
@@ -129,10 +120,3 @@ def test_with_nobody_to_read_the_questions_nothing_is_asked(folder: Path, tmp_pa
         "run/labels.jsonl: no answer is labelled yet: run this at a terminal, or write a sheet"
     )
     assert done.stderr == ""
-
-
-def test_with_a_file_named_nothing_is_asked(folder: Path, tmp_path: Path) -> None:
-    with at_a_terminal(tmp_path, "--sample", "3", "--csv", "l.csv") as person:
-        assert person.leave(b"").startswith("l.csv: 3 answers are written: fill in `label`")
-        assert person.process.returncode == 0
-    assert not (folder / "review.csv").exists()
