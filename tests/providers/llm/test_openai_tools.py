@@ -12,14 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torture import times
 
-from millstream.engine.call import Call, Message, Reply
+from millstream.engine.call import Reply
 from millstream.engine.content import Native, Part, ToolCall
 from millstream.engine.endpoint import Fault, Response
-from millstream.providers.llm.openai.chat import decode, encode
-from millstream.providers.llm.protocol import Target
-
-TARGET = Target("http://127.0.0.1:8000/v1", "lab", "m", "openai")
-
+from millstream.providers.llm.openai.chat import decode
 
 # --- what is read, whole ---
 
@@ -188,43 +184,6 @@ def test_thoughts_among_the_content_of_a_stream_are_one_part() -> None:
 
 
 # --- there and back ---
-
-_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
-_NAME = st.text("abc_", min_size=1, max_size=8)
-_CALLS = st.lists(
-    st.tuples(_NAME, st.dictionaries(_TEXT, _TEXT | st.integers(-9, 9) | st.booleans(), max_size=3)),
-    min_size=1,
-    max_size=4,
-)
-
-
-@settings(max_examples=times(60, 300), deadline=None)
-@given(_TEXT, _TEXT, _CALLS, st.data())
-def test_calls_whose_arguments_come_in_turns_are_sent_back_as_they_stood(
-    thought: str, text: str, calls: list[tuple[str, dict[str, Any]]], data: st.DataObject
-) -> None:
-    stated: list[dict[str, Any]] = [
-        {"id": f"c{at}", "type": "function", "function": {"name": name, "arguments": orjson.dumps(told).decode()}}
-        for at, (name, told) in enumerate(calls)
-    ]
-    turn: dict[str, Any] = {"role": "assistant", "content": text or None, "tool_calls": stated}
-    if thought:
-        turn["reasoning_content"] = thought
-    reply = reply_of(ok(whole(choices=choice(message=turn, finish_reason="tool_calls"))))
-    assert reply.text == text
-    call = Call("openai/m", (Message("assistant", reply.parts),))
-    assert orjson.loads(encode(call, TARGET).body)["messages"] == [turn]
-    pieces = [chunk({"reasoning_content": thought}), chunk({"content": text})]
-    for at, one in enumerate(stated):
-        pieces.append(piece({"index": at, **one, "function": {**one["function"], "arguments": ""}}))
-    waiting = [list(one["function"]["arguments"]) for one in stated]
-    while left := [at for at, signs in enumerate(waiting) if signs]:
-        at = data.draw(st.sampled_from(left))
-        size = data.draw(st.integers(1, len(waiting[at])))
-        pieces.append(piece(bit(at, "".join(waiting[at][:size]))))
-        del waiting[at][:size]
-    assert reply_of(streamed(ROLE, *pieces, END, DONE)).parts == reply.parts
-
 
 _ANY = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),

@@ -34,18 +34,6 @@ def test_no_sliding_minute_holds_more_than_the_quota_and_nearly_all_of_it_is_use
     assert times[-1][0] < 3 * 60 * 1.03
 
 
-def test_no_more_are_in_flight_together_than_are_allowed() -> None:
-    provider = ScriptedProvider(latency_s=1.0)
-
-    async def main() -> float:
-        together = PageLimits(7)
-        await asyncio.gather(*(send(provider, together, f"http://h{n}/") for n in range(70)))
-        return asyncio.get_running_loop().time()
-
-    assert run_virtually(main()) == pytest.approx(10.0, abs=0.01)
-    assert provider.peak == 7
-
-
 def test_who_leaves_while_waiting_takes_no_place() -> None:
     provider = ScriptedProvider(latency_s=1.0)
 
