@@ -20,7 +20,6 @@ from millstream.engine.endpoint import Cleared, Fault, Request, Response
 from millstream.engine.routes import FORGIVEN_S, HOSTS_KEPT
 from millstream.engine.run import LOOK_AHEAD, PAGES_MAX, run_calls
 
-DOWN = Fault("connect", "no connection to the host", "never")
 BUSY = Fault("rate_limited", "429: a pause of 60 s", "throttle", 429, retry_after_s=60.0)
 
 
@@ -120,19 +119,6 @@ def test_a_host_that_was_given_up_is_tried_again_after_a_while(tmp_path: Path) -
             return said
 
     assert run_virtually(main()) == ["rate_limited"] * 4 + ["ok"] * 4
-
-
-def test_a_host_that_is_down_costs_each_page_one_attempt(tmp_path: Path) -> None:
-    provider = ScriptedProvider(lambda url, at: DOWN)
-
-    async def main() -> None:
-        async with engine_over({WEB: provider}, tmp_path) as bench:
-            found = await all_of(bench, pages(1, 40))
-            assert {outcome.status for outcome in found} == {"connect"} and len(found) == 40
-            assert max(outcome.attempts for outcome in found) == 1
-
-    run_virtually(main())
-    assert len(provider.arrivals) == 40
 
 
 # Hosts that rest are forgotten

@@ -130,11 +130,6 @@ def test_who_comes_first_is_sent_first(tmp_path: Path) -> None:
     run_with_sockets(main())
 
 
-def test_one_at_a_time_keeps_the_order_of_the_input(tmp_path: Path) -> None:
-    server = sent_in_virtual_time(tmp_path, ms.Lane(MODEL, concurrency=1), 50, lambda: 0.01)
-    assert [asked.prompt for asked in server.asked] == [f"call {number}" for number in range(50)]
-
-
 def test_a_lane_that_is_full_holds_up_no_other(tmp_path: Path) -> None:
     async def main() -> None:
         release = asyncio.Event()
@@ -276,12 +271,3 @@ def test_stored_calls_send_nothing_and_need_no_place(make: Callable[[list[int], 
                 await asyncio.wait([blocked])
 
     asyncio.run(asyncio.wait_for(main(), 20))
-
-
-def test_an_empty_input_is_a_finished_run(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with ms.Engine(settings=settings_for("http://127.0.0.1:1/v1", tmp_path)) as engine:
-            assert [outcome async for outcome in engine.run([])] == []
-            assert [outcome async for outcome in engine.run(asynchronous([], 0))] == []
-
-    asyncio.run(main())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Iterator
-from itertools import chain, cycle, pairwise, repeat
+from itertools import chain, cycle, repeat
 from statistics import mean
 from typing import Any
 
@@ -202,18 +202,6 @@ def test_what_nobody_wanted_is_not_made_up_for() -> None:
     rested = Ledger(QUOTA)
     assert rested.take(100.0, Tokens()) == (0.0, "")
     assert at_once(rested, 130.0) <= 5
-
-
-def test_less_is_made_up_for_after_each_refusal() -> None:
-    counts = []
-    for refusals in range(4):
-        ledger = Ledger(QUOTA)
-        for _ in range(refusals):
-            ledger.make_up_less()
-        # What is learned meanwhile takes none of it back.
-        ledger.set_quota(QUOTA)
-        counts.append(at_once(ledger, held_up(ledger)))
-    assert all(less <= 0.6 * more + 3 for more, less in pairwise(counts))
 
 
 @pytest.mark.parametrize(
