@@ -118,6 +118,9 @@ def test_the_name_of_a_lanes_files_tells_accounts_apart_and_tells_no_key() -> No
         ({"mode": "fast"}, "mode 'fast' is none of live, record, replay, strict"),
         ({"max_cost": -1.0}, r"max_cost \(-1\) must be dollars, 0 or more"),
         ({"max_cost": float("nan")}, "must be dollars"),
+        ({"snapshot": Path("s")}, "a snapshot is read in mode replay or strict; mode record reads none"),
+        ({"snapshot": Path("s"), "mode": "live"}, "mode live reads none"),
+        ({"max_age_s": -1.0}, r"max_age_s \(-1\) must be seconds"),
     ],
 )
 def test_senseless_settings_are_refused(changes: dict[str, object], message: str) -> None:

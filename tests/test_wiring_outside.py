@@ -90,19 +90,6 @@ def test_nothing_is_sent_in_mode_strict_so_no_key_is_needed(tmp_path: Path) -> N
     assert asyncio.run(main()) == ["not_cached"] * 3
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"snapshot": Path("s")}, "a snapshot is read in mode replay or strict; mode record reads none"),
-        ({"snapshot": Path("s"), "mode": "live"}, "mode live reads none"),
-        ({"max_age_s": -1.0}, r"max_age_s \(-1\) must be seconds"),
-    ],
-)
-def test_senseless_settings_are_refused(changes: dict[str, object], message: str) -> None:
-    with pytest.raises(ms.ConfigurationError, match=message):
-        settings(**changes)
-
-
 def test_a_host_that_can_not_be_allowed_is_refused_with_what_is_expected() -> None:
     with pytest.raises(ms.ConfigurationError, match="--allow-host 'h=no-address'"):
         ms.Engine(settings=settings(allow_hosts=("h=no-address",)))

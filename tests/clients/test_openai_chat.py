@@ -135,13 +135,6 @@ def test_parameters_of_its_own_protocol_go_through_and_caller_and_notes_do_not(
     assert not {"user", "metadata"} & sent.keys()
 
 
-def test_models_are_listed_and_one_of_them_is_found(client: openai.OpenAI) -> None:
-    assert "claude-word" in [model.id for model in client.models.list()]
-    found = client.models.retrieve("lab/steady")
-    assert (found.id, found.owned_by, found.object) == ("lab/steady", "lab", "model")
-    assert client.models.retrieve("claude-word").owned_by == "lab"
-
-
 @both_ways
 def test_azures_client_asks_by_its_deployment(gateway: Served, streamed: bool) -> None:
     with openai.AzureOpenAI(api_key=TOKEN, azure_endpoint=gateway.origin, api_version="2024-10-21") as client:

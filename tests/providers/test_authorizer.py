@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Mapping
 
 import pytest
-from endpoints import CANARY, ask, endpoint, fault_in, text_of, transport
+from endpoints import ask, endpoint, fault_in, text_of, transport
 from raw_server import RawServer, Visit, answer, http
 
 from millstream.engine.call import Call
 from millstream.engine.endpoint import Fault, Request, SendError, send
-from millstream.providers.credentials.authorizer import NO_CREDENTIALS, FixedHeaders, bearer, key_in
+from millstream.providers.credentials.authorizer import NO_CREDENTIALS, FixedHeaders
 
 TOKENS = ("token-one-0123456789", "token-two-0123456789")
 
@@ -84,27 +84,6 @@ def test_no_credentials_to_be_had_are_a_fault_that_names_no_secret() -> None:
 
     fault = asyncio.run(scenario())
     assert (fault.action, fault.detail) == ("confirm", "no token for [key]")
-
-
-@pytest.mark.parametrize(
-    ("authorizer", "line"),
-    [
-        (bearer(CANARY), "Authorization: Bearer [key]"),
-        (key_in("api-key", CANARY), "api-key: [key]"),
-        (FixedHeaders({"X-Two": "2", "X-Three": "3"}), "X-Two: 2 | X-Three: 3"),
-        (bearer(None), ""),
-        (key_in("api-key", None), ""),
-    ],
-)
-def test_a_fixed_key_stands_in_the_header_that_wants_it(authorizer: FixedHeaders, line: str) -> None:
-    async def scenario() -> str:
-        async with RawServer(echo) as server, transport() as over:
-            return text_of(await ask(endpoint(over, server.base_url, authorizer=authorizer)))
-
-    said = asyncio.run(scenario())
-    assert line in said
-    assert ("[key]" in said) == ("[key]" in line)
-    assert CANARY not in repr(authorizer)
 
 
 def test_nothing_is_proved_where_there_are_no_credentials() -> None:

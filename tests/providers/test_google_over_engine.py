@@ -104,18 +104,6 @@ def test_a_token_endpoint_that_is_ill_for_a_moment_costs_no_call(tmp_path: Path)
 # --- what is told before anything is sent ---
 
 
-def test_credentials_that_can_not_be_used_are_wrong_usage(tmp_path: Path) -> None:
-    async def asked(**environment: str) -> None:
-        async with Engine(settings=settings_for(tmp_path, **environment)) as engine:
-            await engine.ask(Call(MODEL, "x"))
-
-    missing = str(tmp_path / "missing.json")
-    with pytest.raises(ConfigurationError, match=r"missing.json can't be used: it can't be read \(No such file"):
-        asyncio.run(asked(GOOGLE_APPLICATION_CREDENTIALS=missing, GOOGLE_CLOUD_PROJECT="p"))
-    with pytest.raises(ConfigurationError, match=f"'{MODEL}': a project is needed: set GOOGLE_CLOUD_PROJECT"):
-        asyncio.run(asked())
-
-
 @pytest.mark.parametrize(
     ("environment", "url"),
     [

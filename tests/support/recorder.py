@@ -84,3 +84,17 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         return None
+
+
+# What differs between ours and an official client on purpose: who asks, and how the connection is used.
+TOLD = {"accept", "user-agent", "content-length", "accept-encoding", "connection", "x-goog-api-client"}
+
+
+def assert_the_same(ours: Sent, theirs: Sent) -> None:
+    """Checks that two requests ask the same with the same headers, but for those that say who asks."""
+    assert (ours.method, ours.path, ours.json) == (theirs.method, theirs.path, theirs.json)
+    told = {name.lower(): value for name, value in theirs.headers.items() if not name.startswith("x-stainless-")}
+    for headers in (ours.headers, told):
+        for name in TOLD & headers.keys():
+            del headers[name]
+    assert ours.headers == told

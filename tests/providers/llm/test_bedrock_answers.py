@@ -37,20 +37,7 @@ def fault_of(response: Response | bytes) -> Fault:
     return result
 
 
-def ended(reason: str) -> bytes:
-    return event("messageStop", {"stopReason": reason})
-
-
 # --- whole answers ---
-
-
-def test_a_stream_with_a_flipped_bit_is_never_a_reply() -> None:
-    body = b"".join((START, delta("posi"), delta("tion"), STOP, METADATA))
-    for place in range(len(body) * 8):
-        damaged = bytearray(body)
-        damaged[place // 8] ^= 1 << place % 8
-        fault = fault_of(streamed(bytes(damaged)))
-        assert (fault.kind, fault.action, fault.is_billed_maybe) == ("bad_json", "retry", True)
 
 
 def test_pages_that_an_answer_is_based_on_are_its_citations_once_each() -> None:

@@ -152,13 +152,3 @@ def test_the_end_mark_of_a_gateway_is_no_chunk_and_no_finish_reason() -> None:
     done = b"data: [DONE]\n\n"
     assert reply_of(streamed(*STREAM, done)).text == TEXT
     assert fault_of(streamed(*STREAM[:3], done)).kind == "incomplete"
-
-
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-def test_a_candidate_without_content_may_be_cut_or_filtered(stream: bool) -> None:
-    def reply(reason: str) -> Reply:
-        body = answer(candidate(None, reason))
-        return reply_of(streamed(event(body)) if stream else orjson.dumps(body))
-
-    assert (reply("MAX_TOKENS").text, reply("MAX_TOKENS").is_cut_empty) == ("", True)
-    assert (reply("SAFETY").text, reply("SAFETY").refused) == ("", True)

@@ -15,7 +15,7 @@ import anthropic
 import pytest
 from anthropic_shapes import READ, START, STOP, STREAM, THOUGHT, USAGE, closed, delta, ended, opened, said, text, whole
 from msgspec import structs
-from recorder import EVENTS, JSON, Recorder, Sent, recording
+from recorder import EVENTS, JSON, Recorder, assert_the_same, recording
 
 from millstream import Call, Engine, Lane, Message, Reply, Settings
 from millstream.providers.llm.anthropic.messages import OLDER_VERSION, VERSION
@@ -33,7 +33,6 @@ SCHEMA = {
 TALK = (Message("system", "Be brief."), Message("user", "Ä ✓"), Message("assistant", "A"), Message("user", "And now?"))
 TALKED: list[Any] = [{"role": one.role, "content": one.content} for one in TALK[1:]]
 PROMPTED: list[Any] = [{"role": "user", "content": "Say A or B."}]
-TOLD = {"accept", "user-agent", "content-length", "accept-encoding", "connection"}
 
 
 @pytest.fixture
@@ -67,14 +66,6 @@ def our_reply(
         return outcome.reply
 
     return asyncio.run(once())
-
-
-def assert_the_same(ours: Sent, theirs: Sent) -> None:
-    assert (ours.method, ours.path) == (theirs.method, theirs.path)
-    assert ours.json == theirs.json
-    sent = {name: value for name, value in theirs.headers.items() if name not in TOLD}
-    sent = {name: value for name, value in sent.items() if not name.startswith("x-stainless-")}
-    assert {name: value for name, value in ours.headers.items() if name not in TOLD} == sent
 
 
 # --- what is sent ---

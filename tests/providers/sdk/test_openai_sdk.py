@@ -15,7 +15,7 @@ import openai
 import pytest
 import response_shapes
 from msgspec import structs
-from recorder import EVENTS, JSON, Recorder, Sent, recording
+from recorder import EVENTS, JSON, Recorder, assert_the_same, recording
 
 from millstream import Call, Engine, Lane, Message, Reply, Settings
 from millstream.providers.table import PROVIDERS
@@ -32,7 +32,6 @@ NAMED = {"name": "Stance", "schema": SCHEMA, "strict": True}
 TALK = (Message("system", "Be brief."), Message("user", "Ä ✓"), Message("assistant", "A"), Message("user", "And now?"))
 TALKED: list[Any] = [{"role": one.role, "content": one.content} for one in TALK]
 PROMPTED: list[Any] = [{"role": "user", "content": "Say A or B."}]
-TOLD = {"accept", "user-agent", "content-length", "accept-encoding", "connection"}
 
 
 @pytest.fixture
@@ -61,14 +60,6 @@ def our_reply(server: Recorder, call: Call, folder: Any, **environment: str) -> 
 def client(server: Recorder) -> Iterator[openai.OpenAI]:
     with openai.OpenAI(api_key=KEY, base_url=server.base_url, max_retries=0) as opened:
         yield opened
-
-
-def assert_the_same(ours: Sent, theirs: Sent) -> None:
-    assert (ours.method, ours.path) == (theirs.method, theirs.path)
-    assert ours.json == theirs.json
-    sent = {name: value for name, value in theirs.headers.items() if name not in TOLD}
-    sent = {name: value for name, value in sent.items() if not name.startswith("x-stainless-")}
-    assert {name: value for name, value in ours.headers.items() if name not in TOLD} == sent
 
 
 CHAT: dict[str, tuple[Call, dict[str, Any]]] = {

@@ -9,9 +9,6 @@ import pytest
 from millstream.providers.llm.openai.serve_chat import DIALECT
 from millstream.providers.llm.serve_dialect import RequestRefusal, ServedRequest
 
-FUNCTION = {"type": "function", "function": {"name": "look", "description": "Looks.", "parameters": {}}}
-CALLED = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"b": 1}'}}
-
 
 def request(**changes: Any) -> dict[str, Any]:
     return {"model": "m", "messages": [{"role": "user", "content": "x"}], **changes}
@@ -104,18 +101,6 @@ def test_what_is_wrong_is_named_in_openais_words(changes: dict[str, Any], said: 
     problem = refused(request(**changes)).problem
     assert problem.message.startswith(said)
     assert (problem.param, problem.kind) == (param, "invalid")
-
-
-def test_what_nobody_can_write_again_is_refused_before_it_is_a_call() -> None:
-    deep: Any = 1
-    for _ in range(500):
-        deep = [deep]
-    for changes in (
-        {"top_k": deep},
-        {"tools": [{"type": "custom", "x": deep}]},
-        {"response_format": form(schema={"x": deep})},
-    ):
-        assert "can't be written as JSON" in str(refused(request(**changes)))
 
 
 def test_a_name_that_means_no_model_is_refused_as_the_one_who_knows_says_it() -> None:
