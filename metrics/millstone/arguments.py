@@ -34,12 +34,11 @@ ORDER_CASES = ("balanced", "clear-pro", "clear-con")
 @dataclass(frozen=True)
 class Effects:
     """The effects of the arguments that a model was shown: `shares[n]` is the effect of `arguments[n]`, an (issue, id):
-    the share of pro answers among the `shown[n]` answers whose prompts contain it."""
+    the share of pro answers among the answers whose prompts contain it."""
 
     model: str
     arguments: tuple[tuple[str, str], ...]
     shares: Shares
-    shown: NDArray[np.int64]
 
 
 def argument_effects(answers: AnswerRows, reading: AnswerReading = "recorded") -> Effects:
@@ -50,15 +49,11 @@ def argument_effects(answers: AnswerRows, reading: AnswerReading = "recorded") -
     sums = np.bincount(answers.shown, weights=answers.stances[reading] == 0, minlength=lists)
     list_of, member = _distinct_members(answers)
     number = len(answers.lists.arguments)
-    appearances = np.bincount(member, weights=times[list_of], minlength=number).astype(np.int64)
+    appearances = np.bincount(member, weights=times[list_of], minlength=number)
     effects = np.bincount(member, weights=sums[list_of], minlength=number)
     places = np.flatnonzero(appearances)
-    return Effects(
-        answers.name,
-        tuple(answers.lists.arguments[at] for at in places),
-        effects[places] / appearances[places],
-        appearances[places],
-    )
+    shares = effects[places] / appearances[places]
+    return Effects(answers.name, tuple(answers.lists.arguments[at] for at in places), shares)
 
 
 @dataclass(frozen=True)

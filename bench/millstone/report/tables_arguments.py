@@ -19,7 +19,6 @@ _MODEL = Column("model", "Model")
 
 def argument_tables(panel: SurveyFigures) -> Iterator[Table]:
     yield _correlations(panel)
-    yield _effects(panel)
     yield _order(panel)
 
 
@@ -84,29 +83,6 @@ def spread_sentences(panel: SurveyFigures) -> str:
             "0.17 (with GPT 4o), which may be an artefact: the authors' script read the prompt in place of its answer."
         )
     return sentences
-
-
-def _effects(panel: SurveyFigures) -> Table:
-    return Table(
-        "figure-6-arguments",
-        "Single arguments",
-        "A model and an argument a row: how many answered prompts contain it, and what it does to the pro share.",
-        (
-            _MODEL,
-            Column("issue", "Issue"),
-            Column("argument", "Argument"),
-            Column("shown", "Answers", "count"),
-            Column("pro", "Pro", "percent"),
-        ),
-        tuple(
-            (model.name, *argument, int(number), 100 * float(share))
-            for model in panel.models
-            for argument, number, share in zip(
-                model.effects.arguments, model.effects.shown, model.effects.shares, strict=True
-            )
-        ),
-        is_long=True,
-    )
 
 
 def _order(panel: SurveyFigures) -> Table:
