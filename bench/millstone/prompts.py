@@ -102,12 +102,6 @@ class Sheet:
         self._blocks = [PromptPart.of(_block(argument)) for argument in issue.arguments]
         self._heading = PromptPart.of(_CITATIONS)
         self._rule = PromptPart.of(_END_OF_ARGUMENT + _BETWEEN)
-        lengths = [len(block.text) for block in self._blocks]
-        if self._cumulative:
-            every = len(_CITATIONS) + length_of(self._sources)
-            lengths = [length_of((text, self._rule)) + every for text in self._texts]
-        pros = issue.count("pro")
-        self._longest = {"pro": sorted(lengths[:pros], reverse=True), "con": sorted(lengths[pros:], reverse=True)}
 
     def parts(self, template: int, wrapping: Wrapping, draw: Draw) -> list[PromptPart]:
         """Returns the parts of the prompt with this template (from 1), wrapping and draw, in order."""
@@ -127,11 +121,6 @@ class Sheet:
             heading = [self._heading] if repeated else []
             blocks[index] = [self._texts[index], *heading, *repeated, self._rule]
         return [part for index in draw.shown for part in blocks[index]]
-
-    def ceiling(self, template: int, wrapping: Wrapping, pros: int, cons: int) -> int:
-        """Returns the most characters of a prompt that shows this many arguments of each side."""
-        evidence = sum(self._longest["pro"][:pros]) + sum(self._longest["con"][:cons])
-        return len(self._starts[template, wrapping, 0].text) + evidence + len(self._ends[wrapping, 0].text)
 
 
 def _lines(argument: Argument) -> str:

@@ -6,6 +6,7 @@ Owns the checks of its options and their messages, and what a manifest keeps so 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,7 +26,7 @@ from ..evaluation.door.expected import Remainder
 from ..evaluation.door.item_set import ItemSet
 from ..evaluation.door.kept_options import kept_options
 from .dataset import CONTROVERSIAL_OR_ALL, DatasetError, IssueDataset, load, select
-from .grid import Grid, GridItem, largest_prompt, total_chars
+from .grid import Grid, GridItem, PromptLengths, prompt_lengths
 from .labels import compared, corrected
 from .options import Options, Readings
 from .reference import CONTROVERSIAL
@@ -75,11 +76,15 @@ class GridItems(ItemSet):
             },
         }
 
+    @cached_property
+    def lengths(self) -> PromptLengths:
+        return prompt_lengths(self.grid)
+
     def left(self, skip: Callable[[str], bool], *, is_untried: bool = False) -> Iterator[GridItem]:
         return self.grid.spread_first(_SPREAD, skip) if is_untried else self.grid.items(skip)
 
     def whole(self) -> Remainder:
-        return Remainder(self.lines, total_chars(self.grid))
+        return Remainder(self.lines, self.lengths.total)
 
     def longest(self) -> Iterator[GridItem]:
         yield max(self.grid, key=lambda item: len(item.prompt.encode()))
@@ -103,7 +108,7 @@ def millstone_run(run: _Run) -> _Run:
     prompts again. Raises UsageError if a prompt fits into no minute of its lane."""
     items, options = run.items, run.options
     assert isinstance(items, GridItems)
-    _check_prompts_fit_quotas(items.grid, run.limits, run.settings)
+    _check_prompts_fit_quotas(items, run.limits, run.settings)
     return structs.replace(
         run,
         readings=Readings(silence=options.silence),
@@ -154,13 +159,13 @@ def _load(path: Path) -> IssueDataset:
         raise DatasetError(f"{path}: expected a readable file or folder, got: {error.strerror}") from error
 
 
-def _check_prompts_fit_quotas(grid: Grid, limits: Mapping[Pair, int | None], settings: Settings) -> None:
+def _check_prompts_fit_quotas(items: GridItems, limits: Mapping[Pair, int | None], settings: Settings) -> None:
     """Raises UsageError if a prompt needs more tokens than a lane may send in a minute."""
     quotas = {model: declared_quota(settings.lane_of(model)) for model in {pair.model for pair in limits}}
     limited = {model: quota for model, quota in quotas.items() if quota.least_tokens < float("inf")}
     if not limited:
         return
-    chars, where = largest_prompt(grid)
+    _, chars, where = items.lengths
     for pair, limit in limits.items():
         needed = Tokens(round(chars * TOKENS_PER_CHAR), limit or OUTPUT_FIRST)
         quota = limited.get(pair.model)

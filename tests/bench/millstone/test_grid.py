@@ -17,8 +17,7 @@ from millstream.bench.millstone.grid import (
     GridItem,
     Protocol,
     default_max_tokens,
-    largest_prompt,
-    total_chars,
+    prompt_lengths,
 )
 from millstream.engine.runs.pairs import Pair
 from millstream.fixtures import full_size
@@ -302,9 +301,9 @@ def test_max_tokens_follow_the_models_name(model: str, tokens: int | None) -> No
 def test_the_largest_prompt_and_the_total_are_exact(tiny: IssueDataset, protocol: Protocol) -> None:
     grid = Grid(tiny, protocol)
     lengths = {item.id: len(item.prompt) for item in grid}
-    chars, item_id = largest_prompt(grid)
-    assert chars == max(lengths.values()) == lengths[item_id]
-    assert total_chars(grid) == sum(lengths.values())
+    total, longest, longest_id = prompt_lengths(grid)
+    assert longest == max(lengths.values()) == lengths[longest_id]
+    assert total == sum(lengths.values())
 
 
 def test_the_specification_names_whatever_decides_the_prompts(tiny: IssueDataset) -> None:
