@@ -98,47 +98,33 @@ class OrientationLabels(Struct, frozen=True):
         }
 
 
-def labels_of(entry: Mapping[str, Any]) -> OrientationLabels:
-    """Returns the labels that `as_json` wrote into a manifest. Raises KeyError, TypeError or ValueError for other
-    JSON."""
-    return OrientationLabels(
-        checked=int(entry["checked"]),
-        mismatches=tuple(convert(list(entry["mismatches"]), list[Mismatch])),
-        unread=tuple((issue, int(template)) for issue, _, template in (one.rpartition("/") for one in entry["unread"])),
-        is_corrected=entry["used"] == "by wording",
+def labels_used(manifest: Mapping[str, Any] | None) -> OrientationLabels | None:
+    """Returns the labels of a run, which `as_json` wrote into its manifest; None if that has none. Raises KeyError,
+    TypeError or ValueError for other JSON."""
+    entry = kept_labels(manifest)
+    return (
+        OrientationLabels(
+            checked=int(entry["checked"]),
+            mismatches=tuple(convert(list(entry["mismatches"]), list[Mismatch])),
+            unread=tuple(
+                (issue, int(template)) for issue, _, template in (one.rpartition("/") for one in entry["unread"])
+            ),
+            is_corrected=entry["used"] == "by wording",
+        )
+        if entry
+        else None
     )
 
 
 def wordings_of(manifest: Mapping[str, Any] | None) -> Sides:
     """Returns the side that answering A means by issue and template, for the labels that differ from their wording;
     empty if no manifest has the wordings."""
-    kept = kept_labels(manifest)
-    return {(each.issue, each.template): each.wording for each in labels_of(kept).mismatches} if kept else {}
+    labels = labels_used(manifest)
+    return {(each.issue, each.template): each.wording for each in labels.mismatches} if labels else {}
 
 
 def kept_labels(manifest: Mapping[str, Any] | None) -> Mapping[str, Any]:
     return ((manifest or {}).get("dataset") or {}).get("labels") or {}
-
-
-def recorded_sentence(labels: Sides, why: str) -> str:
-    """Returns a sentence on recorded labels whose wordings are not available: their patterns, without a verdict. `why`:
-    why the wordings are not available."""
-    if not labels:
-        return "the records hold no orientation labels"
-    of_issues: dict[str, dict[int, Side]] = {}
-    for (issue, template), side in labels.items():
-        of_issues.setdefault(issue, {})[template] = side
-    alike = [issue for issue, sides in of_issues.items() if len(sides) > 3 and len(set(sides.values())) == 1]
-    fourth = [issue for issue, sides in of_issues.items() if sides.get(4) == "con"]
-    parts = [
-        f"labels as recorded, of {len(of_issues):,} issues; whether they agree with their wording is not known, since "
-        f"{why}"
-    ]
-    if alike:
-        parts.append(f"{len(alike):,} label all templates alike ({first_of(alike, SHOWN)})")
-    if fourth:
-        parts.append(f"{len(fourth):,} label template 4 con ({first_of(fourth, SHOWN)})")
-    return "; ".join(parts)
 
 
 def compared(dataset: IssueDataset, templates: Sequence[int]) -> OrientationLabels:

@@ -14,10 +14,11 @@ from msgspec import structs
 from ...configuration.errors import UsageError
 from ...engine.runs.run_folder import read_manifest
 from .dataset import DatasetError, IssueDataset
-from .labels import OrientationLabels, Sides, kept_labels, labels_of, wordings_of
+from .labels import Sides, kept_labels, labels_used, wordings_of
 from .work import dataset_of
 
 NO_MANIFEST = "no manifest tells which data set was asked"
+AS_RECORDED = f"labels as recorded; whether they agree with their wording is not known, since {NO_MANIFEST}"
 GONE = "the data set is no longer where it was when the run was made, or can't be read"
 OTHER = "the data set is no longer the one that was asked: its digest differs"
 
@@ -51,12 +52,6 @@ def run_dataset(manifest: Mapping[str, Any] | None) -> IssueDataset | str:
     except (DatasetError, OSError):
         return GONE
     return dataset if dataset.digest == manifest["specification"].get("data") else OTHER
-
-
-def labels_used(manifest: Mapping[str, Any] | None) -> OrientationLabels | None:
-    """Returns the labels of a run compared with their wordings; None if no manifest has them."""
-    kept = kept_labels(manifest)
-    return labels_of(kept) if kept else None
 
 
 def mislabelled(manifest: Mapping[str, Any] | None, is_corrected: bool) -> str | None:

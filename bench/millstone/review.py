@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -15,8 +14,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from ...engine.remarks import remark
 from ...metrics.millstone.stance import Letter, Reading, letter_of
 from ..evaluation.door.label import Label, LabelChoice, Labeller
-from .dataset import PARAPHRASES, DatasetError, IssueDataset
-from .work import SAMPLE, dataset_of
+from .dataset import PARAPHRASES, IssueDataset
+from .orientation_labels import run_dataset
 
 CHOICES = (LabelChoice("A"), LabelChoice("B"), LabelChoice("O", "other", "another position, none or both"))
 _ASK = "Which position does the answer take? A or B; O: another, none or both"
@@ -95,18 +94,8 @@ def _questions(manifest: Mapping[str, Any] | None) -> Questions:
     """Returns the wordings of a run's questions; empty, with a remark, if its data set has changed or is gone."""
     if manifest is None:
         return {}
-    try:
-        kept = manifest["options"]["millstone"]["dataset"]
-        path = SAMPLE if kept is None else Path(kept)
-    except (KeyError, TypeError):
-        remark("the manifest names no data set: the answers are shown without their questions")
+    dataset = run_dataset(manifest)
+    if isinstance(dataset, str):
+        remark(f"the answers are shown without their questions, since {dataset}")
         return {}
-    try:
-        dataset = dataset_of(manifest)
-        if dataset.digest == manifest["specification"].get("data"):
-            return questions_of(dataset)
-        why = "has changed since the run"
-    except (DatasetError, OSError):
-        why = "can't be read"
-    remark(f"the data set {path} {why}: the answers are shown without their questions")
-    return {}
+    return questions_of(dataset)

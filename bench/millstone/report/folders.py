@@ -31,14 +31,12 @@ from ...evaluation.door.served_rows import ONE_ROW_EACH, ServedRows
 from ...evaluation.running.record_lines import record_lines
 from ...evaluation.running.recount import recount
 from ...evaluation.running.served import rows_in
-from ..dataset import Side
 from ..grid import Grid, grid_of
-from ..labels import FIX, OrientationLabels, Sides, recorded_sentence, relabelled
+from ..labels import FIX, OrientationLabels, Sides, labels_used, relabelled
 from ..manner import manner_of
 from ..options import Readings
-from ..orientation_labels import NO_MANIFEST, digest_by_wording, labels_used, run_dataset, sides_of
+from ..orientation_labels import AS_RECORDED, digest_by_wording, run_dataset, sides_of
 from ..published_counts import CountsTable, named_counts
-from ..records import Record
 from ..recount import shapes_of, tally_of
 from ..reference import CONTROVERSIAL, LEFT_OUT, topics
 from ..texts import TextPlaces, Texts
@@ -50,8 +48,8 @@ from .survey import ReportSurvey
 class AnswerFolder(Struct, frozen=True):
     """The answers of one run folder, by pair, with the places of their texts and the counts of how they ended.
     `answers` is ordered by name; `asked` are the pairs of the manifest. `shape` is the planned grid (None: not
-    known). `labels` are the orientations in its records; `rows` are those of the served names; `sides` are the
-    orientations by which its answers were read instead (empty: as recorded)."""
+    known). `rows` are those of the served names; `sides` are the orientations by which its answers were read (empty: as
+    recorded)."""
 
     path: Path
     manifest: Mapping[str, Any] | None
@@ -60,7 +58,6 @@ class AnswerFolder(Struct, frozen=True):
     ended: Mapping[Pair, PairCounts]
     asked: tuple[Pair, ...]
     shape: Shape | None
-    labels: Sides = MappingProxyType({})
     rows: ServedRows = ONE_ROW_EACH
     sides: Sides = MappingProxyType({})
 
@@ -113,17 +110,12 @@ def read_folder(
     whole = {} if manifest is None else shapes_of(manifest["specification"])
     shape, pairs = next(iter(whole.values()), None), tuple(whole)
     places = TextPlaces(records)
-    labels: dict[tuple[str, int], Side] = {}
-
-    def see(record: Record) -> None:
-        places.add(record)
-        if record.orientation is not None:
-            labels[record.issue, record.template] = record.orientation
-
     read = rows.lines(places.lines(lines))
-    tally = tally_of(read, str(records), is_each_once=True, seen=see, sides=sides, manifest=manifest, read=read_as)
+    tally = tally_of(
+        read, str(records), is_each_once=True, seen=places.add, sides=sides, manifest=manifest, read=read_as
+    )
     answers = {each.pair: each for each in tally.models()}
-    return AnswerFolder(records.parent, manifest, answers, places.texts(), ended, pairs, shape, labels, rows, sides)
+    return AnswerFolder(records.parent, manifest, answers, places.texts(), ended, pairs, shape, rows, sides)
 
 
 def survey(folders: Sequence[AnswerFolder], readings: Readings, tables: Sequence[CountsTable] = ()) -> ReportSurvey:
@@ -279,7 +271,7 @@ def _digests(folders: Sequence[AnswerFolder]) -> dict[Path, str]:
 
 def labels_sentence(folder: AnswerFolder) -> str:
     labels = _labels(folder)
-    return labels.used if labels else recorded_sentence(folder.labels, NO_MANIFEST)
+    return labels.used if labels else AS_RECORDED
 
 
 def _label_remarks(folders: Sequence[AnswerFolder]) -> Iterator[str]:
@@ -289,8 +281,7 @@ def _label_remarks(folders: Sequence[AnswerFolder]) -> Iterator[str]:
         labels = _labels(folder)
         whose = f"Run {names[folder.path]}: orientation" if len(folders) > 1 else "Orientation"
         if labels is None:
-            if folder.labels:
-                yield f"{whose} {recorded_sentence(folder.labels, NO_MANIFEST)}."
+            yield f"{whose} {AS_RECORDED}."
         elif labels.mismatches and not labels.is_corrected:
             yield (
                 f"{whose} {labels.used}. Every score and share here follows the labels; {FIX} reads the same answers "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,7 @@ from millstream.bench.millstone.labels import (
     OrientationLabels,
     compared,
     corrected,
-    labels_of,
-    recorded_sentence,
+    labels_used,
     relabelled,
 )
 from millstream.fixtures import full_size
@@ -135,20 +134,8 @@ def test_a_manifest_keeps_all_of_it(is_corrected: bool) -> None:
     content["paraphrases"][0]["question"] = "A or B?"
     found = compared(data_set(ferries=content), ALL)
     found = OrientationLabels(found.checked, found.mismatches, found.unread, is_corrected)
-    assert labels_of(json.loads(json.dumps(found.as_json()))) == found
+    assert labels_used({"dataset": {"labels": json.loads(json.dumps(found.as_json()))}}) == found
     assert found.as_json()["used"] == ("by wording" if is_corrected else "as given")
-
-
-def test_of_labels_without_wordings_only_their_patterns_are_told() -> None:
-    def labels(of: Mapping[str, Sequence[str]]) -> Any:
-        return {(name, at): SIDES[side] for name, sides in of.items() for at, side in enumerate(sides, 1)}
-
-    told = recorded_sentence(labels({"a": "pppppp", "b": "pppccc", "c": "ppppcc"}), "it is gone")
-    assert told == (
-        "labels as recorded, of 3 issues; whether they agree with their wording is not known, since it is gone; "
-        "1 label all templates alike (a); 1 label template 4 con (b)"
-    )
-    assert recorded_sentence({}, "it is gone") == "the records hold no orientation labels"
 
 
 def test_labels_of_a_run_can_be_put_in_place_of_a_data_sets_own() -> None:
