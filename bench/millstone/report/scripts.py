@@ -19,7 +19,6 @@ from .explorer import IssuePrompts, SamplePrompt
 TRIAL = 0
 # Characters before compression: the prompts of all the published issues are about half of it.
 PROMPT_BUDGET = 5_000_000
-PART_LONGEST = 20_000
 
 
 class Scripts:
@@ -30,7 +29,7 @@ class Scripts:
         self.of_grids: list[Mapping[str, IssuePrompts]] = []
         self._kinds: dict[tuple[str, ...], int] = {}
         self._arguments: list[dict[str, tuple[str, ...]]] = []
-        self._left, self._without, self._cut = budget, 0, 0
+        self._left, self._without = budget, 0
         for grid in grids:
             if _kind(grid) not in self._kinds:
                 self._kinds[_kind(grid)] = len(self.of_grids)
@@ -50,28 +49,21 @@ class Scripts:
         return self._arguments[place].get(prompt_id, arguments) != arguments
 
     def remarks(self) -> list[str]:
-        lines = []
-        if self._without:
-            lines.append(f"To keep the page small, the prompts of {count_text(self._without, 'issue')} are left out.")
-        if self._cut:
-            lines.append(
-                f"The prompts of {count_text(self._cut, 'issue')} have texts of more than {PART_LONGEST:,} "
-                f"characters: these are cut where […] stands."
-            )
-        return lines
+        if not self._without:
+            return []
+        return [f"To keep the page small, the prompts of {count_text(self._without, 'issue')} are left out."]
 
     def _add(self, grid: Grid, wanted: set[str]) -> None:
         scripts: dict[str, IssuePrompts] = {}
         arguments: dict[str, tuple[str, ...]] = {}
         for issue in grid.dataset.issues:
             if issue.id in wanted:
-                script, is_cut = _script(grid, issue, arguments)
+                script = _script(grid, issue, arguments)
                 size = sum(map(len, script.parts))
                 if size > self._left:
                     self._without += 1
                     continue
                 self._left -= size
-                self._cut += is_cut
                 scripts[issue.id] = script
         self.of_grids.append(scripts)
         self._arguments.append(arguments)
@@ -82,29 +74,22 @@ def _kind(grid: Grid) -> tuple[str, ...]:
     return grid.dataset.digest, grid.protocol, str(grid.templates)
 
 
-def _script(grid: Grid, issue: Issue, arguments: dict[str, tuple[str, ...]]) -> tuple[IssuePrompts, bool]:
-    """Returns the sample prompts of an issue and whether a text was cut; adds each prompt's arguments to
-    `arguments`."""
+def _script(grid: Grid, issue: Issue, arguments: dict[str, tuple[str, ...]]) -> IssuePrompts:
+    """Returns the sample prompts of an issue; adds each prompt's arguments to `arguments`."""
     templates = _templates(grid, issue)
     configs = _first_configs(grid)
     places: dict[str, int] = {}
-    is_cut = False
     cases = []
     for case in CASES:
         prompts = []
         made = grid.some(issue, [(template, configs[case], TRIAL) for template in templates])
         for template, (named, drawn, parts) in zip(templates, made, strict=True):
             prompt_id = visible(named)
-            is_cut = is_cut or any(len(part.text) > PART_LONGEST for part in parts)
-            texts = tuple(places.setdefault(_bearable(part.text), len(places)) for part in parts)
+            texts = tuple(places.setdefault(visible(part.text), len(places)) for part in parts)
             prompts.append(SamplePrompt(prompt_id, issue.paraphrases[template - 1].orientation, texts))
             arguments[prompt_id] = tuple(issue.arguments[index].id for index in drawn.shown)
         cases.append(tuple(prompts))
-    return IssuePrompts(tuple(places), tuple(cases)), is_cut
-
-
-def _bearable(text: str) -> str:
-    return visible(text) if len(text) <= PART_LONGEST else f"{visible(text[:PART_LONGEST])} […]\n"
+    return IssuePrompts(tuple(places), tuple(cases))
 
 
 def _templates(grid: Grid, issue: Issue) -> tuple[int, ...]:
