@@ -24,7 +24,6 @@ _SIDE = re.compile(
     re.IGNORECASE,
 )
 _END = re.compile(r"(?:sources|references|footnotes|bibliography|citations)\s*:?", re.IGNORECASE)
-_HEADING_CHARS_MAX = 300
 
 
 class PageBlock(NamedTuple):
@@ -57,13 +56,6 @@ def is_end(heading: str) -> bool:
     return _END.fullmatch(heading) is not None
 
 
-def looks_like_heading(line: str) -> bool:
-    """Returns whether a line of plain text is a heading of an argument, of a side or of the sources."""
-    if len(line) > _HEADING_CHARS_MAX:
-        return False
-    return _NUMBERED.fullmatch(line) is not None or _SIDE.fullmatch(line) is not None or is_end(line)
-
-
 def arguments_of(blocks: Iterable[PageBlock], side: Side) -> list[PageArgument]:
     """Returns the arguments of one side: each under its own heading, or all under one heading of the side."""
     blocks = list(blocks)
@@ -93,10 +85,15 @@ def _under(blocks: Sequence[PageBlock], at: int) -> list[PageBlock]:
     """Returns the blocks below the heading at index `at`, up to the next heading of its level or above."""
     below: list[PageBlock] = []
     for block in blocks[at + 1 :]:
-        if block.kind == "heading" and (block.level <= blocks[at].level or looks_like_heading(block.text)):
+        if block.kind == "heading" and (block.level <= blocks[at].level or _names_a_part(block.text)):
             break
         below.append(block)
     return below
+
+
+def _names_a_part(heading: str) -> bool:
+    """Returns whether a heading is that of an argument, of a side or of the sources."""
+    return any(form.fullmatch(heading) for form in (_NUMBERED, _SIDE, _END))
 
 
 def _argument(title: str, blocks: Iterable[PageBlock]) -> PageArgument:

@@ -6,20 +6,18 @@ nothing, and no page stops the import. Knows no paraphrases: a model writes them
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import trafilatura
 from lxml import etree, html  # type: ignore[import-untyped]
 
 from ....engine.runs.data_file import DatasetError, read_bytes
 from ....providers.pages.workers import TaskBreakdown, TaskError, Worker, WorkerSpec
 from ..dataset import Side
-from .blocks import PageArgument, PageBlock, arguments_of, is_end, looks_like_heading, title_of
+from .blocks import PageArgument, PageBlock, arguments_of, is_end, title_of
 from .checkout import CheckoutIssue, unread
 from .checks import Finding, plain
 
@@ -34,7 +32,6 @@ _BODY = ("p", "blockquote", "ul", "ol")
 _CAPTURED = (*_HEADINGS, "p", "blockquote", "pre", "li", "dd")
 _BLOCKS = (*_CAPTURED, "div", "ul", "ol", "section", "article", "table", "tr", "td", "br", "dt", "dl")
 _UNREAD = ("script", "style", "noscript", "template", "svg", "form", "button")
-_INLINE = ("a", "abbr", "cite", "em", "i", "small", "span", "sub", "sup", "u")
 _ASIDE = frozenset({"nav", "footer", "aside"})
 # Characters that XML forbids, so that lxml refuses to write them, though its HTML parser reads them.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
@@ -198,10 +195,6 @@ def _arguments(page: Any, side: Side, findings: list[Finding]) -> list[PageArgum
     arguments = arguments_of(_blocks(page), side)
     if arguments:
         findings.append(_missed(f"{side}s: no section of class {side}; found by headings"))
-        return arguments
-    arguments = arguments_of(_extracted(page), side)
-    if arguments:
-        findings.append(_missed(f"{side}s: no section of class {side} and no heading; found in the extracted text"))
     return arguments
 
 
@@ -259,26 +252,3 @@ def _blocks(page: Any) -> Iterator[PageBlock]:
             yield PageBlock("heading", text, int(element.tag[1]))
         else:
             yield PageBlock("item" if element.tag in ("li", "dd") else "text", text)
-
-
-def _extracted(page: Any) -> Iterator[PageBlock]:
-    """Yields the blocks of the page's main text as trafilatura extracts it: it finds paragraphs without `p`, and
-    headings that are only bold."""
-    page = copy.deepcopy(page)
-    etree.strip_tags(page, *_INLINE)  # each would begin a line of its own
-    text = trafilatura.extract(
-        page,
-        output_format="markdown",
-        include_formatting=True,
-        include_comments=False,
-        include_tables=False,
-        fast=True,
-    )
-    for line in (text or "").splitlines():
-        bare = re.sub(r"\\([\[\]])", r"\1", line).strip()
-        words = re.sub(r"^(?:#+|-|>)\s+|\*\*|__", "", bare).strip()
-        is_item = bare.startswith("- ")
-        if bare.startswith("#") or (looks_like_heading(words) and not is_item):
-            yield PageBlock("heading", words, len(bare) - len(bare.lstrip("#")) or len(_HEADINGS))
-        elif words:
-            yield PageBlock("item" if is_item else "text", words)

@@ -185,24 +185,6 @@ def test_one_side_may_be_in_sections_and_the_other_under_headings() -> None:
     assert (content(page)["pros"], content(page)["cons"]) == (["P\np"], ["Loud\nLoud."])
 
 
-def test_a_page_without_headings_is_read_from_its_extracted_text() -> None:
-    filler = (
-        "This sentence is long enough for an extractor to take it for the text of the page, and so is the next one."
-    )
-    page = body(
-        f"{QUESTION}<div><b>Pro 1: Flying is quick</b><div>Boats that fly are quick "
-        f"<sup><a href='#pcref-1-2'>2</a></sup>. {filler}</div></div>"
-        f"<div>Con 1: Flying is loud</div><div>Boats that fly are loud. {filler}</div><div>Sources</div><div>S</div>"
-    )
-    assert content(page)["pros"] == [f"Flying is quick\nBoats that fly are quick [2]. {filler}"]
-    assert content(page)["cons"] == [f"Flying is loud\nBoats that fly are loud. {filler}"]
-    assert details(page) == [
-        NO_SOURCES,
-        "pros: no section of class pro and no heading; found in the extracted text",
-        "cons: no section of class con and no heading; found in the extracted text",
-    ]
-
-
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
