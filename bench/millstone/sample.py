@@ -7,6 +7,9 @@ spread as the whole is, so that a sample can be cut short or made larger later.
 
 from __future__ import annotations
 
+from itertools import count
+from math import gcd
+
 from .draws import DrawStream
 from .grid import Grid
 
@@ -19,8 +22,8 @@ def sample_ids(grid: Grid, size: int) -> list[str]:
     """Returns the ids of `size` items, or of all if the grid has fewer; a smaller sample is the beginning of a larger
     one.
 
-    Issues take turns, in an order drawn by lot. The next item of an issue has the next template, another configuration
-    and another trial; the first ones are drawn, and each issue is one ahead of the one before it.
+    Issues take turns, in an order drawn by lot. Each has the next template, another configuration
+    and another trial than the issue before it; the first ones are drawn.
     """
     if size < 1:
         raise ValueError(f"size ({size}) must be >= 1")
@@ -28,11 +31,12 @@ def sample_ids(grid: Grid, size: int) -> list[str]:
     issues = sorted(grid.dataset.issues, key=lambda issue: (stream.below(65536), issue.id))
     # Eleven configurations and up to six templates have no common divisor: so each pair comes once in `pairs` turns.
     pairs = grid.templates * len(grid.configs)
+    step = next(number for number in count(len(issues)) if gcd(number, pairs) == 1)
     first_pair, first_trial = stream.below(pairs), stream.below(grid.trials)
     ids = []
     for number in range(min(size, len(grid))):
         turn, at = divmod(number, len(issues))
-        pair = (first_pair + turn + at) % pairs
+        pair = (first_pair + turn * step + at) % pairs
         trial = (first_trial + turn // pairs + pair) % grid.trials
         config = grid.configs[_STRIDE * pair % len(grid.configs)].name
         ids.append(f"{issues[at].id}/{pair % grid.templates + 1}/{config}/{trial}")

@@ -55,10 +55,10 @@ def test_the_sample_is_pinned(tiny: IssueDataset) -> None:
     assert sample_ids(Grid(tiny), 6) == [
         "bells/5/clear-pro-2/10",
         "tea/6/balanced-2/11",
-        "bells/6/balanced-2/11",
-        "tea/1/one-sided-pro/12",
-        "bells/1/one-sided-pro/12",
-        "tea/2/clear-con-1/13",
+        "bells/4/one-sided-con/0",
+        "tea/5/clear-con-2/1",
+        "bells/3/baseline/5",
+        "tea/4/clear-pro-2/6",
     ]
 
 
