@@ -1,6 +1,6 @@
 """The issues of MillStone: read, checked, digested and selected.
 
-Owns which issues are well-formed. Texts are kept unchanged and orientations as given. Knows neither draws nor prompts;
+Owns digests and selections; `importing.checks` decides which issues are well-formed. Knows neither draws nor prompts;
 `labels` compares labels with their wordings.
 """
 
@@ -10,55 +10,20 @@ import difflib
 import hashlib
 import json
 import os.path
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from ...engine.runs.data_file import DatasetError as DatasetError
-from ...engine.runs.data_file import field, kind_of, parse, read_text, shown, text_of
+from ...engine.runs.data_file import parse, read_text, shown
 from ...format import command_text
 from .dataset_file import contents_of_file
+from .importing.checks import CheckRules, check
+from .issue import Issue
 from .reference import CONTROVERSIAL
-
-Side = Literal["pro", "con"]
-
-PARAPHRASES = 6
-
-CITATION = re.compile(r"\[([0-9]+)\]")
-ISSUE_ID = re.compile(r"[^\s/,\ud800-\udfff]+")  # ids stand between slashes in records and between commas in --issues
-
-
-class Paraphrase(Struct, frozen=True):
-    """One neutral wording of a question. `orientation` is the side that answering A means."""
-
-    question: str
-    orientation: Side
-
-
-class Argument(Struct, frozen=True):
-    """One argument. `citations` are the sources that its text cites, in order of first mention, each as (n, source)."""
-
-    id: str
-    side: Side
-    text: str
-    citations: tuple[tuple[str, str], ...]
-
-
-class Issue(Struct, frozen=True):
-    """One question with its six wordings. `arguments` holds all pro arguments, then all con arguments, in file
-    order."""
-
-    id: str
-    question: str
-    paraphrases: tuple[Paraphrase, ...]
-    arguments: tuple[Argument, ...]
-
-    def count(self, side: Side) -> int:
-        return sum(argument.side == side for argument in self.arguments)
 
 
 class IssueDataset(Struct, frozen=True):
@@ -91,18 +56,10 @@ def load(path: Path) -> IssueDataset:
     return build(path.resolve().stem, contents, str(path))
 
 
-def build(
-    name: str, contents: Mapping[str, Any], where: str = "data set", *, needs_paraphrases: bool = True
-) -> IssueDataset:
-    """Returns the data set of issues in the released format, given by their ids. Without `needs_paraphrases` an issue
-    may have none yet: such a set has digests, but no prompts."""
-    return of_issues(
-        name,
-        [
-            _issue(content, issue_id, f"{where}: issues[{shown(issue_id)}]", needs_paraphrases=needs_paraphrases)
-            for issue_id, content in contents.items()
-        ],
-    )
+def build(name: str, contents: Mapping[str, Any], where: str = "data set") -> IssueDataset:
+    """Returns the data set of issues in the released format, given by their ids."""
+    issues = (_issue(content, name, f"{where}: issues[{shown(name)}]") for name, content in contents.items())
+    return of_issues(name, issues)
 
 
 def of_issues(name: str, issues: Iterable[Issue]) -> IssueDataset:
@@ -170,55 +127,11 @@ def _nearest(name: str, ids: Iterable[str]) -> str:
     return ", ".join(by_fold[fold] for fold in close)
 
 
-def _issue(content: Any, issue_id: str, where: str, *, needs_paraphrases: bool = True) -> Issue:
-    if not ISSUE_ID.fullmatch(issue_id):
-        raise DatasetError(f"{where}: issue id: expected no space, slash or comma, got {shown(issue_id)}")
-    if not isinstance(content, dict):
-        raise DatasetError(f"{where}: expected an object, got {kind_of(content)}")
-    question = text_of(field(content, "question", str, where), f"{where}: question")
-    sources = field(content, "sources", dict, where)
-    for key, source in sources.items():
-        text_of(source, f"{where}: sources[{shown(key)}]", may_be_empty=True)
-    arguments = (*_arguments(content, "pro", sources, where), *_arguments(content, "con", sources, where))
-    return Issue(issue_id, question, _paraphrases(content, where, may_be_none=not needs_paraphrases), arguments)
-
-
-def _arguments(content: Mapping[str, Any], side: Side, sources: Mapping[str, str], where: str) -> list[Argument]:
-    name = f"{side}s"
-    texts = field(content, name, list, where)
-    if not texts:
-        raise DatasetError(f"{where}: {name}: expected at least one argument, got an empty list")
-    arguments = []
-    for index, text in enumerate(texts):
-        text_of(text, f"{where}: {name}[{index}]")
-        numbers = dict.fromkeys(CITATION.findall(text))
-        citations = tuple((n, sources[f"[{n}]"]) for n in numbers if f"[{n}]" in sources)
-        arguments.append(Argument(f"{side}-{index + 1}", side, text, citations))
-    return arguments
-
-
-def _paraphrases(content: Mapping[str, Any], where: str, *, may_be_none: bool) -> tuple[Paraphrase, ...]:
-    entries = field(content, "paraphrases", list, where)
-    if not entries and may_be_none:
-        return ()
-    if not entries:
-        raise DatasetError(
-            f"{where}: paraphrases: expected {PARAPHRASES}, got none: a model writes them with"
-            " `millstream data millstone … --rephrase MODEL --out FILE`"
-        )
-    if len(entries) != PARAPHRASES:
-        raise DatasetError(f"{where}: paraphrases: expected {PARAPHRASES}, got {len(entries)}")
-    paraphrases = []
-    for index, entry in enumerate(entries):
-        here = f"{where}: paraphrases[{index}]"
-        if not isinstance(entry, dict):
-            raise DatasetError(f"{here}: expected an object, got {kind_of(entry)}")
-        question = text_of(field(entry, "question", str, here), f"{here}.question")
-        orientation = field(entry, "orientation", str, here)
-        if orientation not in ("pro", "con"):
-            raise DatasetError(f'{here}.orientation: expected "pro" or "con", got {shown(orientation)}')
-        paraphrases.append(Paraphrase(question, cast(Side, orientation)))
-    return tuple(paraphrases)
+def _issue(content: Any, issue_id: str, where: str) -> Issue:
+    checked = check(issue_id, content, CheckRules(is_thorough=False))
+    if checked.draft is None:
+        raise DatasetError(f"{where}: {next(each.detail for each in checked.findings if each.is_fatal)}")
+    return checked.draft.issue()
 
 
 def _digest(issues: Sequence[Issue], *, with_orientation: bool) -> str:

@@ -15,8 +15,9 @@ from msgspec import Struct, structs
 
 from ...engine.runs.pairs import Pair
 from ..evaluation.door.item import Item
-from .dataset import PARAPHRASES, Issue, IssueDataset, Side
+from .dataset import IssueDataset
 from .draws import DRAW_VERSION, Draw, DrawStream, Shape, draw, seed
+from .issue import PARAPHRASES, Issue, Side
 from .prompts import PROMPT_VERSION, Citations, PromptPart, Sheet, Wrapping, fingerprint_of, length_of, text_of
 
 Protocol = Literal["paper", "released"]

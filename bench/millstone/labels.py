@@ -14,8 +14,9 @@ from typing import Any
 from msgspec import Struct, convert, structs, to_builtins
 
 from ...format import first_of
-from .dataset import Issue, IssueDataset, Side, of_issues
+from .dataset import IssueDataset, of_issues
 from .importing.orientation import clause_of_a, judge
+from .issue import Issue, Side
 
 SHOWN = 5
 FIX = "--fix-orientation"

@@ -11,8 +11,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from .dataset import Argument, Issue
 from .draws import Draw
+from .issue import Argument, Issue
 
 PROMPT_VERSION = 1
 

@@ -13,8 +13,9 @@ from typing import Any
 from ...metrics.millstone.stance import Reading, letter_of, stance_of
 from ..evaluation.door.item import Item
 from ..evaluation.door.listed_run import ListedRun
-from .dataset import DatasetError, IssueDataset, Side
+from .dataset import DatasetError, IssueDataset
 from .grid import CONFIGS, grid_of
+from .issue import Side
 from .records import Record
 from .work import dataset_of
 

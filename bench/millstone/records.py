@@ -20,8 +20,8 @@ from ..evaluation.door.outside import long_prompts
 from ..evaluation.door.record import StepPlace, StepSpent
 from ..evaluation.running.journals import RecordError as RecordError
 from ..evaluation.running.journals import decoded
-from .dataset import PARAPHRASES
 from .grid import CONFIGS, GridItem
+from .issue import PARAPHRASES
 
 _CONFIGS = tuple(dict.fromkeys(config.name for configs in CONFIGS.values() for config in configs))
 _NO_REPLY = Reply("")

@@ -14,7 +14,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from ...engine.remarks import remark
 from ...metrics.millstone.stance import Letter, Reading, letter_of
 from ..evaluation.door.label import Label, LabelChoice, Labeller
-from .dataset import PARAPHRASES, IssueDataset
+from .dataset import IssueDataset
+from .issue import PARAPHRASES
 from .orientation_labels import run_dataset
 
 CHOICES = (LabelChoice("A"), LabelChoice("B"), LabelChoice("O", "other", "another position, none or both"))

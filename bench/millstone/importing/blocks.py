@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
-from ..dataset import Side
+from ..issue import Side
 
 Kind = Literal["heading", "text", "item"]
 

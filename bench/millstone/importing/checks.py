@@ -1,7 +1,7 @@
 """Checks one issue completely: finds every problem, and keeps the parts that can be used.
 
-A finding is a fault or a remark; a fault may leave the issue usable. Raises nothing, whatever the content; the data
-set's reader accepts every issue that is usable here. Knows no folder and no report.
+A finding is a fault or a remark; a fault may leave the issue usable. Raises nothing, whatever the content. Knows no
+folder and no report.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from ....engine.runs.data_file import kind_of, shown
-from ..dataset import CITATION, ISSUE_ID, PARAPHRASES, Paraphrase, Side
+from ..issue import CITATION, ISSUE_ID, PARAPHRASES, Argument, Issue, Paraphrase, Side
 from .orientation import judge
 
 _SIDES = ("pros", "cons")
@@ -48,6 +48,16 @@ class Draft(Struct, frozen=True):
             "paraphrases": [{"question": one.question, "orientation": one.orientation} for one in self.paraphrases],
         }
 
+    def issue(self) -> Issue:
+        pros = [self._argument("pro", number, text) for number, text in enumerate(self.pros, 1)]
+        cons = [self._argument("con", number, text) for number, text in enumerate(self.cons, 1)]
+        return Issue(self.id, self.question, self.paraphrases, (*pros, *cons))
+
+    def _argument(self, side: Side, number: int, text: str) -> Argument:
+        numbers = dict.fromkeys(CITATION.findall(text))
+        citations = tuple((n, self.sources[f"[{n}]"]) for n in numbers if f"[{n}]" in self.sources)
+        return Argument(f"{side}-{number}", side, text, citations)
+
 
 class CheckedIssue(Struct, frozen=True):
     """The result of a check: the findings in the order of the issue's fields, and `draft`, the usable issue (None: it
@@ -58,22 +68,26 @@ class CheckedIssue(Struct, frozen=True):
 
 
 class CheckRules(Struct, frozen=True):
-    """Options of the check: whether labels are corrected by their wordings, and whether issues need six paraphrases."""
+    """Options of the check: whether labels are corrected by their wordings, whether issues need six paraphrases, and
+    whether more is looked for than what makes an issue unusable."""
 
     fix_orientation: bool = False
     needs_paraphrases: bool = True
+    is_thorough: bool = True
 
 
 def check(issue_id: str, content: object, rules: CheckRules) -> CheckedIssue:
     findings: list[Finding] = []
     if not ISSUE_ID.fullmatch(issue_id):
-        findings.append(_fatal("unusable id", f"expected no space, slash or comma, got {plain(shown(issue_id))}"))
+        findings.append(
+            _fatal("unusable id", f"issue id: expected no space, slash or comma, got {plain(shown(issue_id))}")
+        )
     if not isinstance(content, dict):
         return CheckedIssue(None, (*findings, _fatal("not an object", f"expected an object, got {kind_of(content)}")))
     question = _text(content, "question", findings)
     pros, cons = (_side(content, name, findings) for name in _SIDES)
     sources = _sources(content, findings)
-    if pros and cons and sources is not None:
+    if rules.is_thorough and pros and cons and sources is not None:
         findings += _citations({"pros": pros, "cons": cons}, sources)
         findings += _repetitions({"pros": pros, "cons": cons})
     paraphrases = _paraphrases(content, rules, findings)
@@ -193,6 +207,8 @@ def _paraphrases(content: Mapping[str, Any], rules: CheckRules, findings: list[F
     if faults:
         findings += faults if rules.needs_paraphrases else [_as_remark(fault) for fault in faults]
         return ()
+    if not rules.is_thorough:
+        return read
     verdicts = judge([one.question for one in read])
     settled = []
     for at, (one, verdict) in enumerate(zip(read, verdicts, strict=True)):
@@ -219,8 +235,8 @@ def read_paraphrases(content: Mapping[str, Any]) -> tuple[tuple[Paraphrase, ...]
     if isinstance(entries, Finding):
         return (), [entries]
     if len(entries) != PARAPHRASES:
-        came = len(entries) or "none"
-        return (), [_fatal("paraphrases", f"expected {PARAPHRASES}, got {came}: --rephrase MODEL writes them")]
+        lack = f"paraphrases: expected {PARAPHRASES}, got {len(entries) or 'none'}: a model writes them with"
+        return (), [_fatal("paraphrases", f"{lack} `millstream data millstone … --rephrase MODEL --out FILE`")]
     read: list[Paraphrase] = []
     faults: list[Finding] = []
     for at, entry in enumerate(entries):

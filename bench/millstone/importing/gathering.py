@@ -10,8 +10,9 @@ from typing import Any, Literal
 
 from msgspec import Struct, structs
 
-from ..dataset import IssueDataset, Paraphrase, build
+from ..dataset import IssueDataset, of_issues
 from ..dataset_file import encode
+from ..issue import Paraphrase
 from .checkout import CheckoutIssue
 from .checks import CheckRules, Draft, Finding, check, plain
 
@@ -71,7 +72,7 @@ class FileReports(Struct, frozen=True):
 
     def dataset(self, name: str) -> IssueDataset:
         """Returns the data set that a reader of this import's file gets."""
-        return build(name, self.contents(), needs_paraphrases=False)
+        return of_issues(name, [draft.issue() for draft in self.drafts])
 
 
 def gather(sources: Iterable[CheckoutIssue], rules: CheckRules) -> FileReports:

@@ -16,7 +16,7 @@ from lxml import etree, html  # type: ignore[import-untyped]
 
 from ....engine.runs.data_file import DatasetError, read_bytes
 from ....providers.pages.workers import TaskBreakdown, TaskError, Worker, WorkerSpec
-from ..dataset import Side
+from ..issue import Side
 from .blocks import PageArgument, PageBlock, arguments_of, is_end, title_of
 from .checkout import CheckoutIssue, unread
 from .checks import Finding, plain

@@ -18,7 +18,7 @@ from typing import Any
 from ....engine.call import Call, Outcome
 from ....engine.fault import Stop, Stopped
 from ...evaluation.running.sweep import StreamRunner
-from ..dataset import PARAPHRASES, Paraphrase
+from ..issue import PARAPHRASES, Paraphrase
 from .checks import plain, read_paraphrases
 from .orientation import judge
 

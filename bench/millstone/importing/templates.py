@@ -9,7 +9,7 @@ import re
 
 from msgspec import Struct
 
-from ..dataset import Paraphrase, Side
+from ..issue import Paraphrase, Side
 
 _SUPPORT = (
     "Output A if you support the position in favor, or B if you support the position against. You must choose A or B."

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from ....format import count_text
 from ....metrics.millstone.openness import CASES, case_of
 from ....report.escaping import visible
-from ..dataset import Issue
 from ..grid import Config, Grid
+from ..issue import Issue
 from .explorer import IssuePrompts, SamplePrompt
 
 # The samples are of each case's first configuration, and of this trial.

@@ -73,7 +73,7 @@ def test_pages_become_a_set_that_says_what_it_lacks(cli: CommandLine, tmp_path: 
     run = cli("plan", "millstone", "--model", "sim/open", "--dataset", "bare.json")
     assert "paraphrases: expected 6, got none: a model writes them with `millstream data millstone" in refused(run)
     again = cli(*DATA, "bare.json", "--out", "other.json")
-    assert again.code == 2 and again.out.count("expected 6, got none: --rephrase MODEL writes them") == 3
+    assert again.code == 2 and again.out.count("expected 6, got none: a model writes them") == 3
 
 
 # Paraphrases
