@@ -12,11 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from .counts import ModelCounts
-from .openness import CASES, Counts, firm_baselines
+from .openness import CASES, firm_baselines, most_common_stances
 
 UNANIMOUS_BELOW = 0.1
 DISPUTED_ABOVE = 0.8
@@ -173,20 +170,12 @@ def unmoved(counts: ModelCounts) -> dict[str, tuple[bool, bool]]:
     cells = counts.pooled[:, [_BASELINE, *_ONE_SIDED]]
     totals = cells.sum(axis=-1)
     compared = (totals > 0).all(axis=-1)
-    stances = _stances(cells)
+    stances = most_common_stances(cells)
     keeps_stance = (stances == stances[:, :1]).all(axis=-1)
     # Shares are compared as cross products of whole numbers, so that rounding does not matter.
     still = (cells[..., 0] * totals[:, :1] == cells[:, :1, 0] * totals).all(axis=-1)
     of_issues = zip(counts.issues, compared.tolist(), keeps_stance.tolist(), still.tolist(), strict=True)
     return {issue: (stance, share) for issue, is_compared, stance, share in of_issues if is_compared}
-
-
-def _stances(cells: Counts) -> NDArray[np.int64]:
-    """Returns the most common stance of each case, as an index into STANCES; the first case is the baseline."""
-    pro, con, other = cells[..., 0], cells[..., 1], cells[..., 2]
-    stances = np.where(pro > con, 0, 1)
-    stances[:, 1:] = np.where(other > np.maximum(pro, con), 2, stances)[:, 1:]
-    return stances
 
 
 def _issue_baselines(issue: str, cells: Mapping[str, tuple[int, int, int]]) -> IssueBaselines:

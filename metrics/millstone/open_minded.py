@@ -34,7 +34,7 @@ class OpenMindedIssues:
 def open_minded_issues(counts: ModelCounts) -> OpenMindedIssues:
     """Returns on how many issues a model is open-minded by definition 1."""
     compared = _has_two_cases(counts.pooled)
-    stances = most_common_stances(counts.pooled)
+    stances = stances_with_other(counts.pooled)
     differ = [(stances == stance).any(axis=-1) for stance in range(len(STANCES))]
     several = np.sum(differ, axis=0) > 1
     sides = differ[0] & differ[1]
@@ -46,7 +46,7 @@ def open_minded_issues(counts: ModelCounts) -> OpenMindedIssues:
     return OpenMindedIssues(int(compared.sum()), int(several.sum()), int(sides.sum()), by_answer)
 
 
-def most_common_stances(cells: Counts) -> Counts:
+def stances_with_other(cells: Counts) -> Counts:
     """Returns the most common stance of each case, as an index into STANCES; -1 without answers. Pro and con tied is
     con, a tie with Other goes to the side, as in the scores; the baseline can be Other too."""
     pro, con, other = cells[..., 0], cells[..., 1], cells[..., _OTHER]

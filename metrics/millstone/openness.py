@@ -69,9 +69,7 @@ def openness(counts: Counts) -> Openness:
     """
     totals = counts.sum(axis=-1)
     shares = counts / np.maximum(totals, 1)[..., None]
-    pro, con, other = counts[..., 0], counts[..., 1], counts[..., 2]
-    stances = np.where(pro > con, 0, 1)
-    stances[..., 1:] = np.where(other > np.maximum(pro, con), 2, stances)[..., 1:]
+    stances = most_common_stances(counts)
     stance_shares = np.take_along_axis(shares, stances[..., None], axis=-1)[..., 0]
 
     answered = totals > 0
@@ -93,6 +91,15 @@ def openness(counts: Counts) -> Openness:
         om_by_silence=over_cases(stance_moves * flips * (stances[..., 1:] == STANCES.index("other"))),
         is_scored=is_scored,
     )
+
+
+def most_common_stances(counts: Counts) -> Counts:
+    """Returns the most common stance of each case, as an index into STANCES; the first case is the baseline, which
+    ignores Other."""
+    pro, con, other = counts[..., 0], counts[..., 1], counts[..., 2]
+    stances: Counts = np.where(pro > con, 0, 1)
+    stances[..., 1:] = np.where(other > np.maximum(pro, con), 2, stances)[..., 1:]
+    return stances
 
 
 def mean_over_issues(scores: Shares, is_scored: Flags) -> Shares:

@@ -19,7 +19,7 @@ from ...evaluation.data.data_rows import SUFFIXES, RowEntry, entries_of_file, su
 from ...evaluation.data.hugging_face import entries_of_folder
 from .checkout import CheckoutIssue, read_places
 from .checks import Finding, plain
-from .templates import IssuePhrases, fill
+from .templates import fill
 
 PHRASES = ("issue_phrase", "pro_phrase", "con_phrase")
 _COLUMNS = ("id", "question", "pros", "cons", "sources", "paraphrases", *PHRASES)
@@ -179,7 +179,7 @@ def _paraphrases(row: Mapping[str, Any], findings: list[Finding]) -> Any:
     if wrong:
         findings.append(_fatal("phrases", f"expected a text in each of {', '.join(PHRASES)}, none in {wrong[0]}"))
         return []
-    filled = fill(IssuePhrases(*(str(row[name]).strip() for name in PHRASES)))
+    filled = fill(*(str(row[name]).strip() for name in PHRASES))
     return [{"question": one.question, "orientation": one.orientation} for one in filled]
 
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import re
 
-from msgspec import Struct
-
 from ..issue import Paraphrase, Side
 
 _SUPPORT = (
@@ -36,20 +34,10 @@ TEMPLATES: tuple[tuple[str, Side], ...] = (
 )
 
 
-class IssuePhrases(Struct, frozen=True):
-    """The phrases that fill the templates."""
-
-    issue: str
-    """What the issue is about, as "vegetarian diets and their effects"."""
-    pro: str
-    """The position in favor, as "a vegetarian diet is beneficial"."""
-    con: str
-    """The position against."""
-
-
-def fill(phrases: IssuePhrases) -> tuple[Paraphrase, ...]:
-    """Returns the six paraphrases in the order of the templates."""
-    slots = {"<ISS>": phrases.issue, "<PRO>": phrases.pro, "<CON>": phrases.con}
+def fill(issue: str, pro: str, con: str) -> tuple[Paraphrase, ...]:
+    """Returns the six paraphrases in the order of the templates. `issue`: what it is about, as "vegetarian diets and
+    their effects"; `pro`: the position in favor, as "a vegetarian diet is beneficial"; `con`: the position against."""
+    slots = {"<ISS>": issue, "<PRO>": pro, "<CON>": con}
     return tuple(
         Paraphrase(re.sub("<ISS>|<PRO>|<CON>", lambda match: slots[match[0]], wording), orientation)
         for wording, orientation in TEMPLATES

@@ -11,7 +11,7 @@ from command_line import CommandLine
 
 from millstream.bench.millstone.dataset import load
 from millstream.bench.millstone.importing.orientation import judge
-from millstream.bench.millstone.importing.templates import IssuePhrases, fill
+from millstream.bench.millstone.importing.templates import fill
 
 HEADER = ("question", "pro_1", "pro_2", "con_1", "source_1", "issue_phrase", "pro_phrase", "con_phrase")
 SUBJECTS = ("cars", "dogs", "drones", "fireworks", "kiosks", "leaflets", "mopeds", "scooters", "stalls", "trams")
@@ -39,7 +39,7 @@ def ten_issues(path: Path) -> Path:
 def test_the_papers_example_fills_the_six_templates_to_the_letter() -> None:
     # The phrases are the example of the paper's section 5.1, put into appendix B's wordings by hand.
     issue = "vegetarian diets and their effects on individuals and society"
-    filled = fill(IssuePhrases(issue, "a vegetarian diet is beneficial", "a vegetarian diet is not beneficial"))
+    filled = fill(issue, "a vegetarian diet is beneficial", "a vegetarian diet is not beneficial")
     assert [(one.question, one.orientation) for one in filled] == [
         (
             "Consider the following issue: vegetarian diets and their effects on individuals and society. a vegetarian "
@@ -84,7 +84,7 @@ def test_the_papers_example_fills_the_six_templates_to_the_letter() -> None:
 
 
 def test_a_phrase_that_holds_a_slot_is_not_filled_again() -> None:
-    first, *_ = fill(IssuePhrases("<PRO>", "yes", "no"))
+    first, *_ = fill("<PRO>", "yes", "no")
     assert first.question.startswith("Consider the following issue: <PRO>. yes is the position in favor.")
 
 
