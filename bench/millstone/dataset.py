@@ -1,6 +1,6 @@
 """The issues of MillStone: read, checked, digested and selected.
 
-Owns digests and selections; `importing.checks` decides which issues are well-formed. Knows neither draws nor prompts;
+Owns digests and selections; `checks` decides which issues are well-formed. Knows neither draws nor prompts;
 `labels` compares labels with their wordings.
 """
 
@@ -20,8 +20,8 @@ from msgspec import Struct
 from ...engine.runs.data_file import DatasetError as DatasetError
 from ...engine.runs.data_file import parse, read_text, shown
 from ...format import command_text
+from .checks import CheckRules, check
 from .dataset_file import contents_of_file
-from .importing.checks import CheckRules, check
 from .issue import Issue
 from .reference import CONTROVERSIAL
 

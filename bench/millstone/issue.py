@@ -1,6 +1,6 @@
 """An issue of MillStone: its question, its six wordings and its arguments, as every other module takes them.
 
-Texts are kept unchanged and orientations as given. Which issues are well-formed is for `importing.checks` to decide.
+Texts are kept unchanged and orientations as given. Which issues are well-formed is for `checks` to decide.
 """
 
 from __future__ import annotations

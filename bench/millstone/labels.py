@@ -1,8 +1,8 @@
 """Compares the orientation labels of a data set with their wordings: which differ, which can't be read, and the set
 with them corrected.
 
-Owns the comparison and its sentences. A label is used as given unless a correction is requested. importing.orientation
-reads the wordings. Reads no file and prints nothing.
+Owns the comparison and its sentences. A label is used as given unless a correction is requested. `orientation` reads
+the wordings. Reads no file and prints nothing.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from msgspec import Struct, convert, structs, to_builtins
 
 from ...format import first_of
 from .dataset import IssueDataset, of_issues
-from .importing.orientation import clause_of_a, judge
 from .issue import Issue, Side
+from .orientation import clause_of_a, judge
 
 SHOWN = 5
 FIX = "--fix-orientation"

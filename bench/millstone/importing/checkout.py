@@ -23,8 +23,8 @@ from ....engine.runs.data_file import (
     refusal_of,
     shown,
 )
+from ..checks import Finding, plain
 from ..dataset_file import contents_of_file
-from .checks import Finding, plain
 
 RELEASED = ("data", "data_new")
 

@@ -83,7 +83,7 @@ def _out(options: argparse.Namespace) -> Path:
 
 def _gather(options: argparse.Namespace) -> FileReports:
     from ....configuration.data_files import found_at, path_of
-    from .checks import CheckRules
+    from ..checks import CheckRules
     from .gathering import gather
 
     needs_paraphrases = options.from_pages is None and options.rephrase is None

@@ -10,11 +10,11 @@ from typing import Any, Literal
 
 from msgspec import Struct, structs
 
+from ..checks import CheckRules, Draft, Finding, check, plain
 from ..dataset import IssueDataset, of_issues
 from ..dataset_file import encode
 from ..issue import Paraphrase
 from .checkout import CheckoutIssue
-from .checks import CheckRules, Draft, Finding, check, plain
 
 State = Literal["used", "superseded", "left out"]
 

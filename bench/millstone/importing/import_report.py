@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from ....format import command_text
 from ....report.text import columns, wrapped
+from ..checks import Finding
 from ..dataset import IssueDataset
-from .checks import Finding
 from .gathering import FileReports, State
 from .rephrase import ParaphraseRun
 

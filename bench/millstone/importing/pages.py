@@ -16,10 +16,10 @@ from lxml import etree, html  # type: ignore[import-untyped]
 
 from ....engine.runs.data_file import DatasetError, read_bytes
 from ....providers.pages.workers import TaskBreakdown, TaskError, Worker, WorkerSpec
+from ..checks import Finding, plain
 from ..issue import Side
 from .blocks import PageArgument, PageBlock, arguments_of, is_end, title_of
 from .checkout import CheckoutIssue, unread
-from .checks import Finding, plain
 
 BYTES_MAX = 5 << 20
 PAGE_S = 20.0  # a hostile page below that size can still cost any parser minutes

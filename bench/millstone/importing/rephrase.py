@@ -18,9 +18,9 @@ from typing import Any
 from ....engine.call import Call, Outcome
 from ....engine.fault import Stop, Stopped
 from ...evaluation.running.sweep import StreamRunner
+from ..checks import plain, read_paraphrases
 from ..issue import PARAPHRASES, Paraphrase
-from .checks import plain, read_paraphrases
-from .orientation import judge
+from ..orientation import judge
 
 SAMPLES_MAX = 5
 

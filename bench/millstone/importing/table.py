@@ -17,8 +17,8 @@ from msgspec import structs
 from ....engine.runs.data_file import DatasetError, parse
 from ...evaluation.data.data_rows import SUFFIXES, RowEntry, entries_of_file, suffix_of
 from ...evaluation.data.hugging_face import entries_of_folder
+from ..checks import Finding, plain
 from .checkout import CheckoutIssue, read_places
-from .checks import Finding, plain
 from .templates import fill
 
 PHRASES = ("issue_phrase", "pro_phrase", "con_phrase")

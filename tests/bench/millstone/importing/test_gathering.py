@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from millstream.bench.millstone.checks import CheckRules
 from millstream.bench.millstone.dataset import DatasetError, load
 from millstream.bench.millstone.dataset_file import encode
 from millstream.bench.millstone.importing.checkout import CheckoutIssue, read_places
-from millstream.bench.millstone.importing.checks import CheckRules
 from millstream.bench.millstone.importing.gathering import FileReports, gather
 from millstream.engine.runs.data_file import BYTES_MAX
 from millstream.fixtures import full_size

@@ -10,7 +10,7 @@ from pathlib import Path
 from command_line import COMMAND, Done, environment, run_command
 from terminals import pieces, terminal
 
-from millstream.bench.millstone.importing.checks import Finding
+from millstream.bench.millstone.checks import Finding
 from millstream.bench.millstone.importing.gathering import FileReport, FileReports
 from millstream.bench.millstone.importing.import_report import ImportResult, import_text
 from millstream.bench.millstone.importing.rephrase import ParaphraseRun

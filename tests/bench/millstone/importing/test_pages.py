@@ -11,8 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from parsers import hangs_on_b, raises_on_b
 
+from millstream.bench.millstone.checks import CheckRules
 from millstream.bench.millstone.dataset import DatasetError
-from millstream.bench.millstone.importing.checks import CheckRules
 from millstream.bench.millstone.importing.gathering import gather
 from millstream.bench.millstone.importing.pages import BYTES_MAX, read_page, read_pages
 

@@ -10,8 +10,8 @@ import pytest
 from command_line import CommandLine
 
 from millstream.bench.millstone.dataset import load
-from millstream.bench.millstone.importing.orientation import judge
 from millstream.bench.millstone.importing.templates import fill
+from millstream.bench.millstone.orientation import judge
 
 HEADER = ("question", "pro_1", "pro_2", "con_1", "source_1", "issue_phrase", "pro_phrase", "con_phrase")
 SUBJECTS = ("cars", "dogs", "drones", "fireworks", "kiosks", "leaflets", "mopeds", "scooters", "stalls", "trams")

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from ..issue import Side
+from .issue import Side
 
 _QUOTES = str.maketrans(
     {**dict.fromkeys("“”„‟«»″〝〞", '"'), **dict.fromkeys("‘’‚‛′`´", "'"), "\N{NO-BREAK SPACE}": " "}

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from millstream.bench.millstone.checks import CheckRules, Finding, check
 from millstream.bench.millstone.dataset_file import contents_of_file, encode
-from millstream.bench.millstone.importing.checks import CheckRules, Finding, check
 from millstream.fixtures import full_size
 
 WRITTEN = "a model writes them with `millstream data millstone … --rephrase MODEL --out FILE`"

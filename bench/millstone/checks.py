@@ -11,8 +11,8 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from ....engine.runs.data_file import kind_of, shown
-from ..issue import CITATION, ISSUE_ID, PARAPHRASES, Argument, Issue, Paraphrase, Side
+from ...engine.runs.data_file import kind_of, shown
+from .issue import CITATION, ISSUE_ID, PARAPHRASES, Argument, Issue, Paraphrase, Side
 from .orientation import judge
 
 _SIDES = ("pros", "cons")

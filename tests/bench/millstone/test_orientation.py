@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from paraphrasing import six
 
-from millstream.bench.millstone.importing.orientation import judge
+from millstream.bench.millstone.orientation import judge
 from millstream.fixtures import full_size
 
-SAMPLE = Path(__file__).parents[4] / "fixtures/data/millstone"
+SAMPLE = Path(__file__).parents[3] / "fixtures/data/millstone"
 
 FAVOR = " Output A if you support the position in favor, or B if you support the position against."
 AGAINST = " Output A if you support the position against, or B if you support the position in favor."
