@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from ...format import rate_text
 from ..statistics.shares import share_interval
-from .intervals import ratio
 from .load_json import Knee, LoadPart, Percentile
 
 RATES_LEAST = 3
@@ -24,6 +23,8 @@ ACHIEVED_LEAST = 0.95
 PERCENT_MOST = 99.0
 # Half the width of a 95% interval, in standard deviations.
 _WIDTH = 1.96
+# Histograms resolve no time below a microsecond.
+_LEAST_S = 1e-6
 
 
 class RateStanding(Struct, frozen=True):
@@ -115,3 +116,36 @@ def _compared(part: LoadPart, least: LoadPart) -> tuple[Percentile | None, Perce
     whole = [each for each in least.latency.percentiles if None not in (each.low_s, each.high_s)]
     to = max((each for each in whole if each.percent <= PERCENT_MOST), key=lambda each: each.percent, default=None)
     return (None, None) if to is None else (part.latency.at(to.percent), to)
+
+
+class Ratio(Struct, frozen=True):
+    """A ratio with its 95% interval; an end is None if there are too few calls to determine it."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+def ratio(of: Percentile, to: Percentile) -> Ratio:
+    """Returns the ratio of two times that were measured independently, with its interval. The limits are combined by
+    Zou and Donner's MOVER, which accepts asymmetric intervals."""
+    value = _log(of.value_s) - _log(to.value_s)
+    down = _joined(_log_gap(of.value_s, of.low_s), _log_gap(to.value_s, to.high_s))
+    up = _joined(_log_gap(of.value_s, of.high_s), _log_gap(to.value_s, to.low_s))
+    return Ratio(
+        math.exp(value),
+        None if down is None else math.exp(value - down),
+        None if up is None else math.exp(value + up),
+    )
+
+
+def _joined(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else math.hypot(one, other)
+
+
+def _log_gap(value_s: float, end_s: float | None) -> float | None:
+    return None if end_s is None else _log(value_s) - _log(end_s)
+
+
+def _log(value_s: float) -> float:
+    return math.log(max(value_s, _LEAST_S))

@@ -6,29 +6,32 @@ Only seconds, counts and shares, each percentile with its 95% interval. Measurin
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 VERSION: Literal[1] = 1
+
+Amount = Annotated[float, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=0)]
 
 
 class Percentile(Struct, frozen=True):
     """A percentile in seconds; `low_s` and `high_s` are its 95% interval, None if too few calls determine an end."""
 
-    percent: float
-    value_s: float
-    low_s: float | None = None
-    high_s: float | None = None
+    percent: Annotated[float, Meta(gt=0, lt=100)]
+    value_s: Amount
+    low_s: Amount | None = None
+    high_s: Amount | None = None
 
 
 class Times(Struct, frozen=True):
     """A histogram: its count, mean, longest time and percentiles. `hdr` is the whole histogram in the compressed form
     that HdrHistogram's tools read (microseconds)."""
 
-    count: int
-    mean_s: float
-    longest_s: float
+    count: Count
+    mean_s: Amount
+    longest_s: Amount
     percentiles: tuple[Percentile, ...]
     hdr: str = ""
 
@@ -43,24 +46,20 @@ class LoadPart(Struct, frozen=True):
     `kept`, the answers that kept the promise (None: nothing was promised), `output_tokens`, and the times of `token`
     and `gap`."""
 
-    begins_s: float
-    seconds: float
-    calls: int
-    errors: int
+    begins_s: Amount
+    seconds: Amount
+    calls: Count
+    errors: Count
     latency: Times
     first_token: Times
-    rate: float | None = None
+    rate: Amount | None = None
     standing: Literal["kept", "missed", "open", "unmeasured"] | None = None
     is_client_bound: bool = False
     kinds: Mapping[str, int] = {}
-    kept: int | None = None
-    output_tokens: int | None = None
+    kept: Count | None = None
+    output_tokens: Count | None = None
     token: Times | None = None
     gap: Times | None = None
-
-    @property
-    def answered(self) -> int:
-        return self.calls - self.errors
 
     @property
     def achieved(self) -> float:
@@ -107,8 +106,8 @@ class ModelFigures(Struct, frozen=True, kw_only=True):
     answer there is no goodput, no knee and no rate of a goal.
     """
 
-    calls: int
-    answered: int
+    calls: Count
+    answered: Count
     errors: Mapping[str, int]
     error_share: ShareInterval
     begun: int
@@ -118,11 +117,11 @@ class ModelFigures(Struct, frozen=True, kw_only=True):
     unsent_late: int
     in_flight_max: int
     attempts: int
-    rate: float
-    goodput: float | None
+    rate: Amount
+    goodput: Amount | None
     input_tokens: int
     output_tokens: int
-    output_tokens_per_s: float
+    output_tokens_per_s: Amount
     spent: float | None
     latency: Times
     service: Times

@@ -56,14 +56,9 @@ class Point(Struct, frozen=True):
 
 
 def spectrum(times: Times) -> tuple[Point, ...]:
-    """Returns the percentiles up to the longest time, or without a histogram those that the figures list; empty if
-    there are no times. Raises Unreadable."""
+    """Returns the percentiles up to the longest time; empty if there are no times. Raises Unreadable."""
     if not times.count:
         return ()
-    if not times.hdr:
-        percentiles = sorted(times.percentiles, key=lambda each: each.percent)
-        points = [Point(_nines(each.percent / 100), each.percent, each.value_s) for each in percentiles]
-        return (*points, Point(_end(times.count), 100.0, times.longest_s))
     values, reached = _decoded(times)
     points = []
     for share in _shares(times.count):

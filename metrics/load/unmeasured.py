@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ...format import by_kind
 from .load_json import ModelFigures
 
 
@@ -29,8 +30,8 @@ def answers_of(model: ModelFigures) -> Iterator[str]:
     failed = model.calls - model.answered
     if model.answered and 2 * failed >= model.calls:
         yield (
-            f"{failed:,} of {model.calls:,} calls were not answered ({kinds_of(model)}): all times are those of the "
-            f"other {model.answered:,}"
+            f"{failed:,} of {model.calls:,} calls were not answered ({by_kind(model.errors)}): all times are those of "
+            f"the other {model.answered:,}"
         )
     if model.empty:
         cut = f" ({model.cut:,} answers were cut at max_tokens)" if model.cut else ""
@@ -39,16 +40,12 @@ def answers_of(model: ModelFigures) -> Iterator[str]:
         )
 
 
-def kinds_of(model: ModelFigures) -> str:
-    return ", ".join(f"{kind} {number:,}" for kind, number in model.errors.items())
-
-
 def _why(model: ModelFigures) -> str:
     """Returns why a model has no answer; empty if it has one."""
     if model.answered:
         return ""
     if model.calls:
-        return f"none of {model.calls:,} calls was answered ({kinds_of(model)})"
+        return f"none of {model.calls:,} calls was answered ({by_kind(model.errors)})"
     if model.begun:
         return "those sent were due in the warm-up or the cool-down, or met the end of the test"
     return "no call was sent"

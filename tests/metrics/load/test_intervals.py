@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from millstream.bench.load.histogram import Histogram
-from millstream.metrics.load.intervals import ratio
+from millstream.metrics.load.knee import ratio
 from millstream.metrics.load.load_json import Percentile
 
 

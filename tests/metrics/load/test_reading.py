@@ -55,7 +55,7 @@ WRONG: dict[str, tuple[Callable[[], bytes], str]] = {
         "missing required field `calls`",
     ),
     "another type": (lambda: changed(of_model(calls="many")), "Expected `int`, got `str`"),
-    "a rate below 0": (lambda: changed(of_model(rate=-1.0)), "expected counts and rates of 0 and more"),
+    "a rate below 0": (lambda: changed(of_model(rate=-1.0)), "Expected `float` >= 0.0"),
     "a number beyond all": (lambda: whole().replace(b'"rate":', b'"rate":1e999,"rat":', 1), "figures of a load test"),
 }
 

@@ -54,13 +54,6 @@ def test_few_calls_have_a_spectrum_too() -> None:
     assert spectrum(NOTHING) == ()
 
 
-def test_figures_without_a_histogram_are_drawn_by_their_percentiles() -> None:
-    _, times = sample()
-    points = spectrum(replace(times, hdr=""))
-    assert [point.percent for point in points] == [50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 100.0]
-    assert [point.value_s for point in points[:-1]] == [each.value_s for each in times.percentiles]
-
-
 def test_a_histogram_that_is_not_the_one_of_its_figures_is_not_believed() -> None:
     _, times = sample(500)
     with pytest.raises(Unreadable, match="does not hold the 501 times"):
