@@ -11,12 +11,13 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...configuration.errors import UsageError
-from ...engine.runs.data_file import DatasetError, NotAFile
+from ...engine.runs.data_file import decode, opened
 
 Row = Mapping[str, Any]
 
@@ -90,32 +91,18 @@ def date_of(value: object) -> datetime | None:
 
 def _lines(path: Path) -> Iterator[_TraceLine]:
     """Yields the lines that are not blank."""
-    try:
-        if not path.is_file():
-            kind = "a folder, pipe or device" if path.exists() else "none of this name"
-            raise NotAFile(f"--replay: {path}: expected a file of time stamps, got {kind}")
-        with path.open("rb") as file:
-            number = 0
-            while data := file.readline(_LINE_MAX):
-                number += 1
-                where = Where(path, number)
-                if len(data) == _LINE_MAX:
-                    raise UsageError(f"{where}: expected fewer than {_LINE_MAX:,} bytes, got more")
-                text = _decoded(data, where).removeprefix("\ufeff").strip("\r\n ")
-                if text and not text.isspace():
-                    yield _TraceLine(where, text, data.endswith(b"\n"))
-    except OSError as error:
-        raise DatasetError(f"--replay: {path}: expected a readable file, got: {error.strerror}") from error
-
-
-def _decoded(line: bytes, where: Where) -> str:
-    try:
-        text = line.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{where}: expected text, got byte 0x{line[error.start]:02x}") from error
-    if "\0" in text:
-        raise UsageError(f"{where}: expected text, got a binary file")
-    return text
+    place = 0
+    with opened(path) as file:
+        for number, data in enumerate(iter(partial(file.readline, _LINE_MAX), b""), 1):
+            where = Where(path, number)
+            if len(data) == _LINE_MAX:
+                raise UsageError(f"{where}: expected fewer than {_LINE_MAX:,} bytes, got more")
+            text = decode(data, path, place).strip("\r\n ")
+            place += len(data)
+            if "\0" in text:
+                raise UsageError(f"{where}: expected text, got a binary file")
+            if text and not text.isspace():
+                yield _TraceLine(where, text, data.endswith(b"\n"))
 
 
 def _of_json(lines: Iterator[_TraceLine]) -> Iterator[tuple[Where, Row]]:
@@ -149,13 +136,10 @@ def _of_csv(first: str, lines: Iterator[_TraceLine], path: Path) -> Iterator[tup
             cells = [cell.strip() for cell in row]
             if names is None:
                 is_header = not any(map(is_time, cells))
-                names = cells if is_header else _names_for(len(cells))
+                numbered = [f"column {at}" for at in range(1, len(cells) + 1)] if len(cells) > 1 else [""]
+                names = cells if is_header else numbered
                 if is_header:
                     continue
             yield where, dict(zip(names, cells, strict=False))
     except csv.Error as error:
         raise UsageError(f"{where}: expected CSV, got something else ({error})") from error
-
-
-def _names_for(cells: int) -> list[str]:
-    return [""] if cells == 1 else [f"column {at + 1}" for at in range(cells)]

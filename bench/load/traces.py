@@ -16,6 +16,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from ...configuration.errors import UsageError
+from ...engine.runs.data_file import DatasetError
 from ...report.text import cut
 from .trace_rows import Row, Where, date_of, is_number, is_own, is_time, number_of, rows_of
 
@@ -78,9 +79,17 @@ class _Arrival(NamedTuple):
     stamp: float
     inputs: int
     outputs: int
+    where: Where
 
 
 def read_trace(path: Path, part: TraceExcerpt) -> ReplayTrace:
+    try:
+        return _read(path, part)
+    except DatasetError as error:
+        raise UsageError(f"--replay: {error}") from error
+
+
+def _read(path: Path, part: TraceExcerpt) -> ReplayTrace:
     rows = rows_of(path)
     first = list(islice(rows, _LOOK))
     if not first:
@@ -88,10 +97,12 @@ def read_trace(path: Path, part: TraceExcerpt) -> ReplayTrace:
     columns = _columns([row for _, row in first], first[0][0])
     _check_token_columns(path, part, columns, first[0][1])
     every = chain(first, rows)
-    arrivals = _arrivals(every, columns, part)
     if is_own(first[0][1]):
-        arrivals = iter(_sorted(_of_one_model(every), columns, part))
-    taken, lasts = _taken(arrivals, path, part)
+        # calls.jsonl has the calls in the order in which they ended.
+        ended = (_arrival(row, columns, where, part) for where, row in islice(_of_one_model(every), part.most + 1))
+        taken, lasts = _taken(iter(sorted(ended, key=lambda arrival: arrival.stamp)), path, part)
+    else:
+        taken, lasts = _taken((_arrival(row, columns, where, part) for where, row in every), path, part)
     return ReplayTrace(
         stamps=tuple(each.stamp for each in taken),
         inputs=tuple(each.inputs for each in taken) if part.inputs else (),
@@ -123,27 +134,13 @@ def _taken(arrivals: Iterator[_Arrival], path: Path, part: TraceExcerpt) -> tupl
                 f"--replay: {path}: expected at most {part.most:,} time stamps, got more: take a part of them by "
                 f"--duration or --calls"
             )
+        if taken and each.stamp < taken[-1].stamp:
+            raise UsageError(
+                f"{each.where}: expected a time no earlier than the one before it, got one that is "
+                f"{taken[-1].stamp - each.stamp:g} s earlier: sort the trace by time"
+            )
         taken.append(each)
     return taken, None
-
-
-def _arrivals(rows: Iterable[tuple[Where, Row]], columns: _TraceColumns, part: TraceExcerpt) -> Iterator[_Arrival]:
-    before = -math.inf
-    for where, row in rows:
-        arrival = _arrival(row, columns, where, part)
-        if arrival.stamp < before:
-            raise UsageError(
-                f"{where}: expected a time no earlier than the one before it, got one that is "
-                f"{before - arrival.stamp:g} s earlier: sort the trace by time"
-            )
-        before = arrival.stamp
-        yield arrival
-
-
-def _sorted(rows: Iterable[tuple[Where, Row]], columns: _TraceColumns, part: TraceExcerpt) -> list[_Arrival]:
-    """Returns the arrivals in order of time; calls.jsonl has them in the order in which calls ended."""
-    each = (_arrival(row, columns, where, part) for where, row in rows)
-    return sorted(islice(each, part.most + 1), key=lambda arrival: arrival.stamp)
 
 
 def _of_one_model(rows: Iterable[tuple[Where, Row]]) -> Iterator[tuple[Where, Row]]:
@@ -164,6 +161,7 @@ def _arrival(row: Row, columns: _TraceColumns, where: Where, part: TraceExcerpt)
         _seconds(row.get(columns.time), columns, where),
         _tokens(row, columns.inputs, where) if part.inputs else 0,
         _tokens(row, columns.outputs, where) if part.outputs else 0,
+        where,
     )
 
 

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from millstream.bench.load.arrivals import Replay
 from millstream.bench.load.traces import TraceExcerpt, read_trace
 from millstream.configuration.errors import UsageError
-from millstream.engine.runs.data_file import DatasetError
 
 
 def written(folder: Path, content: str | bytes) -> Path:
@@ -155,8 +154,6 @@ def test_the_first_seconds_of_a_trace_are_so_long_though_they_end_in_silence(tmp
         and read_trace(path, TraceExcerpt(calls=2)).lasts is None
     )
     assert Replay((0.0, 0.5), 2.0, 3.0).seconds == 1.5 and Replay((0.0, 0.5), 2.0).seconds == 0.25
-    with pytest.raises(ValueError, match="must reach to the last time stamp"):
-        Replay((0.0, 0.5), lasts=0.4)
 
 
 def test_more_time_stamps_than_memory_should_hold_are_refused(tmp_path: Path) -> None:
@@ -182,7 +179,7 @@ REFUSED: dict[str, tuple[str | bytes, str]] = {
     "torn JSON": ('{"t": 1}\n{"t": \n', "line 2: expected a JSON object, got none"),
     "a JSON list": ("[1, 2]\n", "got a JSON list: write an object a line"),
     "a binary file": (b"\x00\x01\n", "line 1: expected text, got a binary file"),
-    "another encoding": (b"1\n\xff\n", "line 2: expected text, got byte 0xff"),
+    "another encoding": (b"1\n\xff\n", "expected UTF-8, got byte 0xff at offset 2"),
     "an open quote": ('time\n"1\n2\n', "expected CSV, got something else"),
     "an endless line": (b"1" * (1 << 20), "line 1: expected fewer than 1,048,576 bytes, got more"),
 }
@@ -207,7 +204,7 @@ def test_tokens_that_a_trace_does_not_tell_are_refused_only_if_they_were_asked_f
 
 def test_what_is_no_file_is_refused_unread(tmp_path: Path) -> None:
     for path in (tmp_path, Path("/dev/zero"), tmp_path / "none"):
-        with pytest.raises(DatasetError, match="expected a file of time stamps"):
+        with pytest.raises(UsageError, match=r"--replay: .*: expected a (readable )?file"):
             read_trace(path, TraceExcerpt())
 
 
