@@ -8,37 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from textwrap import wrap
 
 from ...format import by_kind, clock, dollars, figure_text, measured_time, rate_text
 from ...metrics.load.load_json import LoadFigures, LoadPart, ModelFigures, Percentile, Times
-from ...metrics.load.unmeasured import answers_of
-from ...report.text import cut, printable, table
-from .budget import ENDINGS
+from ...report.text import inert, printable, table
 from .folder import CALLS, LOAD
+from .report.sentences import ended, findings, verdict, warnings
+from .report.series import LoadSeries, LoadTest, has_several_rates, series_of
 
 SHOWN = (50.0, 90.0, 99.0, 99.9)
-# A wait before sending is mentioned if it is at least this share of the latency.
-_WAITED_SHARE = 0.1
-_DETAIL_MAX = 240
+# The columns of a sentence.
+_WIDTH = 96
 # Rows with a time of at least this are in seconds.
 _SECONDS_FROM_S = 10.0
-_ENDINGS = {**ENDINGS, "stopped": "stopped"}
 
 
 def tell(load: LoadFigures, folder: Path | None = None) -> str:
     """Returns the summary as lines for a terminal. `folder` is where the files are (None: not mentioned)."""
     blocks = [list(_client(load))]
-    for model, figures in load.models.items():
-        blocks.append([printable(model), *(f"  {line}".rstrip() for line in _model(load, figures))])
+    for series in series_of([LoadTest("", load)]):
+        blocks.append([printable(series.model), *(f"  {line}".rstrip() for line in _model(series))])
     gone = [printable(each) for each in load.unmeasured]
-    blocks.append([f"over after {clock(load.seconds)} measured: {_ending(load)}", *gone, *_files(load, folder)])
+    blocks.append([f"over after {clock(load.seconds)} measured: {ended(load)}", *gone, *_files(load, folder)])
     return "\n\n".join("\n".join(block) for block in blocks if block)
-
-
-def _ending(load: LoadFigures) -> str:
-    detail = cut(load.ending_detail, _DETAIL_MAX)
-    named = _ENDINGS.get(load.ending, "")
-    return f"{named}: {detail}" if named and detail else named or detail or load.ending
 
 
 def _files(load: LoadFigures, folder: Path | None) -> Iterator[str]:
@@ -61,22 +54,15 @@ def _client(load: LoadFigures) -> Iterator[str]:
         yield "  ask for a lower rate, or measure from a machine with less to do"
 
 
-def _model(load: LoadFigures, model: ModelFigures) -> Iterator[str]:
+def _model(series: LoadSeries) -> Iterator[str]:
     # Figures of all calls at different rates describe none of the rates.
-    has_rates = len({step.rate for step in model.steps if step.rate}) > 1
+    model, has_rates = series.of, has_several_rates(series)
     yield _counted(model, has_rates=has_rates)
-    if not model.calls and model.begun:
-        yield "no call was measured: those sent were due in the warm-up or the cool-down, or met the end of the test"
-    elif not model.answered:
-        yield "no call was answered, so there are no times to tell"
-    else:
+    if model.answered:
         yield ""
         yield from _steps(model.steps) if has_rates else _times(model)
         yield ""
     yield from _errors(model)
-    for sentence in answers_of(model):
-        yield f"answers  {sentence}"
-    yield from _held(model)
     if model.input_tokens or model.output_tokens:
         each = "" if has_rates else f"{model.output_tokens_per_s:,.4g} tokens/s out; "
         yield f"tokens   {each}{model.input_tokens:,} in, {model.output_tokens:,} out"
@@ -86,9 +72,9 @@ def _model(load: LoadFigures, model: ModelFigures) -> Iterator[str]:
     if model.spent is not None:
         yield f"cost     {dollars(model.spent)}"
     if model.goal is not None and model.answered:
-        yield from _goal(model)
-    if model.knee is not None:
-        yield f"knee     {rate_text(model.knee.rate)}/s: {cut(' '.join(model.knee.why.split()), _DETAIL_MAX)}"
+        yield from wrap(f"goal     {inert(model.goal.goal)}: {inert(verdict(series))}", _WIDTH)
+    for sentence in (*findings(series), *warnings(series)):
+        yield from wrap(inert(sentence), _WIDTH)
 
 
 def _counted(model: ModelFigures, *, has_rates: bool) -> str:
@@ -114,14 +100,6 @@ def _times(model: ModelFigures) -> Iterator[str]:
         if times.count:
             rows += _rows(name, times)
     yield from table(rows).split("\n")
-    latency, service = model.latency.at(99.0), model.service.at(99.0)
-    if latency is not None and service is not None:
-        waited_s = latency.value_s - service.value_s
-        if waited_s > _WAITED_SHARE * latency.value_s and waited_s > 0.001:
-            held = model.held_by_lane.at(99.0)
-            is_lanes = held is not None and held.value_s > waited_s / 2
-            where = "waiting for the lane's own quota (--rpm, --tpm)" if is_lanes else "before a call was sent"
-            yield f"of p99, {measured_time(waited_s)} went by {where}: latency counts from when a call was due"
 
 
 def _rows(name: str, times: Times) -> list[list[str]]:
@@ -154,18 +132,6 @@ def _errors(model: ModelFigures) -> Iterator[str]:
     yield f"errors   {share.value:.2%} ({share.low:.2%} to {share.high:.2%}){kinds}"
 
 
-def _held(own: ModelFigures) -> Iterator[str]:
-    if own.held:
-        yield (
-            f"held     {own.held:,} calls waited for a free place in flight, the longest "
-            f"{measured_time(own.hold_max_s)}"
-        )
-    if own.unsent_held:
-        yield f"unsent   {own.unsent_held:,} calls were due and never sent for want of a place: raise --most-in-flight"
-    if own.unsent_late:
-        yield f"unsent   {own.unsent_late:,} calls were due and never sent, since this client came too late"
-
-
 def _steps(steps: Sequence[LoadPart]) -> Iterator[str]:
     """Yields the lines of a table with a row for each rate; a column that no rate has is left out."""
     heads = ("asked", "sent", "p50", "p99", "ttft p99", "tpot p50", "itl p99", "errors", "promise", "")
@@ -196,25 +162,3 @@ def _quick(times: Times | None, percent: float) -> str:
     """Returns a percentile; empty if there is none."""
     percentile = None if times is None else times.at(percent)
     return "" if percentile is None else measured_time(percentile.value_s)
-
-
-def _goal(model: ModelFigures) -> Iterator[str]:
-    goal = model.goal
-    assert goal is not None
-    if goal.unmeasured:
-        yield f"goal     {goal.goal}: not measured: {goal.unmeasured}"
-        if goal.kept is None:
-            return
-    if goal.kept is None:
-        lowest = min((step.rate for step in model.steps if step.rate is not None), default=None)
-        at = "" if lowest is None else f", not even at {rate_text(lowest)}/s"
-        yield f"goal     {goal.goal}: kept at no rate that was tried{at}"
-        if goal.client_at is None and any(step.standing == "open" for step in model.steps):
-            yield "         the calls sent there don't decide it: a rate is named only where they do"
-    else:
-        missed = "" if goal.missed is None else f"; not shown to be kept at {rate_text(goal.missed)}/s"
-        yield f"goal     {goal.goal}: kept up to {rate_text(goal.kept)}/s{missed}"
-        if goal.missed is None and goal.client_at is None and not goal.unmeasured:
-            yield "         no higher rate was tried to its end: the server may bear more"
-    if goal.client_at is not None:
-        yield f"         at {rate_text(goal.client_at)}/s the client was the bottleneck: the server may bear more"

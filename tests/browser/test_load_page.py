@@ -14,7 +14,7 @@ from load_files import closed, searched, steady, swept, written
 from msgspec.structs import replace
 from playwright.sync_api import Browser
 
-from millstream.bench.load.report.write import write_page
+from millstream.bench.load.report.write import write
 from millstream.metrics.load.load_json import Client, LoadFigures
 
 SIZES = {1400: "wide", 400: "narrow"}
@@ -66,7 +66,7 @@ def made(home: Path, loads: Callable[[], list[LoadFigures]]) -> Path:
     # Playwright has a loop at work in this thread, and there is room for one.
     with ThreadPoolExecutor(1) as thread:
         measured = thread.submit(loads).result()
-    return write_page([written(load, home / f"test-{at}") for at, load in enumerate(measured, 1)], home)
+    return write([written(load, home / f"test-{at}") for at, load in enumerate(measured, 1)], home).page
 
 
 def looked_at(watched: Watched, width: int, path: Path) -> None:

@@ -6,12 +6,13 @@ are narrow, so that a phone shows them whole with letters that can be read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from ....report import vega_lite as vl
+from ....report.table import Cell
 
 FAR_APART = 20.0
 # A time of 0 is drawn here on a logarithmic axis.
@@ -55,6 +56,12 @@ def seconds_axis(values: Iterable[float | None], title: str, *, count: int = 5) 
     least = max(LEAST_S, least)
     scale = {"type": "log", "domainMin": least, "domainMax": max(top, 2 * least), "nice": False}
     return SecondsAxis(title, scale, {"labelExpr": label, "values": _log_ticks(least, top)})
+
+
+def values_of(rows: Iterable[Mapping[str, Cell]], layer: str, *keys: str) -> list[float | None]:
+    """Returns the values of the rows of a layer; `keys` are `y` if none are given."""
+    values = [row.get(key) for row in rows if row["layer"] == layer for key in keys or ("y",)]
+    return [None if value is None else float(value) for value in values]
 
 
 def _log_ticks(least: float, top: float) -> list[float]:

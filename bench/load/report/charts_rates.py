@@ -6,6 +6,7 @@ The tables own the numbers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from ....metrics.load.load_json import LoadPart, Times
 from ....report import vega_lite as vl
@@ -14,7 +15,7 @@ from ....report.colours import colour
 from ....report.line_styles import legend_height, lines_of, paint
 from ....report.table import Cell, Figure, Table
 from ..goal import Goal, parse_goal
-from .axes import MIN_WIDTH, PLOT_WIDTH, SecondsAxis, only, rate_axis, seconds_axis
+from .axes import MIN_WIDTH, PLOT_WIDTH, SecondsAxis, only, rate_axis, seconds_axis, values_of
 from .series import LoadSeries, has_several_rates, stepped
 from .tables import PERCENTS
 
@@ -22,21 +23,16 @@ _HEIGHT, _SPACING = 200, 16
 _PERCENTS = [f"p{percent:g}" for percent in PERCENTS]
 _STANDINGS = {"kept": "goal kept", "missed": "goal missed", "open": "not decided", "unmeasured": "not measured"}
 _PANELS = {"latency": "Latency", "first token": "TTFT"}
+_ENDS = ("y", "low", "high")
 Row = dict[str, Cell]
-
-
-def goal_in(text: str) -> Goal | None:
-    """Returns the goal that a text states; None if it can't be parsed."""
-    try:
-        return parse_goal(text)
-    except ValueError:
-        return None
 
 
 def by_rate_figure(table: Table, series: LoadSeries, number: int) -> Figure:
     """Returns the figure of one model: percentiles of its latency, and of its first token if answers were streamed.
     `number` makes its name unique."""
-    goal = None if series.of.goal is None else goal_in(series.of.goal.goal)
+    goal = None
+    with suppress(ValueError):  # the file may hold any text
+        goal = None if series.of.goal is None else parse_goal(series.of.goal.goal)
     parts = stepped(series)
     words = FigureText(
         f"load-by-rate-{number}",
@@ -85,7 +81,7 @@ def overlaid_by_rate_figure(table: Table, every: Sequence[LoadSeries]) -> Figure
     x = rate_axis([part.rate or 0.0 for each in series for part in stepped(each)])
     panels = []
     for percent in ("p50", "p99"):
-        y = seconds_axis(_drawn(rows, percent), f"Latency {percent}", count=4)
+        y = seconds_axis(values_of(rows, percent, *_ENDS), f"Latency {percent}", count=4)
         base = only(percent).encode(x=x)
         hue = paint(order)
         knees = only("knee").mark("rule", strokeDash=[2, 3], strokeWidth=1.5).encode(x=x, color=hue)
@@ -100,7 +96,7 @@ def overlaid_by_rate_figure(table: Table, every: Sequence[LoadSeries]) -> Figure
 
 def _panel(rows: Sequence[Row], panel: str, x: vl.Channel) -> vl.Chart:
     order = {percent: place for place, percent in enumerate(_PERCENTS)}
-    y = seconds_axis([*_drawn(rows, panel), *_drawn(rows, f"goal {panel}")], _PANELS[panel])
+    y = seconds_axis([*values_of(rows, panel, *_ENDS), *values_of(rows, f"goal {panel}", *_ENDS)], _PANELS[panel])
     hue = paint(order)
     base = only(panel).encode(x=x)
     layers = [
@@ -202,8 +198,3 @@ def _goal_words(goal: Goal | None) -> str:
     if goal.of in _PANELS:
         return f" The dashed line is the goal; signs stand at p{goal.percent:g} of each rate that was tried for it."
     return f" The goal is one of the {goal.of}, which is not drawn by rate."
-
-
-def _drawn(rows: Sequence[Row], layer: str) -> list[float | None]:
-    values = [row.get(key) for row in rows if row["layer"] == layer for key in ("y", "low", "high")]
-    return [float(value) if value is not None else None for value in values]

@@ -14,9 +14,8 @@ from ....report.colours import colour
 from ....report.labels import labels
 from ....report.line_styles import legend_height, lines_of, paint
 from ....report.table import Cell, Figure, Table
-from .axes import MIN_WIDTH, PLOT_WIDTH, elapsed_axis, only, seconds_axis
+from .axes import MIN_WIDTH, PLOT_WIDTH, elapsed_axis, only, seconds_axis, values_of
 from .series import LoadSeries, end_s
-from .tables import kinds_of
 
 _LATENCY_HEIGHT, _ERRORS_HEIGHT, _PANEL_HEIGHT, _SPACING = 200, 80, 120, 14
 Row = dict[str, Cell]
@@ -38,7 +37,7 @@ def over_time_figure(table: Table, series: LoadSeries, number: int) -> Figure:
     if not series.of.slices:
         return empty_figure(table, words)
     until_s = end_s(series.load, series.of)
-    kinds = safe_labels(labels(kind for part in series.of.slices for kind, _ in kinds_of(part)))
+    kinds = safe_labels(labels(kind for part in series.of.slices for kind in part.kinds))
     rows = [*_latency_rows(series), *_error_rows(series, kinds), *_left_out_rows(series, until_s)]
     top = _bands(rows, elapsed_axis(until_s, is_bare=bool(kinds)))
     if not kinds:
@@ -85,7 +84,7 @@ def overlaid_over_time_figure(table: Table, every: Sequence[LoadSeries]) -> Figu
         .mark("line", strokeWidth=1.6)
         .encode(
             x=elapsed_axis(until_s, is_bare=has_errors or layer == "p50"),
-            y=seconds_axis(_of(rows, layer), title, count=4).y(),
+            y=seconds_axis(values_of(rows, layer), title, count=4).y(),
             **lines_of(order),
         )
         .properties(width=PLOT_WIDTH, height=_PANEL_HEIGHT)
@@ -103,7 +102,7 @@ def overlaid_over_time_figure(table: Table, every: Sequence[LoadSeries]) -> Figu
 
 
 def _bands(rows: Sequence[Row], x: vl.Channel) -> vl.Chart:
-    y = seconds_axis([value for key in ("y", "p99") for value in _of(rows, "latency", key)], "Latency")
+    y = seconds_axis(values_of(rows, "latency", "y", "p99"), "Latency")
     blue = colour("line-1")
     base = only("latency").encode(x=x)
     layers = (
@@ -147,7 +146,7 @@ def _error_rows(series: LoadSeries, kinds: dict[str, str]) -> Iterator[Row]:
     """Yields the bars of errors from `base` to `y`, stacked by kind."""
     for part in series.of.slices:
         base = 0.0
-        for kind, calls in kinds_of(part):
+        for kind, calls in part.kinds.items():
             top = base + (calls / part.seconds if part.seconds else 0.0)
             ends = {"x": part.begins_s, "end": part.begins_s + part.seconds}
             yield {"layer": "errors", **ends, "kind": kinds[kind], "base": base, "y": top}
@@ -166,7 +165,3 @@ def _left_out_rows(series: LoadSeries, until_s: float) -> Iterator[Row]:
 def _percentile(part: Any, percent: float) -> float | None:
     percentile = part.latency.at(percent)
     return None if percentile is None else percentile.value_s
-
-
-def _of(rows: Sequence[Row], layer: str, key: str = "y") -> list[float | None]:
-    return [float(value) if (value := row.get(key)) is not None else None for row in rows if row["layer"] == layer]

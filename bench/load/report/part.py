@@ -11,11 +11,13 @@ from msgspec import Struct
 
 from ....report.escaping import in_html
 from ....report.html_tables import table_html
+from ....report.labels import one_line
 from ....report.page import framed_page
 from ....report.sections import PageContents, Section, csv_name, figure_html, remarks_html, table_section
 from ....report.standings import facts_html
 from ....report.table import Figure, Table
-from . import alerts, lead, sentences, tables
+from . import sentences, tables
+from .alerts import alerts
 from .charts_rates import by_rate_figure, overlaid_by_rate_figure
 from .charts_spectrum import spectrum_figure, streaming_figure
 from .charts_time import over_time_figure, overlaid_over_time_figure
@@ -132,10 +134,7 @@ def _percentiles(every: Sequence[LoadSeries], table: Table) -> str:
 def _summary(tests: Sequence[LoadTest], every: Sequence[LoadSeries], by_rate: Table) -> str:
     return "".join(
         (
-            *(alerts.bottleneck(test, len(tests) > 1) for test in tests),
-            *(alerts.unmeasured_models(test, len(tests) > 1) for test in tests),
-            *(alerts.cut_short(test, len(tests) > 1) for test in tests),
-            alerts.different_plans(tests),
+            *alerts(tests),
             *(_lead(test, every, len(tests) > 1) for test in tests),
             _rates(every, by_rate),
             *_results(every),
@@ -148,8 +147,10 @@ def _summary(tests: Sequence[LoadTest], every: Sequence[LoadSeries], by_rate: Ta
 def _lead(test: LoadTest, every: Sequence[LoadSeries], several: bool) -> str:
     name = f"<h3>{in_html(test.name)}</h3>" if several else ""
     series = [each for each in every if each.test == test.name]
-    text = " ".join((lead.tested(test.load), *lead.verdicts(series)))
-    return f'{name}<p class="lead">{in_html(text)}</p><p class="note">{in_html(lead.facts_of(test.load))}</p>'
+    whose = [f"{one_line(each.model, 80)}: " if len(series) > 1 else "" for each in series]
+    verdicts = (f"{model}{sentences.verdict(each)}" for model, each in zip(whose, series, strict=True))
+    text = " ".join((sentences.tested(test.load), *verdicts))
+    return f'{name}<p class="lead">{in_html(text)}</p><p class="note">{in_html(sentences.facts_of(test.load))}</p>'
 
 
 def _rates(every: Sequence[LoadSeries], by_rate: Table) -> str:

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....metrics.load.load_json import LoadFigures
-from ....report.labels import one_line
-from .sentences import option_text, was_cut_short
+from .sentences import plan_text, was_cut_short
 from .series import LoadTest
 
 # Options that are no part of the plan. A seed only draws other arrivals of the same kind.
@@ -28,24 +27,6 @@ def differing_options(test: LoadTest, first: LoadTest) -> list[str]:
         # A plan that was cut short counts as a different plan.
         names.append("ended")
     return names
-
-
-def plan_text(load: LoadFigures) -> str:
-    """Returns a plan in a few words, such as `rate 5/s for 60 s`."""
-    test = load.test
-    lasts = f" for {option_text(test['duration'])} s" if "duration" in test else ""
-    if "goal" in test:
-        return f"goal “{one_line(str(test['goal']), 120)}”"
-    if "steps" in test:
-        each = f", {option_text(test['step-time'])} s each" if "step-time" in test else ""
-        return f"steps {option_text(test['steps'])}/s{each}"
-    if "ramp" in test:
-        return f"ramp {option_text(test['ramp']).replace(', ', ' to ')}/s{lasts}"
-    if "in-flight" in test:
-        return f"{option_text(test['in-flight'])} in flight{lasts}"
-    if "replay" in test:
-        return f"replay of {option_text(test['replay'])}"
-    return f"rate {option_text(test['rate'])}/s{lasts}" if "rate" in test else "no rate"
 
 
 def not_compared(tests: Sequence[LoadTest]) -> str:

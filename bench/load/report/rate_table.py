@@ -13,7 +13,6 @@ from ....format import percent_text, rate_text
 from ....metrics.load.load_json import LoadPart, Times
 from ....metrics.statistics.shares import share_interval
 from ....report.table import Cell, Column, Table
-from .sentences import between
 from .series import LoadSeries, parts_of
 
 _STANDINGS = {"kept": "kept", "missed": "missed", "open": "not decided", "unmeasured": "not measured"}
@@ -29,14 +28,9 @@ class RateRow(Struct, frozen=True):
 Cells = Callable[[RateRow], Cell]
 
 
-def rate_rows(every: Sequence[LoadSeries]) -> list[RateRow]:
-    """Returns the rows of each series, the lowest rate first; of one without rates a row for all its calls."""
-    return [RateRow(each, part) for each in every for part in parts_of(each)]
-
-
 def rates_table(every: Sequence[LoadSeries]) -> Table:
     """Returns the table for a reader. A column without any figure is left out."""
-    rows = rate_rows(every)
+    rows = [RateRow(each, part) for each in every for part in parts_of(each)]
     columns = [*_columns(every)]
     cells = [[cell(row) for _, cell in columns] for row in rows]
     kept = [at for at in range(len(columns)) if any(row[at] is not None for row in cells)]
@@ -54,14 +48,14 @@ def _columns(every: Sequence[LoadSeries]) -> Iterator[tuple[Column, Cells]]:
     yield Column("sent", "Sent per second", "amount"), lambda row: row.part.achieved if row.part.seconds else None
     yield Column("calls", "Calls", "count"), lambda row: row.part.calls
     yield Column("errors", "Errors", "amount"), _errors
-    for name, title, times, percents in (
-        ("latency", "Latency", _latency, (50.0, 99.0)),
-        ("first_token", "TTFT", _first_token, (99.0,)),
-        ("token", "TPOT", _token, (50.0,)),
-        ("gap", "ITL", _gap, (99.0,)),
+    for name, title, percent in (
+        ("latency", "Latency", 50.0),
+        ("latency", "Latency", 99.0),
+        ("first_token", "TTFT", 99.0),
+        ("token", "TPOT", 50.0),
+        ("gap", "ITL", 99.0),
     ):
-        for percent in percents:
-            yield Column(f"{name}_p{percent:g}", f"{title} p{percent:g}", "seconds"), _at(times, percent)
+        yield Column(f"{name}_p{percent:g}", f"{title} p{percent:g}", "seconds"), _at(name, percent)
     yield Column("tokens", "Tokens per second", "amount"), _tokens
 
 
@@ -79,28 +73,12 @@ def _errors(row: RateRow) -> Cell:
     if not row.part.calls:
         return None
     low, high = share_interval(row.part.errors, row.part.calls)
-    return between(f"{row.part.errors / row.part.calls:.1%}", f"{100 * low:.1f}", f"{100 * high:.1f}")
+    return f"{row.part.errors / row.part.calls:.1%} ({100 * low:.1f} to {100 * high:.1f})"
 
 
-def _latency(part: LoadPart) -> Times | None:
-    return part.latency
-
-
-def _first_token(part: LoadPart) -> Times | None:
-    return part.first_token
-
-
-def _token(part: LoadPart) -> Times | None:
-    return part.token
-
-
-def _gap(part: LoadPart) -> Times | None:
-    return part.gap
-
-
-def _at(times_of: Callable[[LoadPart], Times | None], percent: float) -> Cells:
+def _at(name: str, percent: float) -> Cells:
     def cell(row: RateRow) -> Cell:
-        times = times_of(row.part)
+        times: Times | None = getattr(row.part, name)
         percentile = None if times is None else times.at(percent)
         return None if percentile is None else percentile.value_s
 

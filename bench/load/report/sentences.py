@@ -1,23 +1,28 @@
-"""Sentences on a page of load tests: what was planned, the results, warnings, and what the page omits.
+"""Sentences on load tests, for page and terminal: what was planned, the results, warnings, and what the page omits.
 
 Pure: from the structs of `load.json` to plain texts without markup.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from ....format import measured_time, rate_text
 from ....metrics.load.knee import RATES_LEAST, judged
 from ....metrics.load.load_json import LoadFigures
 from ....metrics.load.unmeasured import answers_of
-from ....report.labels import one_line
-from ..budget import ENDINGS
-from .series import LoadSeries, LoadTest, has_several_rates, stepped
+from ....report.labels import named_list, one_line
+from .series import LoadSeries, LoadTest, has_several_rates, parts_of, stepped
 
 _ENDINGS = {
-    **ENDINGS,
+    "duration": "its time was up",
+    "calls": "its calls were through",
+    "cost": "its limit on cost was reached",
+    "arrivals": "its arrivals were through",
+    "prompts": "there were no more prompts",
+    "goal": "the search was over",
     "stopped": "it was stopped",
     "interrupted": "it was interrupted",
     "fault": "a fault on the client's side ended it",
@@ -25,44 +30,69 @@ _ENDINGS = {
 }
 _CUT_SHORT = ("cost", "prompts", "stopped", "interrupted", "fault", "error")
 _ARRIVALS = {"poisson": "Poisson arrivals", "constant": "even arrivals", "gamma": "arrivals in bursts"}
-_MANY = 8
 # A wait of this share of p99, and of a millisecond, is mentioned.
 _WAITED = 0.1
 
 
-def plan_line(load: LoadFigures) -> str:
-    """Returns one line on what the plan asked of each model."""
+def plan_text(load: LoadFigures) -> str:
+    """Returns a plan in a few words, such as `rate 5/s for 60 s`."""
     test = load.test
-    goal = next((model.goal for model in load.models.values() if model.goal is not None), None)
-    figures = next(iter(load.models.values()))
-    rates = [part.rate for part in figures.steps if part.rate]
-    if goal is not None:
-        what = f"a search for the highest rate that keeps “{one_line(goal.goal)}”"
-    elif "ramp" in test:
-        what = _planned(test)
-    elif len(rates) > 1:
-        texts = [rate_text(rate) for rate in rates]
-        listed = ", ".join(texts) if len(texts) <= _MANY else f"{len(texts)} rates from {texts[0]} to {texts[-1]}"
-        what = f"{listed} calls a second, one after the other"
-    elif rates:
-        what = f"{rate_text(rates[0])} calls a second"
-    elif "in-flight" in test:
-        what = f"a closed loop with {option_text(test['in-flight'])} calls in flight"
-    elif "replay" in test:
-        what = "the arrivals of a trace"
-    else:
-        what = _planned(test)
-    process = _ARRIVALS.get(option_text(test.get("arrivals")), "")
-    models = "" if len(load.models) == 1 else " for each model"
-    return f"{what}{models}{f', {process}' if process else ''}"
-
-
-def _planned(test: Mapping[str, Any]) -> str:
+    lasts = f" for {option_text(test['duration'])} s" if "duration" in test else ""
+    if "goal" in test:
+        return f"goal “{one_line(str(test['goal']), 120)}”"
     if "steps" in test:
-        return f"{option_text(test['steps'])} calls a second, one after the other"
+        each = f", {option_text(test['step-time'])} s each" if "step-time" in test else ""
+        return f"steps {option_text(test['steps'])}/s{each}"
     if "ramp" in test:
-        return f"a rate from {option_text(test['ramp']).replace(', ', ' to ')} calls a second"
-    return f"{option_text(test['rate'])} calls a second" if "rate" in test else "no rate"
+        return f"ramp {option_text(test['ramp']).replace(', ', ' to ')}/s{lasts}"
+    if "in-flight" in test:
+        return f"{option_text(test['in-flight'])} in flight{lasts}"
+    if "replay" in test:
+        return f"replay of {option_text(test['replay'])}"
+    return f"rate {option_text(test['rate'])}/s{lasts}" if "rate" in test else "no rate"
+
+
+def tested(load: LoadFigures) -> str:
+    """Returns a sentence on the models and the plan of a test."""
+    models = [one_line(model, 80) for model in load.models]
+    process = _ARRIVALS.get(option_text(load.test.get("arrivals")), "")
+    were, each = ("was", "") if len(models) == 1 else ("were", " for each model")
+    return f"{named_list(models)} {were} tested: {plan_text(load)}{each}{process and f', {process}'}."
+
+
+def facts_of(load: LoadFigures) -> str:
+    """Returns when and how long it was measured, the cost, and the version of this program."""
+    began = datetime.fromtimestamp(load.began, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    models = named_list([one_line(model, 80) for model in load.models])
+    cost = f"cost not known: no price for {models}" if load.spent is None else f"cost ${load.spent:,.4f}"
+    length = f"measured for {measured_time(load.seconds)}{ends_left_out(load)}"
+    return f"Begun {began}; {length}; {cost}; millstream {one_line(load.millstream, 40)}."
+
+
+def verdict(series: LoadSeries) -> str:
+    """Returns a sentence on the highest rate at which goal or promise was kept."""
+    if not series.of.calls:
+        return "No call was measured."
+    if not series.of.answered:
+        return "No call was answered, so no rate is named."
+    goal = series.of.goal
+    if goal is not None:
+        if goal.kept is not None:
+            return f"The highest rate at which the goal was kept is {rate_text(goal.kept)} calls a second."
+        if goal.unmeasured:
+            return f"The goal was not measured: {one_line(goal.unmeasured)}."
+        return "The goal was kept at no rate that was tried."
+    parts = parts_of(series)
+    if all(part.kept is None for part in parts):
+        return "No goal and no promise was set."
+    promise = f"the promise “{one_line(str(series.load.test.get('promise', '')), 120)}”"
+    whole = [part for part in parts if part.calls and part.kept == part.calls]
+    if not has_several_rates(series):
+        return f"Every call kept {promise}." if whole else f"Not every call kept {promise}."
+    if not whole:
+        return f"At no rate did every call keep {promise}."
+    top = max(part.rate or 0.0 for part in whole)
+    return f"The highest rate at which every call kept {promise} is {rate_text(top)} calls a second."
 
 
 def findings(series: LoadSeries) -> Iterator[str]:
@@ -109,12 +139,13 @@ def warnings(series: LoadSeries) -> Iterator[str]:
     if latency is not None and service is not None:
         waited_s = latency.value_s - service.value_s
         if waited_s > _WAITED * latency.value_s and waited_s > 0.001:
+            held = of.held_by_lane.at(99.0)
+            is_lanes = held is not None and held.value_s > waited_s / 2
             yield (
                 f"99% of the answers came within {measured_time(service.value_s)} of being sent, and within "
                 f"{measured_time(latency.value_s)} of when they were due: who counts from sending omits the difference."
+                + (" Calls waited for the quota that --rpm or --tpm gives." if is_lanes else "")
             )
-    if not of.answered and of.calls:
-        yield "No call was answered, so there are no times to tell."
     for sentence in answers_of(of):
         yield f"{one_line(sentence, 500)}."
 
@@ -175,19 +206,6 @@ def title_of(tests: Sequence[LoadTest]) -> str:
     models = list(dict.fromkeys(model for test in tests for model in test.load.models))
     whose = one_line(models[0], 60) if len(models) == 1 else f"{len(models)} models"
     return f"Load test of {whose}" if len(tests) == 1 else f"{len(tests)} load tests of {whose}"
-
-
-def between(value: str, low: str | None, high: str | None) -> str:
-    """Returns a value with its interval, of which an end may be unknown; a unit common to all is written once."""
-    if (low is None and high is None) or (low, high) == (value, value):
-        return value
-    unit = value[value.rindex(" ") :] if " " in value else ""
-    ends = (low, high)
-    if unit and all(end is None or end.endswith(unit) for end in ends):
-        low, high = (None if end is None else end.removesuffix(unit) for end in ends)
-    if high is None:
-        return f"{value} ({low} or more)"
-    return f"{value} (at most {high})" if low is None else f"{value} ({low} to {high})"
 
 
 def _goal(series: LoadSeries) -> Iterator[str]:

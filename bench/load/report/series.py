@@ -95,12 +95,8 @@ def has_several_rates(series: LoadSeries) -> bool:
 
 def parts_of(series: LoadSeries) -> list[LoadPart]:
     """Returns the parts of the test with a rate, the lowest rate first; without rates, all its calls as one part."""
-    return stepped(series) or [_whole_of(series)]
-
-
-def _whole_of(series: LoadSeries) -> LoadPart:
     of = series.of
-    return LoadPart(
+    whole = LoadPart(
         begins_s=series.load.warm_up_s,
         seconds=series.load.seconds,
         calls=of.calls,
@@ -112,6 +108,7 @@ def _whole_of(series: LoadSeries) -> LoadPart:
         token=of.token,
         gap=of.gap,
     )
+    return stepped(series) or [whole]
 
 
 def whose_columns(every: Sequence[LoadSeries]) -> tuple[Column, ...]:

@@ -50,7 +50,7 @@ def over_time_table(every: Sequence[LoadSeries]) -> Table:
         (
             *whose(each, every),
             *_part_cells(part),
-            ", ".join(f"{kind} {calls:,}" for kind, calls in kinds_of(part)) or None,
+            ", ".join(f"{kind} {calls:,}" for kind, calls in part.kinds.items()) or None,
         )
         for each in every
         for part in each.of.slices
@@ -126,13 +126,6 @@ def errors_table(every: Sequence[LoadSeries]) -> Table:
             rows.append((*whose(each, every), kind, calls, share, *ends))
     note = "Calls that had no answer, by kind, with exact 95% intervals. Latencies are those of answers alone."
     return Table(ERRORS, "Errors by kind", note, columns, tuple(rows))
-
-
-def kinds_of(part: LoadPart) -> Iterator[tuple[str, int]]:
-    """Yields kind and number of a part's errors; those of unknown kind as `errors`."""
-    yield from part.kinds.items()
-    if (left := part.errors - sum(part.kinds.values())) > 0:
-        yield "errors", left
 
 
 def _part_columns() -> Iterator[Column]:

@@ -72,12 +72,6 @@ def _check_finished(paths: Sequence[Path]) -> None:
             raise UsageError(f"{path} holds several load tests: name them, as {several}")
 
 
-def write_page(folders: Sequence[Path], out: Path) -> Path:
-    """Writes the report of these load tests to the folder `out` and returns the path of its HTML page. Raises as
-    `write` does."""
-    return write(folders, out).page
-
-
 def write(folders: Sequence[Path], out: Path) -> LoadReport:
     """Writes the report and returns its files. Raises UsageError for a folder without a readable load test, LocalFault
     if the report can't be written."""

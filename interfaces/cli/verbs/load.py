@@ -62,11 +62,11 @@ def _carried_out(spec: LoadSpec, options: argparse.Namespace) -> int:
 
 
 def _report(spec: LoadSpec, options: argparse.Namespace) -> None:
-    from ....bench.load.report.write import write_page
+    from ....bench.load.report.write import write
     from ....engine.fault import LocalFault
 
     try:
-        page = write_page([spec.out], spec.out)
+        page = write([spec.out], spec.out).page
     except (LocalFault, UsageError) as error:
         # The test is done and its figures are written: a missing page is no failure of it.
         note(f"millstream: no report was written: {error}")

@@ -146,7 +146,7 @@ def test_a_server_that_fails_is_measured_and_that_is_no_failure_of_the_test(prov
 def test_a_server_that_is_down_is_measured_as_one(tmp_path: Path) -> None:
     ended = done(tmp_path, Provider(9), "--rate", "50", "--calls", "20")
     own = load_of(tmp_path / "out")["models"]["sim/open"]
-    assert own["errors"] == {"connect": 20} and "no call was answered" in ended.out
+    assert own["errors"] == {"connect": 20}
     sentence = "sim/open: nothing was measured: none of 20 calls was answered (connect 20)"
     assert ended.code == 3 and load_of(tmp_path / "out")["unmeasured"] == [sentence] and sentence in ended.out
     reported = run_command(tmp_path, "report", "out")

@@ -107,7 +107,7 @@ def test_a_search_tells_its_steps_and_what_it_found() -> None:
     assert [step.begins_s for step in own.steps] == sorted(step.begins_s for step in own.steps)
     assert own.slices[-1].begins_s > own.steps[-1].begins_s
     said = tell(load, Path("out"))
-    assert f"kept up to {own.goal.kept:.3g}" in said and "not shown to be kept" in said
+    assert f"goal was kept is {own.goal.kept:.4g} calls a second" in said and "not shown to keep the goal" in said
     # A row for each rate, and no percentile or rate of calls at all of them.
     lines = [line.split() for line in said.splitlines()]
     head = lines.index(["asked", "sent", "p50", "p99", *_of_streams(own), "errors"])
@@ -124,7 +124,7 @@ def test_a_goal_without_its_time_is_not_measured_and_counts_as_such() -> None:
     assert own.goal == GoalFound("the goal's words", None, None, None, "no answer came in two pieces or more")
     assert [step.standing for step in own.steps] == ["unmeasured"]
     assert load.unmeasured == (f"{MODEL}: the goal was not measured: no answer came in two pieces or more",)
-    assert "the goal's words: not measured: no answer came in two pieces" in tell(load, Path("out"))
+    assert "the goal's words: The goal was not measured: no answer came in two pieces" in tell(load, Path("out"))
 
 
 def test_steps_beyond_what_a_server_bears_have_a_knee() -> None:
@@ -165,7 +165,8 @@ def test_a_stall_shows_in_the_latency_and_the_summary_says_where_it_was() -> Non
     own, said = load.models[MODEL], tell(load)
     latency, service = own.latency.at(99.0), own.service.at(99.0)
     assert latency is not None and service is not None and latency.value_s > 1.5 > 0.1 > service.value_s
-    assert "went by before a call was sent" in said and "calls waited for a free place in flight" in said
+    said = " ".join(said.split())
+    assert "of being sent" in said and "calls were due while 4 were in flight" in said
 
 
 def test_the_summary_fits_eighty_columns_and_tells_money_promises_and_failures() -> None:
@@ -182,7 +183,7 @@ def test_a_test_that_ended_in_its_warm_up_does_not_say_that_nobody_answered() ->
     load = measured(order_of(Limits(calls=5), at_rate(10.0), warm_up_s=60.0), LoadServer(lambda: 0.1))
     said = tell(load)
     assert (load.models[MODEL].begun, load.models[MODEL].calls) == (5, 0)
-    assert "no call was measured" in said and "no call was answered" not in said
+    assert "nothing was measured: those sent were due in the warm-up" in said and "No call was answered" not in said
 
 
 def test_expected_arrivals_of_ramps_and_steps_are_their_integrals() -> None:
@@ -202,7 +203,7 @@ def test_a_search_in_which_the_lowest_rate_missed_names_none() -> None:
     spec = order_of(Limits(calls=1), goal=GOAL, search=Search(200.0, 1_000.0))
     load = measured(spec, LoadServer(lambda: 0.1, places=10))
     goal = load.models[MODEL].goal
-    assert goal is not None and goal.kept is None and "kept at no rate that was tried" in tell(load)
+    assert goal is not None and goal.kept is None and "kept at no rate that was tried" in " ".join(tell(load).split())
 
 
 @pytest.mark.parametrize(
@@ -226,7 +227,7 @@ def test_without_an_answer_no_time_promise_goal_or_knee_is_told(spec: LoadSpec) 
     )
     assert LoadOutcome(load=load).exit_code == 3 and LoadOutcome(load=load, end=RunEnd(signal=2)).exit_code == 130
     assert load.unmeasured[0] in said
-    assert not any(word in said for word in ("goodput", "goal ", "knee", "latency"))
+    assert not any(word in said for word in ("goodput", "goal ", "knee", "latency,"))
     page = drawn([LoadTest("test", load)]).page.decode()
     assert "There is no answer to measure." in page and "kept the promise" not in page and "The knee" not in page
     assert "kept it" not in page and "No knee" not in page
@@ -239,7 +240,7 @@ def test_where_half_of_the_calls_failed_it_says_of_which_the_times_are() -> None
     failed = own.errors["timeout"]
     of = f"{failed} of {own.calls} calls were not answered (timeout {failed}): all times are those of the other "
     of += f"{own.answered}"
-    assert of in tell(load) and of in drawn([LoadTest("test", load)]).page.decode()
+    assert of in " ".join(tell(load).split()) and of in drawn([LoadTest("test", load)]).page.decode()
     assert (load.unmeasured, LoadOutcome(load=load).exit_code) == ((), 0)
 
 
@@ -249,5 +250,5 @@ def test_answers_without_a_word_are_counted_and_told() -> None:
     own = load.models[MODEL]
     assert own.empty == own.cut == own.answered > 0 and not own.first_token.count
     told = f"{own.empty} of {own.answered} answers have no word ({own.cut} answers were cut at max_tokens)"
-    assert told in tell(load) and told in drawn([LoadTest("test", load)]).page.decode()
+    assert told in " ".join(tell(load).split()) and told in drawn([LoadTest("test", load)]).page.decode()
     assert LoadOutcome(load=load).exit_code == 0

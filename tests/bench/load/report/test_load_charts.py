@@ -13,9 +13,8 @@ from hostile import hostile
 from load_files import closed, searched, steady, swept
 from msgspec.structs import replace
 
-from millstream.bench.load.goal import Goal
 from millstream.bench.load.report import tables
-from millstream.bench.load.report.charts_rates import by_rate_figure, goal_in, overlaid_by_rate_figure
+from millstream.bench.load.report.charts_rates import by_rate_figure, overlaid_by_rate_figure
 from millstream.bench.load.report.charts_spectrum import spectrum_figure, streaming_figure
 from millstream.bench.load.report.charts_time import over_time_figure, overlaid_over_time_figure
 from millstream.bench.load.report.series import LoadSeries, LoadTest, series_of
@@ -164,19 +163,6 @@ def test_a_goal_has_its_line_and_each_rate_its_standing() -> None:
     names = {"kept": "goal kept", "missed": "goal missed", "open": "not decided"}
     assert tried == {part.rate: names[str(part.standing)] for part in of(load).steps}
     assert {"goal kept", "goal missed"} <= set(tried.values())
-
-
-@pytest.mark.parametrize(
-    ("goal", "line"),
-    [
-        ("p99 first token <= 2 s and errors <= 0.1%", Goal("first token", 99.0, 2.0)),
-        ("p99.9 latency < 250 ms", Goal("latency", 99.9, 0.25)),
-        ("p50 gap <= 20ms", Goal("gap", 50.0, 0.02)),
-        ("as fast as can be", None),
-    ],
-)
-def test_a_goals_line_is_read_from_its_words(goal: str, line: Goal | None) -> None:
-    assert goal_in(goal) == line
 
 
 def test_a_spectrum_has_both_clocks_beside_each_other() -> None:

@@ -158,7 +158,7 @@ def test_a_client_that_was_the_bottleneck_is_told_before_all_else() -> None:
     load = replace(steady(), client=Client(reasons, 0.021, 0.97, 0.8))
     page, made = alone(load)
     assert "The client was the bottleneck." in page.text and all(reason in page.text for reason in reasons)
-    assert page.text.index("client was the bottleneck") < page.text.index("was tested with")
+    assert page.text.index("client was the bottleneck") < page.text.index("was tested: ")
     assert b'class="alert bottleneck"' in made.page
     beside, _ = side_by_side(steady(), load)
     assert "test 2: the client was the bottleneck." in beside.text and "test 1: the client" not in beside.text
@@ -179,7 +179,7 @@ def test_what_is_not_there_is_left_out_and_told_why() -> None:
     assert not {"#by-rate", "#streaming", "#errors"} & set(links)
     for why in ("no answer was streamed", "no rate was asked", "nothing was promised", "every call was answered"):
         assert why in page.text
-    assert "was tested with a closed loop with 8 calls in flight." in page.text
+    assert "was tested: 8 in flight for 30 s." in page.text
     assert "A closed loop slows down with the server" in page.text
     assert {each.name for each in made.tables} == {
         *("load-by-rate", "load-percentiles", "load-over-time", "load-spectrum")
@@ -196,18 +196,18 @@ def test_a_test_without_a_call_has_a_page_too() -> None:
         empty = replace(empty, **{name: nothing})
     page, _ = alone(replace(load, models={MODEL: empty}, seconds=0.0))
     assert "No call was measured." in page.text and "load-percentiles" not in page.tables
-    assert "was tested with 20 calls a second, Poisson arrivals." in page.text
+    assert "was tested: rate 20/s for 60 s, Poisson arrivals." in page.text
     assert "Not here: figures of calls, since none was measured." in page.text
     for given, words in (
-        ({"steps": [5.0, 20.0]}, "5, 20 calls a second, one"),
-        ({"ramp": [0.0, 40.0]}, "a rate from 0 to 40 calls"),
+        ({"steps": [5.0, 20.0]}, "steps 5, 20/s"),
+        ({"ramp": [0.0, 40.0]}, "ramp 0 to 40/s"),
         ({}, "no rate"),
     ):
         cut_short = replace(load, models={MODEL: empty}, test=given, ending="stopped")
-        assert f"was tested with {words}" in alone(cut_short)[0].text
+        assert f"was tested: {words}" in alone(cut_short)[0].text
     failed = replace(empty, calls=5, errors={"timeout": 5})
     page, _ = alone(replace(load, models={MODEL: failed}))
-    assert "No call was answered, so there are no times to tell." in page.text
+    assert "No call was answered, so no rate is named." in page.text
     assert "times, since no call was answered" in page.text and "no answer was streamed" not in page.text
 
 

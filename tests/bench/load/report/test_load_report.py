@@ -13,7 +13,7 @@ from command_line import Done, run_command
 from load_files import closed, steady, written
 from msgspec.structs import replace
 
-from millstream.bench.load.report.write import names_of, write_page
+from millstream.bench.load.report.write import names_of, write
 from millstream.metrics.load.load_json import Client
 
 CommandLine = Callable[..., Done]
@@ -65,10 +65,10 @@ def test_several_tests_have_one_beside_them_named_apart_by_their_folders(cli: Co
 
 def test_a_report_made_again_is_the_same_and_one_of_somebody_else_stays(cli: CommandLine, tmp_path: Path) -> None:
     folder = written(closed(), tmp_path / "test")
-    page = write_page([folder], folder)
+    page = write([folder], folder).page
     assert page == folder / "report.html"
     first = page.read_bytes()
-    assert write_page([folder], folder).read_bytes() == first
+    assert write([folder], folder).page.read_bytes() == first
     page.write_text("<p>mine")
     done = cli("report", "test")
     assert done.code == 2 and done.err.endswith("no report of ours: move it away, or choose another --out\n")
